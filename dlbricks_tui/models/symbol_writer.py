@@ -1,0 +1,130 @@
+"""Writes MXNet symbol files operator by operator, without MXNet."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+# The oldest version whose format is today's; newer runtimes read it without conversion.
+FORMAT_VERSION = 10500
+
+# The learned inputs that an operator expects after its data, in MXNet's order.
+LEARNED_INPUTS: Mapping[str, tuple[str, ...]] = {
+    "Convolution": ("weight", "bias"),
+    "Deconvolution": ("weight", "bias"),
+    "FullyConnected": ("weight", "bias"),
+    "BatchNorm": ("gamma", "beta", "moving_mean", "moving_var"),
+    "InstanceNorm": ("gamma", "beta"),
+    "LayerNorm": ("gamma", "beta"),
+    "Embedding": ("weight",),
+}
+BIAS_IS_LEFT_OUT_BY_DEFAULT = frozenset({"Deconvolution"})
+
+ParamValue = bool | int | float | str | Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output of an operator or of a variable that the writer has written."""
+
+    node: int
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _LayerScope:
+    name: str
+    kind: str
+    times: int
+
+
+class SymbolWriter:
+    """Collects the nodes of one network and renders them as a symbol file."""
+
+    def __init__(self) -> None:
+        self._nodes: list[dict[str, object]] = []
+        self._scope: _LayerScope | None = None
+        self._names: set[str] = set()
+
+    def input(self, name: str, shape: Sequence[int]) -> Output:
+        """A data input of the network with its shape, batch first."""
+        return self.variable(name, shape)
+
+    def variable(self, name: str, shape: Sequence[int] | None = None) -> Output:
+        """A learned array or an input; inside a `layer` block it is a layer of its own."""
+        attributes = dict(self._layer_attributes())
+        if shape is not None:
+            attributes["__shape__"] = _literal(tuple(shape))
+        return self._node("null", name, (), attributes)
+
+    def learned(self, name: str, shape: Sequence[int]) -> Output:
+        """A learned array that an operator takes as input; never a layer of its own."""
+        return self._node("null", name, (), {"__shape__": _literal(tuple(shape))})
+
+    def op(self, op: str, *inputs: Output, name: str | None = None, **params: ParamValue) -> Output:
+        """Adds an operator with its learned inputs and returns its first output."""
+        name = self._unique(name or (self._scope.name if self._scope else op.lower()))
+        learned = LEARNED_INPUTS.get(op, ())
+        if params.get("no_bias", op in BIAS_IS_LEFT_OUT_BY_DEFAULT):
+            learned = tuple(role for role in learned if role != "bias")
+        weights = [self._node("null", f"{name}_{role}", (), {}) for role in learned]
+        attributes = {key: _literal(value) for key, value in params.items()}
+        return self._node(op, name, (*inputs, *weights), attributes | self._layer_attributes())
+
+    @contextmanager
+    def layer(self, name: str, kind: str, times: int = 1) -> Iterator[None]:
+        """All operators written inside belong to one layer of that name and kind."""
+        outer, self._scope = self._scope, _LayerScope(name, kind, times)
+        try:
+            yield
+        finally:
+            self._scope = outer
+
+    def render(self, *heads: Output) -> bytes:
+        """The symbol file; the same calls give the same bytes."""
+        document = {
+            "nodes": self._nodes,
+            "arg_nodes": [i for i, node in enumerate(self._nodes) if node["op"] == "null"],
+            "node_row_ptr": list(range(len(self._nodes) + 1)),
+            "heads": [[head.node, head.index, 0] for head in heads],
+            "attrs": {"mxnet_version": ["int", FORMAT_VERSION]},
+        }
+        # One node a line: small, and a change in a builder shows as a readable diff.
+        compact = {key: json.dumps(value, separators=(",", ":")) for key, value in document.items()}
+        compact["nodes"] = "[\n" + ",\n".join(json.dumps(n, separators=(",", ":")) for n in self._nodes) + "\n]"
+        body = ",\n".join(f'"{key}":{value}' for key, value in compact.items())
+        return f"{{\n{body}\n}}\n".encode()
+
+    def _layer_attributes(self) -> dict[str, str]:
+        if self._scope is None:
+            return {}
+        attributes = {"__layer__": self._scope.name, "__kind__": self._scope.kind}
+        if self._scope.times > 1:
+            attributes["__times__"] = str(self._scope.times)
+        return attributes
+
+    def _node(self, op: str, name: str, inputs: Sequence[Output], attributes: Mapping[str, str]) -> Output:
+        node: dict[str, object] = {"op": op, "name": self._unique(name) if op == "null" else name}
+        if attributes:
+            node["attrs"] = dict(attributes)
+        node["inputs"] = [[source.node, source.index, 0] for source in inputs]
+        self._nodes.append(node)
+        return Output(len(self._nodes) - 1)
+
+    def _unique(self, name: str) -> str:
+        # MXNet binds arrays by name, so that two nodes of one name would share them.
+        candidate, count = name, 1
+        while candidate in self._names:
+            count += 1
+            candidate = f"{name}_{count}"
+        self._names.add(candidate)
+        return candidate
+
+
+def _literal(value: ParamValue) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, int, float)):
+        return repr(value)
+    items = [repr(item) for item in value]
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
