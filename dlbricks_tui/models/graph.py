@@ -1,0 +1,133 @@
+"""What every model file becomes: a directed acyclic graph of layers."""
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import NamedTuple
+
+from dlbricks_tui.models.kinds import Kind
+
+Shape = tuple[int, ...]
+ParamValue = None | bool | int | float | str | tuple["ParamValue", ...]
+Params = tuple[tuple[str, ParamValue], ...]
+
+
+class Level(str, Enum):
+    """Which layers: those of the model file, or those that the runtime's optimiser makes of them."""
+
+    WRITTEN = "written"
+    FUSED = "fused"
+
+
+class TensorType(NamedTuple):
+    """Shape (None where inference does not reach) and dtype of a tensor."""
+
+    shape: Shape | None
+    dtype: str = "float32"
+
+
+class Origin(str, Enum):
+    """Where an operator takes an input from."""
+
+    OPERATOR = "operator"
+    DATA = "data"
+    WEIGHT = "weight"
+
+
+class Wire(NamedTuple):
+    """One input of an operator: an operator of the same layer, a data input or a weight of the layer."""
+
+    origin: Origin
+    index: int
+    output: int = 0
+
+
+class NativeNode(NamedTuple):
+    """The operator as its own file format spells it; `attributes` and `subgraphs` suffice to write it again."""
+
+    op: str
+    attributes: tuple[tuple[str, str], ...] = ()
+    subgraphs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator of a layer, under its neutral name with normalised parameters.
+
+    `inner` is the canonical form of what a fused operator holds, empty for a plain one.
+    """
+
+    op: str
+    params: Params
+    inputs: tuple[Wire, ...]
+    outputs: tuple[TensorType, ...]
+    native: NativeNode
+    inner: tuple[str, ...] = ()
+
+
+class Feed(NamedTuple):
+    """Where a data input of a layer comes from: an output of a layer, or (layer None) a graph input by number."""
+
+    layer: int | None
+    output: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One vertex of a model: an operator, or several that the file declares to be one layer."""
+
+    index: int
+    name: str
+    op: str
+    kind: Kind
+    operators: tuple[Operator, ...]
+    feeds: tuple[Feed, ...]
+    data: tuple[TensorType, ...]
+    weights: tuple[TensorType, ...]
+    # Which operator outputs leave the layer, and their types.
+    results: tuple[Wire, ...]
+    outputs: tuple[TensorType, ...]
+    times: int = 1
+    # Why no runtime can run it, None where one can.
+    unmeasurable: str | None = None
+    # At level `fused`: the indices of the written layers it stands for.
+    written: tuple[int, ...] = ()
+
+
+class GraphInput(NamedTuple):
+    """A data input of the whole model."""
+
+    name: str
+    type: TensorType
+
+
+@dataclass(frozen=True)
+class LayerGraph:
+    """A model at one level; layers stand in a topological order and are known by their index."""
+
+    name: str
+    level: Level
+    layers: tuple[Layer, ...]
+    inputs: tuple[GraphInput, ...]
+    heads: tuple[Feed, ...]
+
+    @cached_property
+    def predecessors(self) -> tuple[tuple[int, ...], ...]:
+        """For each layer the distinct layers that it reads, in the order of its inputs."""
+        return tuple(
+            tuple(dict.fromkeys(feed.layer for feed in layer.feeds if feed.layer is not None)) for layer in self.layers
+        )
+
+    @cached_property
+    def successors(self) -> tuple[tuple[int, ...], ...]:
+        """For each layer the layers that read it, ascending."""
+        readers: list[list[int]] = [[] for _ in self.layers]
+        for reader, sources in enumerate(self.predecessors):
+            for source in sources:
+                readers[source].append(reader)
+        return tuple(tuple(found) for found in readers)
+
+    @cached_property
+    def edges(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of layer indices, from writer to reader."""
+        return tuple((source, reader) for reader, sources in enumerate(self.predecessors) for source in sources)

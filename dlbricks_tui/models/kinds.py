@@ -1,0 +1,35 @@
+"""The kinds of layers: one word that a person sorts and colours by."""
+
+from enum import Enum
+
+
+class Kind(str, Enum):
+    """The closed list of kinds (documented in docs/identity.md)."""
+
+    CONVOLUTION = "convolution"
+    DECONVOLUTION = "deconvolution"
+    LINEAR = "linear"
+    BATCHNORM = "batchnorm"
+    NORM = "norm"
+    LRN = "lrn"
+    POOLING = "pooling"
+    ELEMENTWISE = "elementwise"
+    COMBINE = "combine"
+    CONCAT = "concat"
+    PAD = "pad"
+    REDUCE = "reduce"
+    BROADCAST = "broadcast"
+    RESIZE = "resize"
+    SLICE = "slice"
+    FLATTEN = "flatten"
+    RESHAPE = "reshape"
+    TRANSPOSE = "transpose"
+    SOFTMAX = "softmax"
+    DROPOUT = "dropout"
+    RECURRENT = "recurrent"
+    ATTENTION = "attention"
+    EMBEDDING = "embedding"
+    QUANTIZE = "quantize"
+    LOSS = "loss"
+    CONSTANT = "constant"
+    OTHER = "other"
