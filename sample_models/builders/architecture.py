@@ -21,3 +21,4 @@ class Architecture:
     build: Callable[[], bytes]
     rows: tuple[Row, ...]
     classes: int | None = None
+    inputs: tuple[str, ...] = ("data",)

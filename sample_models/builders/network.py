@@ -1,6 +1,6 @@
 """The vocabulary in which the sample networks are written: one call adds one layer as the paper counts it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dlbricks_tui.models.symbol_writer import Output, ParamValue, SymbolWriter
@@ -70,11 +70,37 @@ class Network:
             **optional,
         )
 
+    def deconv(self, x: Output, name: str, filters: int, kernel: Pair, stride: Pair = 1, pad: Pair = 0) -> Output:
+        return self.single(
+            name,
+            "deconvolution",
+            "Deconvolution",
+            x,
+            num_filter=filters,
+            kernel=_pair(kernel),
+            stride=_pair(stride),
+            pad=_pair(pad),
+            no_bias=False,
+        )
+
     def batch_norm(self, x: Output, name: str, eps: float) -> Output:
         return self.single(name, "batchnorm", "BatchNorm", x, eps=eps, fix_gamma=False)
 
+    def instance_norm(self, x: Output, name: str, eps: float) -> Output:
+        """Normalizes each image of each channel by itself."""
+        return self.single(name, "norm", "InstanceNorm", x, eps=eps)
+
     def relu(self, x: Output, name: str) -> Output:
         return self.single(name, "elementwise", "Activation", x, act_type="relu")
+
+    def relu6(self, x: Output, name: str) -> Output:
+        return self.single(name, "elementwise", "clip", x, a_min=0.0, a_max=6.0)
+
+    def leaky_relu(self, x: Output, name: str, slope: float) -> Output:
+        return self.single(name, "elementwise", "LeakyReLU", x, act_type="leaky", slope=slope)
+
+    def sigmoid(self, x: Output, name: str) -> Output:
+        return self.single(name, "elementwise", "Activation", x, act_type="sigmoid")
 
     def identity(self, x: Output, name: str) -> Output:
         return self.single(name, "elementwise", "_copy", x)
@@ -84,6 +110,10 @@ class Network:
 
     def mean_pool(self, x: Output, name: str, kernel: Pair, stride: Pair = 1, pad: Pair = 0) -> Output:
         return self._pool(x, name, "avg", kernel, stride, pad)
+
+    def spatial_mean(self, x: Output, name: str) -> Output:
+        """The mean of each channel, as a vector."""
+        return self.single(name, "reduce", "mean", x, axis=(2, 3))
 
     def linear(self, x: Output, name: str, outputs: int) -> Output:
         return self.single(name, "linear", "FullyConnected", x, num_hidden=outputs)
@@ -116,6 +146,12 @@ class Network:
         """Pads both image axes."""
         widths = (0, 0, 0, 0, before, after, before, after)
         return self.single(name, "pad", "Pad", x, mode=mode, pad_width=widths)
+
+    def replicate(self, x: Output, name: str, height: int, width: int) -> Output:
+        """Spreads a vector over an image: every pixel holds it."""
+        with self.layer(name, "broadcast") as writer:
+            pixel = writer.op("Reshape", x, shape=(0, 0, 1, 1))
+            return writer.op("broadcast_to", pixel, shape=(0, 0, height, width))
 
     def upsample(self, x: Output, name: str, scale: int = 2) -> Output:
         """Enlarges an image by repeating its pixels."""
