@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 # The oldest version whose format is today's; newer runtimes read it without conversion.
 FORMAT_VERSION = 10500
@@ -89,11 +90,7 @@ class SymbolWriter:
             "heads": [[head.node, head.index, 0] for head in heads],
             "attrs": {"mxnet_version": ["int", FORMAT_VERSION]},
         }
-        # One node a line: small, and a change in a builder shows as a readable diff.
-        compact = {key: json.dumps(value, separators=(",", ":")) for key, value in document.items()}
-        compact["nodes"] = "[\n" + ",\n".join(json.dumps(n, separators=(",", ":")) for n in self._nodes) + "\n]"
-        body = ",\n".join(f'"{key}":{value}' for key, value in compact.items())
-        return f"{{\n{body}\n}}\n".encode()
+        return symbol_file(document)
 
     def _layer_attributes(self) -> dict[str, str]:
         if self._scope is None:
@@ -119,6 +116,14 @@ class SymbolWriter:
             candidate = f"{name}_{count}"
         self._names.add(candidate)
         return candidate
+
+
+def symbol_file(document: Mapping[str, Any]) -> bytes:
+    """The bytes of a symbol file with one node a line: small, and what changes shows as a readable diff."""
+    compact = {key: json.dumps(value, separators=(",", ":")) for key, value in document.items()}
+    compact["nodes"] = "[\n" + ",\n".join(json.dumps(n, separators=(",", ":")) for n in document["nodes"]) + "\n]"
+    body = ",\n".join(f'"{key}":{value}' for key, value in compact.items())
+    return f"{{\n{body}\n}}\n".encode()
 
 
 def _literal(value: ParamValue) -> str:

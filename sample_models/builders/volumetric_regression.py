@@ -52,10 +52,6 @@ def _to_full_size(net: Network, x: Output, name: str) -> Output:
     return net.single(name, "resize", "_contrib_BilinearResize2D", x, height=SIDE, width=SIDE)
 
 
-def _sigmoid(net: Network, x: Output, name: str) -> Output:
-    return net.single(name, "elementwise", "Activation", x, act_type="sigmoid")
-
-
 def _build() -> bytes:
     net = Network()
     return net.render(
@@ -69,7 +65,7 @@ def _build() -> bytes:
             _residual(128, WIDTH),
             _stack(),
             _stack(),
-            chain(chain(*_normalised(WIDTH, 1)), conv(VOLUME_SLICES, 1), _to_full_size, _sigmoid),
+            chain(chain(*_normalised(WIDTH, 1)), conv(VOLUME_SLICES, 1), _to_full_size, Network.sigmoid),
         )
     )
 
