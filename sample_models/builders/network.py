@@ -14,6 +14,7 @@ class Network:
     def __init__(self) -> None:
         self.writer = SymbolWriter()
         self._scopes: list[str] = []
+        self._times = 1
 
     @contextmanager
     def scope(self, name: str) -> Iterator[None]:
@@ -25,13 +26,27 @@ class Network:
             self._scopes.pop()
 
     @contextmanager
-    def layer(self, name: str, kind: str, times: int = 1) -> Iterator[SymbolWriter]:
+    def repeated(self, times: int) -> Iterator[None]:
+        """Layers added inside are counted once, while the caller writes them out `times` times."""
+        outer, self._times = self._times, times
+        try:
+            yield
+        finally:
+            self._times = outer
+
+    @contextmanager
+    def layer(self, name: str, kind: str) -> Iterator[SymbolWriter]:
         """One layer made of several operators, which are written with the writer that it yields."""
-        with self.writer.layer("/".join([*self._scopes, name]), kind, times):
+        with self.writer.layer(self._full_name(name), kind, self._times):
             yield self.writer
 
     def input(self, name: str, *shape: int) -> Output:
         return self.writer.input(name, shape)
+
+    def constant(self, name: str, *shape: int) -> Output:
+        """A learned array that the paper counts as a layer."""
+        with self.layer(name, "constant") as writer:
+            return writer.variable(self._full_name(name), shape)
 
     def single(self, name: str, kind: str, op: str, *inputs: Output, **params: ParamValue) -> Output:
         """One layer that is one operator."""
@@ -159,6 +174,9 @@ class Network:
 
     def render(self, *heads: Output) -> bytes:
         return self.writer.render(*heads)
+
+    def _full_name(self, name: str) -> str:
+        return "/".join([*self._scopes, name])
 
     def _pool(self, x: Output, name: str, pool_type: str, kernel: Pair, stride: Pair, pad: Pair) -> Output:
         return self.single(
