@@ -56,7 +56,7 @@ def _build() -> bytes:
 
 ARCHITECTURES = (
     Architecture(
-        file="depth-in-the-wild",
+        file="depth_in_the_wild",
         build=_build,
         rows=(
             Row(44, "Single-Image Depth Perception Net Trained on Depth in the Wild Data", "RG"),

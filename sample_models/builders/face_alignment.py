@@ -66,7 +66,7 @@ def _features(net: Network, x: Output, stacks_after: int) -> Output:
 
 ARCHITECTURES = (
     Architecture(
-        file="face-alignment",
+        file="face_alignment",
         build=_build,
         rows=(
             Row(42, "2D Face Alignment Net Trained on 300W Large Pose Data", "RG"),

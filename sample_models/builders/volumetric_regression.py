@@ -72,7 +72,7 @@ def _build() -> bytes:
 
 ARCHITECTURES = (
     Architecture(
-        file="volumetric-regression",
+        file="volumetric_regression",
         build=_build,
         rows=(Row(47, "Unguided Volumetric Regression Net for 3D Face Reconstruction", "RG"),),
     ),
