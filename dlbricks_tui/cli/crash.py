@@ -1,0 +1,32 @@
+"""Keeps the traceback of a fault of ours where a bug report can find it."""
+
+import os
+import platform
+import tempfile
+import traceback
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from dlbricks_tui import __version__
+
+LOG_FILE = "errors.log"
+
+
+def keep_traceback(error: BaseException, log: Path) -> Path | None:
+    """Appends the traceback to the log and returns the file, None where no file can be written."""
+    when = datetime.now().astimezone().isoformat(timespec="seconds")
+    head = f"{when} dlbricks {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
+    report = (head + "".join(traceback.format_exception(error)) + "\n").encode("utf-8", "backslashreplace")
+    with suppress(OSError):
+        log.mkdir(parents=True, exist_ok=True)
+        with (log / LOG_FILE).open("ab") as file:
+            file.write(report)
+        return log / LOG_FILE
+    # The data folder may be the very thing that is broken.
+    with suppress(OSError):
+        handle, name = tempfile.mkstemp(prefix="dlbricks-", suffix=".log")
+        with os.fdopen(handle, "wb") as file:
+            file.write(report)
+        return Path(name)
+    return None
