@@ -35,10 +35,10 @@ class Origin(str, Enum):
 
 
 class Wire(NamedTuple):
-    """One input of an operator: an operator of the same layer, a data input or a weight of the layer."""
+    """One input of an operator: an operator of the same layer, a data input or a weight of the layer, by number."""
 
     origin: Origin
-    index: int
+    number: int
     output: int = 0
 
 
@@ -54,7 +54,8 @@ class NativeNode(NamedTuple):
 class Operator:
     """One operator of a layer, under its neutral name with normalised parameters.
 
-    `inner` is the canonical form of what a fused operator holds, empty for a plain one.
+    `inner` is the canonical form of the graphs it carries inside, empty for a plain one; `parts` names what it
+    computes: itself, or the operators that the runtime has fused into it.
     """
 
     op: str
@@ -63,6 +64,7 @@ class Operator:
     outputs: tuple[TensorType, ...]
     native: NativeNode
     inner: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
 
 class Feed(NamedTuple):
@@ -90,8 +92,8 @@ class Layer:
     times: int = 1
     # Why no runtime can run it, None where one can.
     unmeasurable: str | None = None
-    # At level `fused`: the indices of the written layers it stands for.
-    written: tuple[int, ...] = ()
+    # The nodes of the model file that it stands for; at level `fused` layers of both levels meet here.
+    nodes: tuple[int, ...] = ()
 
 
 class GraphInput(NamedTuple):
@@ -131,3 +133,9 @@ class LayerGraph:
     def edges(self) -> tuple[tuple[int, int], ...]:
         """Pairs of layer indices, from writer to reader."""
         return tuple((source, reader) for reader, sources in enumerate(self.predecessors) for source in sources)
+
+
+def shared_layers(one: LayerGraph, other: LayerGraph) -> tuple[tuple[int, ...], ...]:
+    """For each layer of `one` the layers of `other` that stand for some of the same nodes: many to many."""
+    owner = {node: layer.index for layer in other.layers for node in layer.nodes}
+    return tuple(tuple(sorted({owner[node] for node in layer.nodes if node in owner})) for layer in one.layers)

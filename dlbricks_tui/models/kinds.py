@@ -1,5 +1,6 @@
 """The kinds of layers: one word that a person sorts and colours by."""
 
+from collections.abc import Iterable
 from enum import Enum
 
 
@@ -33,3 +34,85 @@ class Kind(str, Enum):
     LOSS = "loss"
     CONSTANT = "constant"
     OTHER = "other"
+
+
+_KINDS: dict[Kind, str] = {
+    Kind.CONVOLUTION: "conv Convolution_v1 _contrib_DeformableConvolution _contrib_ModulatedDeformableConvolution "
+    "_contrib_quantized_conv",
+    Kind.DECONVOLUTION: "conv_transpose",
+    Kind.LINEAR: "linear dot batch_dot _contrib_quantized_fully_connected _linalg_gemm _linalg_gemm2",
+    Kind.BATCHNORM: "batch_norm BatchNorm BatchNorm_v1 _contrib_SyncBatchNorm _contrib_quantized_batch_norm "
+    "_contrib_BatchNormWithReLU",
+    Kind.NORM: "instance_norm LayerNorm GroupNorm L2Normalization norm",
+    Kind.LRN: "lrn",
+    Kind.POOLING: "max_pool mean_pool global_max_pool global_mean_pool Pooling Pooling_v1 _contrib_quantized_pooling "
+    "_contrib_AdaptiveAvgPooling2D ROIPooling _contrib_ROIAlign",
+    Kind.ELEMENTWISE: "relu sigmoid tanh softplus softsign leaky_relu elu prelu selu gelu clip identity exp log sqrt "
+    "square abs negative reciprocal rsqrt cbrt erf Cast amp_cast hard_sigmoid LeakyReLU Activation BlockGrad "
+    "_plus_scalar _minus_scalar _rminus_scalar _mul_scalar _div_scalar _rdiv_scalar _power_scalar _rpower_scalar "
+    "_maximum_scalar _minimum_scalar _mod_scalar _rmod_scalar _equal_scalar _not_equal_scalar _greater_scalar "
+    "_greater_equal_scalar _lesser_scalar _lesser_equal_scalar _contrib_div_sqrt_dim floor ceil round rint fix trunc "
+    "sign sin cos tan log2 log10 log1p expm1 logical_not _contrib_quantized_act smooth_l1 _copyto zeros_like "
+    "ones_like",
+    Kind.COMBINE: "add sub mul div sum _power _maximum _minimum _mod _hypot _equal _not_equal _greater "
+    "_greater_equal _lesser _lesser_equal broadcast_add broadcast_sub broadcast_mul broadcast_div broadcast_power "
+    "broadcast_maximum broadcast_minimum broadcast_mod broadcast_equal broadcast_greater broadcast_greater_equal "
+    "broadcast_lesser broadcast_lesser_equal broadcast_not_equal _grad_add where _contrib_quantized_elemwise_add",
+    Kind.CONCAT: "concat stack _rnn_param_concat _contrib_quantized_concat",
+    Kind.PAD: "pad",
+    Kind.REDUCE: "reduce_mean reduce_sum reduce_max mean sum_axis max min prod nansum nanprod argmax argmin "
+    "argmax_channel",
+    Kind.BROADCAST: "broadcast_to broadcast_axis broadcast_like repeat tile",
+    Kind.RESIZE: "upsample_nearest UpSampling _contrib_BilinearResize2D",
+    Kind.SLICE: "slice slice_axis slice_like SliceChannel _split_v2 Crop take batch_take gather_nd pick SequenceLast",
+    Kind.FLATTEN: "flatten _contrib_quantized_flatten",
+    Kind.RESHAPE: "reshape expand_dims squeeze reshape_like depth_to_space space_to_depth",
+    Kind.TRANSPOSE: "transpose SwapAxis reverse SequenceReverse",
+    Kind.SOFTMAX: "softmax log_softmax softmin SoftmaxActivation masked_softmax",
+    Kind.DROPOUT: "dropout Dropout",
+    Kind.RECURRENT: "RNN _contrib_quantized_rnn _foreach _while_loop",
+    Kind.ATTENTION: "_contrib_interleaved_matmul_selfatt_qk _contrib_interleaved_matmul_selfatt_valatt "
+    "_contrib_interleaved_matmul_encdec_qk _contrib_interleaved_matmul_encdec_valatt",
+    Kind.EMBEDDING: "embedding one_hot _contrib_SparseEmbedding _contrib_quantized_embedding",
+    Kind.QUANTIZE: "_contrib_quantize _contrib_quantize_v2 _contrib_dequantize _contrib_requantize",
+    Kind.LOSS: "SoftmaxOutput MakeLoss make_loss LinearRegressionOutput LogisticRegressionOutput MAERegressionOutput "
+    "SVMOutput softmax_cross_entropy _contrib_CTCLoss IdentityAttachKLSparseReg",
+    Kind.CONSTANT: "_zeros _ones _full _arange _zeros_without_dtype _eye _linspace",
+}
+
+_KIND_OF_OP = {op: kind for kind, ops in _KINDS.items() for op in ops.split()}
+
+# Where several operators are one layer, the first of these that occurs gives the layer its kind.
+_BY_WEIGHT = (
+    Kind.CONVOLUTION,
+    Kind.DECONVOLUTION,
+    Kind.RECURRENT,
+    Kind.ATTENTION,
+    Kind.LINEAR,
+    Kind.POOLING,
+    Kind.EMBEDDING,
+    Kind.BATCHNORM,
+    Kind.NORM,
+    Kind.LRN,
+    Kind.RESIZE,
+    Kind.SOFTMAX,
+    Kind.CONCAT,
+    Kind.COMBINE,
+    Kind.REDUCE,
+    Kind.PAD,
+    Kind.TRANSPOSE,
+    Kind.BROADCAST,
+    Kind.SLICE,
+    Kind.ELEMENTWISE,
+)
+
+
+def kind_of(op: str) -> Kind:
+    """The kind of an operator by its neutral name."""
+    return _KIND_OF_OP.get(op.removeprefix("mxnet."), Kind.OTHER)
+
+
+def heaviest(kinds: Iterable[Kind]) -> Kind:
+    """The kind of a layer made of several operators."""
+    present = list(kinds)
+    return next((kind for kind in _BY_WEIGHT if kind in present), present[0] if present else Kind.OTHER)

@@ -58,8 +58,9 @@ class SymbolWriter:
             attributes["__shape__"] = _literal(tuple(shape))
         return self._node("null", name, (), attributes)
 
-    def learned(self, name: str, shape: Sequence[int]) -> Output:
-        """A learned array that an operator takes as input; never a layer of its own."""
+    def learned(self, role: str, shape: Sequence[int]) -> Output:
+        """A learned array that an operator takes as input, called for its role in the current layer; never a layer."""
+        name = f"{self._scope.name}_{role}" if self._scope else role
         return self._node("null", name, (), {"__shape__": _literal(tuple(shape))})
 
     def op(self, op: str, *inputs: Output, name: str | None = None, **params: ParamValue) -> Output:
