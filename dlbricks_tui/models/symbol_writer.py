@@ -63,9 +63,9 @@ class SymbolWriter:
         name = f"{self._scope.name}_{role}" if self._scope else role
         return self._node("null", name, (), {"__shape__": _literal(tuple(shape))})
 
-    def op(self, op: str, *inputs: Output, name: str | None = None, **params: ParamValue) -> Output:
+    def op(self, op: str, *inputs: Output, **params: ParamValue) -> Output:
         """Adds an operator with its learned inputs and returns its first output."""
-        name = self._unique(name or (self._scope.name if self._scope else op.lower()))
+        name = self._unique(self._scope.name if self._scope else op.lower())
         learned = LEARNED_INPUTS.get(op, ())
         if params.get("no_bias", op in BIAS_IS_LEFT_OUT_BY_DEFAULT):
             learned = tuple(role for role in learned if role != "bias")

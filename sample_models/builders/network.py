@@ -144,6 +144,9 @@ class Network:
             return self.single(name, "combine", "elemwise_add", *inputs)
         return self.single(name, "combine", "add_n", *inputs, num_args=len(inputs))
 
+    def multiply(self, name: str, x: Output, y: Output) -> Output:
+        return self.single(name, "combine", "elemwise_mul", x, y)
+
     def dropout(self, x: Output, name: str, probability: float) -> Output:
         return self.single(name, "dropout", "Dropout", x, p=probability)
 
@@ -180,7 +183,14 @@ class Network:
 
     def _pool(self, x: Output, name: str, pool_type: str, kernel: Pair, stride: Pair, pad: Pair) -> Output:
         return self.single(
-            name, "pooling", "Pooling", x, pool_type=pool_type, kernel=_pair(kernel), stride=_pair(stride), pad=_pair(pad)
+            name,
+            "pooling",
+            "Pooling",
+            x,
+            pool_type=pool_type,
+            kernel=_pair(kernel),
+            stride=_pair(stride),
+            pad=_pair(pad),
         )
 
 
