@@ -1,6 +1,6 @@
 """An MXNet file with the types that inference found becomes a layer graph."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,41 +21,42 @@ from dlbricks_tui.models.kinds import Kind, heaviest, kind_of
 from dlbricks_tui.models.literals import LiteralError
 from dlbricks_tui.models.mxnet_file import Entry, SymbolFile, SymbolNode, original_number
 from dlbricks_tui.models.mxnet_layers import Group, group_layers
-from dlbricks_tui.models.mxnet_variables import Role, variable_roles
+from dlbricks_tui.models.mxnet_variables import LAYER_ATTRIBUTE, Role
 from dlbricks_tui.models.nested import nested_graph
 from dlbricks_tui.models.neutral import Neutral, Site, neutral_operator
 
 # MXNet counts elements in 32 bits.
 MOST_ELEMENTS = 2**31 - 1
 
-NodeTypes = Sequence[Sequence[TensorType]]
-
 
 @dataclass(frozen=True, slots=True)
 class InferredFile:
-    """A symbol file with the types of every output of every node, and the nodes whose operator nobody knows."""
+    """A symbol file with the role of every variable, the types of every output, and the nodes nobody knows.
+
+    `origin` is the model file of a fused graph, whose nodes then bear the names that `SymbolFile.render` gave.
+    """
 
     file: SymbolFile
-    types: NodeTypes
+    roles: Mapping[int, Role]
+    types: Sequence[Sequence[TensorType]]
     unknown: frozenset[int] = frozenset()
+    origin: SymbolFile | None = None
 
 
-def build_graph(
-    inferred: InferredFile, name: str, level: Level = Level.WRITTEN, named_inputs: Collection[str] = ()
-) -> LayerGraph:
+def build_graph(inferred: InferredFile, name: str) -> LayerGraph:
     """The layers of a model; at level `written`, operators that share a `__layer__` are one layer."""
-    return _Builder(inferred, name, level, named_inputs).graph()
+    return _Builder(inferred, name).graph()
 
 
 class _Builder:
-    def __init__(self, inferred: InferredFile, name: str, level: Level, named_inputs: Collection[str]) -> None:
+    def __init__(self, inferred: InferredFile, name: str) -> None:
         self._file = inferred.file
         self._types = inferred.types
         self._unknown = inferred.unknown
+        self._origin = inferred.origin
+        self._roles = inferred.roles
         self._name = name
-        self._level = level
-        self._roles = variable_roles(inferred.file, named_inputs)
-        self._groups = group_layers(inferred.file, self._roles, name, composites=level is Level.WRITTEN)
+        self._groups = group_layers(inferred.file, inferred.roles, name, composites=inferred.origin is None)
         inputs = (node for node, role in self._roles.items() if role is Role.INPUT)
         self._input_numbers = {node: number for number, node in enumerate(inputs)}
         # Where each node stands: layer, and its number among the operators of one repetition.
@@ -69,9 +70,10 @@ class _Builder:
 
     def graph(self) -> LayerGraph:
         layers = tuple(self._layer(index, group) for index, group in enumerate(self._groups))
-        inputs = tuple(GraphInput(self._file.nodes[n].name, self._type(Entry(n, 0))) for n in self._input_numbers)
+        inputs = tuple(GraphInput(self._label(n), self._type(Entry(n, 0))) for n in self._input_numbers)
         heads = tuple(self._feed(head) for head in self._file.heads if self._is_fed(head))
-        return LayerGraph(self._name, self._level, layers, inputs, heads)
+        level = Level.WRITTEN if self._origin is None else Level.FUSED
+        return LayerGraph(self._name, level, layers, inputs, heads)
 
     def _layer_results(self) -> list[dict[tuple[int, int], int]]:
         """For each layer the outputs that leave it, (operator, output) to number."""
@@ -92,7 +94,7 @@ class _Builder:
         results = self._results[index]
         return Layer(
             index,
-            group.name,
+            self._title(group),
             "+".join(ops),
             group.kind or heaviest(kind_of(op) for op in ops),
             operators,
@@ -112,7 +114,7 @@ class _Builder:
         kind = group.kind or Kind.CONSTANT
         nodes = self._original_nodes(group)
         return Layer(
-            index, group.name, "constant", kind, (), (), (), (held,), (wire,), (held,), group.times, nodes=nodes
+            index, self._title(group), "constant", kind, (), (), (), (held,), (wire,), (held,), group.times, nodes=nodes
         )
 
     def _operators(self, group: Group) -> tuple[tuple[Operator, ...], list[Entry], list[int]]:
@@ -160,14 +162,30 @@ class _Builder:
         return head.node in self._place or head.node in self._input_numbers
 
     def _original_nodes(self, group: Group) -> tuple[int, ...]:
-        """At level `fused` the names that `SymbolFile.render` gave survive, also inside fused operators."""
+        """The nodes of the model file, whose names survive fusion, also inside what was fused."""
         numbers = [number for repetition in group.repetitions for number in repetition]
-        if self._level is Level.WRITTEN:
+        if self._origin is None:
             return tuple(numbers)
         names = [self._file.nodes[number].name for number in numbers]
         inner = [name for n in numbers for text in self._file.nodes[n].subgraphs for name in nested_graph(text).names]
-        found = (original_number(name) for name in [*names, *inner])
-        return tuple(sorted({number for number in found if number is not None}))
+        found = {original_number(name) for name in (*names, *inner)}
+        return tuple(sorted(number for number in found if number is not None))
+
+    def _title(self, group: Group) -> str:
+        """A fused layer is called what the first written layer in it is called."""
+        if self._origin is None:
+            return group.name
+        first = next(iter(self._original_nodes(group)), None)
+        if first is None:
+            return group.name
+        node = self._origin.nodes[first]
+        return node.attributes.get(LAYER_ATTRIBUTE) or node.name or group.name
+
+    def _label(self, number: int) -> str:
+        """What the model file calls a node."""
+        name = self._file.nodes[number].name
+        found = original_number(name) if self._origin is not None else None
+        return name if self._origin is None or found is None else self._origin.nodes[found].name
 
     def _type(self, entry: Entry) -> TensorType:
         types = self._types[entry.node]
@@ -180,7 +198,7 @@ class _Builder:
                 elements *= axis
             if elements > MOST_ELEMENTS:
                 shown = "x".join(map(str, found.shape))
-                label = self._file.nodes[entry.node].name[:80]
+                label = self._label(entry.node)[:80]
                 raise UnreadableModelError(f"{self._name}: {label!r} has a shape of {shown}: more than MXNet can hold")
         return found
 

@@ -1,7 +1,7 @@
 """Which operators of an MXNet file form one layer, and how often it is paid."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -25,7 +25,7 @@ class Group:
     repetitions: tuple[tuple[int, ...], ...]
 
 
-def group_layers(file: SymbolFile, roles: dict[int, Role], where: str, composites: bool) -> tuple[Group, ...]:
+def group_layers(file: SymbolFile, roles: Mapping[int, Role], where: str, composites: bool) -> tuple[Group, ...]:
     """The layers of a file in a topological order; `composites` says whether `__layer__` is heeded."""
     members: dict[str | int, list[int]] = defaultdict(list)
     for number, node in enumerate(file.nodes):

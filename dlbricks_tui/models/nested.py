@@ -11,7 +11,7 @@ from dlbricks_tui.models.neutral import Site, neutral_operator
 
 @dataclass(frozen=True, slots=True)
 class NestedGraph:
-    """What a nested graph computes (canonical, without names), its operators by neutral names, and all node names."""
+    """What a nested graph computes (canonical, without names), its operators by neutral names, and their own names."""
 
     canonical: str
     ops: tuple[str, ...]

@@ -1,0 +1,159 @@
+"""The models that a person can name: the samples, and what lies in the folders that were added."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.models.errors import ModelError, UnknownModelError
+from dlbricks_tui.models.graph import Shape
+
+TABLE1_PREFIX = "table1"
+MODEL_SUFFIXES = ("-symbol.json", "-symbol.json.gz")
+FOLDERS_FILE = "model-folders.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """Where a model is, what it is called, and what is known of it before it is read."""
+
+    name: str
+    path: Path
+    task: str | None = None
+    table1_id: str | None = None
+    # The data inputs with their shapes, where a manifest says them.
+    inputs: Mapping[str, Shape] = field(default_factory=dict)
+    # Inferred types that were delivered with the model.
+    types: Path | None = None
+    layers: int | None = None
+    unique_layers: int | None = None
+
+
+class Library:
+    """All models by name; the samples come first."""
+
+    def __init__(self, samples: Path, data: Path) -> None:
+        self._samples = samples
+        self._folders_file = data / FOLDERS_FILE
+
+    def sources(self) -> tuple[ModelSource, ...]:
+        """Every model of the library: Table 1 by number, the other samples, then the added folders."""
+        return (*self.samples(), *(source for folder in self.folders() for source in _in_folder(folder)))
+
+    def samples(self) -> tuple[ModelSource, ...]:
+        """The models that are delivered with the product."""
+        manifest = self._samples / "manifest.json"
+        try:
+            entries = json.loads(manifest.read_bytes())["models"]
+            return tuple(_from_manifest(entry, self._samples) for entry in entries)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ModelError(f"{manifest} cannot be read ({error}); install dlbricks-tui again") from None
+
+    def find(self, name: str) -> tuple[ModelSource, ...]:
+        """The model of that path, library name or `table1:ID`; `table1` gives all fifty."""
+        if name == TABLE1_PREFIX:
+            return tuple(source for source in self.samples() if source.table1_id is not None)
+        if name.startswith(f"{TABLE1_PREFIX}:"):
+            return (self._table1(name.removeprefix(f"{TABLE1_PREFIX}:")),)
+        if _looks_like_path(name):
+            return (source_of(Path(name)),)
+        found = [source for source in self.sources() if source.name == name]
+        if len(found) > 1 and len({source.path for source in found}) > 1:
+            places = ", ".join(str(source.path) for source in found[:4])
+            raise UnknownModelError(f"{len(found)} models are called {name!r}; give a path: {places}")
+        if not found:
+            raise UnknownModelError(
+                f"no model {name[:120]!r}: give the path of a *-symbol.json file, table1:ID (1 to 50), "
+                "or a name that `dlbricks models` lists"
+            )
+        return (found[0],)
+
+    def find_all(self, names: Iterable[str]) -> tuple[ModelSource, ...]:
+        """The models of several names, in that order, each once."""
+        found = {(source.path, source.name): source for name in names for source in self.find(name)}
+        return tuple(found.values())
+
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that were added."""
+        try:
+            listed = json.loads(self._folders_file.read_bytes())
+            return tuple(Path(str(folder)) for folder in listed["folders"])
+        except FileNotFoundError:
+            return ()
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ModelError(f"{self._folders_file} cannot be read ({error}); mend or remove it") from None
+
+    def add_folder(self, folder: Path) -> int:
+        """Adds a folder and returns how many models it holds now."""
+        folder = folder.expanduser().absolute()
+        if not folder.is_dir():
+            raise ModelError(f"{folder} is not a folder")
+        found = len(_in_folder(folder))
+        if not found:
+            raise ModelError(f"{folder} holds no *-symbol.json file, here or below")
+        self._write_folders([*(known for known in self.folders() if known != folder), folder])
+        return found
+
+    def remove_folder(self, folder: Path) -> None:
+        """Forgets a folder; its files stay."""
+        folder = folder.expanduser().absolute()
+        known = self.folders()
+        if folder not in known:
+            listed = ", ".join(map(str, known)) or "none"
+            raise ModelError(f"{folder} is not in the library; the folders are: {listed}")
+        self._write_folders([other for other in known if other != folder])
+
+    def _table1(self, number: str) -> ModelSource:
+        for source in self.samples():
+            if source.table1_id == number:
+                return source
+        raise UnknownModelError(f"no Table 1 model {number[:40]!r}: the numbers go from 1 to 50")
+
+    def _write_folders(self, folders: list[Path]) -> None:
+        document = json.dumps({"folders": [str(folder) for folder in folders]}, indent=2)
+        try:
+            write_atomically(self._folders_file, f"{document}\n")
+        except OSError as error:
+            raise ModelError(f"{self._folders_file} cannot be written: {error.strerror}") from None
+
+
+def source_of(path: Path) -> ModelSource:
+    """A model file as a model; it is called what the file is called."""
+    return ModelSource(_stem(path), path)
+
+
+def _looks_like_path(name: str) -> bool:
+    return os.sep in name or name.endswith((".json", ".gz", ".onnx")) or Path(name).is_file()
+
+
+def _stem(path: Path) -> str:
+    for suffix in (*MODEL_SUFFIXES, ".json.gz", ".json"):
+        if path.name.endswith(suffix) and len(path.name) > len(suffix):
+            return path.name.removesuffix(suffix)
+    return path.name
+
+
+def _in_folder(folder: Path) -> list[ModelSource]:
+    # os.walk neither follows links to folders nor stops at one that may not be read.
+    found = [Path(where) / name for where, _, names in os.walk(folder) for name in names]
+    return [source_of(path) for path in sorted(found) if path.name.endswith(MODEL_SUFFIXES)]
+
+
+def _from_manifest(entry: Mapping[str, object], samples: Path) -> ModelSource:
+    inputs = entry["inputs"]
+    if not isinstance(inputs, dict):
+        raise TypeError("inputs are not an object")
+    types, layers, unique = entry.get("types"), entry.get("layers"), entry.get("unique_layers")
+    task, table1_id = entry.get("task"), entry.get("table1_id")
+    return ModelSource(
+        str(entry["name"]),
+        samples / str(entry["file"]),
+        None if task is None else str(task),
+        None if table1_id is None else str(table1_id),
+        {str(name): tuple(int(axis) for axis in shape) for name, shape in inputs.items()},
+        None if types is None else samples / str(types),
+        layers if isinstance(layers, int) else None,
+        unique if isinstance(unique, int) else None,
+    )

@@ -1,0 +1,126 @@
+"""From a model's source to its layer graph; the framework is asked only for what nobody knows yet."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import LayerGraph, Level, Shape, TensorType
+from dlbricks_tui.models.input_shapes import input_shapes, missing_shapes
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.mxnet_file import SymbolFile, original_number, parse_symbol, read_bytes, unique_name
+from dlbricks_tui.models.mxnet_graph import InferredFile, build_graph
+from dlbricks_tui.models.mxnet_variables import Role, variable_roles
+from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
+
+
+class Answer(NamedTuple):
+    """What a framework says of a graph: types of every output of every node, unknown nodes, the graph if fused."""
+
+    types: Sequence[Sequence[TensorType]]
+    unknown: frozenset[int] = frozenset()
+    symbol: str | None = None
+
+
+class Framework(Protocol):
+    """Whoever infers types and fuses graphs: a worker process, in tests a table."""
+
+    @property
+    def identity(self) -> str:
+        """The framework with its version: answers of different ones are not mixed."""
+
+    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+        """The types of all outputs, given those of the inputs by name."""
+
+    def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+        """The graph after the framework's own optimiser, with its types."""
+
+
+class Loader:
+    """Loads models at either level."""
+
+    def __init__(self, cache: Path, framework: Framework) -> None:
+        self._cache = cache
+        self._framework = framework
+
+    def load(
+        self, source: ModelSource, level: Level = Level.WRITTEN, given: Mapping[str, Shape] | None = None
+    ) -> LayerGraph:
+        """The layer graph of a model; `given` are input shapes that a person says, by name."""
+        content = read_bytes(source.path)
+        file = parse_symbol(content, source.name)
+        shapes = input_shapes(file, given or {}, source.inputs, source.name)
+        roles = variable_roles(file, {file.nodes[number].name for number in shapes})
+        model = _Model(source, content, file, shapes, roles)
+        return build_graph(self._fused(model) if level is Level.FUSED else self._written(model), source.name)
+
+    def _written(self, model: "_Model") -> InferredFile:
+        key = cache_key(model.content, model.shapes)
+        path = self._cache / "inferred" / f"{key}.json"
+        known = (model.source.types and read_types(model.source.types, key)) or read_types(path, key)
+        if known is None or (known.unknown and known.framework != self._framework.identity):
+            if not model.shapes:
+                model.refuse_open_inputs(model.inputs)
+            answer = self._framework.infer(model.file.render(), _by_unique_name(model.shapes))
+            known = CachedTypes(_frozen(answer.types), answer.unknown, self._framework.identity)
+            model.check(known.types, model.file)
+            model.refuse_open_inputs([n for n in model.inputs if not known.types[n] or not known.types[n][0].shape])
+            _keep(path, key, known)
+        return InferredFile(model.file, model.roles, known.types, known.unknown)
+
+    def _fused(self, model: "_Model") -> InferredFile:
+        key = cache_key(model.content, model.shapes, "fused", self._framework.identity)
+        path = self._cache / "fused" / f"{key}.json"
+        known = read_types(path, key)
+        if known is None or known.symbol is None:
+            # Inference first: it names the inputs that lack a shape, and the operators that nobody knows.
+            self._written(model)
+            answer = self._framework.fuse(model.file.render(), _by_unique_name(model.shapes))
+            known = CachedTypes(_frozen(answer.types), answer.unknown, self._framework.identity, answer.symbol)
+            _keep(path, key, known)
+        fused = parse_symbol((known.symbol or "").encode(), f"{model.source.name}, fused")
+        model.check(known.types, fused)
+        roles = {
+            number: model.roles.get(original_number(node.name) or 0, Role.WEIGHT)
+            for number, node in enumerate(fused.nodes)
+            if node.is_variable
+        }
+        return InferredFile(fused, roles, known.types, known.unknown, model.file)
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    source: ModelSource
+    content: bytes
+    file: SymbolFile
+    shapes: Mapping[int, Shape]
+    roles: Mapping[int, Role]
+
+    @property
+    def inputs(self) -> list[int]:
+        return [number for number, role in self.roles.items() if role is Role.INPUT]
+
+    def refuse_open_inputs(self, numbers: Sequence[int]) -> None:
+        if numbers:
+            raise missing_shapes([self.file.nodes[number].name for number in numbers], self.source.name)
+
+    def check(self, types: Sequence[object], file: SymbolFile) -> None:
+        if len(types) != len(file.nodes):
+            where = self.source.name
+            raise ModelError(f"{where}: types of {len(types)} nodes were inferred for a graph of {len(file.nodes)}")
+
+
+def _by_unique_name(shapes: Mapping[int, Shape]) -> dict[str, Shape]:
+    return {unique_name(number): shape for number, shape in shapes.items()}
+
+
+def _frozen(types: Sequence[Sequence[TensorType]]) -> tuple[tuple[TensorType, ...], ...]:
+    return tuple(tuple(outputs) for outputs in types)
+
+
+def _keep(path: Path, key: str, known: CachedTypes) -> None:
+    # Without a cache everything works, only slower the next time.
+    with suppress(OSError):
+        write_types(path, key, known)

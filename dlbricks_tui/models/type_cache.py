@@ -1,0 +1,80 @@
+"""What inference found, kept on disk, so that a model seen before needs no framework."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.models.graph import Shape, TensorType
+
+# A change of what is stored, or of how files are read into nodes, is a new version.
+CACHE_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CachedTypes:
+    """The types of every output of every node, the nodes whose operator the framework lacks, and which one it was.
+
+    `symbol` is the graph that the types belong to where it is not the model file itself but what was fused of it.
+    """
+
+    types: tuple[tuple[TensorType, ...], ...]
+    unknown: frozenset[int] = frozenset()
+    framework: str = ""
+    symbol: str | None = None
+
+
+def cache_key(content: bytes, shapes: Mapping[int, Shape], *more: str) -> str:
+    """One key per file content and input shapes, and whatever else the answer depends on."""
+    facts = json.dumps([CACHE_VERSION, sorted(shapes.items()), *more])
+    return hashlib.sha256(facts.encode() + b"\0" + content).hexdigest()
+
+
+def write_types(path: Path, key: str, found: CachedTypes) -> None:
+    """Keeps what was found; raises OSError where the folder cannot be written."""
+    write_atomically(path, _rendered(key, found))
+
+
+def read_types(path: Path, key: str) -> CachedTypes | None:
+    """What a cache file holds, None where it is absent, damaged or about something else."""
+    try:
+        document = json.loads(path.read_bytes())
+        if document["key"] != key:
+            return None
+        return _parsed(document)
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
+        # A cache that cannot be read is as good as none: the framework is asked again.
+        return None
+
+
+def _rendered(key: str, found: CachedTypes) -> str:
+    distinct: dict[TensorType, int] = {}
+    nodes = [[distinct.setdefault(one, len(distinct)) for one in types] for types in found.types]
+    document: dict[str, Any] = {"key": key, "framework": found.framework, "unknown": sorted(found.unknown)}
+    if found.symbol is not None:
+        document["symbol"] = found.symbol
+    document |= {"types": list(distinct), "nodes": nodes}
+    lines = (f"{json.dumps(name)}:{json.dumps(value, separators=(',', ':'))}" for name, value in document.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _parsed(document: Mapping[str, Any]) -> CachedTypes:
+    distinct = [_type(raw) for raw in document["types"]]
+    # Almost every node has one output: the tuples are shared.
+    tuples: dict[tuple[int, ...], tuple[TensorType, ...]] = {}
+    types = []
+    for raw in document["nodes"]:
+        numbers = tuple(raw)
+        found = tuples.get(numbers)
+        if found is None:
+            found = tuples[numbers] = tuple([distinct[number] for number in numbers])
+        types.append(found)
+    return CachedTypes(tuple(types), frozenset(document["unknown"]), str(document["framework"]), document.get("symbol"))
+
+
+def _type(raw: Sequence[Any]) -> TensorType:
+    shape, dtype = raw
+    return TensorType(None if shape is None else tuple([int(axis) for axis in shape]), str(dtype))
