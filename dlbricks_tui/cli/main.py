@@ -61,8 +61,9 @@ def _data_folder(chosen: str | None) -> DataFolder:
     cure = f"name another with --data-dir or {DATA_FOLDER_VARIABLE}"
     try:
         folder = data_folder(chosen)
-        if folder.path.exists() and not folder.path.is_dir():
-            raise UsageError(f"the data folder {folder.path} is not a folder; {cure}")
+        standing = next(path for path in (folder.path, *folder.path.parents) if path.exists())
+        if not standing.is_dir():
+            raise UsageError(f"the data folder cannot be {folder.path}: {standing} is a file; {cure}")
     except NoHomeFolderError as error:
         raise UsageError(f"there is no home folder to make {error} a path, so nowhere to keep data; {cure}") from error
     except OSError as error:

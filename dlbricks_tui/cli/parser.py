@@ -29,7 +29,8 @@ class Parser(argparse.ArgumentParser):
             metavar="DIR",
             # An absent option after the command must not undo one before it.
             default=argparse.SUPPRESS,
-            help="the folder of your results, caches, settings and logs (default: DLBRICKS_DATA_DIR, else the platform's own place for data)",
+            help="the folder of your results, caches, settings and logs "
+            "(default: DLBRICKS_DATA_DIR, else the platform's own place for data)",
         )
 
     def error(self, message: str) -> NoReturn:

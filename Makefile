@@ -1,0 +1,54 @@
+# The two commands to know: `make run` and `make test`. The first of either makes .venv; later ones find it made.
+
+# Any Python from 3.10 on, e.g. `make run PYTHON=python3.11`; MXNet itself runs on 3.10 to 3.12.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
+# Each stands for an install of what pyproject.toml asks for now.
+INSTALLED := $(VENV)/installed
+INSTALLED_DEV := $(VENV)/installed-dev
+
+.PHONY: run test check soak samples bench format clean
+
+run: $(INSTALLED)
+	$(BIN)/dlbricks models
+	$(BIN)/dlbricks corpus resnet18_v1 resnet50_v1 mobilenet_v2_1_0 squeezenet1_1 vgg16
+
+test: check
+	$(BIN)/python -m pytest -q
+
+check: $(INSTALLED_DEV)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+soak: $(INSTALLED_DEV)
+	$(BIN)/python -m pytest -q -m soak
+
+samples: $(INSTALLED)
+	$(BIN)/python -m sample_models.builders
+
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks.startup
+
+format: $(INSTALLED_DEV)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo 'Python 3.10 or newer is needed: name one, e.g. make $(MAKECMDGOALS) PYTHON=python3.11' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo 'Python cannot make virtual environments here: sudo apt install python3-venv' >&2; exit 1; }
+	@echo 'Setting up $(VENV): this takes a minute or two, and only now.' >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --editable .
+	@touch $@
+
+$(INSTALLED_DEV): $(INSTALLED)
+	@$(PIP) install --editable '.[dev]'
+	@touch $@

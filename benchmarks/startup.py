@@ -1,0 +1,38 @@
+"""How long `dlbricks --help` takes, beside a Python that does nothing.
+
+usage: python -m benchmarks.startup [RUNS]
+"""
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+COMMANDS = {
+    "python -c pass": [sys.executable, "-c", "pass"],
+    "dlbricks --help": [sys.executable, "-m", "dlbricks_tui", "--help"],
+}
+
+
+def wall_ms(command: Sequence[str]) -> float:
+    """The wall time of one process from start to end."""
+    start = time.perf_counter()
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    return 1000 * (time.perf_counter() - start)
+
+
+def main() -> None:
+    """Runs the commands in turn, so that a change of the machine's mood meets both."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 30
+    taken: dict[str, list[float]] = {name: [] for name in COMMANDS}
+    for _ in range(runs):
+        for name, command in COMMANDS.items():
+            taken[name].append(wall_ms(command))
+    print(f"{runs} runs each, ms      min  median     max")
+    for name, times in taken.items():
+        print(f"{name:20} {min(times):8.1f}{statistics.median(times):8.1f}{max(times):8.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui import __version__
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.cli.parser import Groups
+from dlbricks_tui.errors import UserError
+
+Handler = Callable[[argparse.Namespace], int]
+
+
+class Command:
+    """A group of one command, `work`, that does what the test wants."""
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+
+    def register(self, groups: Groups) -> None:
+        parser = groups.add_parser("work", help="do what the test wants")
+        parser.add_argument("--times", type=int)
+        parser.set_defaults(handler=self.handler)
+
+
+def done(args: argparse.Namespace) -> int:
+    return 0
+
+
+def failing(error: BaseException) -> Command:
+    def fail(args: argparse.Namespace) -> int:
+        raise error
+
+    return Command(fail)
+
+
+def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert capsys.readouterr().out.startswith("usage: dlbricks ")
+
+
+def test_help_lists_each_command_with_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--help"], [Command(done)])
+    assert end.value.code == 0
+    assert ["work", "do", "what", "the", "test", "wants"] in [
+        line.split() for line in capsys.readouterr().out.splitlines()
+    ]
+
+
+def test_the_version_is_data(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"dlbricks {__version__}\n"
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_command_decides_its_exit_status(status: int) -> None:
+    assert main(["work"], [Command(lambda args: status)]) == status
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["play"], "argument COMMAND: invalid choice: 'play' (choose from 'work') (see `dlbricks --help`)"),
+        (["work", "--times", "x"], "argument --times: invalid int value: 'x' (see `dlbricks work --help`)"),
+        (["work", "--tim", "2"], "unrecognized arguments: --tim 2 (see `dlbricks --help`)"),
+        (["--data-dir"], "argument --data-dir: expected one argument (see `dlbricks --help`)"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_is_one_line_and_status_two(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments, [Command(done)]) == 2
+    assert capsys.readouterr() == ("", f"dlbricks: error: {complaint}\n")
+
+
+def test_what_a_person_can_act_on_is_one_line_and_status_two(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["work"], [failing(UserError("vgg.json: no such file; see `dlbricks models`"))]) == 2
+    assert capsys.readouterr().err == "dlbricks: error: vgg.json: no such file; see `dlbricks models`\n"
+
+
+def test_a_file_name_cannot_break_the_line_or_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["work"], [failing(UserError("a\nb\x1b[2J\udc80: no such file"))]) == 2
+    assert capsys.readouterr().err == "dlbricks: error: a\\nb\\x1b[2J\\udc80: no such file\n"
+
+
+def test_an_interruption_is_status_130(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["work"], [failing(KeyboardInterrupt())]) == 130
+    assert capsys.readouterr().err == "dlbricks: interrupted\n"
+
+
+def test_a_fault_of_ours_is_one_line_that_names_where_the_traceback_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        assert main(["--data-dir", str(tmp_path), "work"], [failing(KeyError("shape"))]) == 1
+    log = tmp_path / "log" / "errors.log"
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("dlbricks: error: unexpected KeyError: 'shape'") and lines[0].endswith(str(log))
+    assert log.read_text().count("Traceback (most recent call last)") == 2
+
+
+def test_a_fault_without_a_data_folder_to_write_to_is_logged_elsewhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log").write_text("not a folder")
+    assert main(["work", "--data-dir", str(tmp_path)], [failing(KeyError("shape"))]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    log = Path(line.rpartition("the details are in ")[2])
+    assert "KeyError: 'shape'" in log.read_text()
+    log.unlink()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--data-dir", "{}/a", "work"], ["work", "--data-dir", "{}/a"], ["work", "--data-dir={}/a"]]
+)
+def test_the_data_folder_may_be_named_before_and_after_the_command(arguments: list[str], tmp_path: Path) -> None:
+    seen: list[Path] = []
+
+    def look(args: argparse.Namespace) -> int:
+        seen.append(args.data.path)
+        return 0
+
+    assert main([argument.format(tmp_path) for argument in arguments], [Command(look)]) == 0
+    assert seen == [tmp_path / "a"]
+
+
+@pytest.mark.parametrize("folder", ["{}/file", "{}/file/below", "{}/" + 300 * "long", "~nobody-of-this-name/data"])
+def test_a_data_folder_that_cannot_be_one_is_bad_input(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["work", "--data-dir", folder.format(tmp_path)], [Command(done)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("dlbricks: error: ") and line.endswith("--data-dir or DLBRICKS_DATA_DIR")
+
+
+def test_a_data_folder_that_is_not_there_yet_is_left_alone(tmp_path: Path) -> None:
+    assert main(["work", "--data-dir", str(tmp_path / "new")], [Command(done)]) == 0
+    assert not (tmp_path / "new").exists()
+
+
+def run_dlbricks(*arguments: str, stdout: int) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dlbricks_tui", *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    run = run_dlbricks("--version", stdout=writing)
+    os.close(writing)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this platform has no full device")
+def test_a_full_disk_is_said_in_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        run = run_dlbricks("--version", stdout=full.fileno())
+    assert run.returncode == 2
+    assert run.stderr == (
+        "dlbricks: error: standard output cannot be written: No space left on device; what came out is cut off\n"
+    )
+
+
+def test_a_closed_standard_output_is_no_failure() -> None:
+    run = subprocess.run(
+        ["sh", "-c", '"$0" -m dlbricks_tui --version >&-', sys.executable], stderr=subprocess.PIPE, text=True
+    )
+    assert (run.returncode, run.stderr) == (0, "")

@@ -1,0 +1,91 @@
+import io
+import sys
+
+import pytest
+from rich.table import Table
+
+from dlbricks_tui.cli.output import data_console, narrate, show, write, write_json
+
+
+class Terminal(io.StringIO):
+    """A standard output that a person watches."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    # Not a fixture: pytest puts its own stream back between a fixture and its test.
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stdout", stream)
+    return stream
+
+
+def names(name: str) -> Table:
+    table = Table("model", "layers", style="red")
+    table.add_row(name, "174")
+    return table
+
+
+def test_json_is_one_document_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    write_json({"layers": 174, "speedup": None, "name": "r\u00e9seau\n"})
+    assert capsys.readouterr().out == '{"layers": 174, "speedup": null, "name": "r\\u00e9seau\\n"}\n'
+
+
+def test_what_json_has_no_word_for_is_refused() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json({"latency_ms": float("nan")})
+
+
+def test_a_pipe_gets_long_names_whole_and_no_colours(capsys: pytest.CaptureFixture[str]) -> None:
+    show(names("x" * 300))
+    out = capsys.readouterr().out
+    assert "x" * 300 in out
+    assert "\x1b" not in out
+
+
+def test_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = watched(monkeypatch)
+    show(names("vgg16"))
+    assert "\x1b[31m" in terminal.getvalue()
+
+
+def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = watched(monkeypatch)
+    monkeypatch.setenv("NO_COLOR", "1")
+    show(names("vgg16"))
+    assert "vgg16" in terminal.getvalue()
+    assert "\x1b[31m" not in terminal.getvalue()
+
+
+def test_columns_decides_the_width(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert data_console().width == 40
+    show(names("x" * 300))
+    assert {len(line) for line in capsys.readouterr().out.splitlines()} == {40}
+
+
+def test_brackets_and_colons_in_names_are_names(capsys: pytest.CaptureFixture[str]) -> None:
+    show("[red]conv[0] :smile:")
+    assert capsys.readouterr().out == "[red]conv[0] :smile:\n"
+
+
+def test_a_name_that_the_terminal_cannot_spell_is_spelled_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    write("r\u00e9seau \udc80\n")
+    assert raw.getvalue() == b"r\\xe9seau \\udc80\n"
+
+
+def test_narration_stays_out_of_the_data(capsys: pytest.CaptureFixture[str]) -> None:
+    narrate("2 layers cannot be measured")
+    assert capsys.readouterr() == ("", "2 layers cannot be measured\n")

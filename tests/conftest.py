@@ -1,0 +1,16 @@
+"""What holds for every test."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A test proves what is true, not how quick: on a busy machine a slow example is still right.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
+
+
+@pytest.fixture(autouse=True)
+def _data_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # No test reads or writes what the person who runs the tests has measured.
+    monkeypatch.setenv("DLBRICKS_DATA_DIR", str(tmp_path / "data"))

@@ -1,0 +1,50 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from importlinter.cli import lint_imports
+
+ROOT = Path(__file__).parent.parent
+DOORS = {"cli", "tui"}
+ROOMS = sorted(folder.parent.name for folder in (ROOT / "dlbricks_tui").glob("*/__init__.py"))
+
+
+def loaded_by(code: str) -> set[str]:
+    """The top-level packages that a fresh interpreter has loaded after the code."""
+    report = "import json, sys; print(); print(json.dumps([name.partition('.')[0] for name in sys.modules]))"
+    run = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{report}"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return set(json.loads(run.stdout.splitlines()[-1]))
+
+
+def test_every_import_keeps_to_the_contracts_between_rooms(capsys: pytest.CaptureFixture[str]) -> None:
+    status = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True, no_logo=True)
+    assert status == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []])
+def test_help_loads_nothing_that_takes_time(arguments: list[str]) -> None:
+    loaded = loaded_by(
+        "import contextlib\n"
+        "from dlbricks_tui.cli.main import main\n"
+        f"with contextlib.suppress(SystemExit): main({arguments})"
+    )
+    assert "dlbricks_tui" in loaded
+    assert loaded.isdisjoint({"rich", "textual", "networkx", "numpy", "tinydb", "mxnet", "asyncio"})
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if room not in DOORS])
+def test_a_room_loads_no_door_no_framework_and_no_terminal_library(room: str) -> None:
+    loaded = loaded_by(
+        "import importlib, pkgutil, sys\n"
+        f"import dlbricks_tui.{room} as room\n"
+        "for module in pkgutil.walk_packages(room.__path__, room.__name__ + '.'):\n"
+        "    if not module.name.startswith('dlbricks_tui.runtime.inside'):\n"
+        "        importlib.import_module(module.name)\n"
+        "assert not any(name.startswith(('dlbricks_tui.cli', 'dlbricks_tui.tui')) for name in sys.modules)"
+    )
+    assert "dlbricks_tui" in loaded
+    assert loaded.isdisjoint({"rich", "textual", "mxnet", "onnxruntime", "sample_models"})
