@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet --quiet
 # Each stands for an install of what pyproject.toml asks for now.
 INSTALLED := $(VENV)/installed
 INSTALLED_DEV := $(VENV)/installed-dev
