@@ -1,0 +1,130 @@
+"""Cuts a layer graph into layer sequences (Algorithms 1 and 2 of the DLBricks paper)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import gcd
+
+from dlbricks_tui.bricks.ordering import Order, continues_chain, layer_order
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.models.graph import LayerGraph
+
+
+class CuttingError(UserError):
+    """The layers cannot be cut as asked."""
+
+
+class Cut(str, Enum):
+    """Which windows of layers become a sequence.
+
+    `chain`: each layer but the first takes exactly one data input, the output of the layer before it.
+    `runnable`: what comes from layers outside the window enters at its first layer only. Graph inputs may enter
+    anywhere, and a layer without inputs may stand anywhere: neither needs another layer to run before the window.
+    `overlap`: as many sequences as layers, for each layer the longest chain of at most G layers that begins there.
+    """
+
+    CHAIN = "chain"
+    RUNNABLE = "runnable"
+    OVERLAP = "overlap"
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSequence:
+    """Layers that run by themselves: indices into the graph's layers, in the order in which they run."""
+
+    index: int
+    layers: tuple[int, ...]
+
+
+def cut(
+    graph: LayerGraph, granularity: int, cut: Cut = Cut.CHAIN, order: Order = Order.BRANCH
+) -> tuple[LayerSequence, ...]:
+    """The sequences of at most `granularity` layers, in the order of their first layers.
+
+    A layer that no runtime can run is always a sequence of its own.
+    """
+    if granularity < 1:
+        raise CuttingError(f"granularity {granularity} is too small: it is the most layers of a sequence, 1 or more")
+    layers = layer_order(graph, order)
+    ends = _runnable_ends(graph, layers) if cut is Cut.RUNNABLE else _chain_ends(graph, layers)
+    windows = _overlapping(ends, granularity) if cut is Cut.OVERLAP else _side_by_side(ends, granularity)
+    return tuple(LayerSequence(index, layers[begin:end]) for index, (begin, end) in enumerate(windows))
+
+
+def sequence_edges(graph: LayerGraph, sequences: Sequence[LayerSequence]) -> tuple[tuple[int, int], ...]:
+    """Pairs of sequence indices, ascending: the second reads a layer of the first that it does not hold itself.
+
+    Sequences are windows of a topological order and read from before their window only: no cycle can arise.
+    """
+    holders: list[list[int]] = [[] for _ in graph.layers]
+    for sequence in sequences:
+        for layer in sequence.layers:
+            holders[layer].append(sequence.index)
+    edges: set[tuple[int, int]] = set()
+    for sequence in sequences:
+        held = set(sequence.layers)
+        for layer in sequence.layers:
+            for source in graph.predecessors[layer]:
+                if source not in held:
+                    edges.update((holder, sequence.index) for holder in holders[source])
+    return tuple(sorted(edges))
+
+
+def times_paid(graph: LayerGraph, layers: Sequence[int]) -> int:
+    """How often a model pays for a sequence of these layers.
+
+    Where layers of different `times` share a sequence, it holds a layer `layer.times // times_paid` times.
+    """
+    return gcd(*(graph.layers[layer].times for layer in layers))
+
+
+def _side_by_side(ends: Sequence[int], granularity: int) -> list[tuple[int, int]]:
+    """FindModelSubgraphs with SplitModel unrolled: a window that does not run gives up its first layer and moves on."""
+    windows = []
+    begin = 0
+    while begin < len(ends):
+        end = min(begin + granularity, len(ends))
+        if end > ends[begin]:
+            end = begin + 1
+        windows.append((begin, end))
+        begin = end
+    return windows
+
+
+def _overlapping(ends: Sequence[int], granularity: int) -> list[tuple[int, int]]:
+    return [(begin, min(begin + granularity, end)) for begin, end in enumerate(ends)]
+
+
+def _chain_ends(graph: LayerGraph, order: Sequence[int]) -> list[int]:
+    """For each position of the order, where the longest chain ends that begins there."""
+    ends = list(range(1, len(order) + 1))
+    for position in range(len(order) - 1, 0, -1):
+        if continues_chain(graph.layers[order[position]], graph.layers[order[position - 1]]):
+            ends[position - 1] = ends[position]
+    return ends
+
+
+def _runnable_ends(graph: LayerGraph, order: Sequence[int]) -> list[int]:
+    """For each position of the order, where the longest runnable window ends that begins there."""
+    count = len(order)
+    position = [0] * count
+    for place, layer in enumerate(order):
+        position[layer] = place
+    # From which position on a layer needs the window to begin, so as to stand in it behind the first place.
+    earliest = [
+        -1
+        if graph.layers[layer].unmeasurable is not None
+        else min((position[source] for source in graph.predecessors[layer]), default=count)
+        for layer in order
+    ]
+    ends = [0] * count
+    # Positions that stop a window, the nearest last. One that does not stop a window that begins here stops none that
+    # begins earlier, so each is passed once.
+    stops: list[int] = []
+    for begin in range(count - 1, -1, -1):
+        while stops and earliest[stops[-1]] >= begin:
+            stops.pop()
+        alone = graph.layers[order[begin]].unmeasurable is not None
+        ends[begin] = begin + 1 if alone else stops[-1] if stops else count
+        stops.append(begin)
+    return ends

@@ -1,0 +1,222 @@
+"""Layer graphs made by hand and by hypothesis."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hypothesis import strategies as st
+
+from dlbricks_tui.models.graph import (
+    Feed,
+    GraphInput,
+    Layer,
+    LayerGraph,
+    Level,
+    NativeNode,
+    Operator,
+    Origin,
+    TensorType,
+    Wire,
+)
+from dlbricks_tui.models.kinds import Kind
+
+KINDS: Mapping[str, Kind] = {
+    "conv": Kind.CONVOLUTION,
+    "relu": Kind.ELEMENTWISE,
+    "pool": Kind.POOLING,
+    "add": Kind.COMBINE,
+    "sub": Kind.COMBINE,
+    "concat": Kind.CONCAT,
+    "split": Kind.SLICE,
+    "constant": Kind.CONSTANT,
+}
+UNARY = ("conv", "relu", "pool", "split")
+JOINS = ("add", "sub", "concat")
+WIDTHS = (8, 16)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One layer to build: its op and what it reads (a layer with an output, or None for the graph input)."""
+
+    op: str
+    feeds: tuple[Feed, ...] = ()
+    width: int = 8
+    times: int = 1
+    unmeasurable: bool = False
+
+
+def after(*layers: int) -> tuple[Feed, ...]:
+    """The first outputs of some layers."""
+    return tuple(Feed(layer, 0) for layer in layers)
+
+
+DATA = (Feed(None, 0),)
+
+
+def built(specs: Sequence[Spec], names: Callable[[int], str] = "layer{}".format) -> LayerGraph:
+    """The graph of the layers in their order; every layer but a reader's own inputs ends up a head."""
+    layers = [_layer(index, spec, names(index)) for index, spec in enumerate(specs)]
+    inputs = {feed.output for spec in specs for feed in spec.feeds if feed.layer is None}
+    read = {feed for spec in specs for feed in spec.feeds}
+    return LayerGraph(
+        name="generated",
+        level=Level.WRITTEN,
+        layers=tuple(layers),
+        inputs=tuple(GraphInput(f"data{number}", TensorType((1, 8))) for number in range(max(inputs, default=-1) + 1)),
+        heads=tuple(Feed(index, 0) for index in range(len(specs)) if Feed(index, 0) not in read),
+    )
+
+
+def _layer(index: int, spec: Spec, name: str) -> Layer:
+    tensor = TensorType((1, spec.width))
+    outputs = (tensor, tensor) if spec.op == "split" else (tensor,)
+    constant = spec.op == "constant"
+    operator = Operator(
+        op=spec.op,
+        params=(("width", spec.width),),
+        inputs=tuple(Wire(Origin.DATA, slot) for slot in range(len(spec.feeds))),
+        outputs=outputs,
+        native=NativeNode(spec.op),
+    )
+    return Layer(
+        index=index,
+        name=name,
+        op=spec.op,
+        kind=KINDS[spec.op],
+        operators=() if constant else (operator,),
+        feeds=spec.feeds,
+        data=tuple(TensorType((1, 8)) for _ in spec.feeds),
+        weights=(tensor,) if constant or spec.op == "conv" else (),
+        results=tuple(Wire(Origin.WEIGHT if constant else Origin.OPERATOR, 0, n) for n in range(len(outputs))),
+        outputs=outputs,
+        times=spec.times,
+        unmeasurable="no runtime knows it" if spec.unmeasurable else None,
+    )
+
+
+def chain(*ops: str) -> LayerGraph:
+    """Layers one after another, the first fed from the graph input."""
+    return built([Spec(op, after(index - 1) if index else DATA) for index, op in enumerate(ops)])
+
+
+def rewritten(graph: LayerGraph, order: Sequence[int], names: Callable[[int], str] = "other{}".format) -> LayerGraph:
+    """The same model from a file that lists its layers in another topological order, under other names."""
+    place = {layer: index for index, layer in enumerate(order)}
+
+    def moved(feed: Feed) -> Feed:
+        return feed if feed.layer is None else Feed(place[feed.layer], feed.output)
+
+    layers = [
+        replace(
+            graph.layers[layer],
+            index=place[layer],
+            name=names(place[layer]),
+            feeds=tuple(moved(feed) for feed in graph.layers[layer].feeds),
+        )
+        for layer in order
+    ]
+    return replace(graph, layers=tuple(layers), heads=tuple(moved(head) for head in graph.heads))
+
+
+@st.composite
+def topological_orders(draw: st.DrawFn, graph: LayerGraph) -> tuple[int, ...]:
+    """Any order in which a file could list the layers."""
+    waiting = [len(sources) for sources in graph.predecessors]
+    ready = [layer for layer, count in enumerate(waiting) if not count]
+    found = []
+    while ready:
+        layer = ready.pop(draw(st.integers(0, len(ready) - 1)))
+        found.append(layer)
+        for reader in graph.successors[layer]:
+            waiting[reader] -= 1
+            if not waiting[reader]:
+                ready.append(reader)
+    return tuple(found)
+
+
+def chains(max_size: int = 12) -> st.SearchStrategy[LayerGraph]:
+    """Layers one after another, with repeats."""
+    return st.lists(st.sampled_from(UNARY), min_size=1, max_size=max_size).map(lambda ops: chain(*ops))
+
+
+@st.composite
+def random_graphs(draw: st.DrawFn, max_size: int = 12, *, plain: bool = False) -> LayerGraph:
+    """Any graph: several graph inputs, constants, joins, layers with two outputs, heads anywhere.
+
+    A plain one has no unmeasurable layers and none that is paid more than once.
+    """
+    specs: list[Spec] = []
+    for index in range(draw(st.integers(1, max_size))):
+        tensors = [
+            Feed(layer, output) for layer in range(index) for output in range(2 if specs[layer].op == "split" else 1)
+        ]
+        sources = st.sampled_from([*tensors, Feed(None, 0), Feed(None, 1)])
+        op = draw(st.sampled_from((*UNARY, *JOINS, "constant")))
+        arity = 0 if op == "constant" else 1 if op in UNARY else draw(st.integers(2, 3))
+        specs.append(
+            Spec(
+                op,
+                tuple(draw(sources) for _ in range(arity)),
+                width=draw(st.sampled_from(WIDTHS)),
+                times=1 if plain else draw(st.sampled_from((1, 1, 2, 4))),
+                unmeasurable=not plain and draw(st.integers(0, 7)) == 0,
+            )
+        )
+    return built(specs)
+
+
+# A series-parallel model as nested lists: an op is a layer; a list of branches forks and is followed by its join.
+Piece = str | tuple[str, tuple["Branch", ...]]
+Branch = tuple[Piece, ...]
+
+
+def _branches() -> st.SearchStrategy[Branch]:
+    layer = st.sampled_from(("conv", "relu", "pool"))
+    return st.recursive(
+        st.lists(layer, max_size=3).map(tuple),
+        lambda branch: st.lists(
+            layer | st.tuples(st.sampled_from(JOINS), st.lists(branch, min_size=2, max_size=3).map(tuple)),
+            max_size=3,
+        ).map(tuple),
+        max_leaves=8,
+    )
+
+
+def laid_out(
+    branch: Branch,
+    listed: Callable[[int], Sequence[int]] = range,
+    joined: Callable[[int], Sequence[int]] = range,
+) -> LayerGraph:
+    """The model of a branch; `listed` and `joined` say in which order a fork's branches stand in file and join."""
+    specs: list[Spec] = []
+
+    def write(branch: Branch, feed: Feed) -> Feed:
+        for piece in branch:
+            if isinstance(piece, str):
+                specs.append(Spec(piece, (feed,)))
+            else:
+                join, branches = piece
+                ends = {number: write(branches[number], feed) for number in listed(len(branches))}
+                specs.append(Spec(join, tuple(ends[number] for number in joined(len(branches)))))
+            feed = Feed(len(specs) - 1, 0)
+        return feed
+
+    # A layer of its own at the start, so that no branch reads the graph input itself.
+    specs.append(Spec("conv", DATA))
+    write(branch, Feed(0, 0))
+    return built(specs)
+
+
+def series_parallel_branches() -> st.SearchStrategy[Branch]:
+    """What `laid_out` makes series-parallel models of."""
+    return _branches()
+
+
+def series_parallel() -> st.SearchStrategy[LayerGraph]:
+    """Forks and joins, nested, with empty branches and repeats."""
+    return _branches().map(laid_out)
+
+
+def graphs() -> st.SearchStrategy[LayerGraph]:
+    """Any of them."""
+    return st.one_of(random_graphs(), series_parallel(), chains())

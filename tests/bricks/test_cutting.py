@@ -1,0 +1,203 @@
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.bricks.cutting import Cut, CuttingError, LayerSequence, cut, sequence_edges, times_paid
+from dlbricks_tui.bricks.ordering import Order, layer_order
+from dlbricks_tui.models.graph import Feed, LayerGraph
+from tests.bricks.graphs import (
+    DATA,
+    Spec,
+    after,
+    built,
+    chain,
+    graphs,
+    random_graphs,
+    rewritten,
+    topological_orders,
+)
+
+granularities = st.integers(1, 6)
+orders = st.sampled_from(Order)
+partitions = st.sampled_from((Cut.CHAIN, Cut.RUNNABLE))
+
+
+def layers_of(sequences: Sequence[LayerSequence]) -> list[tuple[int, ...]]:
+    return [sequence.layers for sequence in sequences]
+
+
+def runs(graph: LayerGraph, window: Sequence[int], kind: Cut) -> bool:
+    """The definition of a runnable window, word by word."""
+    layers = [graph.layers[index] for index in window]
+    if len(layers) > 1 and any(layer.unmeasurable for layer in layers):
+        return False
+    if kind is Cut.RUNNABLE:
+        return all(feed.layer is None or feed.layer in window for layer in layers[1:] for feed in layer.feeds)
+    return all([feed.layer for feed in layer.feeds] == [before.index] for before, layer in pairwise(layers))
+
+
+def split_model(
+    graph: LayerGraph, order: Sequence[int], begin: int, end: int, kind: Cut
+) -> tuple[list[tuple[int, ...]], int]:
+    """Algorithm 2 of the paper with half-open ranges, as recursive as it is printed."""
+    window = tuple(order[begin:end])
+    if len(window) <= 1 or runs(graph, window, kind):
+        return [window] if window else [], end
+    rest, rest_end = split_model(graph, order, begin + 1, min(end + 1, len(order)), kind)
+    return [window[:1], *rest], rest_end
+
+
+def find_model_subgraphs(graph: LayerGraph, order: Sequence[int], granularity: int, kind: Cut) -> list[tuple[int, ...]]:
+    """Algorithm 1 of the paper."""
+    found: list[tuple[int, ...]] = []
+    begin = 0
+    while begin < len(order):
+        sequences, begin = split_model(graph, order, begin, min(begin + granularity, len(order)), kind)
+        found += sequences
+    return found
+
+
+@given(graphs(), granularities, partitions, orders)
+def test_the_cut_is_what_the_papers_algorithms_find(
+    graph: LayerGraph, granularity: int, kind: Cut, order: Order
+) -> None:
+    expected = find_model_subgraphs(graph, layer_order(graph, order), granularity, kind)
+    assert layers_of(cut(graph, granularity, kind, order)) == expected
+
+
+@given(graphs(), granularities, partitions, orders)
+def test_every_layer_is_in_exactly_one_sequence(graph: LayerGraph, granularity: int, kind: Cut, order: Order) -> None:
+    sequences = cut(graph, granularity, kind, order)
+    assert sorted(layer for it in sequences for layer in it.layers) == list(range(len(graph.layers)))
+    assert [it.index for it in sequences] == list(range(len(sequences)))
+
+
+@given(graphs(), granularities, st.sampled_from(Cut), orders)
+def test_every_sequence_runs_by_itself_and_has_at_most_granularity_layers(
+    graph: LayerGraph, granularity: int, kind: Cut, order: Order
+) -> None:
+    for sequence in cut(graph, granularity, kind, order):
+        assert 1 <= len(sequence.layers) <= granularity
+        assert runs(graph, sequence.layers, kind)
+
+
+@given(graphs(), st.sampled_from(Cut), orders)
+def test_granularity_one_gives_one_sequence_per_layer(graph: LayerGraph, kind: Cut, order: Order) -> None:
+    assert layers_of(cut(graph, 1, kind, order)) == [(layer,) for layer in layer_order(graph, order)]
+
+
+@given(random_graphs(plain=True), st.integers(0, 3), orders)
+def test_the_whole_model_is_one_runnable_sequence_when_granularity_allows(
+    graph: LayerGraph, more: int, order: Order
+) -> None:
+    (whole,) = cut(graph, len(graph.layers) + more, Cut.RUNNABLE, order)
+    assert whole.layers == layer_order(graph, order)
+
+
+@given(graphs(), granularities, orders)
+def test_overlapping_sequences_are_the_longest_chains_from_every_layer(
+    graph: LayerGraph, granularity: int, order: Order
+) -> None:
+    layers = layer_order(graph, order)
+    sequences = cut(graph, granularity, Cut.OVERLAP, order)
+    assert [it.layers[0] for it in sequences] == list(layers)
+    for begin, sequence in enumerate(sequences):
+        longer = layers[begin : begin + len(sequence.layers) + 1]
+        assert len(sequence.layers) == granularity or longer == sequence.layers or not runs(graph, longer, Cut.CHAIN)
+
+
+@given(graphs(), granularities, st.sampled_from(Cut), orders, st.data())
+def test_names_do_not_move_a_cut(
+    graph: LayerGraph, granularity: int, kind: Cut, order: Order, data: st.DataObject
+) -> None:
+    names = data.draw(st.lists(st.text(max_size=3), min_size=len(graph.layers), max_size=len(graph.layers)))
+    same_order = range(len(graph.layers))
+    renamed = rewritten(graph, same_order, names.__getitem__)
+    assert cut(renamed, granularity, kind, order) == cut(graph, granularity, kind, order)
+
+
+@given(graphs(), granularities, st.sampled_from(Cut), st.data())
+def test_branch_order_finds_the_same_sequences_however_the_file_lists_the_layers(
+    graph: LayerGraph, granularity: int, kind: Cut, data: st.DataObject
+) -> None:
+    listed = data.draw(topological_orders(graph))
+    sequences = cut(rewritten(graph, listed), granularity, kind, Order.BRANCH)
+    assert [tuple(listed[it] for it in sequence.layers) for sequence in sequences] == layers_of(
+        cut(graph, granularity, kind, Order.BRANCH)
+    )
+
+
+@given(graphs(), granularities, st.sampled_from(Cut), orders)
+def test_what_no_runtime_can_run_is_a_sequence_of_its_own(
+    graph: LayerGraph, granularity: int, kind: Cut, order: Order
+) -> None:
+    unmeasurable = {layer.index for layer in graph.layers if layer.unmeasurable}
+    holders = [it.layers for it in cut(graph, granularity, kind, order) if unmeasurable.intersection(it.layers)]
+    assert Counter(holders) == Counter((layer,) for layer in unmeasurable)
+
+
+@given(graphs(), granularities, partitions, orders)
+def test_sequence_edges_are_the_layer_edges_between_sequences_and_make_no_cycle(
+    graph: LayerGraph, granularity: int, kind: Cut, order: Order
+) -> None:
+    sequences = cut(graph, granularity, kind, order)
+    owner = {layer: it.index for it in sequences for layer in it.layers}
+    between = {(owner[a], owner[b]) for a, b in graph.edges if owner[a] != owner[b]}
+    edges = sequence_edges(graph, sequences)
+    assert edges == tuple(sorted(between))
+    # The numbering itself is a topological order.
+    assert all(writer < reader for writer, reader in edges)
+
+
+def test_edges_between_overlapping_sequences_lead_from_every_holder_of_what_is_read() -> None:
+    graph = chain("conv", "relu", "pool")
+    sequences = cut(graph, 2, Cut.OVERLAP)
+    assert layers_of(sequences) == [(0, 1), (1, 2), (2,)]
+    assert sequence_edges(graph, sequences) == ((0, 1), (0, 2), (1, 2))
+
+
+def test_a_window_that_does_not_run_gives_up_its_first_layer_only() -> None:
+    # Five convolutions, then a join of two of them: the window slides on instead of shrinking, as the paper's does.
+    graph = built([*(Spec("conv", after(i - 1) if i else DATA) for i in range(5)), Spec("add", after(2, 4))])
+    assert layers_of(cut(graph, 3)) == [(0, 1, 2), (3,), (4,), (5,)]
+    assert layers_of(cut(graph, 3, Cut.RUNNABLE)) == [(0, 1, 2), (3,), (4,), (5,)]
+    assert layers_of(cut(graph, 4, Cut.RUNNABLE)) == [(0, 1, 2, 3), (4,), (5,)]
+    assert layers_of(cut(graph, 6, Cut.RUNNABLE)) == [(0, 1, 2, 3, 4, 5)]
+
+
+def test_a_residual_block_is_runnable_as_a_whole_but_no_chain() -> None:
+    graph = built([Spec("pool", DATA), Spec("conv", after(0)), Spec("relu", after(1)), Spec("add", after(2, 0))])
+    assert layers_of(cut(graph, 4, Cut.RUNNABLE)) == [(0, 1, 2, 3)]
+    assert layers_of(cut(graph, 4, Cut.CHAIN)) == [(0,), (1,), (2,), (3,)]
+
+
+def test_inputs_and_constants_may_enter_a_runnable_window_anywhere_and_a_chain_nowhere() -> None:
+    graph = built(
+        [Spec("conv", DATA), Spec("constant"), Spec("add", after(0, 1)), Spec("concat", (Feed(2, 0), Feed(None, 1)))]
+    )
+    assert layers_of(cut(graph, 4, Cut.RUNNABLE, Order.PAPER)) == [(0, 1, 2, 3)]
+    assert layers_of(cut(graph, 2, Cut.CHAIN, Order.PAPER)) == [(0,), (1,), (2,), (3,)]
+
+
+def test_a_granularity_below_one_is_refused() -> None:
+    with pytest.raises(CuttingError, match="granularity 0"):
+        cut(chain("conv"), 0)
+
+
+def test_a_model_without_layers_has_no_sequences() -> None:
+    assert cut(built([]), 3) == ()
+
+
+def test_a_chain_of_18000_layers_meets_no_recursion_limit() -> None:
+    graph = chain(*["conv", "relu"] * 9_000)
+    assert len(cut(graph, 4)) == 4_500
+    assert len(cut(graph, 18_000, Cut.RUNNABLE)) == 1
+
+
+def test_a_sequence_is_paid_as_often_as_all_its_layers_are() -> None:
+    graph = built([Spec("conv", DATA), Spec("relu", after(0), times=2), Spec("pool", after(1), times=4)])
+    assert [times_paid(graph, layers) for layers in ((0, 1, 2), (1, 2), (2,))] == [1, 2, 4]

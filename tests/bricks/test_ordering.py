@@ -1,0 +1,106 @@
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.bricks.cutting import cut
+from dlbricks_tui.bricks.ordering import Order, branch_order, continues_chain, layer_order
+from dlbricks_tui.models.graph import Feed, LayerGraph
+from tests.bricks.graphs import DATA, Branch, Spec, after, built, graphs, laid_out, series_parallel_branches
+
+
+@given(graphs(), st.sampled_from(Order))
+def test_every_layer_stands_once_and_after_what_it_reads(graph: LayerGraph, order: Order) -> None:
+    layers = layer_order(graph, order)
+    place = {layer: position for position, layer in enumerate(layers)}
+    assert sorted(layers) == list(range(len(graph.layers)))
+    assert all(place[writer] < place[reader] for writer, reader in graph.edges)
+
+
+@given(graphs())
+def test_paper_order_is_that_of_the_file(graph: LayerGraph) -> None:
+    assert layer_order(graph, Order.PAPER) == tuple(range(len(graph.layers)))
+
+
+@given(graphs())
+def test_branch_order_breaks_a_chain_only_where_the_model_forks_or_joins(graph: LayerGraph) -> None:
+    order = branch_order(graph)
+    place = {layer: position for position, layer in enumerate(order)}
+    for layer in graph.layers:
+        readers = [it for it in graph.successors[layer.index] if continues_chain(graph.layers[it], layer)]
+        if readers:
+            assert order[place[layer.index] + 1] in readers
+
+
+def cuts_of(graph: LayerGraph, granularity: int) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(graph.layers[layer].op for layer in it.layers) for it in cut(graph, granularity))
+
+
+@given(series_parallel_branches(), st.integers(1, 5), st.randoms(use_true_random=False))
+def test_the_sequences_do_not_depend_on_which_branch_the_file_lists_or_joins_first(
+    branch: Branch, granularity: int, shuffle: random.Random
+) -> None:
+    def shuffled(count: int) -> list[int]:
+        return shuffle.sample(range(count), count)
+
+    expected = cuts_of(laid_out(branch), granularity)
+    assert cuts_of(laid_out(branch, listed=shuffled), granularity) == expected
+    assert cuts_of(laid_out(branch, listed=shuffled, joined=shuffled), granularity) == expected
+
+
+@pytest.mark.parametrize("short_first", [True, False])
+def test_the_longest_chain_goes_on_from_a_fork(short_first: bool) -> None:
+    short, long = [Spec("conv", after(0))], ["relu", "pool"]
+    if short_first:
+        specs = [*short, Spec(long[0], after(0)), Spec(long[1], after(2)), Spec("add", after(1, 3))]
+        expected = (0, 2, 3, 1, 4)
+    else:
+        specs = [Spec(long[0], after(0)), Spec(long[1], after(1)), *short, Spec("add", after(3, 2))]
+        expected = (0, 1, 2, 3, 4)
+    assert branch_order(built([Spec("conv", DATA), *specs])) == expected
+
+
+def test_a_constant_stands_right_before_its_reader() -> None:
+    graph = built(
+        [Spec("constant"), Spec("conv", DATA), Spec("relu", after(1)), Spec("add", after(2, 0)), Spec("pool", after(3))]
+    )
+    assert branch_order(graph) == (1, 2, 0, 3, 4)
+
+
+def test_a_module_is_ordered_alike_wherever_it_stands() -> None:
+    # Two equal modules; the second lists and joins its branches the other way round.
+    graph = built(
+        [
+            Spec("pool", DATA),
+            Spec("conv", after(0)),
+            Spec("relu", after(0)),
+            Spec("concat", after(1, 2)),
+            Spec("pool", after(3)),
+            Spec("relu", after(4)),
+            Spec("conv", after(4)),
+            Spec("concat", after(5, 6)),
+        ]
+    )
+    ops = [graph.layers[layer].op for layer in branch_order(graph)]
+    assert ops[:4] == ops[4:]
+
+
+def test_two_streams_come_one_after_the_other() -> None:
+    first, second = Feed(None, 0), Feed(None, 1)
+    graph = built(
+        [
+            Spec("conv", (first,)),
+            Spec("pool", (second,)),
+            Spec("relu", after(0)),
+            Spec("relu", after(1)),
+            Spec("concat", after(2, 3)),
+        ]
+    )
+    assert branch_order(graph) in {(0, 2, 1, 3, 4), (1, 3, 0, 2, 4)}
+
+
+def test_a_model_of_18000_joins_meets_no_recursion_limit() -> None:
+    graph = built([Spec("conv", DATA), *(Spec("add", after(i, max(i - 7, 0))) for i in range(17_999))])
+    assert branch_order(graph) == tuple(range(18_000))
