@@ -109,7 +109,7 @@ def _tower(net: Network, x: Output, name: str, *steps: Step) -> Output:
 
 
 def _conv(net: Network, x: Output, name: str, width: int, kernel: Pair, stride: int = 1, pad: Pair = 0) -> Output:
-    x = net.conv(x, f"{name}_conv2d", width, kernel, stride, pad)
+    x = net.conv(x, f"{name}_conv2d", width, kernel, stride, pad, bias=False)
     x = net.batch_norm(x, f"{name}_batchnorm", EPS)
     return net.relu(x, f"{name}_relu")
 

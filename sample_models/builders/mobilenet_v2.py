@@ -25,7 +25,7 @@ def _mobilenet_v2() -> bytes:
     x = net.input("data", 1, 3, 224, 224)
     with net.scope("1"):
         # TensorFlow pads this and every other convolution of stride 2 by 0 and 2, which costs the same.
-        x = net.conv(x, "conv1", STEM_WIDTH, 3, 2, pad=1)
+        x = net.conv(x, "conv1", STEM_WIDTH, 3, 2, pad=1, bias=False)
         x = net.batch_norm(x, "conv1_bn", EPS)
         x = net.relu6(x, "relu1")
     width = STEM_WIDTH
@@ -34,7 +34,7 @@ def _mobilenet_v2() -> bytes:
             x = _bottleneck(net, x, f"{group}_{position}", width, out_width, stride)
             width = out_width
     with net.scope("6_4"):
-        x = net.conv(x, "conv6_4", HEAD_WIDTH, 1)
+        x = net.conv(x, "conv6_4", HEAD_WIDTH, 1, bias=False)
         x = net.batch_norm(x, "conv6_4_bn", EPS)
         x = net.relu6(x, "relu6_4")
     x = net.mean_pool(x, "pool6", 7)
@@ -51,15 +51,15 @@ def _bottleneck(net: Network, x: Output, tag: str, width: int, out_width: int, s
     with net.scope(tag):
         if not first:
             with net.scope(next(parts)):
-                x = net.conv(x, f"conv{tag}_expand", expanded, 1)
+                x = net.conv(x, f"conv{tag}_expand", expanded, 1, bias=False)
                 x = net.batch_norm(x, f"conv{tag}_expand_bn", EPS)
                 x = net.relu6(x, f"relu{tag}_expand")
         with net.scope(next(parts)):
-            x = net.conv(x, f"conv{tag}_dwise", expanded, 3, stride, pad=1, groups=expanded)
+            x = net.conv(x, f"conv{tag}_dwise", expanded, 3, stride, pad=1, groups=expanded, bias=False)
             x = net.batch_norm(x, f"conv{tag}_dwise_bn", EPS)
             x = net.relu6(x, f"relu{tag}_dwise")
         with net.scope(next(parts)):
-            x = net.conv(x, f"conv{tag}_linear", out_width, 1)
+            x = net.conv(x, f"conv{tag}_linear", out_width, 1, bias=False)
             x = net.batch_norm(x, f"conv{tag}_linear_bn", EPS)
         if stride == 1 and width == out_width:
             x = net.add(next(parts), block_input, x)

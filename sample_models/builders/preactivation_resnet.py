@@ -13,7 +13,7 @@ def _preactivation_resnet() -> bytes:
     net = Network()
     x = net.input("data", 1, 3, 224, 224)
     x = net.batch_norm(x, "bn_data", EPS)
-    x = net.conv(x, "conv0", 64, 7, 2, pad=3)
+    x = net.conv(x, "conv0", 64, 7, 2, pad=3, bias=False)
     x = _norm_relu(net, x, 0)
     x = net.max_pool(x, "pooling0", 3, 2, pad=1)
     for stage, depth in enumerate(DEPTHS, start=1):
@@ -33,13 +33,13 @@ def _unit(net: Network, x: Output, stage: int, position: int) -> Output:
     shortcut = x
     with net.scope(tag):
         activated = _norm_relu(net, x, 1)
-        x = net.conv(activated, "conv1", width, 1)
+        x = net.conv(activated, "conv1", width, 1, bias=False)
         x = _norm_relu(net, x, 2)
-        x = net.conv(x, "conv2", width, 3, stride, pad=1)
+        x = net.conv(x, "conv2", width, 3, stride, pad=1, bias=False)
         x = _norm_relu(net, x, 3)
-        x = net.conv(x, "conv3", 4 * width, 1)
+        x = net.conv(x, "conv3", 4 * width, 1, bias=False)
         if first:
-            shortcut = net.conv(activated, "sc", 4 * width, 1, stride)
+            shortcut = net.conv(activated, "sc", 4 * width, 1, stride, bias=False)
         return net.add(f"_plus_{tag}", x, shortcut)
 
 

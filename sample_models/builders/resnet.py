@@ -15,8 +15,8 @@ RESNET152 = (3, 8, 36, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class _BlockNames:
-    """What a block calls its layers; `{}` stands for the branch."""
+class _BlockStyle:
+    """What a block calls its layers, where `{}` stands for the branch, and whether its convolutions have a bias."""
 
     scope: str
     conv: str
@@ -25,11 +25,12 @@ class _BlockNames:
     shortcut: str
     total: str
     total_relu: str
+    bias: bool
 
 
-def _caffe_names(stage: int, tag: str) -> _BlockNames:
+def _caffe_style(stage: int, tag: str) -> _BlockStyle:
     block = f"{stage}{tag}"
-    return _BlockNames(
+    return _BlockStyle(
         scope=block,
         conv=f"res{block}_{{}}",
         norm=f"bn{block}_{{}}",
@@ -37,12 +38,13 @@ def _caffe_names(stage: int, tag: str) -> _BlockNames:
         shortcut="branch1",
         total=f"res{block}",
         total_relu=f"res{block}_relu",
+        bias=False,
     )
 
 
-def _nsfw_names(stage: int, position: int) -> _BlockNames:
+def _nsfw_style(stage: int, position: int) -> _BlockStyle:
     block = f"stage{stage}_block{position}"
-    return _BlockNames(
+    return _BlockStyle(
         scope=block,
         conv="conv_{}",
         norm="bn_{}",
@@ -50,61 +52,62 @@ def _nsfw_names(stage: int, position: int) -> _BlockNames:
         shortcut="proj_shortcut",
         total=f"eltwise_{block}",
         total_relu=f"relu_{block}",
+        bias=True,
     )
 
 
-def _resnet(depths: tuple[int, ...], counted_stages: tuple[int, ...] = ()) -> bytes:
+def _resnet(depths: tuple[int, ...], counted_stages: tuple[int, ...] = (), *, stem_bias: bool = False) -> bytes:
     """Blocks are lettered; in a counted stage they are called `a`, `b1`, `b2` and so on."""
     net = Network()
     x = net.input("data", 1, 3, 224, 224)
-    x = _stem(net, x, "conv1", "bn_conv1", "conv1_relu")
+    x = _stem(net, x, "conv1", "bn_conv1", "conv1_relu", bias=stem_bias)
     for stage, depth in enumerate(depths, start=2):
         width = 64 * 2 ** (stage - 2)
         for position in range(depth):
             first = position == 0
             tag = ascii_lowercase[position] if first or stage not in counted_stages else f"b{position}"
             stride = 2 if first and stage > 2 else 1
-            x = _bottleneck(net, x, _caffe_names(stage, tag), width, stride, projects=first)
+            x = _bottleneck(net, x, _caffe_style(stage, tag), width, stride, projects=first)
     return _head(net, x, "pool5", "fc1000", 1000)
 
 
 def _open_nsfw() -> bytes:
     net = Network()
     x = net.input("data", 1, 3, 224, 224)
-    x = _stem(net, x, "conv_1", "bn_1", "relu_1")
+    x = _stem(net, x, "conv_1", "bn_1", "relu_1", bias=True)
     for stage, depth in enumerate(RESNET50):
         width = 32 * 2**stage
         for position in range(depth):
             first = position == 0
             stride = 2 if first and stage > 0 else 1
-            x = _bottleneck(net, x, _nsfw_names(stage, position), width, stride, projects=first)
+            x = _bottleneck(net, x, _nsfw_style(stage, position), width, stride, projects=first)
     return _head(net, x, "pool", "fc_nsfw", 2)
 
 
-def _stem(net: Network, x: Output, conv: str, norm: str, relu: str) -> Output:
-    x = net.conv(x, conv, 64, 7, 2, pad=3)
+def _stem(net: Network, x: Output, conv: str, norm: str, relu: str, *, bias: bool) -> Output:
+    x = net.conv(x, conv, 64, 7, 2, pad=3, bias=bias)
     x = net.batch_norm(x, norm, EPS)
     x = net.relu(x, relu)
     x = net.pad(x, "pool1_pad", 0, 1)
     return net.max_pool(x, "pool1", 3, 2)
 
 
-def _bottleneck(net: Network, x: Output, names: _BlockNames, width: int, stride: int, *, projects: bool) -> Output:
-    with net.scope(names.scope):
-        shortcut = _conv(net, x, names, names.shortcut, 4 * width, 1, stride) if projects else x
+def _bottleneck(net: Network, x: Output, style: _BlockStyle, width: int, stride: int, *, projects: bool) -> Output:
+    with net.scope(style.scope):
+        shortcut = _conv(net, x, style, style.shortcut, 4 * width, 1, stride) if projects else x
         # Caffe's networks stride in the first 1x1 convolution, later ones in the 3x3.
-        x = _conv(net, x, names, "branch2a", width, 1, stride)
-        x = net.relu(x, names.relu.format("branch2a"))
-        x = _conv(net, x, names, "branch2b", width, 3)
-        x = net.relu(x, names.relu.format("branch2b"))
-        x = _conv(net, x, names, "branch2c", 4 * width, 1)
-        x = net.add(names.total, shortcut, x)
-        return net.relu(x, names.total_relu)
+        x = _conv(net, x, style, "branch2a", width, 1, stride)
+        x = net.relu(x, style.relu.format("branch2a"))
+        x = _conv(net, x, style, "branch2b", width, 3)
+        x = net.relu(x, style.relu.format("branch2b"))
+        x = _conv(net, x, style, "branch2c", 4 * width, 1)
+        x = net.add(style.total, shortcut, x)
+        return net.relu(x, style.total_relu)
 
 
-def _conv(net: Network, x: Output, names: _BlockNames, branch: str, width: int, kernel: int, stride: int = 1) -> Output:
-    x = net.conv(x, names.conv.format(branch), width, kernel, stride, pad=kernel // 2)
-    return net.batch_norm(x, names.norm.format(branch), EPS)
+def _conv(net: Network, x: Output, style: _BlockStyle, branch: str, width: int, kernel: int, stride: int = 1) -> Output:
+    x = net.conv(x, style.conv.format(branch), width, kernel, stride, pad=kernel // 2, bias=style.bias)
+    return net.batch_norm(x, style.norm.format(branch), EPS)
 
 
 def _head(net: Network, x: Output, pool: str, classifier: str, classes: int) -> bytes:
@@ -117,7 +120,8 @@ def _head(net: Network, x: Output, pool: str, classifier: str, classes: int) -> 
 ARCHITECTURES: tuple[Architecture, ...] = (
     Architecture(
         "resnet50",
-        partial(_resnet, RESNET50),
+        # Only this one was published with a bias before a batch norm, in its first convolution.
+        partial(_resnet, RESNET50, stem_bias=True),
         (Row(14, "ResNet-50 Trained on ImageNet Competition Data", "IC"),),
         classes=1000,
     ),

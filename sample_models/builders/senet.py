@@ -17,7 +17,7 @@ def _senet154() -> bytes:
     net = Network()
     x = net.input("data", 1, 3, 224, 224)
     for number, (suffix, width, stride) in enumerate((("3x3_s2", 64, 2), ("3x3", 64, 1), ("3x3", 128, 1)), start=1):
-        x = net.conv(x, f"conv1_{number}_{suffix}", width, 3, stride, pad=1)
+        x = net.conv(x, f"conv1_{number}_{suffix}", width, 3, stride, pad=1, bias=False)
         x = net.batch_norm(x, f"conv1_{number}_{suffix}_bn", EPS)
         x = net.relu(x, f"conv1_{number}_relu_{suffix}")
     x = net.pad(x, "pool1_3x3_s2_pad", 0, 1)
@@ -71,7 +71,7 @@ def _weigh_channels(net: Network, x: Output, name: str, width: int, side: int) -
 def _conv(
     net: Network, x: Output, name: str, width: int, kernel: int = 1, stride: int = 1, *, groups: int = 1
 ) -> Output:
-    x = net.conv(x, name, width, kernel, stride, pad=kernel // 2, groups=groups)
+    x = net.conv(x, name, width, kernel, stride, pad=kernel // 2, groups=groups, bias=False)
     return net.batch_norm(x, f"{name}_bn", EPS)
 
 

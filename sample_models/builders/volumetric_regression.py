@@ -74,6 +74,6 @@ ARCHITECTURES = (
     Architecture(
         file="volumetric_regression",
         build=_build,
-        rows=(Row(47, "Unguided Volumetric Regression Net for 3D Face Reconstruction", "RG"),),
+        rows=(Row(47, "Unguided Volumetric RG Net for 3D Face Reconstruction", "RG"),),
     ),
 )

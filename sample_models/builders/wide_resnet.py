@@ -12,7 +12,7 @@ CLASSES = 1000
 def _wide_resnet() -> bytes:
     net = Network()
     x = net.input("data", 1, 3, 224, 224)
-    x = net.conv(x, "1", 64, 7, 2, pad=3)
+    x = net.conv(x, "1", 64, 7, 2, pad=3, bias=False)
     x = net.batch_norm(x, "2", EPS)
     x = net.relu(x, "3")
     x = net.max_pool(x, "4", 3, 2, pad=1)
@@ -32,17 +32,17 @@ def _wide_resnet() -> bytes:
 
 def _bottleneck(net: Network, x: Output, width: int, stride: int, *, projects: bool) -> Output:
     shortcut = x
-    x = net.conv(x, "1", width, 1)
+    x = net.conv(x, "1", width, 1, bias=False)
     x = net.batch_norm(x, "2", EPS)
     x = net.relu(x, "3")
-    x = net.conv(x, "4", width, 3, stride, pad=1)
+    x = net.conv(x, "4", width, 3, stride, pad=1, bias=False)
     x = net.batch_norm(x, "5", EPS)
     x = net.relu(x, "6")
-    x = net.conv(x, "7", 2 * width, 1)
+    x = net.conv(x, "7", 2 * width, 1, bias=False)
     x = net.batch_norm(x, "8", EPS)
     last = 8
     if projects:
-        shortcut = net.conv(shortcut, "9", 2 * width, 1, stride)
+        shortcut = net.conv(shortcut, "9", 2 * width, 1, stride, bias=False)
         shortcut = net.batch_norm(shortcut, "10", EPS)
         last = 10
     x = net.add(f"{last + 1}", x, shortcut)

@@ -1,0 +1,42 @@
+"""Writes the sample networks and their manifest, or says which of the files differ from what is built."""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sample_models.builders.catalogue import sample_files
+
+SAMPLES = Path(__file__).parent.parent
+
+
+def main(arguments: Sequence[str] | None = None, samples: Path = SAMPLES) -> int:
+    parser = argparse.ArgumentParser(prog="python -m sample_models.builders", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 and name the files that differ")
+    check = parser.parse_args(arguments).check
+    files = sample_files()
+    if check:
+        stale = _differing(samples, files)
+        for path in stale:
+            sys.stderr.write(f"{path} differs from what is built; run `python -m sample_models.builders`\n")
+        return 1 if stale else 0
+    for path, content in files.items():
+        target = samples / path
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(content)
+    return 0
+
+
+def _differing(samples: Path, files: Mapping[str, bytes]) -> list[str]:
+    """Files that are missing or stale, and networks that nothing builds any more."""
+    stale = [path for path, content in files.items() if not _holds(samples / path, content)]
+    present = (path.relative_to(samples).as_posix() for path in samples.glob("table1/*"))
+    return sorted({*stale, *(path for path in present if path not in files)})
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    return path.is_file() and path.read_bytes() == content
+
+
+if __name__ == "__main__":
+    sys.exit(main())
