@@ -1,0 +1,37 @@
+"""What can go wrong between us and a framework, each said in one line."""
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.runtime.protocol import Reason
+
+
+class WorkerError(UserError):
+    """The base of everything this room raises."""
+
+
+class FrameworkMissingError(WorkerError):
+    """The interpreter cannot be started, or has no framework that can be imported."""
+
+
+class WorkerDiedError(WorkerError):
+    """The worker ended before it answered."""
+
+
+class WorkerHungError(WorkerError):
+    """The worker did not answer in time and was ended."""
+
+
+class WorkerGarbledError(WorkerError):
+    """The worker wrote something that is no answer and was ended."""
+
+
+class WorkerRefusedError(WorkerError):
+    """The framework objects to what it was asked; `node` is the index of the node at fault where one is."""
+
+    def __init__(self, reason: Reason, message: str, node: int | None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.node = node
+
+
+class RegistryError(WorkerError):
+    """The list of runtimes cannot be read or written, or lacks what is asked of it."""

@@ -1,0 +1,76 @@
+"""The framework of this interpreter: imported late, described, and made to speak in one line."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import platform
+import re
+from typing import Any
+
+from dlbricks_tui.runtime.inside.refusal import RefusalError
+from dlbricks_tui.runtime.protocol import Described, Reason
+
+# MXNet still reads these, which numpy removed in 1.24.
+NUMPY_ALIASES = (("bool", bool), ("int", int), ("float", float), ("complex", complex), ("object", object), ("str", str))
+
+# A refusal of MXNet begins with where in its source it was made, or with a traceback of such places.
+SOURCE_PLACE = re.compile(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ")
+NOISE = ("Traceback", "  ", "Stack trace")
+
+
+def load_mxnet() -> Any:
+    """The module `mxnet`, after which numpy is there too."""
+    try:
+        _restore_aliases(importlib.import_module("numpy"))
+        return importlib.import_module("mxnet")
+    except (ImportError, AttributeError, OSError) as error:
+        raise RefusalError(Reason.NO_FRAMEWORK, f"MXNet cannot be imported: {error}") from error
+
+
+def describe(mxnet: Any) -> Described:
+    """What this interpreter has."""
+    return Described(
+        python=platform.python_version(),
+        framework="mxnet",
+        version=mxnet.__version__,
+        numpy=importlib.import_module("numpy").__version__,
+        features=tuple(sorted(_features())),
+        fuses=fuses(mxnet),
+    )
+
+
+def fuses(mxnet: Any) -> bool:
+    """Whether MXNet optimises a graph before it runs it unless it is told otherwise, which began with 1.6."""
+    return (
+        hasattr(mxnet.symbol.Symbol, "optimize_for")
+        and "MKLDNN" in _features()
+        and os.environ.get("MXNET_SUBGRAPH_BACKEND", "MKLDNN") == "MKLDNN"
+    )
+
+
+def operators(mxnet: Any) -> frozenset[str]:
+    """All names by which MXNet knows an operator."""
+    count, names = ctypes.c_uint(), ctypes.POINTER(ctypes.c_char_p)()
+    mxnet.base.check_call(mxnet.base._LIB.MXListAllOpNames(ctypes.byref(count), ctypes.byref(names)))
+    return frozenset(names[i].decode() for i in range(count.value))
+
+
+def first_meaningful_line(error: Exception) -> str:
+    """What MXNet objects to, without the places in its source."""
+    lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(NOISE)]
+    said = SOURCE_PLACE.sub("", lines[0] if lines else type(error).__name__)
+    return said[len("MXNetError: ") :] if said.startswith("MXNetError: ") else said
+
+
+def _restore_aliases(numpy: Any) -> None:
+    for name, builtin in NUMPY_ALIASES:
+        # hasattr would make numpy warn of the names that it has deprecated.
+        if name not in vars(numpy):
+            setattr(numpy, name, builtin)
+
+
+def _features() -> frozenset[str]:
+    runtime = importlib.import_module("mxnet.runtime")
+    return frozenset(feature.name for feature in runtime.Features().values() if feature.enabled)

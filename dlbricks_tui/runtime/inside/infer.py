@@ -1,0 +1,137 @@
+"""Shapes and dtypes of every output of a graph, by MXNet's own partial inference; no array is ever made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from functools import reduce
+from operator import mul
+from typing import Any
+
+import numpy
+
+from dlbricks_tui.runtime.inside.framework import operators
+from dlbricks_tui.runtime.inside.loading import ask, load, save
+from dlbricks_tui.runtime.inside.refusal import RefusalError
+from dlbricks_tui.runtime.inside.symbol_file import ALIAS, Edge, SymbolFile
+from dlbricks_tui.runtime.protocol import Infer, Inferred, Reason, Tensor
+
+# MXNet counts the elements of an array in 32 bits unless it was built otherwise.
+MOST_ELEMENTS = 2**31 - 1
+DEFAULT_DTYPE = "float32"
+NOTHING = Tensor(None, None)
+
+
+def infer(mxnet: Any, request: Infer) -> Inferred:
+    """All that follows from what the request gives; operators that MXNet lacks stay out of it."""
+    file = SymbolFile(request.symbol)
+    unknown = file.unknown_to(operators(mxnet))
+    outputs = infer_outputs(mxnet, file, request.shapes, request.dtypes, left_out=frozenset(unknown))
+    return Inferred(outputs, tuple(unknown))
+
+
+def infer_outputs(
+    mxnet: Any,
+    file: SymbolFile,
+    shapes: Mapping[str, tuple[int, ...]],
+    dtypes: Mapping[str, str],
+    left_out: Collection[int] = (),
+) -> tuple[tuple[Tensor, ...], ...]:
+    """The outputs of each node of the file; nodes that no head needs have one of which nothing is known."""
+    given_shapes = {file.alias(name): _possible(name, shape) for name, shape in shapes.items()}
+    given_dtypes = {file.alias(name): _existing(name, dtype) for name, dtype in dtypes.items()}
+    internals = load(mxnet, file, left_out).get_internals()
+    places = _places(internals)
+    _refuse_reads_of_nothing(file, places.keys(), left_out)
+    # MXNet objects to what it is told of an input that no head needs.
+    inputs = frozenset(internals.list_inputs())
+    shapes = {alias: shape for alias, shape in given_shapes.items() if alias in inputs}
+    found_shapes = ask(mxnet, file, lambda: internals.infer_shape_partial(**shapes)[1])
+    dtypes = dict.fromkeys(shapes.keys() - file.declaring("__dtype__"), DEFAULT_DTYPE)
+    dtypes.update((alias, dtype) for alias, dtype in given_dtypes.items() if alias in inputs)
+    found_dtypes = _dtypes(mxnet, file, internals, dtypes)
+    outputs: list[list[Tensor]] = [[] for _ in file.names]
+    for edge, place in places.items():
+        if edge.node not in left_out:
+            shape = _complete(found_shapes[place], file, edge.node)
+            outputs[edge.node].append(Tensor(shape, _name(found_dtypes[place])))
+    return tuple(tuple(tensors) or (NOTHING,) for tensors in outputs)
+
+
+def _places(internals: Any) -> dict[Edge, int]:
+    # MXNet walks a graph in an order of its own; the heads of the saved internals say whose output each of them is.
+    document = json.loads(save(internals))
+    aliases = [ALIAS.fullmatch(node["name"]) for node in document["nodes"]]
+    found = ((aliases[head[0]], head[1], place) for place, head in enumerate(document["heads"]))
+    return {Edge(int(alias[1]), output): place for alias, output, place in found if alias}
+
+
+def _refuse_reads_of_nothing(file: SymbolFile, existing: Collection[Edge], left_out: Collection[int]) -> None:
+    # MXNet reads past the end of its own tables where a file names an output that a node lacks.
+    reached = {edge.node for edge in existing}.difference(left_out)
+    for edge in [*file.heads, *(edge for index in reached for edge in file.inputs[index])]:
+        if edge not in existing and edge.node not in left_out:
+            message = f"output {edge.output} of {file.names[edge.node]} is read, which has no such output"
+            raise RefusalError(Reason.MALFORMED, message, edge.node)
+
+
+def _dtypes(mxnet: Any, file: SymbolFile, internals: Any, given: Mapping[str, str]) -> list[Any]:
+    """What follows from the given dtypes, and from the default for the variables that these leave open."""
+
+    def ask_for(dtypes: Mapping[str, str]) -> list[Any]:
+        found: list[Any] = ask(mxnet, file, lambda: internals.infer_type_partial(**dtypes)[1])
+        return found
+
+    undecided = frozenset(internals.list_inputs()) - file.declaring("__dtype__") - given.keys()
+    try:
+        found = ask_for(given)
+    except RefusalError:
+        # Before 1.6 MXNet refuses a graph of which it does not know all dtypes.
+        return ask_for({**dict.fromkeys(undecided, DEFAULT_DTYPE), **given})
+    names = internals.list_outputs()
+    open_ones = [name for place, name in enumerate(names) if found[place] is None and name in undecided]
+    if not open_ones:
+        return found
+    try:
+        return ask_for({**dict.fromkeys(open_ones, DEFAULT_DTYPE), **given})
+    except RefusalError:
+        # The default contradicts what the graph demands of some of them, so that they stay open.
+        return found
+
+
+def _possible(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    if not shape or 0 in shape:
+        raise RefusalError(Reason.MALFORMED, f"input {name} cannot have the shape {shape}")
+    if _elements(shape) > MOST_ELEMENTS:
+        raise RefusalError(Reason.TOO_LARGE, f"input {name} has more elements than MXNet can count: {shape}")
+    return shape
+
+
+def _existing(name: str, dtype: str) -> str:
+    try:
+        return numpy.dtype(dtype).name
+    except TypeError as error:
+        raise RefusalError(Reason.MALFORMED, f"input {name}: {error}") from error
+
+
+def _complete(shape: tuple[int, ...], file: SymbolFile, node: int) -> tuple[int, ...] | None:
+    # To MXNet a size of 0 is one that it does not know; one that it cannot count comes back negative.
+    if not shape or min(shape) <= 0:
+        return None
+    if _elements(shape) > MOST_ELEMENTS:
+        message = f"{file.names[node]} makes more elements than MXNet can count: {shape}"
+        raise RefusalError(Reason.TOO_LARGE, message, node)
+    return tuple(shape)
+
+
+def _name(dtype: Any) -> str | None:
+    if dtype is None:
+        return None
+    # MXNet spells bfloat16, which numpy lacks, as a structure of one field.
+    described = numpy.dtype(dtype)
+    return described.names[0] if described.names else described.name
+
+
+def _elements(shape: tuple[int, ...]) -> int:
+    # math.prod came with Python 3.8; numpy's would overflow.
+    return reduce(mul, shape, 1)

@@ -1,0 +1,34 @@
+"""Symbols of MXNet made from symbol files and saved again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from dlbricks_tui.runtime.inside.framework import first_meaningful_line
+from dlbricks_tui.runtime.inside.refusal import RefusalError
+from dlbricks_tui.runtime.inside.symbol_file import SymbolFile, aliased_node
+from dlbricks_tui.runtime.protocol import Reason
+
+
+def load(mxnet: Any, file: SymbolFile, left_out: Collection[int] = ()) -> Any:
+    """The file as a symbol, its nodes under their aliases."""
+    return ask(mxnet, file, lambda: mxnet.symbol.load_json(file.aliased(left_out)))
+
+
+def save(symbol: Any) -> str:
+    """The symbol as it is: MXNet since 1.6 drops the casts of mixed precision unless it is told not to."""
+    try:
+        text: str = symbol.tojson(remove_amp_cast=False)
+    except TypeError:
+        text = symbol.tojson()
+    return text
+
+
+def ask(mxnet: Any, file: SymbolFile, question: Callable[[], Any], reason: Reason = Reason.INCONSISTENT) -> Any:
+    """MXNet's answer to the question; what it objects to is told in the file's own names."""
+    try:
+        return question()
+    except mxnet.base.MXNetError as error:
+        message = file.restored(first_meaningful_line(error))
+        raise RefusalError(reason, message, aliased_node(str(error))) from error

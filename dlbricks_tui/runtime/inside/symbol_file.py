@@ -1,0 +1,135 @@
+"""A symbol file taken apart, so that MXNet can be asked about it node by node."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from dlbricks_tui.runtime.inside.refusal import RefusalError
+from dlbricks_tui.runtime.protocol import Reason
+
+# Ours or somebody's Python code, or an address in the memory of the process that saved the file: MXNet has the
+# names, but cannot make these operators from a file, and crashes on the addresses.
+NOT_FROM_A_FILE = frozenset({"Custom", "_CachedOp", "_CustomFunction", "_NDArray", "_Native"})
+
+ALIAS = re.compile(r"#(\d+)#")
+
+
+class Edge(NamedTuple):
+    """One output of a node."""
+
+    node: int
+    output: int
+
+
+class SymbolFile:
+    """The nodes and heads of a file.
+
+    MXNet is given every node under the alias `#index#`: it binds by name and repeats names in its errors, and those of
+    a file may be twice there, empty, or unlike anything that it can take.
+    """
+
+    def __init__(self, text: str) -> None:
+        try:
+            document = json.loads(text)
+            self._nodes: list[dict[str, Any]] = document["nodes"]
+            self._attributes = document.get("attrs")
+            self.names = [_expect(str, node["name"]) for node in self._nodes]
+            self._operators = [_operators_within(node) for node in self._nodes]
+            self.inputs = [self._edges(node["inputs"]) for node in self._nodes]
+            self._variables = {self.names[i]: i for i, needed in enumerate(self._operators) if not needed}
+            self.heads = self._edges(document["heads"])
+            if not self.heads:
+                raise ValueError("it has no heads")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise RefusalError(Reason.MALFORMED, f"not a symbol file of today's format: {error!r}") from error
+
+    def unknown_to(self, operators: frozenset[str]) -> list[int]:
+        """The nodes that cannot be made of these operators, because of themselves or of a subgraph."""
+        return [i for i, needed in enumerate(self._operators) if not needed <= operators - NOT_FROM_A_FILE]
+
+    def alias(self, variable: str) -> str:
+        """The alias of the variable of that name."""
+        if variable not in self._variables:
+            raise RefusalError(Reason.MALFORMED, f"there is no input called {variable}")
+        return f"#{self._variables[variable]}#"
+
+    def declaring(self, attribute: str) -> frozenset[str]:
+        """The aliases of the nodes to which the file gives such an attribute."""
+        return frozenset(f"#{i}#" for i, node in enumerate(self._nodes) if attribute in (node.get("attrs") or ()))
+
+    def twins(self) -> list[int]:
+        """For each node the first one of the file that computes the same from the same inputs."""
+        twins: list[int] = []
+        first: dict[str, int] = {}
+        for index, node in enumerate(self._nodes):
+            if not self._operators[index]:
+                twins.append(index)
+                continue
+            inputs = [
+                (twins[edge.node] if edge.node < index else edge.node, edge.output) for edge in self.inputs[index]
+            ]
+            looks = json.dumps({**node, "name": "", "inputs": inputs}, sort_keys=True)
+            twins.append(first.setdefault(looks, index))
+        return twins
+
+    def aliased(self, left_out: Collection[int] = ()) -> str:
+        """The file with all names replaced; variables stand for the outputs of the nodes left out."""
+        nodes = [{**node, "name": f"#{i}#"} for i, node in enumerate(self._nodes)]
+        heads = list(self.heads)
+        for index in left_out:
+            nodes[index] = {"op": "null", "name": f"#{index}#", "inputs": []}
+            # What only a node left out reads is still asked for.
+            heads += self.inputs[index]
+        stand_ins: dict[Edge, int] = {}
+
+        def redirected(edge: Edge) -> list[int]:
+            if edge.node not in left_out or edge.output == 0:
+                return [edge.node, edge.output, 0]
+            if edge not in stand_ins:
+                stand_ins[edge] = len(nodes)
+                nodes.append({"op": "null", "name": f"#{edge.node}#.{edge.output}", "inputs": []})
+            return [stand_ins[edge], 0, 0]
+
+        for index, edges in enumerate(self.inputs):
+            if index not in left_out:
+                nodes[index]["inputs"] = [redirected(edge) for edge in edges]
+        document = {"nodes": nodes, "heads": [redirected(edge) for edge in heads], "attrs": self._attributes}
+        document["arg_nodes"] = [i for i, node in enumerate(nodes) if node["op"] == "null"]
+        return json.dumps(document)
+
+    def restored(self, text: str) -> str:
+        """The text with the file's own names in place of aliases."""
+        return ALIAS.sub(lambda alias: self.names[int(alias[1])], text)
+
+    def _edges(self, value: Any) -> list[Edge]:
+        edges = [Edge(_expect(int, entry[0]), _expect(int, entry[1])) for entry in _expect(list, value)]
+        for edge in edges:
+            if not 0 <= edge.node < len(self._nodes) or edge.output < 0:
+                raise ValueError(f"there is no output {edge.output} of node {edge.node}")
+        return edges
+
+
+def aliased_node(text: str) -> int | None:
+    """The index of the first node whose alias is in the text."""
+    found = ALIAS.search(text)
+    return int(found[1]) if found else None
+
+
+def _operators_within(node: dict[str, Any]) -> frozenset[str]:
+    found = set()
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        found.add(_expect(str, node["op"]))
+        for subgraph in node.get("subgraphs", ()):
+            waiting += subgraph["nodes"]
+    return frozenset(found - {"null"})
+
+
+def _expect(kind: type, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r:.60} where a {kind.__name__} belongs")
+    return value

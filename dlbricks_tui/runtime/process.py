@@ -1,0 +1,194 @@
+"""A framework in a process of its own: started, asked, and ended for certain."""
+
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import cast
+
+from dlbricks_tui.runtime.errors import (
+    FrameworkMissingError,
+    WorkerDiedError,
+    WorkerError,
+    WorkerGarbledError,
+    WorkerHungError,
+    WorkerRefusedError,
+)
+from dlbricks_tui.runtime.protocol import (
+    Answer,
+    ProtocolError,
+    Reason,
+    Refused,
+    Request,
+    answers,
+    decode_reply,
+    encode,
+)
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.worker_log import WorkerLog
+
+HOW_TO_GET_A_RUNTIME = (
+    "install MXNet there (pip install mxnet), or register an interpreter that has it: dlbricks runtimes add PATH"
+)
+INSIDE = Path(__file__).resolve().parent / "inside"
+
+CHUNK_BYTES = 1 << 18
+# Ten times what the largest graph needs: a worker gone wild must not fill our memory.
+LONGEST_REPLY_BYTES = 1 << 28
+SECONDS_FROM_CLOSED_PIPE_TO_EXIT = 5.0
+
+
+class Worker:
+    """A process that answers requests one by one; leaving the `with` block ends it, and so does any failure.
+
+    One thread at a time may ask. What the framework prints goes to the log.
+    """
+
+    def __init__(self, runtime: Runtime, log: Path, program: Path = INSIDE) -> None:
+        self._runtime = runtime
+        self._log = WorkerLog(log)
+        self._program = program
+        self._process: subprocess.Popen[bytes] | None = None
+        self._requests = -1
+        self._replies = -1
+
+    def __enter__(self) -> "Worker":
+        worker_reads, self._requests = os.pipe()
+        self._replies, worker_writes = os.pipe()
+        # A worker that does not read must not make us wait beyond the time-out.
+        os.set_blocking(self._requests, False)
+        try:
+            self._process = self._start(worker_reads, worker_writes)
+        except BaseException:
+            self._close_pipes()
+            raise
+        finally:
+            os.close(worker_reads)
+            os.close(worker_writes)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    @property
+    def pid(self) -> int | None:
+        """Its process, None before it starts and after it has ended."""
+        return self._process.pid if self._process else None
+
+    def ask(self, request: Request[Answer], timeout_seconds: float) -> Answer:
+        """The answer, or an error of this room; the worker outlives only an answer and a refusal."""
+        if self._process is None:
+            raise WorkerDiedError(f"{self._who} has ended")
+        try:
+            reply = decode_reply(self._exchange(self._process, encode(request), timeout_seconds))
+        except ProtocolError as error:
+            self.end()
+            raise WorkerGarbledError(f"{self._who} wrote what is no answer: {error}; {self._log.hint}") from error
+        except BaseException:
+            # An interrupted exchange would leave its answer to the next question.
+            self.end()
+            raise
+        if isinstance(reply, Refused):
+            raise self._refusal(reply)
+        if not answers(request, reply):
+            self.end()
+            wrong = f"answers {type(request).__name__} with {type(reply).__name__}"
+            raise WorkerGarbledError(f"{self._who} {wrong}; {self._log.hint}")
+        return cast("Answer", reply)
+
+    def end(self) -> int | None:
+        """Kills the process with all it has started, waits for it, and returns its exit status."""
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        if process.poll() is None:
+            # It is the leader of its group, and cannot be reaped by anyone else before `wait`.
+            os.killpg(process.pid, signal.SIGKILL)
+        status = process.wait()
+        self._close_pipes()
+        return status
+
+    @property
+    def _who(self) -> str:
+        return f"the worker of {self._runtime.name}"
+
+    def _start(self, worker_reads: int, worker_writes: int) -> "subprocess.Popen[bytes]":
+        command = [self._runtime.python, str(self._program)]
+        command += ["--requests", str(worker_reads), "--replies", str(worker_writes)]
+        if threading.current_thread() is threading.main_thread():
+            # The kernel minds the death of the starting thread, and only the main one lives as long as we do.
+            command += ["--die-with", str(os.getpid())]
+        with self._log.open() as log:
+            try:
+                return subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(worker_reads, worker_writes),
+                    env=self._runtime.environment(os.environ),
+                    cwd=self._log.path.parent,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                message = f"cannot start {self._runtime.python}: {error.strerror}; {HOW_TO_GET_A_RUNTIME}"
+                raise FrameworkMissingError(message) from error
+
+    def _exchange(self, process: "subprocess.Popen[bytes]", line: bytes, timeout_seconds: float) -> bytes:
+        deadline = time.monotonic() + timeout_seconds
+        outgoing, incoming = memoryview(line), bytearray()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._requests, selectors.EVENT_WRITE)
+            selector.register(self._replies, selectors.EVENT_READ)
+            while True:
+                remaining = deadline - time.monotonic()
+                ready = {key.fd for key, _ in selector.select(remaining)} if remaining > 0 else set()
+                if not ready:
+                    raise WorkerHungError(f"{self._who} did not answer within {timeout_seconds:g} s; {self._log.hint}")
+                if self._replies in ready:
+                    chunk = os.read(self._replies, CHUNK_BYTES)
+                    if not chunk:
+                        raise self._death(process)
+                    incoming += chunk
+                    if b"\n" in chunk:
+                        return bytes(incoming)
+                    if len(incoming) > LONGEST_REPLY_BYTES:
+                        raise ProtocolError("a line without an end")
+                elif outgoing:
+                    try:
+                        outgoing = outgoing[os.write(self._requests, outgoing) :]
+                    except BrokenPipeError:
+                        raise self._death(process) from None
+                    if not outgoing:
+                        selector.unregister(self._requests)
+
+    def _death(self, process: "subprocess.Popen[bytes]") -> WorkerDiedError:
+        try:
+            how = _ending(process.wait(SECONDS_FROM_CLOSED_PIPE_TO_EXIT))
+        except subprocess.TimeoutExpired:
+            how = "closed its pipe and went on"
+        return WorkerDiedError(f"{self._who} {how}: {self._log.last_words()}; {self._log.hint}")
+
+    def _refusal(self, refused: Refused) -> WorkerError:
+        if refused.reason is not Reason.NO_FRAMEWORK:
+            return WorkerRefusedError(refused.reason, refused.message, refused.node)
+        return FrameworkMissingError(f"{self._runtime.python}: {refused.message}; {HOW_TO_GET_A_RUNTIME}")
+
+    def _close_pipes(self) -> None:
+        os.close(self._requests)
+        os.close(self._replies)
+
+
+def _ending(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        return f"was killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was killed by signal {-status}"

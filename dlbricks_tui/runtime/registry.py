@@ -1,0 +1,158 @@
+"""The interpreters that the user has told us of, beside our own."""
+
+import json
+import os
+import platform
+import re
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.runtime.errors import RegistryError
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.protocol import Describe, Described
+from dlbricks_tui.runtime.runtime import UNTUNED, Runtime, Settings, settings_from
+from dlbricks_tui.settings import DataFolder
+
+DEFAULT = "default"
+FRAMEWORK = "mxnet"
+# The same module is published under several names.
+DISTRIBUTIONS = ("mxnet", "mxnet-mkl", "mxnet-native")
+NOT_INSTALLED = "none"
+
+# Importing a framework from a cold network disk takes its time.
+DESCRIBE_SECONDS = 120.0
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+SCHEMA = 1
+
+
+class Registry:
+    """The runtimes known to one data folder."""
+
+    def __init__(self, data_folder: Path) -> None:
+        self._file = data_folder / "runtimes.json"
+        self._log = DataFolder(data_folder).log / "runtimes.log"
+        self._seen = DataFolder(data_folder).cache / "framework-version"
+
+    def default(self, environment: Mapping[str, str] = os.environ) -> Runtime:
+        """This interpreter with the settings of the shell; where its framework is gone, as it was last seen."""
+        version = self._framework_version()
+        return Runtime(
+            DEFAULT, sys.executable, FRAMEWORK, version, platform.python_version(), settings_from(environment)
+        )
+
+    def all(self) -> tuple[Runtime, ...]:
+        """The default one and all registered, in the order of their registration."""
+        return (self.default(), *self._registered())
+
+    def find(self, name: str) -> Runtime:
+        """The runtime of that name."""
+        known = self.all()
+        for runtime in known:
+            if runtime.name == name:
+                return runtime
+        names = ", ".join(runtime.name for runtime in known)
+        raise RegistryError(f"no runtime is called {name}; there are {names} (dlbricks runtimes add PATH adds one)")
+
+    def add(self, python: str, name: str | None = None, settings: Settings = UNTUNED) -> Runtime:
+        """Registers an interpreter, or the virtual environment that holds it, after it has shown that it works."""
+        interpreter = _interpreter(python)
+        described = self._describe(Runtime(name or python, str(interpreter), FRAMEWORK, "", "", settings))
+        runtime = _as_described(Runtime(name or _name(described), str(interpreter), "", "", "", settings), described)
+        if not NAME.fullmatch(runtime.name):
+            raise RegistryError(f"{runtime.name!r} cannot be a name; take letters, digits, dots and hyphens")
+        registered = self._registered()
+        if runtime.name in (DEFAULT, *(known.name for known in registered)):
+            raise RegistryError(f"there is a runtime called {runtime.name} already; give this one another --name")
+        self._write((*registered, runtime))
+        return runtime
+
+    def check(self, name: str) -> Runtime:
+        """Starts the runtime and returns it as it is now, which is remembered."""
+        before = self.find(name)
+        now = _as_described(before, self._describe(before))
+        if name != DEFAULT and now != before:
+            self._write(tuple(now if known.name == name else known for known in self._registered()))
+        return now
+
+    def remove(self, name: str) -> None:
+        """Forgets the runtime; what it has measured stays."""
+        self.find(name)
+        if name == DEFAULT:
+            raise RegistryError("the default runtime is this interpreter and cannot be removed")
+        self._write(tuple(known for known in self._registered() if known.name != name))
+
+    def _describe(self, runtime: Runtime) -> Described:
+        with Worker(runtime, self._log) as worker:
+            return worker.ask(Describe(), DESCRIBE_SECONDS)
+
+    def _framework_version(self) -> str:
+        installed = _installed_version()
+        seen = self._seen.read_text(encoding="utf-8").strip() if self._seen.is_file() else None
+        if installed and installed != seen:
+            # What was computed with it must be found again on the day that the framework is gone. A folder that
+            # cannot be written to is told about where something of worth is lost.
+            with suppress(OSError):
+                write_atomically(self._seen, f"{installed}\n")
+        return installed or seen or NOT_INSTALLED
+
+    def _registered(self) -> tuple[Runtime, ...]:
+        try:
+            document = json.loads(self._file.read_text(encoding="utf-8"))
+            return tuple(_from_json(entry) for entry in document["runtimes"])
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise RegistryError(f"cannot read {self._file}: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise RegistryError(f"{self._file} is no list of runtimes: {error!r}; mend or delete it") from error
+
+    def _write(self, runtimes: tuple[Runtime, ...]) -> None:
+        document = {"schema": SCHEMA, "runtimes": [asdict(runtime) for runtime in runtimes]}
+        try:
+            write_atomically(self._file, json.dumps(document, indent=2) + "\n")
+        except OSError as error:
+            raise RegistryError(f"cannot write {self._file}: {error.strerror}") from error
+
+
+def _installed_version() -> str | None:
+    from importlib import metadata
+
+    for distribution in DISTRIBUTIONS:
+        with suppress(metadata.PackageNotFoundError):
+            # MXNet does not count the repairs of its packaging.
+            return metadata.version(distribution).split(".post")[0]
+    return None
+
+
+def _interpreter(text: str) -> Path:
+    # Not resolved: the interpreter of a virtual environment is a link to one that lacks its packages.
+    path = Path(text).expanduser().absolute()
+    if path.is_dir():
+        path = path / "bin" / "python"
+    if not path.is_file() or not os.access(path, os.X_OK):
+        raise RegistryError(f"{path} is no program; give the path of a Python interpreter or of a virtual environment")
+    return path
+
+
+def _as_described(runtime: Runtime, described: Described) -> Runtime:
+    return replace(runtime, framework=described.framework, version=described.version, python_version=described.python)
+
+
+def _name(described: Described) -> str:
+    python = ".".join(described.python.split(".")[:2])
+    return f"{described.framework}-{described.version}-py{python}"
+
+
+def _from_json(entry: Mapping[str, Any]) -> Runtime:
+    settings = entry["settings"]
+    threads = settings["threads"]
+    if threads is not None and not isinstance(threads, int):
+        raise TypeError(f"threads is {threads!r}")
+    environment = tuple((str(name), str(value)) for name, value in settings["environment"])
+    texts = {name: str(entry[name]) for name in ("name", "python", "framework", "version", "python_version")}
+    return Runtime(**texts, settings=Settings(threads, environment))

@@ -1,0 +1,66 @@
+"""What executes: an interpreter, the framework in it, and the settings that it starts with."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# Variables that change what a framework does or how fast it does it.
+TUNING_PREFIXES = ("OMP_", "GOMP_", "KMP_", "MKL_", "MKLDNN_", "DNNL_", "ONEDNN_", "OPENBLAS_", "MXNET_", "MALLOC_")
+THREADS_VARIABLE = "OMP_NUM_THREADS"
+
+# They lead an interpreter to the modules of another one.
+FOREIGN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is fixed before the framework is imported; `threads` None leaves their number to the framework."""
+
+    threads: int | None = None
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+UNTUNED = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """One way to execute; its name is for people only."""
+
+    name: str
+    python: str
+    framework: str
+    version: str
+    python_version: str
+    settings: Settings = UNTUNED
+
+    @property
+    def identity(self) -> str:
+        """What of it can change a result: two runtimes of one identity are the same runtime."""
+        threads = "default" if self.settings.threads is None else str(self.settings.threads)
+        # The numbers after the minor one bring repairs, and would orphan all results of a host at each update.
+        python = ".".join(self.python_version.split(".")[:2])
+        chosen = [f"{name}={value}" for name, value in sorted(self.settings.environment)]
+        return " ".join([f"{self.framework}-{self.version}", f"python-{python}", f"threads-{threads}", *chosen])
+
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """The environment of its processes: of what tunes a framework, the settings and nothing inherited."""
+        foreign = FOREIGN_VARIABLES if self.python != sys.executable else ()
+        kept = {
+            name: value
+            for name, value in inherited.items()
+            if name not in foreign and not name.startswith(TUNING_PREFIXES)
+        }
+        if self.settings.threads is not None:
+            kept[THREADS_VARIABLE] = str(self.settings.threads)
+        return kept | dict(self.settings.environment)
+
+
+def settings_from(inherited: Mapping[str, str]) -> Settings:
+    """The settings that the variables of a shell amount to."""
+    tuning = {name: value for name, value in inherited.items() if name.startswith(TUNING_PREFIXES)}
+    threads = tuning.get(THREADS_VARIABLE, "")
+    if threads.isdecimal() and int(threads) > 0:
+        del tuning[THREADS_VARIABLE]
+        return Settings(int(threads), tuple(sorted(tuning.items())))
+    return Settings(None, tuple(sorted(tuning.items())))

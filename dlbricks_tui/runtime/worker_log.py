@@ -1,0 +1,50 @@
+"""What a framework prints, kept out of everybody's sight until it matters."""
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+from dlbricks_tui.runtime.errors import WorkerError
+
+KEPT_BYTES = 1 << 20
+TAIL_BYTES = 1 << 14
+LONGEST_QUOTE = 200
+
+# Lines of a stack trace say where in a framework's source it died, which helps nobody in one line.
+STACK_TRACE = ("  ", "Stack trace", "[bt]", "Traceback")
+
+
+class WorkerLog:
+    """One file to which all workers of a kind append; begun anew when it has grown large."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._begins_at = 0
+
+    @property
+    def hint(self) -> str:
+        """Where to read on."""
+        return f"its log is {self.path}"
+
+    def open(self) -> BinaryIO:
+        """The file to write to; what is there already is not this worker's."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            outgrown = self.path.exists() and self.path.stat().st_size > KEPT_BYTES
+            log = self.path.open("wb" if outgrown else "ab")
+        except OSError as error:
+            raise WorkerError(f"cannot write the log {self.path}: {error.strerror}") from error
+        self._begins_at = log.seek(0, os.SEEK_END)
+        return log
+
+    def last_words(self) -> str:
+        """The last line of this worker that is not part of a stack trace."""
+        try:
+            with self.path.open("rb") as log:
+                end = log.seek(0, os.SEEK_END)
+                log.seek(max(self._begins_at, end - TAIL_BYTES))
+                lines = log.read().decode(errors="replace").splitlines()
+        except OSError:
+            lines = []
+        told = [line for line in lines if line.strip() and not line.startswith(STACK_TRACE)]
+        return told[-1].strip()[:LONGEST_QUOTE] if told else "it printed nothing"
