@@ -10,18 +10,26 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape, TensorType
 from dlbricks_tui.models.input_shapes import input_shapes, missing_shapes
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.mxnet_file import SymbolFile, original_number, parse_symbol, read_bytes, unique_name
-from dlbricks_tui.models.mxnet_graph import InferredFile, build_graph
+from dlbricks_tui.models.mxnet_file import SymbolFile, parse_symbol, read_bytes, unique_name
+from dlbricks_tui.models.mxnet_graph import FusedFrom, InferredFile, build_graph
 from dlbricks_tui.models.mxnet_variables import Role, variable_roles
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
 
 
 class Answer(NamedTuple):
-    """What a framework says of a graph: types of every output of every node, unknown nodes, the graph if fused."""
+    """What a framework says of a graph: types of every output of every node, and the nodes that it does not know.
+
+    Of fusing also the graph that results, and for each of its nodes those of the model file that it stands for.
+    """
 
     types: Sequence[Sequence[TensorType]]
     unknown: frozenset[int] = frozenset()
     symbol: str | None = None
+    parts: Sequence[Sequence[int]] = ()
+
+
+class FusionRefusedError(ModelError):
+    """The framework's optimiser fails on this model: only its written layers can be had."""
 
 
 class Framework(Protocol):
@@ -78,16 +86,18 @@ class Loader:
             # Inference first: it names the inputs that lack a shape, and the operators that nobody knows.
             self._written(model)
             answer = self._framework.fuse(model.file.render(), _by_unique_name(model.shapes))
-            known = CachedTypes(_frozen(answer.types), answer.unknown, self._framework.identity, answer.symbol)
+            fused_types, parts = _frozen(answer.types), tuple(tuple(numbers) for numbers in answer.parts)
+            known = CachedTypes(fused_types, answer.unknown, self._framework.identity, answer.symbol, parts)
             _keep(path, key, known)
         fused = parse_symbol((known.symbol or "").encode(), f"{model.source.name}, fused")
         model.check(known.types, fused)
+        model.check(known.parts, fused)
         roles = {
-            number: model.roles.get(original_number(node.name) or 0, Role.WEIGHT)
+            number: next((model.roles[part] for part in known.parts[number] if part in model.roles), Role.WEIGHT)
             for number, node in enumerate(fused.nodes)
             if node.is_variable
         }
-        return InferredFile(fused, roles, known.types, known.unknown, model.file)
+        return InferredFile(fused, roles, known.types, known.unknown, FusedFrom(model.file, known.parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +119,7 @@ class _Model:
     def check(self, types: Sequence[object], file: SymbolFile) -> None:
         if len(types) != len(file.nodes):
             where = self.source.name
-            raise ModelError(f"{where}: types of {len(types)} nodes were inferred for a graph of {len(file.nodes)}")
+            raise ModelError(f"{where}: {len(types)} nodes were answered for a graph of {len(file.nodes)}")
 
 
 def _by_unique_name(shapes: Mapping[int, Shape]) -> dict[str, Shape]:

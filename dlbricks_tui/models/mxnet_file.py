@@ -82,11 +82,6 @@ def unique_name(number: int) -> str:
     return f"n{number}"
 
 
-def original_number(name: str) -> int | None:
-    """The number of the node that `unique_name` named so, None for any other name."""
-    return int(name[1:]) if name[:1] == "n" and name[1:].isdigit() else None
-
-
 def read_bytes(path: Path) -> bytes:
     """The content of a model file, unpacked where it is gzipped; anything but a readable file is refused."""
     try:

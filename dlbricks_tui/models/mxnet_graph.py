@@ -19,7 +19,7 @@ from dlbricks_tui.models.graph import (
 )
 from dlbricks_tui.models.kinds import Kind, heaviest, kind_of
 from dlbricks_tui.models.literals import LiteralError
-from dlbricks_tui.models.mxnet_file import Entry, SymbolFile, SymbolNode, original_number
+from dlbricks_tui.models.mxnet_file import Entry, SymbolFile, SymbolNode
 from dlbricks_tui.models.mxnet_layers import Group, group_layers
 from dlbricks_tui.models.mxnet_variables import LAYER_ATTRIBUTE, Role
 from dlbricks_tui.models.nested import nested_graph
@@ -30,17 +30,22 @@ MOST_ELEMENTS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class InferredFile:
-    """A symbol file with the role of every variable, the types of every output, and the nodes nobody knows.
+class FusedFrom:
+    """The model file of a fused graph, and for each node of that graph those of the file that it stands for."""
 
-    `origin` is the model file of a fused graph, whose nodes then bear the names that `SymbolFile.render` gave.
-    """
+    file: SymbolFile
+    parts: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class InferredFile:
+    """A symbol file with the role of every variable, the types of every output, and the nodes nobody knows."""
 
     file: SymbolFile
     roles: Mapping[int, Role]
     types: Sequence[Sequence[TensorType]]
     unknown: frozenset[int] = frozenset()
-    origin: SymbolFile | None = None
+    origin: FusedFrom | None = None
 
 
 def build_graph(inferred: InferredFile, name: str) -> LayerGraph:
@@ -162,30 +167,24 @@ class _Builder:
         return head.node in self._place or head.node in self._input_numbers
 
     def _original_nodes(self, group: Group) -> tuple[int, ...]:
-        """The nodes of the model file, whose names survive fusion, also inside what was fused."""
         numbers = [number for repetition in group.repetitions for number in repetition]
         if self._origin is None:
             return tuple(numbers)
-        names = [self._file.nodes[number].name for number in numbers]
-        inner = [name for n in numbers for text in self._file.nodes[n].subgraphs for name in nested_graph(text).names]
-        found = {original_number(name) for name in (*names, *inner)}
-        return tuple(sorted(number for number in found if number is not None))
+        return tuple(sorted({part for number in numbers for part in self._origin.parts[number]}))
 
     def _title(self, group: Group) -> str:
         """A fused layer is called what the first written layer in it is called."""
-        if self._origin is None:
+        originals = self._original_nodes(group)
+        if self._origin is None or not originals:
             return group.name
-        first = next(iter(self._original_nodes(group)), None)
-        if first is None:
-            return group.name
-        node = self._origin.nodes[first]
+        node = self._origin.file.nodes[originals[0]]
         return node.attributes.get(LAYER_ATTRIBUTE) or node.name or group.name
 
     def _label(self, number: int) -> str:
         """What the model file calls a node."""
-        name = self._file.nodes[number].name
-        found = original_number(name) if self._origin is not None else None
-        return name if self._origin is None or found is None else self._origin.nodes[found].name
+        if self._origin is not None and self._origin.parts[number]:
+            return self._origin.file.nodes[self._origin.parts[number][0]].name
+        return self._file.nodes[number].name
 
     def _type(self, entry: Entry) -> TensorType:
         types = self._types[entry.node]

@@ -11,11 +11,10 @@ from dlbricks_tui.models.neutral import Site, neutral_operator
 
 @dataclass(frozen=True, slots=True)
 class NestedGraph:
-    """What a nested graph computes (canonical, without names), its operators by neutral names, and their own names."""
+    """What a nested graph computes (canonical, without names), and its operators by their neutral names."""
 
     canonical: str
     ops: tuple[str, ...]
-    names: tuple[str, ...]
 
 
 @lru_cache(maxsize=1 << 12)
@@ -24,7 +23,6 @@ def nested_graph(text: str) -> NestedGraph:
     file = parse_symbol(text.encode(), "a nested graph")
     form: list[object] = []
     ops: list[str] = []
-    names: list[str] = []
     for node in file.nodes:
         if node.is_variable:
             form.append("variable")
@@ -35,6 +33,5 @@ def nested_graph(text: str) -> NestedGraph:
         inner = [nested_graph(deeper) for deeper in node.subgraphs]
         form.append([neutral.op, neutral.params, node.inputs, [found.canonical for found in inner]])
         ops.extend([op for found in inner for op in found.ops] or [neutral.op])
-        names.extend([node.name, *(name for found in inner for name in found.names)])
     form.append(file.heads)
-    return NestedGraph(json.dumps(form, separators=(",", ":")), tuple(ops), tuple(names))
+    return NestedGraph(json.dumps(form, separators=(",", ":")), tuple(ops))

@@ -18,13 +18,15 @@ CACHE_VERSION = 1
 class CachedTypes:
     """The types of every output of every node, the nodes whose operator the framework lacks, and which one it was.
 
-    `symbol` is the graph that the types belong to where it is not the model file itself but what was fused of it.
+    `symbol` is the graph that the types belong to where it is not the model file itself but what was fused of it, and
+    `parts` says of each of its nodes which nodes of the model file it stands for.
     """
 
     types: tuple[tuple[TensorType, ...], ...]
     unknown: frozenset[int] = frozenset()
     framework: str = ""
     symbol: str | None = None
+    parts: tuple[tuple[int, ...], ...] = ()
 
 
 def cache_key(content: bytes, shapes: Mapping[int, Shape], *more: str) -> str:
@@ -55,7 +57,7 @@ def _rendered(key: str, found: CachedTypes) -> str:
     nodes = [[distinct.setdefault(one, len(distinct)) for one in types] for types in found.types]
     document: dict[str, Any] = {"key": key, "framework": found.framework, "unknown": sorted(found.unknown)}
     if found.symbol is not None:
-        document["symbol"] = found.symbol
+        document |= {"symbol": found.symbol, "parts": found.parts}
     document |= {"types": list(distinct), "nodes": nodes}
     lines = (f"{json.dumps(name)}:{json.dumps(value, separators=(',', ':'))}" for name, value in document.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
