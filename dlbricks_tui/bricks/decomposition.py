@@ -1,0 +1,59 @@
+"""A model taken apart: its layer sequences, and the brick and context that each is an occurrence of."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from dlbricks_tui.bricks.contexts import context_key, output_layouts
+from dlbricks_tui.bricks.cutting import Cut, LayerSequence, cut
+from dlbricks_tui.bricks.identity import Brick, brick_of
+from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.models.graph import LayerGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Cutting:
+    """How a model is cut: the most layers of a sequence, which windows, and in which order of layers."""
+
+    granularity: int = 1
+    cut: Cut = Cut.CHAIN
+    order: Order = Order.BRANCH
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A layer sequence where it stands in a model."""
+
+    sequence: LayerSequence
+    brick: Brick
+    context: str
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """All sequences of a model, in order."""
+
+    graph: LayerGraph
+    cutting: Cutting
+    occurrences: tuple[Occurrence, ...]
+
+    @cached_property
+    def bricks(self) -> frozenset[str]:
+        """The keys of the unique sequences."""
+        return frozenset(occurrence.brick.key for occurrence in self.occurrences)
+
+    @cached_property
+    def suite(self) -> frozenset[tuple[str, str]]:
+        """The (brick, context) pairs that have to run."""
+        return frozenset((occurrence.brick.key, occurrence.context) for occurrence in self.occurrences)
+
+
+def decompose(graph: LayerGraph, cutting: Cutting | None = None) -> Decomposition:
+    """Cuts a model and names what comes out."""
+    cutting = cutting or Cutting()
+    layouts = output_layouts(graph)
+    sequences = cut(graph, cutting.granularity, cutting.cut, cutting.order)
+    return Decomposition(
+        graph,
+        cutting,
+        tuple([Occurrence(it, brick_of(graph, it.layers), context_key(graph, it.layers, layouts)) for it in sequences]),
+    )

@@ -1,0 +1,100 @@
+"""Options that several commands share: which models, and how they are cut."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.cli.parser import Parser
+from dlbricks_tui.settings import SAMPLE_MODELS
+
+if TYPE_CHECKING:
+    from dlbricks_tui.bricks.decomposition import Cutting
+    from dlbricks_tui.models.graph import LayerGraph, Shape
+    from dlbricks_tui.models.library import Library, ModelSource
+    from dlbricks_tui.models.loading import Loader
+
+# Spelled out here, as importing the rooms that define them would slow `--help`; a test holds both together.
+LEVELS = ("written", "fused")
+CUTS = ("chain", "runnable", "overlap")
+ORDERS = ("branch", "paper")
+
+
+def add_models_argument(parser: Parser, *, many: bool) -> None:
+    """Takes one MODEL or several."""
+    explained = "a *-symbol.json file, a name that `dlbricks models` lists, or table1:ID"
+    if many:
+        explained += "; `table1` stands for all fifty"
+        parser.add_argument("models", metavar="MODEL", nargs="+", help=explained)
+    else:
+        parser.add_argument("model", metavar="MODEL", help=explained)
+    parser.add_argument(
+        "--input",
+        metavar="NAME=1,3,224,224",
+        action="append",
+        default=[],
+        help="the shape of an input, where the file does not say it; repeatable",
+    )
+
+
+def add_cutting_options(parser: Parser, *, level: str) -> None:
+    """Takes granularity, level, cut and order."""
+    parser.add_argument(
+        "-g", "--granularity", metavar="G", type=int, default=1, help="the most layers of a sequence (default: 1)"
+    )
+    parser.add_argument(
+        "--level",
+        choices=LEVELS,
+        default=level,
+        help=f"layers as the model has them, or as the runtime fuses them (default: {level})",
+    )
+    parser.add_argument(
+        "--cut", choices=CUTS, default=CUTS[0], help="which windows of layers are sequences (default: chain)"
+    )
+    parser.add_argument(
+        "--order", choices=ORDERS, default=ORDERS[0], help="in which order layers are cut (default: branch)"
+    )
+
+
+def library(args: argparse.Namespace) -> Library:
+    """The samples and the folders that this user has added."""
+    from dlbricks_tui.models.library import Library
+
+    return Library(SAMPLE_MODELS, args.data.path)
+
+
+def cutting(args: argparse.Namespace) -> Cutting:
+    """How the command line wants models cut."""
+    from dlbricks_tui.bricks.cutting import Cut
+    from dlbricks_tui.bricks.decomposition import Cutting
+    from dlbricks_tui.bricks.ordering import Order
+
+    return Cutting(args.granularity, Cut(args.cut), Order(args.order))
+
+
+def given_shapes(args: argparse.Namespace) -> dict[str, Shape]:
+    """The input shapes of the command line by input name."""
+    from dlbricks_tui.models.input_shapes import parse_input
+
+    return dict(parse_input(text) for text in args.input)
+
+
+@contextmanager
+def open_loader(args: argparse.Namespace) -> Iterator[Loader]:
+    """Loads models; the framework's process starts when the first unknown model needs it, and ends here."""
+    from dlbricks_tui.models.framework import WorkerFramework
+    from dlbricks_tui.models.loading import Loader
+    from dlbricks_tui.runtime.registry import Registry
+
+    runtime = Registry(args.data.path).default()
+    with WorkerFramework(runtime, args.data.log / "framework.log") as framework:
+        yield Loader(args.data.cache, framework)
+
+
+def load(loader: Loader, source: ModelSource, args: argparse.Namespace) -> LayerGraph:
+    """One model at the level and with the input shapes of the command line."""
+    from dlbricks_tui.models.graph import Level
+
+    return loader.load(source, Level(args.level), given_shapes(args))
