@@ -74,7 +74,10 @@ def _parsed(document: Mapping[str, Any]) -> CachedTypes:
         if found is None:
             found = tuples[numbers] = tuple([distinct[number] for number in numbers])
         types.append(found)
-    return CachedTypes(tuple(types), frozenset(document["unknown"]), str(document["framework"]), document.get("symbol"))
+    parts = tuple([tuple(numbers) for numbers in document.get("parts", ())])
+    return CachedTypes(
+        tuple(types), frozenset(document["unknown"]), str(document["framework"]), document.get("symbol"), parts
+    )
 
 
 def _type(raw: Sequence[Any]) -> TensorType:
