@@ -13,7 +13,7 @@ INSTALLED_DEV := $(VENV)/installed-dev
 
 run: $(INSTALLED)
 	$(BIN)/dlbricks models
-	$(BIN)/dlbricks corpus resnet18_v1 resnet50_v1 mobilenet_v2_1_0 squeezenet1_1 vgg16
+	$(BIN)/dlbricks corpus resnet18_v1 resnet50_v1 mobilenetv2_1.0 squeezenet1.1 vgg16
 
 test: check
 	$(BIN)/python -m pytest -q

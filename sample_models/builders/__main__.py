@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sample_models.builders import gluon
 from sample_models.builders.catalogue import sample_files
 
 SAMPLES = Path(__file__).parent.parent
@@ -14,7 +15,7 @@ def main(arguments: Sequence[str] | None = None, samples: Path = SAMPLES) -> int
     parser = argparse.ArgumentParser(prog="python -m sample_models.builders", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 and name the files that differ")
     check = parser.parse_args(arguments).check
-    files = sample_files()
+    files = sample_files(gluon.exported(samples))
     if check:
         stale = _differing(samples, files)
         for path in stale:

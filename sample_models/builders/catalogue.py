@@ -29,7 +29,7 @@ from sample_models.builders import (
     yolo_v2,
 )
 from sample_models.builders.architecture import Architecture
-from sample_models.builders.manifest import Entry, describe, render
+from sample_models.builders.manifest import Entry, describe, describe_exported, render
 
 MANIFEST = "manifest.json"
 
@@ -61,13 +61,14 @@ ARCHITECTURES: tuple[Architecture, ...] = (
 )
 
 
-def sample_files() -> Mapping[str, bytes]:
-    """Every generated file by its path below `sample_models/`: the networks and the manifest that lists them."""
+def sample_files(exported: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """The built networks by their paths below `sample_models/`, and the manifest of them and of what was exported."""
     networks = {path_of(architecture): architecture.build() for architecture in ARCHITECTURES}
     entries: list[Entry] = []
     for architecture in ARCHITECTURES:
         path = path_of(architecture)
         entries += describe(architecture, path, networks[path])
+    entries += (describe_exported(name, network) for name, network in exported.items())
     return networks | {MANIFEST: render(entries)}
 
 
