@@ -1,0 +1,139 @@
+"""What the user says of layers that could run in parallel: which may, how many, and how they slow each other down."""
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dlbricks_tui.estimate.compositions import FREELY, Sharing
+from dlbricks_tui.estimate.errors import RulesError
+from dlbricks_tui.models.graph import Layer
+from dlbricks_tui.models.kinds import Kind
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_TABLE = "rule"
+_PATTERNS = ("ops", "kinds", "names")
+_KEYS = (*_PATTERNS, "parallel", "at_most", "slowdown")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Which layers are meant, and how they share the machine; a pattern list left out means any."""
+
+    sharing: Sharing
+    ops: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def covers(self, layer: Layer) -> bool:
+        """Whether the layer meets all the pattern lists there are."""
+        return all(
+            not patterns or any(fnmatchcase(text, pattern) for text in texts for pattern in patterns)
+            for texts, patterns in (
+                (_ops_of(layer), self.ops),
+                ((layer.kind.value,), self.kinds),
+                ((layer.name,), self.names),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules of a file in order; of those that cover a layer the first one counts."""
+
+    rules: tuple[Rule, ...] = ()
+
+    def sharing_of(self, layers: Sequence[Layer]) -> Sharing:
+        """How a sequence shares the machine: as the strictest of its layers does."""
+        if not self.rules:
+            return FREELY
+        found = {self._of_layer(layer) for layer in layers}
+        limited = min(found, key=lambda sharing: (sharing.at_most or math.inf, sharing.label), default=FREELY)
+        return Sharing(
+            parallel=all(sharing.parallel for sharing in found),
+            at_most=limited.at_most,
+            slowdown=max((sharing.slowdown for sharing in found), default=FREELY.slowdown),
+            label=limited.label,
+        )
+
+    def _of_layer(self, layer: Layer) -> Sharing:
+        return next((rule.sharing for rule in self.rules if rule.covers(layer)), FREELY)
+
+
+NO_RULES = Rules()
+
+
+def read_rules(path: Path) -> Rules:
+    """The rules in a TOML file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise RulesError(f"rules {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise RulesError(f"rules {path} are not UTF-8 text: {error.reason} at byte {error.start}") from None
+    return parse_rules(text, str(path))
+
+
+def parse_rules(text: str, where: str) -> Rules:
+    """The rules in a TOML text; `where` is what the text is called in complaints."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RulesError(f"rules {where} are not TOML: {error}") from None
+    tables = document.pop(_TABLE, [])
+    if document:
+        raise RulesError(f"rules {where}: {next(iter(document))!r} means nothing here; write [[{_TABLE}]] tables")
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise RulesError(f"rules {where}: each rule begins with [[{_TABLE}]], in two pairs of brackets")
+    return Rules(tuple(_rule(table, f"rules {where}, rule {number}") for number, table in enumerate(tables, 1)))
+
+
+def _ops_of(layer: Layer) -> tuple[str, ...]:
+    # What a fused operator was made of is what a person knows it by.
+    return (layer.op, *(op for operator in layer.operators for op in (operator.op, *operator.parts)))
+
+
+def _rule(table: Mapping[str, Any], where: str) -> Rule:
+    for key in table:
+        if key not in _KEYS:
+            raise RulesError(f"{where}: {key!r} means nothing; a rule has {', '.join(_KEYS)}")
+    parallel = table.get("parallel", True)
+    if not isinstance(parallel, bool):
+        raise RulesError(f"{where}: parallel is true or false, not {parallel!r}")
+    if not parallel and {"at_most", "slowdown"} & table.keys():
+        raise RulesError(f"{where}: what is not parallel shares with nothing; take out at_most and slowdown")
+    at_most, slowdown = _at_most(table.get("at_most"), where), _slowdown(table.get("slowdown", 1), where)
+    ops, kinds, names = (_patterns(key, table.get(key, []), where) for key in _PATTERNS)
+    for kind in kinds:
+        if not any(fnmatchcase(known.value, kind) for known in Kind):
+            raise RulesError(f"{where}: no kind of layers is called {kind!r}; there are {', '.join(Kind)}")
+    return Rule(Sharing(parallel, at_most, slowdown, label=where), ops, kinds, names)
+
+
+def _patterns(key: str, value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        raise RulesError(f'{where}: {key} is a list of patterns, such as ["conv*"], not {value!r}')
+    return tuple(value)
+
+
+def _at_most(value: object, where: str) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise RulesError(f"{where}: at_most is a whole number, 1 or more, not {value!r}")
+    return value
+
+
+def _slowdown(value: object, where: str) -> Fraction:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 1 <= value < math.inf:
+        raise RulesError(f"{where}: slowdown is a number, 1 or more, by which a latency is multiplied, not {value!r}")
+    # Of the number as it is written: 1.3 is thirteen tenths.
+    return Fraction(str(value))

@@ -1,0 +1,137 @@
+"""List scheduling: what a model takes when its data-independent sequences share a number of workers."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from dlbricks_tui.estimate.compositions import Sharing, Task
+
+
+class Placed(NamedTuple):
+    """When a task runs."""
+
+    begin_ps: int
+    end_ps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When each task runs, in the order of the tasks."""
+
+    placed: tuple[Placed, ...]
+
+    @property
+    def latency_ps(self) -> int:
+        """From the first begin to the last end."""
+        return max((each.end_ps for each in self.placed), default=0)
+
+
+def schedule(tasks: Sequence[Task], workers: int | None = None) -> Schedule:
+    """List scheduling on so many workers, on as many as are useful when None.
+
+    Whenever a worker is free it takes, of the tasks that may begin, the one with the longest way to the end. A task
+    that runs beside no other is waited for: everything less urgent stands back until the machine is its own.
+    """
+    return _ListScheduling(tasks, workers).run()
+
+
+@dataclass(slots=True)
+class _ListScheduling:
+    tasks: Sequence[Task]
+    workers: int | None
+    now_ps: int = 0
+    # Of each running task when it will have ended, if as many tasks as now go on running.
+    running: dict[int, int] = field(default_factory=dict)
+    # Entries that `running` no longer agrees with are passed over.
+    ends: list[tuple[int, int]] = field(default_factory=list)
+    ready: list[tuple[int, int]] = field(default_factory=list)
+    # Ready, and held back by the limit of their sharing.
+    parked: dict[Sharing, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    active: dict[Sharing, int] = field(default_factory=lambda: defaultdict(int))
+    crowded: bool = False
+
+    def run(self) -> Schedule:
+        readers: list[list[int]] = [[] for _ in self.tasks]
+        for number, task in enumerate(self.tasks):
+            for source in task.after:
+                readers[source].append(number)
+        urgency = _ways_to_the_end(self.tasks, readers)
+        waits_for = [len(task.after) for task in self.tasks]
+        begins = [0] * len(self.tasks)
+        ends = [0] * len(self.tasks)
+        for number, count in enumerate(waits_for):
+            if not count:
+                heappush(self.ready, (-urgency[number], number))
+        while self.ready or self.running:
+            started = self._start()
+            for number in started:
+                begins[number] = self.now_ps
+            self._settle(started)
+            for number in self._finish():
+                ends[number] = self.now_ps
+                for reader in readers[number]:
+                    waits_for[reader] -= 1
+                    if not waits_for[reader]:
+                        heappush(self.ready, (-urgency[reader], reader))
+        return Schedule(tuple(map(Placed, begins, ends)))
+
+    def _start(self) -> list[int]:
+        started: list[int] = []
+        while self.ready and (self.workers is None or len(self.running) < self.workers):
+            sharing = self.tasks[self.ready[0][1]].sharing
+            if self.running and not (sharing.parallel and self._runner_shares()):
+                break
+            entry = heappop(self.ready)
+            if sharing.at_most is not None and self.active[sharing] >= sharing.at_most:
+                heappush(self.parked[sharing], entry)
+                continue
+            self.active[sharing] += 1
+            self.running[entry[1]] = self.now_ps
+            started.append(entry[1])
+        return started
+
+    def _runner_shares(self) -> bool:
+        return self.tasks[next(iter(self.running))].sharing.parallel
+
+    def _settle(self, started: Sequence[int]) -> None:
+        """Sets the ends of what has just begun, and anew that of a task which is no longer, or now, by itself."""
+        crowded = len(self.running) > 1
+        if crowded != self.crowded:
+            # At most one task goes on: more would have been crowded before, and would still be.
+            for number in self.running.keys() - set(started):
+                left_ps = self.running[number] - self.now_ps
+                self._expect(number, left_ps if crowded else left_ps / self.tasks[number].sharing.slowdown, crowded)
+            self.crowded = crowded
+        for number in started:
+            self._expect(number, self.tasks[number].latency_ps, crowded)
+
+    def _expect(self, number: int, alone_ps: int | Fraction, crowded: bool) -> None:
+        slowdown = self.tasks[number].sharing.slowdown if crowded else 1
+        self.running[number] = self.now_ps + round(alone_ps * slowdown)
+        heappush(self.ends, (self.running[number], number))
+
+    def _finish(self) -> list[int]:
+        """Moves on to the next end and returns the tasks that end there."""
+        finished: list[int] = []
+        while self.ends and (not finished or self.ends[0][0] == self.now_ps):
+            end_ps, number = heappop(self.ends)
+            if self.running.get(number) != end_ps:
+                continue
+            self.now_ps = end_ps
+            del self.running[number]
+            finished.append(number)
+            sharing = self.tasks[number].sharing
+            self.active[sharing] -= 1
+            if self.parked[sharing]:
+                heappush(self.ready, heappop(self.parked[sharing]))
+        return finished
+
+
+def _ways_to_the_end(tasks: Sequence[Task], readers: Sequence[Sequence[int]]) -> list[int]:
+    ways = [0] * len(tasks)
+    for number in range(len(tasks) - 1, -1, -1):
+        ways[number] = tasks[number].latency_ps + max((ways[reader] for reader in readers[number]), default=0)
+    return ways

@@ -1,0 +1,42 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.estimate.compositions import Task, critical_path, milliseconds, picoseconds, sequential_ps
+from tests.estimate.task_graphs import LONGEST_PS, chained, task_graphs
+
+
+def test_sequential_is_the_sum_of_all_tasks() -> None:
+    assert sequential_ps([Task(3), Task(4, (0,)), Task(5, (0,))]) == 12
+
+
+def test_the_critical_path_is_the_longest_way_and_not_that_of_the_most_tasks() -> None:
+    path = critical_path([Task(1), Task(2, (0,)), Task(2, (1,)), Task(9, (0,)), Task(1, (2, 3))])
+    assert path.tasks == (0, 3, 4)
+    assert path.latency_ps == 11
+
+
+def test_of_equally_long_ways_the_first_is_critical() -> None:
+    assert critical_path([Task(1), Task(2, (0,)), Task(2, (0,)), Task(1, (1, 2))]).tasks == (0, 1, 3)
+
+
+def test_no_tasks_take_no_time() -> None:
+    assert sequential_ps([]) == critical_path([]).latency_ps == 0
+
+
+@given(st.lists(st.integers(0, LONGEST_PS), max_size=20))
+def test_on_a_chain_the_critical_path_is_all_of_it(latencies: list[int]) -> None:
+    tasks = chained(*latencies)
+    assert critical_path(tasks).latency_ps == sequential_ps(tasks)
+    assert critical_path(tasks).tasks == tuple(range(len(tasks)))
+
+
+@given(task_graphs())
+def test_each_task_on_the_critical_path_waits_for_the_one_before_it(tasks: tuple[Task, ...]) -> None:
+    path = critical_path(tasks)
+    assert all(one in tasks[other].after for one, other in zip(path.tasks, path.tasks[1:], strict=False))
+    assert sum(tasks[number].latency_ps for number in path.tasks) == path.latency_ps
+
+
+@given(st.floats(0, 1e6))
+def test_a_latency_survives_its_conversion_to_the_picosecond(latency_ms: float) -> None:
+    assert abs(milliseconds(picoseconds(latency_ms)) - latency_ms) <= 1e-9

@@ -1,0 +1,93 @@
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.estimate.compositions import FREELY
+from dlbricks_tui.estimate.errors import RulesError
+from dlbricks_tui.estimate.rules import NO_RULES, parse_rules, read_rules
+from tests.bricks.graphs import chain
+
+LAYERS = chain("conv", "relu", "conv", "pool").layers
+CONV, RELU, SECOND_CONV, POOL = LAYERS
+
+
+def test_without_rules_everything_runs_in_parallel() -> None:
+    assert NO_RULES.sharing_of(LAYERS) == FREELY
+
+
+def test_a_rule_is_for_the_ops_kinds_and_names_that_it_lists() -> None:
+    by_op = parse_rules('[[rule]]\nops = ["c*v"]\nparallel = false', "here")
+    assert [by_op.sharing_of([layer]).parallel for layer in LAYERS] == [False, True, False, True]
+    by_kind = parse_rules('[[rule]]\nkinds = ["pooling", "elementwise"]\nparallel = false', "here")
+    assert [by_kind.sharing_of([layer]).parallel for layer in LAYERS] == [True, False, True, False]
+    by_both = parse_rules('[[rule]]\nops = ["conv"]\nnames = ["layer2", "layer3"]\nparallel = false', "here")
+    assert [by_both.sharing_of([layer]).parallel for layer in LAYERS] == [True, True, False, True]
+
+
+def test_the_first_rule_that_covers_a_layer_counts() -> None:
+    rules = parse_rules('[[rule]]\nops = ["conv"]\nslowdown = 1.3\n\n[[rule]]\nparallel = false', "here")
+    assert rules.sharing_of([CONV]).parallel
+    assert rules.sharing_of([CONV]).slowdown == Fraction(13, 10)
+    assert not rules.sharing_of([RELU]).parallel
+
+
+def test_layers_of_one_rule_count_together_and_those_of_another_rule_do_not() -> None:
+    rules = parse_rules('[[rule]]\nops = ["conv"]\nat_most = 2\n\n[[rule]]\nat_most = 2', "here")
+    assert rules.sharing_of([CONV]) == rules.sharing_of([SECOND_CONV])
+    assert rules.sharing_of([CONV]) != rules.sharing_of([RELU])
+
+
+def test_a_sequence_shares_as_its_strictest_layer_does() -> None:
+    rules = parse_rules(
+        '[[rule]]\nops = ["conv"]\nat_most = 3\nslowdown = 2\n\n[[rule]]\nops = ["relu"]\nat_most = 2\n\n'
+        '[[rule]]\nops = ["pool"]\nparallel = false',
+        "here",
+    )
+    both = rules.sharing_of([CONV, RELU])
+    assert (both.parallel, both.at_most, both.slowdown) == (True, 2, Fraction(2))
+    assert not rules.sharing_of(LAYERS).parallel
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("ops = [", "not TOML"),
+        ('slow = "x"', "'slow' means nothing"),
+        ("[rule]\nat_most = 1", "two pairs of brackets"),
+        ("[[rule]]\nworkers = 2", "rule 1: 'workers' means nothing; a rule has ops, kinds, names"),
+        ("[[rule]]\n[[rule]]\nat_most = 0", "rule 2: at_most is a whole number"),
+        ("[[rule]]\nat_most = true", "at_most is a whole number"),
+        ("[[rule]]\nslowdown = 0.5", "slowdown is a number, 1 or more"),
+        ("[[rule]]\nslowdown = inf", "slowdown is a number, 1 or more"),
+        ("[[rule]]\nslowdown = nan", "slowdown is a number, 1 or more"),
+        ('[[rule]]\nparallel = "no"', "parallel is true or false"),
+        ("[[rule]]\nparallel = false\nat_most = 2", "take out at_most and slowdown"),
+        ('[[rule]]\nops = "conv"', "ops is a list of patterns"),
+        ('[[rule]]\nnames = [""]', "names is a list of patterns"),
+        ('[[rule]]\nkinds = ["convolutions"]', "no kind of layers is called 'convolutions'; there are convolution,"),
+    ],
+)
+def test_a_wrong_rule_is_refused_with_what_is_wrong_and_where(text: str, complaint: str) -> None:
+    with pytest.raises(RulesError) as refused:
+        parse_rules(text, "mine.toml")
+    assert "mine.toml" in str(refused.value)
+    assert complaint in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_rules_are_read_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text('[[rule]]\nnames = ["größer*"]\nat_most = 1\n', encoding="utf-8")
+    assert read_rules(file).rules[0].names == ("größer*",)
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "rules.toml"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(RulesError, match=r"rules\.toml"):
+        read_rules(file)
+    with pytest.raises(RulesError, match="cannot be read"):
+        read_rules(tmp_path)
