@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from hashlib import blake2b
 
 from dlbricks_tui.bricks.dominators import DominatorTree
-from dlbricks_tui.bricks.identity import layer_form
+from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.models.graph import Layer, LayerGraph
 
 # Layers and what lies between them are compared by outlines: numbers below this prime (the largest of 61 bits). A path
@@ -43,10 +42,9 @@ def branch_order(graph: LayerGraph) -> tuple[int, ...]:
     equally long ones what they hold decides, and only then which input of the join they are. Names and the order in
     which the file lists the layers have no say.
     """
-    own = _own_outlines(graph.layers)
-    sources = _ranked_sources(graph, own)
+    sources = _ranked_sources(graph)
     canonical = _by_need(sources, [(layer.index,) for layer in graph.layers])
-    return _by_need(sources, _longest_chains(graph, own, canonical))
+    return _by_need(sources, _longest_chains(graph, canonical))
 
 
 def _by_need(sources: Sequence[Sequence[int]], chains: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -74,20 +72,17 @@ def _by_need(sources: Sequence[Sequence[int]], chains: Sequence[tuple[int, ...]]
     return tuple(found)
 
 
-def _longest_chains(graph: LayerGraph, own: Sequence[int], canonical: Sequence[int]) -> list[tuple[int, ...]]:
-    """The layers in chains, the longest first kept whole; of equal ones the first in canonical order is kept whole."""
+def _longest_chains(graph: LayerGraph, canonical: Sequence[int]) -> list[tuple[int, ...]]:
+    """All layers in chains: a fork continues the longest one, of equally long ones the first in the canonical order."""
     layers = graph.layers
     lengths = [1] * len(layers)
-    contents = list(own)
     following: dict[int, int] = {}
     place = {layer: position for position, layer in enumerate(canonical)}
     for layer in reversed(canonical):
         candidates = [it for it in graph.successors[layer] if continues_chain(layers[it], layers[layer])]
         if candidates:
-            longest = min(candidates, key=lambda it: (-lengths[it], contents[it], place[it]))
-            following[layer] = longest
-            lengths[layer] += lengths[longest]
-            contents[layer] = (own[layer] + _BASE * contents[longest]) % _PRIME
+            following[layer] = min(candidates, key=lambda it: (-lengths[it], place[it]))
+            lengths[layer] += lengths[following[layer]]
     chains = []
     for layer in set(canonical).difference(following.values()):
         chain = [layer]
@@ -97,7 +92,7 @@ def _longest_chains(graph: LayerGraph, own: Sequence[int], canonical: Sequence[i
     return chains
 
 
-def _ranked_sources(graph: LayerGraph, own: Sequence[int]) -> list[Sequence[int]]:
+def _ranked_sources(graph: LayerGraph) -> list[Sequence[int]]:
     """For each layer, and last for the end of the model, the layers it reads, ranked by what their branches hold.
 
     A branch is compared as far up as all branches of the join meet: equal modules compare equally wherever they stand.
@@ -114,9 +109,8 @@ def _ranked_sources(graph: LayerGraph, own: Sequence[int]) -> list[Sequence[int]
         # branches hold the same, the order of the inputs stays.
         ranked.append(sorted(sources, key=lambda it: (-tree.depth[it], held[it])))
         if vertex < end:
-            feeds = graph.layers[vertex].feeds
-            content = sum([_mix(held[it.layer], it.output) for it in feeds if it.layer is not None])
-            trails[vertex] = (_mix(own[vertex], content) + _BASE * trail) % _PRIME
+            outline = _mix(_own_outline(graph, vertex), sum([_mix(held[it], 0) for it in sources]))
+            trails[vertex] = (outline + _BASE * trail) % _PRIME
     return ranked
 
 
@@ -127,18 +121,9 @@ def _ends(graph: LayerGraph) -> tuple[int, ...]:
     return tuple([layer for layer in everything if not graph.successors[layer]])
 
 
-def _own_outlines(layers: Sequence[Layer]) -> list[int]:
-    """A number for what each layer is by itself; the same on every machine, unlike `hash`."""
-    known: dict[object, int] = {}
-    outlines = []
-    for layer in layers:
-        content = (layer_form(layer), layer.data, layer.weights, layer.times, layer.unmeasurable is None)
-        outline = known.get(content)
-        if outline is None:
-            digest = blake2b(repr(content).encode(), digest_size=8).digest()
-            outline = known[content] = int.from_bytes(digest, "big") % _PRIME
-        outlines.append(outline)
-    return outlines
+def _own_outline(graph: LayerGraph, layer: int) -> int:
+    # From the brick's key, as `hash` gives other numbers in every process.
+    return int(brick_of(graph, (layer,)).key[:16], 16)
 
 
 def _mix(one: int, other: int) -> int:

@@ -42,7 +42,6 @@ class Spec:
     feeds: tuple[Feed, ...] = ()
     width: int = 8
     times: int = 1
-    unmeasurable: bool = False
 
 
 def after(*layers: int) -> tuple[Feed, ...]:
@@ -90,7 +89,6 @@ def _layer(index: int, spec: Spec, name: str) -> Layer:
         results=tuple(Wire(Origin.WEIGHT if constant else Origin.OPERATOR, 0, n) for n in range(len(outputs))),
         outputs=outputs,
         times=spec.times,
-        unmeasurable="no runtime knows it" if spec.unmeasurable else None,
     )
 
 
@@ -140,28 +138,18 @@ def chains(max_size: int = 12) -> st.SearchStrategy[LayerGraph]:
 
 
 @st.composite
-def random_graphs(draw: st.DrawFn, max_size: int = 12, *, plain: bool = False) -> LayerGraph:
-    """Any graph: several graph inputs, constants, joins, layers with two outputs, heads anywhere.
-
-    A plain one has no unmeasurable layers and none that is paid more than once.
-    """
+def random_graphs(draw: st.DrawFn, max_size: int = 12) -> LayerGraph:
+    """Any graph: several graph inputs, constants, joins, layers with two outputs, heads anywhere."""
     specs: list[Spec] = []
+    tensors = [Feed(None, 0), Feed(None, 1)]
     for index in range(draw(st.integers(1, max_size))):
-        tensors = [
-            Feed(layer, output) for layer in range(index) for output in range(2 if specs[layer].op == "split" else 1)
-        ]
-        sources = st.sampled_from([*tensors, Feed(None, 0), Feed(None, 1)])
+        # Half of the time one of the last tensors, so that chains and small modules come about.
+        sources = st.sampled_from(tensors[-2:]) | st.sampled_from(tensors)
         op = draw(st.sampled_from((*UNARY, *JOINS, "constant")))
         arity = 0 if op == "constant" else 1 if op in UNARY else draw(st.integers(2, 3))
-        specs.append(
-            Spec(
-                op,
-                tuple(draw(sources) for _ in range(arity)),
-                width=draw(st.sampled_from(WIDTHS)),
-                times=1 if plain else draw(st.sampled_from((1, 1, 2, 4))),
-                unmeasurable=not plain and draw(st.integers(0, 7)) == 0,
-            )
-        )
+        feeds = tuple(draw(sources) for _ in range(arity))
+        specs.append(Spec(op, feeds, width=draw(st.sampled_from(WIDTHS))))
+        tensors += [Feed(index, output) for output in range(2 if op == "split" else 1)]
     return built(specs)
 
 
@@ -217,6 +205,20 @@ def series_parallel() -> st.SearchStrategy[LayerGraph]:
     return _branches().map(laid_out)
 
 
-def graphs() -> st.SearchStrategy[LayerGraph]:
-    """Any of them."""
-    return st.one_of(random_graphs(), series_parallel(), chains())
+def sound_graphs() -> st.SearchStrategy[LayerGraph]:
+    """Graphs of every form."""
+    return st.one_of(random_graphs(), random_graphs(), series_parallel(), chains())
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> LayerGraph:
+    """Graphs of every form, in which some layers cannot be run or are paid more than once."""
+    graph = draw(sound_graphs())
+    odd = draw(st.sets(st.integers(0, len(graph.layers) - 1), max_size=3))
+    layers = list(graph.layers)
+    for index in odd:
+        if draw(st.booleans()):
+            layers[index] = replace(layers[index], unmeasurable="no runtime knows it")
+        else:
+            layers[index] = replace(layers[index], times=2)
+    return replace(graph, layers=tuple(layers))

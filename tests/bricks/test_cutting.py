@@ -16,8 +16,8 @@ from tests.bricks.graphs import (
     built,
     chain,
     graphs,
-    random_graphs,
     rewritten,
+    sound_graphs,
     topological_orders,
 )
 
@@ -90,7 +90,7 @@ def test_granularity_one_gives_one_sequence_per_layer(graph: LayerGraph, kind: C
     assert layers_of(cut(graph, 1, kind, order)) == [(layer,) for layer in layer_order(graph, order)]
 
 
-@given(random_graphs(plain=True), st.integers(0, 3), orders)
+@given(sound_graphs(), st.integers(0, 3), orders)
 def test_the_whole_model_is_one_runnable_sequence_when_granularity_allows(
     graph: LayerGraph, more: int, order: Order
 ) -> None:

@@ -50,16 +50,21 @@ def test_the_sequences_do_not_depend_on_which_branch_the_file_lists_or_joins_fir
     assert cuts_of(laid_out(branch, listed=shuffled, joined=shuffled), granularity) == expected
 
 
-@pytest.mark.parametrize("short_first", [True, False])
-def test_the_longest_chain_goes_on_from_a_fork(short_first: bool) -> None:
-    short, long = [Spec("conv", after(0))], ["relu", "pool"]
-    if short_first:
-        specs = [*short, Spec(long[0], after(0)), Spec(long[1], after(2)), Spec("add", after(1, 3))]
-        expected = (0, 2, 3, 1, 4)
-    else:
-        specs = [Spec(long[0], after(0)), Spec(long[1], after(1)), *short, Spec("add", after(3, 2))]
-        expected = (0, 1, 2, 3, 4)
-    assert branch_order(built([Spec("conv", DATA), *specs])) == expected
+@pytest.mark.parametrize("nested_first", [True, False])
+def test_the_longest_chain_goes_on_from_a_fork_even_if_another_branch_is_longer(nested_first: bool) -> None:
+    nested: Branch = ("relu", ("add", (("relu",), ("relu",))), "relu", "relu")
+    straight: Branch = ("conv", "conv", "conv")
+    branches = (nested, straight) if nested_first else (straight, nested)
+    graph = laid_out((("concat", branches),))
+    assert [graph.layers[layer].op for layer in branch_order(graph)[1:3]] == ["conv", "conv"]
+
+
+def test_branches_that_pair_the_same_layers_differently_are_told_apart() -> None:
+    one: Branch = (("add", (("conv", "conv"), ("relu", "relu"))),)
+    other: Branch = (("add", (("conv", "relu"), ("relu", "conv"))),)
+    module: Branch = (("concat", (one, other)),)
+    swapped = laid_out(module, listed=lambda count: range(count)[::-1], joined=lambda count: range(count)[::-1])
+    assert cuts_of(swapped, 3) == cuts_of(laid_out(module), 3)
 
 
 def test_a_constant_stands_right_before_its_reader() -> None:
@@ -69,22 +74,15 @@ def test_a_constant_stands_right_before_its_reader() -> None:
     assert branch_order(graph) == (1, 2, 0, 3, 4)
 
 
-def test_a_module_is_ordered_alike_wherever_it_stands() -> None:
-    # Two equal modules; the second lists and joins its branches the other way round.
-    graph = built(
-        [
-            Spec("pool", DATA),
-            Spec("conv", after(0)),
-            Spec("relu", after(0)),
-            Spec("concat", after(1, 2)),
-            Spec("pool", after(3)),
-            Spec("relu", after(4)),
-            Spec("conv", after(4)),
-            Spec("concat", after(5, 6)),
-        ]
-    )
-    ops = [graph.layers[layer].op for layer in branch_order(graph)]
-    assert ops[:4] == ops[4:]
+@given(series_parallel_branches(), st.randoms(use_true_random=False))
+def test_equal_modules_are_ordered_alike_wherever_they_stand(module: Branch, shuffle: random.Random) -> None:
+    def shuffled(count: int) -> list[int]:
+        return shuffle.sample(range(count), count)
+
+    # Each of the four lists and joins its branches in another order.
+    graph = laid_out(("pool", *module) * 4, listed=shuffled, joined=shuffled)
+    ops = [graph.layers[layer].op for layer in branch_order(graph)[1:]]
+    assert ops == ops[: len(ops) // 4] * 4
 
 
 def test_two_streams_come_one_after_the_other() -> None:
