@@ -23,7 +23,8 @@ def fuse(mxnet: Any, request: Fuse) -> Fused:
     outputs = infer_outputs(mxnet, file, request.shapes, request.dtypes)
     if not hasattr(mxnet.executor.Executor, "get_optimized_symbol"):
         return Fused(request.symbol, outputs, tuple((index,) for index in range(len(file.names))))
-    document = json.loads(_optimised(mxnet, file, outputs))
+    # MXNet writes control characters as they are.
+    document = json.loads(_optimised(mxnet, file, outputs), strict=False)
     parts = _parts(document["nodes"], file)
     _restore_names(document["nodes"], file)
     text = json.dumps(document)

@@ -60,7 +60,7 @@ def infer_outputs(
 
 def _places(internals: Any) -> dict[Edge, int]:
     # MXNet walks a graph in an order of its own; the heads of the saved internals say whose output each of them is.
-    document = json.loads(save(internals))
+    document = json.loads(save(internals), strict=False)
     aliases = [ALIAS.fullmatch(node["name"]) for node in document["nodes"]]
     found = ((aliases[head[0]], head[1], place) for place, head in enumerate(document["heads"]))
     return {Edge(int(alias[1]), output): place for alias, output, place in found if alias}

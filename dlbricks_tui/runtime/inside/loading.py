@@ -7,7 +7,7 @@ from typing import Any
 
 from dlbricks_tui.runtime.inside.framework import first_meaningful_line
 from dlbricks_tui.runtime.inside.refusal import RefusalError
-from dlbricks_tui.runtime.inside.symbol_file import SymbolFile, aliased_node
+from dlbricks_tui.runtime.inside.symbol_file import SymbolFile
 from dlbricks_tui.runtime.protocol import Reason
 
 
@@ -31,4 +31,7 @@ def ask(mxnet: Any, file: SymbolFile, question: Callable[[], Any], reason: Reaso
         return question()
     except mxnet.base.MXNetError as error:
         message = file.restored(first_meaningful_line(error))
-        raise RefusalError(reason, message, aliased_node(str(error))) from error
+        node = file.node_in(str(error))
+        if node is not None and file.names[node] not in message:
+            message = f"{file.names[node]}: {message}"
+        raise RefusalError(reason, message, node) from error

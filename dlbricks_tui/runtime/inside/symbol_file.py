@@ -14,6 +14,9 @@ from dlbricks_tui.runtime.protocol import Reason
 # names, but cannot make these operators from a file, and crashes on the addresses.
 NOT_FROM_A_FILE = frozenset({"Custom", "_CachedOp", "_CustomFunction", "_NDArray", "_Native"})
 
+# MXNet's JSON reader knows no escape of a control character but those of a line break and a tab.
+UNREADABLE_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-f]{4}|[bf])")
+
 ALIAS = re.compile(r"#(\d+)#")
 
 
@@ -35,9 +38,10 @@ class SymbolFile:
         try:
             document = json.loads(text)
             self._nodes: list[dict[str, Any]] = document["nodes"]
-            self._attributes = document.get("attrs")
+            self._versions = _expect(dict, document.get("attrs") or {})
             self.names = [_expect(str, node["name"]) for node in self._nodes]
             self._operators = [_operators_within(node) for node in self._nodes]
+            self._declared = [_expect(dict, node.get("attrs") or {}) for node in self._nodes]
             self.inputs = [self._edges(node["inputs"]) for node in self._nodes]
             self._variables = {self.names[i]: i for i, needed in enumerate(self._operators) if not needed}
             self.heads = self._edges(document["heads"])
@@ -48,7 +52,8 @@ class SymbolFile:
 
     def unknown_to(self, operators: frozenset[str]) -> list[int]:
         """The nodes that cannot be made of these operators, because of themselves or of a subgraph."""
-        return [i for i, needed in enumerate(self._operators) if not needed <= operators - NOT_FROM_A_FILE]
+        makeable = operators - NOT_FROM_A_FILE
+        return [i for i, needed in enumerate(self._operators) if not needed <= makeable]
 
     def alias(self, variable: str) -> str:
         """The alias of the variable of that name."""
@@ -58,7 +63,7 @@ class SymbolFile:
 
     def declaring(self, attribute: str) -> frozenset[str]:
         """The aliases of the nodes to which the file gives such an attribute."""
-        return frozenset(f"#{i}#" for i, node in enumerate(self._nodes) if attribute in (node.get("attrs") or ()))
+        return frozenset(f"#{i}#" for i, declared in enumerate(self._declared) if attribute in declared)
 
     def twins(self) -> list[int]:
         """For each node the first one of the file that computes the same from the same inputs."""
@@ -96,13 +101,24 @@ class SymbolFile:
         for index, edges in enumerate(self.inputs):
             if index not in left_out:
                 nodes[index]["inputs"] = [redirected(edge) for edge in edges]
-        document = {"nodes": nodes, "heads": [redirected(edge) for edge in heads], "attrs": self._attributes}
+        document = {"nodes": nodes, "heads": [redirected(edge) for edge in heads], "attrs": self._versions}
         document["arg_nodes"] = [i for i, node in enumerate(nodes) if node["op"] == "null"]
-        return json.dumps(document)
+        text = UNREADABLE_ESCAPE.sub(r"\1?", json.dumps(document, ensure_ascii=False))
+        return text.encode(errors="replace").decode()
+
+    def node_in(self, text: str) -> int | None:
+        """The first node whose alias is in the text."""
+        found = (int(alias) for alias in ALIAS.findall(text))
+        return next((index for index in found if index < len(self.names)), None)
 
     def restored(self, text: str) -> str:
         """The text with the file's own names in place of aliases."""
-        return ALIAS.sub(lambda alias: self.names[int(alias[1])], text)
+
+        def restore(alias: re.Match[str]) -> str:
+            index = int(alias[1])
+            return self.names[index] if index < len(self.names) else alias[0]
+
+        return ALIAS.sub(restore, text)
 
     def _edges(self, value: Any) -> list[Edge]:
         edges = [Edge(_expect(int, entry[0]), _expect(int, entry[1])) for entry in _expect(list, value)]
@@ -110,12 +126,6 @@ class SymbolFile:
             if not 0 <= edge.node < len(self._nodes) or edge.output < 0:
                 raise ValueError(f"there is no output {edge.output} of node {edge.node}")
         return edges
-
-
-def aliased_node(text: str) -> int | None:
-    """The index of the first node whose alias is in the text."""
-    found = ALIAS.search(text)
-    return int(found[1]) if found else None
 
 
 def _operators_within(node: dict[str, Any]) -> frozenset[str]:

@@ -1,0 +1,37 @@
+"""The other interpreter may be as old as Python 3.7 and has nothing of ours installed."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "dlbricks_tui"
+INSIDE = sorted((PACKAGE / "runtime" / "inside").glob("*.py"))
+SHARED = [PACKAGE / "__init__.py", PACKAGE / "runtime" / "__init__.py", PACKAGE / "runtime" / "protocol.py"]
+OURS_THERE = ("dlbricks_tui.runtime.inside", "dlbricks_tui.runtime.protocol")
+INSTALLED_THERE = {"numpy", "mxnet"}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+@pytest.mark.parametrize("path", [*SHARED, *INSIDE], ids=lambda path: path.stem)
+def test_its_syntax_is_that_of_python_37(path: Path) -> None:
+    tree = ast.parse(path.read_text(), feature_version=(3, 7))
+    annotated = any(isinstance(node, (ast.arg, ast.AnnAssign)) and node.annotation for node in ast.walk(tree))
+    # Annotations in today's spelling must not be evaluated there.
+    assert not annotated or "from __future__ import annotations" in path.read_text()
+
+
+@pytest.mark.parametrize("path", [*SHARED, *INSIDE], ids=lambda path: path.stem)
+def test_it_imports_only_what_is_there(path: Path) -> None:
+    for name in imported(ast.parse(path.read_text())):
+        root = name.partition(".")[0]
+        assert name.startswith(OURS_THERE) or root in sys.stdlib_module_names | INSTALLED_THERE

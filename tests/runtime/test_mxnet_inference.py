@@ -1,0 +1,248 @@
+"""What the worker infers with the real MXNet."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from dlbricks_tui.runtime.errors import WorkerRefusedError
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.protocol import Describe, Infer, Inferred, Reason, Tensor
+from tests.runtime.symbols import Network, Node, node, symbol_of
+
+PATIENCE_SECONDS = 120.0
+IMAGE = (1, 3, 32, 32)
+NOTHING = Tensor(None, None)
+
+
+def infer(
+    worker: Worker, symbol: str, shapes: Mapping[str, tuple[int, ...]], dtypes: Mapping[str, str] | None = None
+) -> Inferred:
+    return worker.ask(Infer(symbol, shapes, dtypes or {}), PATIENCE_SECONDS)
+
+
+def refusal(worker: Worker, symbol: str, shapes: Mapping[str, tuple[int, ...]]) -> WorkerRefusedError:
+    with pytest.raises(WorkerRefusedError) as caught:
+        infer(worker, symbol, shapes)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def shapes_by_name(symbol: str, inferred: Inferred) -> dict[str, list[tuple[int, ...] | None]]:
+    names = [entry["name"] for entry in json.loads(symbol)["nodes"]]
+    return {name: [tensor.shape for tensor in tensors] for name, tensors in zip(names, inferred.outputs, strict=True)}
+
+
+def classifier() -> Network:
+    net = Network()
+    net.linear("fc", net.relu("relu", net.batch_norm("bn", net.convolution("conv", "data"))))
+    return net
+
+
+def test_the_worker_describes_its_framework(mxnet_worker: Worker) -> None:
+    described = mxnet_worker.ask(Describe(), PATIENCE_SECONDS)
+    assert described.framework == "mxnet"
+    assert described.version.startswith("1.")
+    assert described.fuses == ("MKLDNN" in described.features)
+
+
+def test_all_outputs_of_a_network_have_shapes_and_dtypes_variables_too(mxnet_worker: Worker) -> None:
+    symbol = classifier().symbol("fc")
+    inferred = infer(mxnet_worker, symbol, {"data": IMAGE})
+    shapes = shapes_by_name(symbol, inferred)
+    assert shapes["data"] == [IMAGE]
+    assert shapes["conv_weight"] == [(3, 3, 3, 3)]
+    assert shapes["bn_var"] == [(3,)]
+    # The mean and the variance that a batch norm keeps for itself are hidden.
+    assert shapes["bn"] == [IMAGE]
+    assert shapes["fc_weight"] == [(10, 3072)]
+    assert shapes["fc"] == [(1, 10)]
+    assert {tensor.dtype for tensors in inferred.outputs for tensor in tensors} == {"float32"}
+    assert inferred.unknown == ()
+
+
+def test_a_label_takes_the_shape_that_the_loss_demands(mxnet_worker: Worker) -> None:
+    net = classifier()
+    symbol = net.symbol(net.add("SoftmaxOutput", "softmax", "fc", "softmax_label"))
+    assert shapes_by_name(symbol, infer(mxnet_worker, symbol, {"data": IMAGE}))["softmax_label"] == [(1,)]
+
+
+def test_several_outputs_and_several_heads(mxnet_worker: Worker) -> None:
+    nodes = [
+        node("null", "data"),
+        node("SliceChannel", "parts", (0, 0), num_outputs="3", axis="1"),
+        node("relu", "last", (1, 2)),
+        node("sum", "total", (1, 0)),
+    ]
+    symbol = symbol_of(nodes, (2, 0), (3, 0), (1, 1))
+    shapes = shapes_by_name(symbol, infer(mxnet_worker, symbol, {"data": (1, 6, 4)}))
+    assert shapes["parts"] == [(1, 2, 4)] * 3
+    assert (shapes["last"], shapes["total"]) == ([(1, 2, 4)], [(1,)])
+
+
+def test_outputs_belong_to_the_nodes_of_the_file_in_whatever_order_it_has_them(mxnet_worker: Worker) -> None:
+    nodes = [
+        node("null", "unused"),
+        node("null", "second"),
+        node("null", "first"),
+        node("relu", "relu1", (2, 0)),
+        node("Flatten", "relu", (1, 0)),
+        node("elemwise_add", "sum0", (3, 0), (4, 0)),
+        node("relu", "unread", (0, 0)),
+    ]
+    symbol = symbol_of(nodes, (5, 0))
+    shapes = {"second": (2, 3, 4), "first": (2, 12), "unused": (9,)}
+    found = shapes_by_name(symbol, infer(mxnet_worker, symbol, shapes))
+    assert (found["relu"], found["relu1"], found["second"]) == ([(2, 12)], [(2, 12)], [(2, 3, 4)])
+    assert (found["unused"], found["unread"]) == ([None], [None])
+
+
+@pytest.mark.parametrize(
+    "name", ["twice", "", "self", "kwargs", "0", "#1#", "relu_output0", "a b", "é中", "\x00\x01", 'q"\\u0041']
+)
+def test_a_name_is_only_a_name(mxnet_worker: Worker, name: str) -> None:
+    nodes = [node("null", name), node("relu", name, (0, 0), __layer__=name), node("Flatten", name, (1, 0))]
+    inferred = infer(mxnet_worker, symbol_of(nodes, (2, 0)), {name: (2, 3, 4)})
+    assert [tensors[0].shape for tensors in inferred.outputs] == [(2, 3, 4), (2, 3, 4), (2, 12)]
+
+
+def test_what_depends_on_an_unknown_operator_is_unknown_and_the_rest_is_not(mxnet_worker: Worker) -> None:
+    nodes = [
+        node("null", "data"),
+        node("null", "weight"),
+        node("Convolution", "before", (0, 0), (1, 0), kernel="(3, 3)", num_filter="8", no_bias="True"),
+        node("NobodyHasThis", "unknown", (2, 0), strength="7"),
+        node("Custom", "python_code", (2, 0), op_type="somebody_had_this"),
+        node("relu", "after", (3, 1)),
+        node("elemwise_add", "agrees", (3, 0), (2, 0)),
+        node("relu", "beside", (2, 0)),
+    ]
+    symbol = symbol_of(nodes, (5, 0), (6, 0), (7, 0), (4, 0))
+    inferred = infer(mxnet_worker, symbol, {"data": IMAGE})
+    shapes = shapes_by_name(symbol, inferred)
+    assert inferred.unknown == (3, 4)
+    assert inferred.outputs[3] == inferred.outputs[4] == (NOTHING,)
+    assert shapes["weight"] == [(8, 3, 3, 3)]
+    assert (shapes["before"], shapes["beside"]) == ([(1, 8, 30, 30)], [(1, 8, 30, 30)])
+    assert shapes["after"] == [None]
+    # Both inputs of a sum have one shape, whoever makes them.
+    assert shapes["agrees"] == [(1, 8, 30, 30)]
+
+
+def test_an_unknown_operator_that_nobody_reads_leaves_its_inputs_known(mxnet_worker: Worker) -> None:
+    nodes = [node("null", "data"), node("relu", "relu", (0, 0)), node("NobodyHasThis", "unknown", (1, 0))]
+    inferred = infer(mxnet_worker, symbol_of(nodes, (2, 0)), {"data": (2, 3)})
+    assert inferred.outputs == ((Tensor((2, 3), "float32"),), (Tensor((2, 3), "float32"),), (NOTHING,))
+
+
+BODY: Node = {
+    "nodes": [
+        node("null", "row"),
+        node("null", "weight"),
+        node("FullyConnected", "fc", (0, 0), (1, 0), no_bias="True", num_hidden="4"),
+        node("null", "state"),
+        node("elemwise_add", "next", (2, 0), (3, 0)),
+    ],
+    "arg_nodes": [0, 1, 3],
+    "heads": [[4, 0, 0], [4, 0, 0]],
+}
+
+
+def loop(body: Node) -> str:
+    counts = {"num_args": "4", "num_out_data": "1", "num_outputs": "2"}
+    places = {"in_data_locs": "[0]", "in_state_locs": "[2]", "remain_locs": "[1]"}
+    foreach = node("_foreach", "loop", (0, 0), (1, 0), (2, 0), **counts, **places) | {"subgraphs": [body]}
+    return symbol_of([node("null", "rows"), node("null", "state"), node("null", "weight"), foreach], (3, 0), (3, 1))
+
+
+def test_inference_goes_through_a_loop_and_out_again(mxnet_worker: Worker) -> None:
+    shapes = shapes_by_name(loop(BODY), infer(mxnet_worker, loop(BODY), {"rows": (5, 2, 3)}))
+    assert shapes["loop"] == [(5, 2, 4), (2, 4)]
+    assert (shapes["weight"], shapes["state"]) == ([(4, 3)], [(2, 4)])
+
+
+def test_a_loop_over_an_unknown_operator_is_an_unknown_operator(mxnet_worker: Worker) -> None:
+    body = {
+        **BODY,
+        "nodes": [{**entry, "op": entry["op"].replace("elemwise_add", "NobodyHasThis")} for entry in BODY["nodes"]],
+    }
+    assert infer(mxnet_worker, loop(body), {"rows": (5, 2, 3)}).unknown == (3,)
+
+
+def test_dtypes_follow_the_casts_of_the_graph(mxnet_worker: Worker) -> None:
+    net = Network()
+    symbol = net.symbol(net.linear("fc", net.add("Cast", "half", "data", dtype="float16")))
+    found = infer(mxnet_worker, symbol, {"data": (1, 4)}).outputs
+    assert [tensors[0].dtype for tensors in found] == ["float32", "float16", "float16", "float16", "float16"]
+
+
+def test_a_given_dtype_counts_and_a_declared_one_too(mxnet_worker: Worker) -> None:
+    # 4 is what MXNet calls int32.
+    nodes = [
+        node("null", "given"),
+        node("null", "declared", __dtype__="4"),
+        node("relu", "a", (0, 0)),
+        node("relu", "b", (1, 0)),
+    ]
+    shapes = {"given": (2,), "declared": (3,)}
+    found = infer(mxnet_worker, symbol_of(nodes, (2, 0), (3, 0)), shapes, {"given": "float64"}).outputs
+    assert [tensors[0].dtype for tensors in found] == ["float64", "int32", "float64", "int32"]
+
+
+def test_a_shape_that_does_not_fit_is_refused_at_the_node_where_it_does_not(mxnet_worker: Worker) -> None:
+    net = classifier()
+    net.add("Pooling", "pool", "conv", kernel="(9, 9)")
+    refused = refusal(mxnet_worker, net.symbol("pool"), {"data": (1, 3, 8, 8)})
+    assert (refused.reason, refused.node) == (Reason.INCONSISTENT, len(net.nodes) - 1)
+    assert "pool" in str(refused)
+    assert "kernel size (9) exceeds input (8" in str(refused)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "shape", "reason", "message"),
+    [
+        (
+            [node("null", "data"), node("Convolution", "c", (0, 0), kernel="(3, 3)", num_filter="8")],
+            IMAGE,
+            "inconsistent",
+            "Input:",
+        ),
+        (
+            [node("null", "data"), node("Convolution", "c", (0, 0), kernel="(3,", num_filter="8")],
+            IMAGE,
+            "inconsistent",
+            "kernel",
+        ),
+        ([node("null", "data"), node("relu", "r", (0, 7))], (1,), "malformed", "output 7 of data"),
+        ([node("null", "data"), node("relu", "r", (9, 0))], (1,), "malformed", "node 9"),
+        ([node("null", "data"), node("relu", "r", (0, 0))], (10**6, 10**6), "too large", "input data"),
+        ([node("null", "data"), node("relu", "r", (0, 0))], (10**12,), "too large", "input data"),
+        ([node("null", "data"), node("relu", "r", (0, 0))], (2, 0), "malformed", "input data"),
+        (
+            [node("null", "data"), node("tile", "t", (0, 0), reps="(1000000, 1000000)")],
+            (1,),
+            "too large",
+            "t makes more",
+        ),
+        ([node("null", "other"), node("relu", "r", (0, 0))], (1,), "malformed", "no input called data"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(
+    mxnet_worker: Worker, nodes: Sequence[Node], shape: tuple[int, ...], reason: str, message: str
+) -> None:
+    refused = refusal(mxnet_worker, symbol_of(nodes, (len(nodes) - 1, 0)), {"data": shape})
+    assert refused.reason == reason
+    assert message in str(refused)
+
+
+@pytest.mark.parametrize(
+    "symbol", ["", "[]", "{}", "null", '{"nodes": [], "heads": []}', '{"nodes": [1], "heads": [[0]]}', "[" * 100_000]
+)
+def test_what_is_no_symbol_file_is_refused(mxnet_worker: Worker, symbol: str) -> None:
+    assert refusal(mxnet_worker, symbol, {}).reason is Reason.MALFORMED
+
+
+def test_a_chain_of_eighteen_thousand_nodes_is_no_deeper_than_any_other(mxnet_worker: Worker) -> None:
+    nodes = [node("null", "data"), *(node("relu", f"relu{i}", (i, 0)) for i in range(18_000))]
+    inferred = infer(mxnet_worker, symbol_of(nodes, (18_000, 0)), {"data": (1, 4)})
+    assert set(inferred.outputs) == {(Tensor((1, 4), "float32"),)}

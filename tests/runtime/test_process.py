@@ -1,0 +1,227 @@
+import io
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.runtime import process
+from dlbricks_tui.runtime.errors import (
+    FrameworkMissingError,
+    WorkerDiedError,
+    WorkerError,
+    WorkerGarbledError,
+    WorkerHungError,
+    WorkerRefusedError,
+)
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.protocol import Describe, Infer, Reason
+from dlbricks_tui.runtime.runtime import Runtime, Settings
+from tests.runtime.fake_worker import DESCRIBED
+from tests.runtime.processes import ends, is_alive, is_listed
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = Path(__file__).with_name("fake_worker.py")
+PATIENCE_SECONDS = 60.0
+MOMENT_SECONDS = 0.2
+
+MakeWorker = Callable[..., Worker]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log" / "worker.log"
+
+
+@pytest.fixture
+def fake(log: Path) -> MakeWorker:
+    def make(manner: str = "", python: str = sys.executable) -> Worker:
+        runtime = Runtime("fake", python, "fake", "1.0", "3.7", Settings(environment=(("FAKE_WORKER", manner),)))
+        return Worker(runtime, log, PROGRAM)
+
+    return make
+
+
+def test_a_worker_answers_one_request_after_the_other(fake: MakeWorker) -> None:
+    with fake() as worker:
+        assert [worker.ask(Describe(), PATIENCE_SECONDS) for _ in range(3)] == [DESCRIBED] * 3
+
+
+def test_a_worker_that_starts_slowly_is_waited_for(fake: MakeWorker) -> None:
+    with fake("slow start") as worker:
+        assert worker.ask(Describe(), PATIENCE_SECONDS) == DESCRIBED
+
+
+def test_a_refusal_says_why_and_where_and_the_worker_goes_on(fake: MakeWorker) -> None:
+    with fake("refuse") as worker:
+        for _ in range(2):
+            with pytest.raises(WorkerRefusedError, match="it does not fit") as caught:
+                worker.ask(Describe(), PATIENCE_SECONDS)
+            assert (caught.value.reason, caught.value.node) == (Reason.INCONSISTENT, 3)
+
+
+def test_a_missing_framework_comes_with_what_to_do(fake: MakeWorker) -> None:
+    with fake("no framework") as worker, pytest.raises(FrameworkMissingError, match="dlbricks runtimes add") as caught:
+        worker.ask(Describe(), PATIENCE_SECONDS)
+    assert sys.executable in str(caught.value)
+    assert "pip install mxnet" in str(caught.value)
+
+
+@pytest.mark.parametrize("python", ["/no/such/python", str(PROGRAM), str(ROOT)])
+def test_an_interpreter_that_cannot_be_started_comes_with_what_to_do(fake: MakeWorker, python: str) -> None:
+    with pytest.raises(FrameworkMissingError, match=r"cannot start .*dlbricks runtimes add"), fake(python=python):
+        pytest.fail("it started")
+
+
+def test_a_killed_worker_is_reported_with_the_signal_and_its_last_words(fake: MakeWorker, log: Path) -> None:
+    with fake("crash") as worker:
+        with pytest.raises(WorkerDiedError) as caught:
+            worker.ask(Describe(), PATIENCE_SECONDS)
+        assert str(caught.value) == f"the worker of fake was killed by SIGSEGV: the last words; its log is {log}"
+        with pytest.raises(WorkerDiedError, match="the worker of fake has ended"):
+            worker.ask(Describe(), PATIENCE_SECONDS)
+
+
+def test_a_worker_that_exits_is_reported_with_its_status(fake: MakeWorker) -> None:
+    with fake("exit") as worker, pytest.raises(WorkerDiedError, match="ended with status 1: no more"):
+        worker.ask(Describe(), PATIENCE_SECONDS)
+
+
+def test_the_last_words_are_those_of_this_worker(fake: MakeWorker, log: Path) -> None:
+    log.parent.mkdir()
+    log.write_text("of another one\n")
+    with fake("crash") as worker, pytest.raises(WorkerDiedError, match="the last words"):
+        worker.ask(Describe(), PATIENCE_SECONDS)
+    assert log.read_text().startswith("of another one\nthe framework greets\n")
+
+
+@pytest.mark.parametrize("manner", ["hang", "deaf"])
+def test_a_worker_that_hangs_is_ended_and_leaves_no_zombie(fake: MakeWorker, manner: str) -> None:
+    with fake(manner) as worker:
+        pid = worker.pid
+        assert pid is not None
+        # More than a pipe holds, so that a worker that does not read stops us in the middle of the request.
+        request = Infer("x" * 1_000_000, {}, {})
+        with pytest.raises(WorkerHungError, match=r"did not answer within 0\.2 s"):
+            worker.ask(request, MOMENT_SECONDS)
+        assert not is_listed(pid)
+
+
+@pytest.mark.parametrize(
+    ("manner", "message"),
+    [
+        ("garbage", "not JSON"),
+        ("two answers", "not JSON"),
+        ("another answer", "answers Describe with Inferred"),
+        ("endless line", "a line without an end"),
+    ],
+)
+def test_what_is_no_answer_ends_the_worker(
+    fake: MakeWorker, manner: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "LONGEST_REPLY_BYTES", 50_000)
+    with fake(manner) as worker:
+        pid = worker.pid
+        assert pid is not None
+        with pytest.raises(WorkerGarbledError, match=message):
+            worker.ask(Describe(), PATIENCE_SECONDS)
+        assert not is_listed(pid)
+
+
+def test_leaving_the_block_ends_the_worker_and_leaves_no_zombie(fake: MakeWorker) -> None:
+    with fake() as worker:
+        pid = worker.pid
+        assert pid is not None
+        assert is_alive(pid)
+    assert not is_listed(pid)
+
+
+def test_an_error_between_two_requests_ends_the_worker_too(fake: MakeWorker) -> None:
+    pids = []
+    with pytest.raises(KeyboardInterrupt), fake() as worker:
+        pids.append(worker.pid)
+        raise KeyboardInterrupt
+    assert [is_listed(pid) for pid in pids if pid] == [False]
+
+
+def test_no_pipe_is_left_open(fake: MakeWorker) -> None:
+    before = sorted(Path("/proc/self/fd").iterdir())
+    for manner in ("", "crash", "garbage"):
+        with fake(manner) as worker:
+            try:
+                worker.ask(Describe(), PATIENCE_SECONDS)
+            except WorkerError:
+                continue
+    with pytest.raises(FrameworkMissingError):
+        fake(python="/no/such/python").__enter__()
+    assert sorted(Path("/proc/self/fd").iterdir()) == before
+
+
+def test_what_the_framework_prints_goes_to_the_log_only(
+    fake: MakeWorker, log: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A terminal UI puts objects without a file behind them in the place of both.
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with fake() as worker:
+        worker.ask(Describe(), PATIENCE_SECONDS)
+    assert capfd.readouterr() == ("", "")
+    assert log.read_text() == "the framework greets\n"
+
+
+def test_a_log_that_has_grown_large_is_begun_anew(fake: MakeWorker, log: Path) -> None:
+    log.parent.mkdir()
+    log.write_bytes(b"x" * (2 << 20))
+    with fake() as worker:
+        worker.ask(Describe(), PATIENCE_SECONDS)
+    assert log.read_text() == "the framework greets\n"
+
+
+def test_a_log_that_cannot_be_written_is_named(fake: MakeWorker, log: Path) -> None:
+    log.parent.write_text("a file in the place of the folder")
+    with pytest.raises(WorkerError, match=f"cannot write the log {log}"), fake():
+        pytest.fail("it started")
+
+
+def test_a_worker_started_by_a_thread_outlives_the_thread(fake: MakeWorker) -> None:
+    workers: list[Worker] = []
+    thread = threading.Thread(target=lambda: workers.append(fake().__enter__()))
+    thread.start()
+    thread.join()
+    try:
+        assert workers[0].ask(Describe(), PATIENCE_SECONDS) == DESCRIBED
+    finally:
+        workers[0].end()
+
+
+START_AND_WAIT = """
+import sys, threading, time
+from pathlib import Path
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.runtime import Runtime
+
+def start():
+    worker = Worker(Runtime("ours", sys.executable, "", "", ""), Path(sys.argv[1]))
+    worker.__enter__()
+    print(worker.pid, flush=True)
+    time.sleep(600)
+
+if sys.argv[2] == "thread":
+    threading.Thread(target=start, daemon=True).start()
+    time.sleep(600)
+start()
+"""
+
+
+@pytest.mark.parametrize("where", ["main", "thread"])
+def test_a_worker_ends_when_the_process_that_asks_it_is_killed(log: Path, where: str) -> None:
+    command = [sys.executable, "-c", START_AND_WAIT, str(log), where]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as asking:
+        assert asking.stdout is not None
+        pid = int(asking.stdout.readline())
+        assert is_alive(pid)
+        asking.send_signal(signal.SIGKILL)
+    assert ends(pid)

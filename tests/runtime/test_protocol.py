@@ -1,0 +1,115 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.runtime.protocol import (
+    Describe,
+    Described,
+    Fuse,
+    Fused,
+    Infer,
+    Inferred,
+    ProtocolError,
+    Reason,
+    Refused,
+    Reply,
+    Request,
+    Tensor,
+    answers,
+    decode_reply,
+    decode_request,
+    encode,
+)
+
+counts = st.integers(0, 2**40)
+shapes = st.lists(counts, max_size=4).map(tuple)
+tensors = st.builds(Tensor, st.none() | shapes, st.none() | st.text())
+outputs = st.lists(st.lists(tensors, max_size=3).map(tuple), max_size=4).map(tuple)
+shapes_by_name = st.dictionaries(st.text(), shapes, max_size=3)
+texts_by_name = st.dictionaries(st.text(), st.text(), max_size=3)
+requests = st.one_of(
+    st.just(Describe()),
+    st.builds(Infer, st.text(), shapes_by_name, texts_by_name),
+    st.builds(Fuse, st.text(), shapes_by_name, texts_by_name),
+)
+replies = st.one_of(
+    st.builds(
+        Described, st.text(), st.text(), st.text(), st.text(), st.lists(st.text(), max_size=3).map(tuple), st.booleans()
+    ),
+    st.builds(Inferred, outputs, st.lists(counts, max_size=3).map(tuple)),
+    st.builds(Fused, st.text(), outputs, st.lists(shapes, max_size=3).map(tuple)),
+    st.builds(Refused, st.sampled_from(Reason), st.text(), st.none() | counts),
+)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(requests)
+def test_a_request_arrives_as_it_was_sent(request: Request[Reply]) -> None:
+    assert decode_request(encode(request)) == request
+
+
+@given(replies)
+def test_a_reply_arrives_as_it_was_sent(reply: Reply) -> None:
+    assert decode_reply(encode(reply)) == reply
+
+
+@given(requests | replies)
+def test_a_message_is_one_line(message: Request[Reply] | Reply) -> None:
+    assert encode(message).count(b"\n") == 1
+
+
+@given(st.binary())
+def test_any_other_line_is_a_protocol_error(line: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode_reply(line)
+
+
+@given(replies, st.data())
+def test_a_reply_with_a_wrong_field_is_a_protocol_error_or_another_reply(reply: Reply, data: st.DataObject) -> None:
+    fields = json.loads(encode(reply))
+    fields[data.draw(st.sampled_from(sorted(fields)))] = data.draw(json_values)
+    try:
+        changed = decode_reply(json.dumps(fields).encode())
+    except ProtocolError:
+        return
+    # What passes is of the declared types all through: it can be sent and read again.
+    assert decode_reply(encode(changed)) == changed
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"kind": "Refused", "reason": "malformed", "message": "m"}',
+        b'{"kind": "Refused", "reason": "malformed", "message": "m", "node": -1}',
+        b'{"kind": "Refused", "reason": "malformed", "message": "m", "node": true}',
+        b'{"kind": "Refused", "reason": "malformed", "message": "m", "node": null, "more": 1}',
+        b'{"kind": "Refused", "reason": "because", "message": "m", "node": null}',
+        b'{"kind": "Inferred", "outputs": [[[[1], "float32", 0]]], "unknown": []}',
+        b'{"kind": "Inferred", "outputs": [[[[1.5], "float32"]]], "unknown": []}',
+        b'{"kind": "reply"}',
+        b'["Refused"]',
+        b"[" * 100_000,
+        b"",
+    ],
+)
+def test_nothing_is_guessed(line: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode_reply(line)
+
+
+def test_a_request_is_no_reply_and_a_reply_no_request() -> None:
+    with pytest.raises(ProtocolError, match="expected a reply, found Describe"):
+        decode_reply(encode(Describe()))
+    with pytest.raises(ProtocolError, match="expected a request, found Inferred"):
+        decode_request(encode(Inferred((), ())))
+
+
+def test_each_request_has_its_answer() -> None:
+    assert answers(Infer("", {}, {}), Inferred((), ()))
+    assert not answers(Fuse("", {}, {}), Inferred((), ()))

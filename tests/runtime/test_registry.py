@@ -1,0 +1,150 @@
+import json
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError, WorkerDiedError
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime, Settings
+
+FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def registry(folder: Path) -> Registry:
+    return Registry(folder)
+
+
+def program(path: Path, script: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture
+def fake_python(tmp_path: Path) -> str:
+    """An interpreter that runs the fake in the place of whatever it is told to run."""
+    return program(tmp_path / "env" / "bin" / "python", f'shift; exec "{sys.executable}" "{FAKE_WORKER}" "$@"')
+
+
+def test_an_interpreter_that_works_is_registered_as_it_describes_itself(registry: Registry, fake_python: str) -> None:
+    settings = Settings(2, (("MXNET_SUBGRAPH_BACKEND", "NONE"),))
+    added = registry.add(fake_python, settings=settings)
+    assert added == Runtime("fake-1.0-py3.7", fake_python, "fake", "1.0", "3.7.16", settings)
+    assert registry.find(added.name) == added
+    assert [runtime.name for runtime in registry.all()] == ["default", "fake-1.0-py3.7"]
+
+
+def test_a_virtual_environment_stands_for_its_interpreter(registry: Registry, fake_python: str) -> None:
+    assert registry.add(str(Path(fake_python).parents[1]), name="old").python == fake_python
+
+
+def test_a_link_is_kept_because_environments_are_made_of_them(
+    registry: Registry, fake_python: str, tmp_path: Path
+) -> None:
+    link = tmp_path / "python"
+    link.symlink_to(fake_python)
+    assert registry.add(str(link)).python == str(link)
+
+
+def test_an_interpreter_without_the_framework_is_refused(registry: Registry, tmp_path: Path, folder: Path) -> None:
+    bare = program(tmp_path / "bare", f'exec "{sys.executable}" -I -S "$@"')
+    with pytest.raises(FrameworkMissingError, match="No module named 'numpy'"):
+        registry.add(bare)
+    assert not (folder / "runtimes.json").exists()
+
+
+def test_a_program_that_is_no_interpreter_is_refused(registry: Registry, tmp_path: Path) -> None:
+    with pytest.raises(WorkerDiedError, match="ended with status 3: I am no Python"):
+        registry.add(program(tmp_path / "other", "echo I am no Python; exit 3"))
+
+
+@pytest.mark.parametrize("path", ["/no/such/python", __file__, str(Path(__file__).parent)])
+def test_what_is_no_program_is_refused(registry: Registry, path: str) -> None:
+    with pytest.raises(RegistryError, match="is no program"):
+        registry.add(path)
+
+
+def test_a_name_is_given_once(registry: Registry, fake_python: str) -> None:
+    registry.add(fake_python, name="old")
+    for name in ("old", "default"):
+        with pytest.raises(RegistryError, match=f"a runtime called {name} already"):
+            registry.add(fake_python, name=name)
+    with pytest.raises(RegistryError, match="cannot be a name"):
+        registry.add(fake_python, name="../old")
+
+
+def test_a_check_finds_what_has_been_installed_since(registry: Registry, folder: Path, fake_python: str) -> None:
+    added = registry.add(fake_python, name="old")
+    file = folder / "runtimes.json"
+    file.write_text(file.read_text().replace('"version": "1.0"', '"version": "0.9"'))
+    assert registry.find("old").version == "0.9"
+    assert registry.check("old") == added
+    assert registry.find("old") == added
+
+
+def test_a_removed_runtime_is_forgotten_and_the_default_one_stays(registry: Registry, fake_python: str) -> None:
+    registry.add(fake_python, name="old")
+    registry.remove("old")
+    with pytest.raises(RegistryError, match="no runtime is called old; there are default"):
+        registry.find("old")
+    with pytest.raises(RegistryError, match="cannot be removed"):
+        registry.remove("default")
+
+
+def test_the_default_runtime_is_this_interpreter_with_the_settings_of_the_shell(registry: Registry) -> None:
+    runtime = registry.default({"OMP_NUM_THREADS": "3"})
+    assert (runtime.name, runtime.python, runtime.settings) == ("default", sys.executable, Settings(3))
+
+
+def test_the_default_runtime_keeps_its_identity_when_its_framework_is_gone(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata, "version", lambda _: "1.7.0.post2")
+    before = registry.default()
+    assert before.version == "1.7.0"
+
+    def gone(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", gone)
+    assert registry.default() == before
+
+
+def test_the_default_runtime_needs_no_data_folder(folder: Path, registry: Registry) -> None:
+    folder.write_text("a file in its place")
+    assert registry.default().name == "default"
+
+
+def test_the_default_runtime_really_works(our_runtime: Runtime, registry: Registry) -> None:
+    checked = registry.check("default")
+    assert checked == registry.default()
+    assert checked.python == our_runtime.python
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", '{"runtimes": 1}', '{"runtimes": [{}]}', '{"runtimes": [{"settings": {"threads": "2"}}]}', "\x00"],
+)
+def test_a_broken_list_is_named_and_left_alone(registry: Registry, folder: Path, content: str) -> None:
+    file = folder / "runtimes.json"
+    folder.mkdir()
+    file.write_text(content)
+    with pytest.raises(RegistryError, match=rf"{file} is no list of runtimes: .*; mend or delete it"):
+        registry.all()
+    assert file.read_text() == content
+
+
+def test_the_list_is_plain_json(registry: Registry, folder: Path, fake_python: str) -> None:
+    registry.add(fake_python, name="old")
+    document = json.loads((folder / "runtimes.json").read_text())
+    assert document["schema"] == 1
+    assert [entry["name"] for entry in document["runtimes"]] == ["old"]

@@ -1,0 +1,61 @@
+import sys
+
+import pytest
+
+from dlbricks_tui.runtime.runtime import Runtime, Settings, settings_from
+
+
+TWO_THREADS = Settings(2)
+
+
+def runtime(
+    name: str = "ours", python: str = sys.executable, python_version: str = "3.11.7", settings: Settings = TWO_THREADS
+) -> Runtime:
+    return Runtime(name, python, "mxnet", "1.9.1", python_version, settings)
+
+
+def test_neither_its_name_nor_its_place_nor_a_repair_of_python_makes_another_runtime() -> None:
+    assert runtime().identity == runtime(name="theirs", python="/elsewhere", python_version="3.11.9").identity
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Runtime("ours", sys.executable, "mxnet", "1.5.1", "3.11.7", TWO_THREADS),
+        runtime(python_version="3.10.7"),
+        runtime(settings=Settings()),
+        runtime(settings=Settings(4)),
+        runtime(settings=Settings(2, (("MXNET_SUBGRAPH_BACKEND", "NONE"),))),
+    ],
+)
+def test_what_can_change_a_result_makes_another_runtime(other: Runtime) -> None:
+    assert runtime().identity != other.identity
+
+
+def test_the_order_of_settings_does_not_matter() -> None:
+    forth = runtime(settings=Settings(2, (("A", "1"), ("B", "2"))))
+    back = runtime(settings=Settings(2, (("B", "2"), ("A", "1"))))
+    assert forth.identity == back.identity
+
+
+def test_a_process_gets_the_settings_and_no_tuning_of_the_shell() -> None:
+    shell = {"HOME": "/home/me", "OMP_NUM_THREADS": "64", "KMP_BLOCKTIME": "0", "MXNET_EXEC_BULK_EXEC_INFERENCE": "0"}
+    settings = Settings(2, (("MXNET_SUBGRAPH_BACKEND", "NONE"),))
+    environment = runtime(settings=settings).environment(shell)
+    assert environment == {"HOME": "/home/me", "OMP_NUM_THREADS": "2", "MXNET_SUBGRAPH_BACKEND": "NONE"}
+
+
+def test_another_interpreter_does_not_get_our_modules() -> None:
+    shell = {"PYTHONPATH": "/ours", "PYTHONHOME": "/ours"}
+    assert runtime(python="/another/python").environment(shell) == {"OMP_NUM_THREADS": "2"}
+    assert runtime().environment(shell) == {**shell, "OMP_NUM_THREADS": "2"}
+
+
+def test_the_tuning_of_a_shell_becomes_settings() -> None:
+    shell = {"HOME": "/home/me", "OMP_NUM_THREADS": "4", "MXNET_B": "2", "MXNET_A": "1"}
+    assert settings_from(shell) == Settings(4, (("MXNET_A", "1"), ("MXNET_B", "2")))
+    assert settings_from({}) == Settings()
+
+
+def test_a_number_of_threads_that_is_none_is_passed_on_as_it_is() -> None:
+    assert settings_from({"OMP_NUM_THREADS": "4,2"}) == Settings(None, (("OMP_NUM_THREADS", "4,2"),))
