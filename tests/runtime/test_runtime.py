@@ -4,7 +4,6 @@ import pytest
 
 from dlbricks_tui.runtime.runtime import Runtime, Settings, settings_from
 
-
 TWO_THREADS = Settings(2)
 
 
