@@ -1,0 +1,88 @@
+"""What repeats within and across a set of models (the DLBricks paper, section 2.2)."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dlbricks_tui.models.kinds import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class ModelBricks:
+    """A model as its layer sequences in order: of each the brick, the context and the kind."""
+
+    name: str
+    bricks: tuple[str, ...]
+    contexts: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Uniqueness:
+    """How much of a model is unlike the rest of it; `contexts` counts (brick, context) pairs."""
+
+    name: str
+    layers: int
+    unique_layers: int
+    contexts: int
+
+    @property
+    def share(self) -> float:
+        """Unique layers over layers, the paper's figure 5; 0 for a model without layers."""
+        return self.unique_layers / self.layers if self.layers else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedType:
+    """How many layers of a kind the models have, and how many of them stand more than once in their model."""
+
+    kind: Kind
+    layers: int
+    repeated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A set of models compared; the rows and columns of `jaccard` stand for the models in their order."""
+
+    layers: int
+    unique_layers: int
+    contexts: int
+    models: tuple[Uniqueness, ...]
+    repeated_types: tuple[RepeatedType, ...]
+    jaccard: tuple[tuple[float, ...], ...]
+
+
+def compare(models: Sequence[ModelBricks]) -> Corpus:
+    """The statistics of the models' figures 5 (unique layers), 6 (repeated types) and 7 (similarity), and totals."""
+    pairs = [frozenset(zip(model.bricks, model.contexts, strict=True)) for model in models]
+    sets = [frozenset(model.bricks) for model in models]
+    return Corpus(
+        layers=sum(len(model.bricks) for model in models),
+        unique_layers=len(frozenset().union(*sets)),
+        contexts=len(frozenset().union(*pairs)),
+        models=tuple(
+            Uniqueness(model.name, len(model.bricks), len(bricks), len(contexts))
+            for model, bricks, contexts in zip(models, sets, pairs, strict=True)
+        ),
+        repeated_types=_repeated_types(models),
+        jaccard=tuple(tuple(_similarity(one, other) for other in sets) for one in sets),
+    )
+
+
+def _repeated_types(models: Sequence[ModelBricks]) -> tuple[RepeatedType, ...]:
+    """All kinds that occur, the most repeated first."""
+    layers: Counter[Kind] = Counter()
+    repeated: Counter[Kind] = Counter()
+    for model in models:
+        occurrences = Counter(model.bricks)
+        layers.update(model.kinds)
+        repeated.update(kind for brick, kind in zip(model.bricks, model.kinds, strict=True) if occurrences[brick] > 1)
+    found = [RepeatedType(kind, layers[kind], repeated[kind]) for kind in layers]
+    return tuple(sorted(found, key=lambda it: (-it.repeated, -it.layers, it.kind.value)))
+
+
+def _similarity(one: frozenset[str], other: frozenset[str]) -> float:
+    """Shared over all bricks; models without layers are alike."""
+    union = len(one | other)
+    return len(one & other) / union if union else 1.0
