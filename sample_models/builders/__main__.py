@@ -1,12 +1,17 @@
-"""Writes the sample networks and their manifest, or says which of the files differ from what is built."""
+"""Writes the sample networks, their types and their manifest, or says which of the files differ from what is built.
+
+MXNet is needed only where a network is new or has changed: its types are inferred.
+"""
 
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from sample_models.builders import gluon
+from dlbricks_tui.errors import UserError
 from sample_models.builders.catalogue import sample_files
+from sample_models.builders.delivered_types import installed_framework
 
 SAMPLES = Path(__file__).parent.parent
 
@@ -15,7 +20,12 @@ def main(arguments: Sequence[str] | None = None, samples: Path = SAMPLES) -> int
     parser = argparse.ArgumentParser(prog="python -m sample_models.builders", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 and name the files that differ")
     check = parser.parse_args(arguments).check
-    files = sample_files(gluon.exported(samples))
+    try:
+        with TemporaryDirectory() as folder, installed_framework(Path(folder)) as framework:
+            files = sample_files(samples, framework)
+    except UserError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
     if check:
         stale = _differing(samples, files)
         for path in stale:
@@ -29,9 +39,10 @@ def main(arguments: Sequence[str] | None = None, samples: Path = SAMPLES) -> int
 
 
 def _differing(samples: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Files that are missing or stale, and networks that nothing builds any more."""
+    """Files that are missing or stale, and those that nothing builds any more."""
     stale = [path for path, content in files.items() if not _holds(samples / path, content)]
-    present = (path.relative_to(samples).as_posix() for path in samples.glob("table1/*"))
+    folders = {Path(path).parent.as_posix() for path in files} - {"."}
+    present = (path.relative_to(samples).as_posix() for folder in folders for path in (samples / folder).glob("*"))
     return sorted({*stale, *(path for path in present if path not in files)})
 
 

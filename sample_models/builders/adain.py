@@ -83,6 +83,5 @@ ARCHITECTURES = (
         file="adain",
         build=_build,
         rows=(Row(22, "AdaIN-Style Trained on MS-COCO and Painter by Numbers Data", "IP"),),
-        inputs=("content", "style"),
     ),
 )

@@ -21,4 +21,3 @@ class Architecture:
     build: Callable[[], bytes]
     rows: tuple[Row, ...]
     classes: int | None = None
-    inputs: tuple[str, ...] = ("data",)

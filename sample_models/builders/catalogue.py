@@ -1,7 +1,9 @@
 """The fifty models of Table 1 of the DLBricks paper: which file holds each, and who builds it."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
+from dlbricks_tui.models.loading import Framework
 from sample_models.builders import (
     adain,
     ademxapp,
@@ -12,6 +14,7 @@ from sample_models.builders import (
     depth_in_the_wild,
     dilation,
     face_alignment,
+    gluon,
     inception_bn,
     inception_v1,
     inception_v3,
@@ -29,6 +32,7 @@ from sample_models.builders import (
     yolo_v2,
 )
 from sample_models.builders.architecture import Architecture
+from sample_models.builders.delivered_types import infer, types_path
 from sample_models.builders.manifest import Entry, describe, describe_exported, render
 
 MANIFEST = "manifest.json"
@@ -61,15 +65,19 @@ ARCHITECTURES: tuple[Architecture, ...] = (
 )
 
 
-def sample_files(exported: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """The built networks by their paths below `sample_models/`, and the manifest of them and of what was exported."""
-    networks = {path_of(architecture): architecture.build() for architecture in ARCHITECTURES}
-    entries: list[Entry] = []
-    for architecture in ARCHITECTURES:
-        path = path_of(architecture)
-        entries += describe(architecture, path, networks[path])
-    entries += (describe_exported(name, network) for name, network in exported.items())
-    return networks | {MANIFEST: render(entries)}
+def sample_files(samples: Path, framework: Framework) -> Mapping[str, bytes]:
+    """Everything below `sample_models/` that is made, by its path: networks, their types, and the manifest.
+
+    The networks of the Gluon model zoo, and types that still hold, are taken from the samples that are there.
+    """
+    zoo = {gluon.path_of(name): network for name, network in gluon.exported(samples).items()}
+    networks = {path_of(architecture): architecture.build() for architecture in ARCHITECTURES} | zoo
+    inferred = {path: infer(path, network, samples / types_path(path), framework) for path, network in networks.items()}
+    table1 = (describe(it, path_of(it), inferred[path_of(it)].graph) for it in ARCHITECTURES)
+    entries: list[Entry] = [entry for rows in table1 for entry in rows]
+    entries += (describe_exported(path, inferred[path].graph) for path in zoo)
+    types = {types_path(path): found.types for path, found in inferred.items()}
+    return networks | types | {MANIFEST: render(entries)}
 
 
 def path_of(architecture: Architecture) -> str:

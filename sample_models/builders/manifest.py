@@ -1,33 +1,30 @@
 """The list of the sample models: what each is called, where it is, and what it is made of."""
 
-import ast
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dlbricks_tui.models.kinds import kind_of
-from dlbricks_tui.models.neutral import Site, neutral_operator
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.models.graph import LayerGraph
 from sample_models.builders import gluon
 from sample_models.builders.architecture import Architecture
+from sample_models.builders.delivered_types import types_path
 
 # One model as the manifest shows it; a model of Table 1 has a `table1_id`.
 Entry = Mapping[str, Any]
 
-# What kind an operator is of does not depend on the shapes that it meets.
-ANYWHERE = Site((), ())
 
-
-def describe(architecture: Architecture, path: str, network: bytes) -> Iterator[Entry]:
+def describe(architecture: Architecture, path: str, graph: LayerGraph) -> Iterator[Entry]:
     """The rows of Table 1 that a built network stands for."""
-    facts = _facts(path, network, architecture.inputs, architecture.classes)
+    facts = _facts(path, graph, architecture.classes)
     for row in architecture.rows:
         yield {"table1_id": str(row.id), "name": row.name, "task": row.task, **facts}
 
 
-def describe_exported(name: str, network: bytes) -> Entry:
-    """A network of the Gluon model zoo."""
-    return {"name": name, "task": gluon.TASK, **_facts(gluon.path_of(name), network, ("data",), gluon.CLASSES)}
+def describe_exported(path: str, graph: LayerGraph) -> Entry:
+    """A network of the Gluon model zoo, which is called what its file is called."""
+    return {"name": graph.name, "task": gluon.TASK, **_facts(path, graph, gluon.CLASSES)}
 
 
 def render(entries: Iterable[Entry]) -> bytes:
@@ -40,29 +37,13 @@ def render(entries: Iterable[Entry]) -> bytes:
     return f'{{\n  "models": [\n{models}\n  ]\n}}\n'.encode()
 
 
-def _facts(path: str, network: bytes, inputs: tuple[str, ...], classes: int | None) -> Entry:
-    nodes = json.loads(network)["nodes"]
-    kinds = _layers_by_kind(nodes)
+def _facts(path: str, graph: LayerGraph, classes: int | None) -> Entry:
     return {
         "file": path,
-        "inputs": _input_shapes(nodes, inputs),
+        "types": types_path(path),
+        "inputs": {name: tensor.shape for name, tensor in graph.inputs},
         "classes": classes,
-        "layers": sum(kinds.values()),
-        "kinds": kinds,
+        "layers": len(graph.layers),
+        "unique_layers": len(decompose(graph).bricks),
+        "kinds": dict(sorted(Counter(layer.kind.value for layer in graph.layers).items())),
     }
-
-
-def _layers_by_kind(nodes: list[dict[str, Any]]) -> dict[str, int]:
-    kind_of_layer: dict[str, str] = {}
-    for node in nodes:
-        attributes = node.get("attrs", {})
-        if "__layer__" in attributes:
-            kind_of_layer[attributes["__layer__"]] = attributes["__kind__"]
-        elif node["op"] != "null":
-            kind_of_layer[node["name"]] = kind_of(neutral_operator(node["op"], attributes, ANYWHERE).op).value
-    return dict(sorted(Counter(kind_of_layer.values()).items()))
-
-
-def _input_shapes(nodes: list[dict[str, Any]], names: tuple[str, ...]) -> dict[str, list[int]]:
-    shapes = {node["name"]: node["attrs"]["__shape__"] for node in nodes if node["name"] in names}
-    return {name: list(ast.literal_eval(shapes[name])) for name in names}
