@@ -118,7 +118,7 @@ class Worker:
     def _who(self) -> str:
         return f"the worker of {self._runtime.name}"
 
-    def _start(self, worker_reads: int, worker_writes: int) -> "subprocess.Popen[bytes]":
+    def _start(self, worker_reads: int, worker_writes: int) -> subprocess.Popen[bytes]:
         command = [self._runtime.python, str(self._program)]
         command += ["--requests", str(worker_reads), "--replies", str(worker_writes)]
         if threading.current_thread() is threading.main_thread():
@@ -140,7 +140,7 @@ class Worker:
                 message = f"cannot start {self._runtime.python}: {error.strerror}; {HOW_TO_GET_A_RUNTIME}"
                 raise FrameworkMissingError(message) from error
 
-    def _exchange(self, process: "subprocess.Popen[bytes]", line: bytes, timeout_seconds: float) -> bytes:
+    def _exchange(self, process: subprocess.Popen[bytes], line: bytes, timeout_seconds: float) -> bytes:
         deadline = time.monotonic() + timeout_seconds
         outgoing, incoming = memoryview(line), bytearray()
         with selectors.DefaultSelector() as selector:
@@ -168,7 +168,7 @@ class Worker:
                     if not outgoing:
                         selector.unregister(self._requests)
 
-    def _death(self, process: "subprocess.Popen[bytes]") -> WorkerDiedError:
+    def _death(self, process: subprocess.Popen[bytes]) -> WorkerDiedError:
         try:
             how = _ending(process.wait(SECONDS_FROM_CLOSED_PIPE_TO_EXIT))
         except subprocess.TimeoutExpired:
