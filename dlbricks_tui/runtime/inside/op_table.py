@@ -4,22 +4,25 @@ Run where MXNet is installed: python -m dlbricks_tui.runtime.inside.op_table > d
 The table is committed, so that reading a model needs no MXNet.
 """
 
+from __future__ import annotations
+
 import ctypes
 import json
 import re
 import sys
+from typing import Any
 
-from dlbricks_tui.runtime.inside.framework import load_mxnet
+from dlbricks_tui.runtime.inside.framework import load_mxnet, operators
 
 INPUT_TYPES = ("NDArray-or-Symbol", "NDArray-or-Symbol[]", "Symbol", "Symbol or Symbol[]")
 DEFAULT = re.compile(r"optional, ?default=(.*)$", re.DOTALL)
 
 
-def operator_table():
+def operator_table() -> dict[str, dict[str, Any]]:
     """Operators by name, each with its aliases, inputs and parameters."""
     mxnet = load_mxnet()
-    table = {}
-    for alias in sorted(mxnet.operator.get_all_registered_operators()):
+    table: dict[str, dict[str, Any]] = {}
+    for alias in sorted(operators(mxnet)):
         if "backward" in alias:
             continue
         name, arguments = _describe(mxnet, alias)
@@ -31,20 +34,19 @@ def operator_table():
     return table
 
 
-def _describe(mxnet, alias):
+def _describe(mxnet: Any, alias: str) -> tuple[str, list[tuple[str, str]]]:
     lib, check = mxnet.base._LIB, mxnet.base.check_call
     handle = ctypes.c_void_p()
     check(lib.NNGetOpHandle(alias.encode(), ctypes.byref(handle)))
-    texts = [ctypes.c_char_p() for _ in range(4)]
-    name, description, variable_count, return_type = texts
+    name, description, variable_count, return_type = (ctypes.c_char_p() for _ in range(4))
     count = ctypes.c_uint()
     names, kinds, notes = (ctypes.POINTER(ctypes.c_char_p)() for _ in range(3))
-    references = [ctypes.byref(it) for it in (name, description, count, names, kinds, notes, variable_count, return_type)]
-    check(lib.MXSymbolGetAtomicSymbolInfo(handle, *references))
-    return name.value.decode(), [(names[i].decode(), kinds[i].decode()) for i in range(count.value)]
+    answers = (name, description, count, names, kinds, notes, variable_count, return_type)
+    check(lib.MXSymbolGetAtomicSymbolInfo(handle, *map(ctypes.byref, answers)))
+    return (name.value or b"").decode(), [(names[i].decode(), kinds[i].decode()) for i in range(count.value)]
 
 
-def _parameter(kind):
+def _parameter(kind: str) -> list[str]:
     """[type, default as text] or [type] where the parameter is required."""
     default = DEFAULT.search(kind)
     declared = kind.split(",")[0] if not kind.startswith("{") else "enum"
@@ -53,7 +55,7 @@ def _parameter(kind):
     return [_short(declared), default.group(1).strip("'")]
 
 
-def _short(declared):
+def _short(declared: str) -> str:
     for sign, short in (("hape", "tuple"), ("tuple", "tuple"), ("bool", "bool"), ("int", "int"), ("long", "int")):
         if sign in declared:
             return short
@@ -61,5 +63,5 @@ def _short(declared):
 
 
 if __name__ == "__main__":
-    rows = ["{}: {}".format(json.dumps(k), json.dumps(v, sort_keys=True)) for k, v in sorted(operator_table().items())]
+    rows = [f"{json.dumps(op)}: {json.dumps(row, sort_keys=True)}" for op, row in sorted(operator_table().items())]
     sys.stdout.write("{\n" + ",\n".join(rows) + "\n}\n")
