@@ -1,0 +1,100 @@
+"""Records as tests need them: valid in every field, and different where a test says so."""
+
+import hashlib
+import json
+from typing import Any
+
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.records import (
+    BrickForm,
+    Calibration,
+    EndToEnd,
+    Failure,
+    Measurement,
+    Record,
+    Run,
+    Runtime,
+    System,
+)
+from dlbricks_tui.store.statistics import summarise
+
+WHEN = "2026-11-21T08:00:00.000000+00:00"
+WAY: dict[str, Any] = {"system": "c5.xlarge", "runtime": "mxnet-1.9.1", "level": Level.FUSED, "protocol": "hot"}
+
+
+def form(number: int = 0, op: str = "Convolution") -> BrickForm:
+    """The form of a brick that no other number has."""
+    document = {
+        "version": 1,
+        "level": "fused",
+        "operators": [{"op": op, "params": {"kernel": [3, 3], "stride": [2, 2]}, "inputs": [["data", 0, 0]]}],
+        "data": [[[1, 64, 56, number], "float32"]],
+        "weights": [],
+    }
+    canonical = json.dumps(document, separators=(",", ":"), sort_keys=True)
+    return BrickForm(key=hashlib.sha256(canonical.encode()).hexdigest(), canonical=canonical)
+
+
+def brick(number: int = 0) -> str:
+    """The key of that brick."""
+    return form(number).key
+
+
+def measurement(base_ms: float = 1.0, **fields: Any) -> Measurement:
+    """A measurement of a brick around a latency."""
+    return Measurement(**{"brick": brick(), "context": "plain", **_timed(base_ms), **fields})
+
+
+def end_to_end(base_ms: float = 30.0, **fields: Any) -> EndToEnd:
+    """A measurement of a whole model around a latency."""
+    return EndToEnd(**{"model": "ab" * 32, "name": "resnet50_v1", **_timed(base_ms), **fields})
+
+
+def system(name: str = "c5.xlarge", **fields: Any) -> System:
+    """A machine."""
+    described = {"id": name, "name": name, "cpu": "Xeon 8124M", "cores": 4, "memory_bytes": 8 << 30}
+    return System(**{**described, "instance_type": name, "facts": (("governor", None), ("smt", True)), **fields})
+
+
+def runtime(name: str = "mxnet-1.9.1", **fields: Any) -> Runtime:
+    """An interpreter with a framework."""
+    described = {"id": name, "name": "ours", "framework": "mxnet", "version": "1.9.1", "python": "3.11", "threads": 2}
+    return Runtime(**{**described, "settings": (("OMP_NUM_THREADS", "2"),), **fields})
+
+
+def run(name: str = "r1", **fields: Any) -> Run:
+    """A run."""
+    state = {"started": WHEN, "when": WHEN, "state": "done", "granularity": 2, "models": ("resnet50_v1",)}
+    return Run(**{**WAY, "id": name, **state, "measured": 3, "failed": 1, "settings": (("target_ci", 0.01),), **fields})
+
+
+def calibration(**fields: Any) -> Calibration:
+    """The constants of a method."""
+    fitted = {"constants": (("per_layer_ms", 0.0054),), "residuals": (("net-1", -0.02), ("net-2", 0.01))}
+    return Calibration(**{**WAY, "when": WHEN, "run": "r1", **fitted, **fields})
+
+
+def failure(**fields: Any) -> Failure:
+    """A brick that could not be measured."""
+    what = {"brick": brick(1), "context": "plain", "reason": "memory", "message": "exceeded 4 GiB"}
+    return Failure(**{**WAY, "when": WHEN, "run": "r1", **what, **fields})
+
+
+def one_of_each() -> list[Record]:
+    """A record of every table, each with something in every field; the same ones at every call."""
+    noise = (("load", 0.5), ("governor", "powersave"), ("steal", None))
+    return [
+        form(),
+        system(),
+        runtime(),
+        run(uuid=f"{1:032x}"),
+        calibration(uuid=f"{2:032x}"),
+        failure(uuid=f"{3:032x}"),
+        end_to_end(uuid=f"{4:032x}", noise=noise),
+        measurement(uuid=f"{5:032x}", noise=noise, flags=("drift",), kernel_variant="jit:avx512"),
+    ]
+
+
+def _timed(base_ms: float) -> dict[str, Any]:
+    samples = tuple(base_ms * (1 + number % 5 / 100) for number in range(10))
+    return {**WAY, "when": WHEN, "run": "r1", "statistics": summarise(samples), "samples_ms": samples}

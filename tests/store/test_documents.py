@@ -1,0 +1,141 @@
+import dataclasses
+from typing import Any, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.documents import (
+    TABLES,
+    BrokenDocumentError,
+    resealed,
+    seal,
+    to_document,
+    to_record,
+    unseal,
+)
+from dlbricks_tui.store.records import (
+    Calibration,
+    Constants,
+    Fact,
+    Facts,
+    Measurement,
+    Record,
+    Runtime,
+    Statistics,
+    System,
+)
+from tests.store.samples import WHEN, form, measurement, one_of_each, runtime, system
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+facts = st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | numbers | st.text()).map(
+    lambda known: tuple(known.items())
+)
+strategies: dict[Any, st.SearchStrategy[Any]] = {
+    Facts: facts,
+    Constants: st.dictionaries(st.text(), numbers).map(lambda known: tuple(known.items())),
+    Statistics: st.builds(
+        Statistics,
+        **dict.fromkeys(("trimmed_mean_ms", "median_ms", "minimum_ms", "spread_ms", "low_ms", "high_ms"), numbers),
+        count=st.integers(),
+    ),
+    float: numbers,
+    tuple[float, ...]: st.lists(numbers).map(tuple),
+}
+
+
+def records(kind: type[Record]) -> st.SearchStrategy[Record]:
+    hints = get_type_hints(kind)
+    chosen = {name: strategies[hint] for name, hint in hints.items() if hint in strategies}
+    return st.builds(kind, **chosen, **{name: st.from_type(hint) for name, hint in hints.items() if name not in chosen})
+
+
+@given(st.sampled_from(list(TABLES.values())).flatmap(records))
+def test_every_record_comes_back_as_it_was(record: Record) -> None:
+    assert to_record(unseal(seal(to_document(record)).text)) == record
+
+
+def test_one_record_of_each_table_is_told_apart() -> None:
+    assert [to_document(record)["table"] for record in one_of_each()] == list(TABLES)
+
+
+@given(st.data())
+def test_any_flipped_bit_is_noticed(data: st.DataObject) -> None:
+    text = bytearray(seal(to_document(measurement())).text)
+    position = data.draw(st.integers(0, len(text) - 1))
+    text[position] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises(BrokenDocumentError):
+        unseal(bytes(text))
+
+
+def test_a_document_is_one_line() -> None:
+    told = dataclasses.replace(measurement(), noise=(("note", "two\nlines and a \u2028"),))
+    assert b"\n" not in seal(to_document(told)).text
+
+
+def test_equal_definitions_have_equal_uuids_and_different_ones_different_uuids() -> None:
+    assert to_document(system())["uuid"] == to_document(system())["uuid"]
+    uuids = [to_document(each)["uuid"] for each in (system(), system(cores=8), runtime(), form(1), form(2))]
+    assert len(set(uuids)) == len(uuids)
+
+
+def test_what_happened_twice_has_two_uuids() -> None:
+    assert to_document(measurement())["uuid"] != to_document(measurement())["uuid"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "complaint"),
+    [
+        ("brick", 5, "5 is no text"),
+        ("batch_size", 1.5, "1.5 is no whole number"),
+        ("batch_size", True, "True is no whole number"),
+        ("samples_ms", ["1.0"], "'1.0' is no number"),
+        ("level", "melted", "'melted' is not a valid Level"),
+        ("noise", {"load": [1, 2]}, "no single value"),
+        ("statistics", {"count": 3}, "lacks 'trimmed_mean_ms'"),
+        ("statistics", [], "wrong value"),
+    ],
+)
+def test_a_document_with_a_wrong_value_is_refused_with_what_is_wrong(field: str, value: Any, complaint: str) -> None:
+    document = {**to_document(measurement()), field: value}
+    with pytest.raises(BrokenDocumentError, match=complaint):
+        to_record(document)
+
+
+def test_a_document_that_lacks_a_field_is_refused_by_its_name() -> None:
+    document = to_document(measurement())
+    del document["context"]
+    with pytest.raises(BrokenDocumentError, match="lacks 'context'"):
+        to_record(document)
+
+
+def test_statistics_without_a_number_cannot_exist() -> None:
+    with pytest.raises(ValueError, match="finite"):
+        dataclasses.replace(measurement().statistics, median_ms=float("nan"))
+
+
+def test_a_document_that_another_writer_laid_out_anew_is_the_same_document() -> None:
+    sealed = seal(to_document(measurement()))
+    check = sealed.text[10:18].decode()
+    assert resealed({"check": check, **sealed.document}) == sealed
+    with pytest.raises(BrokenDocumentError, match="checksum"):
+        resealed({"check": check, **sealed.document, "context": "blocked"})
+
+
+def test_the_level_of_a_calibration_is_a_level_again() -> None:
+    made = Calibration(
+        system="s", runtime="r", level=Level.WRITTEN, protocol="p", when=WHEN, run="", constants=(), residuals=()
+    )
+    assert to_record(to_document(made)) == made
+
+
+def test_kinds_of_record_that_share_fields_are_kept_apart() -> None:
+    kinds: list[type[Any]] = [Measurement, System, Runtime]
+    found = [type(to_record(to_document(record))) for record in (measurement(), system(), runtime())]
+    assert found == kinds
+
+
+def test_facts_keep_their_order_and_types() -> None:
+    told: tuple[tuple[str, Fact], ...] = (("b", 1), ("a", 1.5), ("c", None), ("d", "x"), ("e", False))
+    assert to_record(to_document(system(facts=told))) == system(facts=told)
