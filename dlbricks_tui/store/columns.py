@@ -1,0 +1,135 @@
+"""The columns by which results are listed, filtered and sorted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.index import TABLE_NAMES, TEXT_COLUMNS, Column, Index, to_iso
+
+Rows = NDArray[np.intp]
+
+
+class Content(Enum):
+    """What a column holds, and so how it can be compared."""
+
+    TEXT = "text"
+    # A long hexadecimal text that people shorten.
+    KEY = "key"
+    NUMBER = "number"
+    TIME = "time"
+    FLAG = "flag"
+
+
+# In the order in which they are listed.
+COLUMNS: Mapping[str, Content] = {
+    "id": Content.KEY,
+    "of": Content.TEXT,
+    "name": Content.TEXT,
+    "brick": Content.KEY,
+    "context": Content.TEXT,
+    "model": Content.KEY,
+    "system": Content.TEXT,
+    "runtime": Content.TEXT,
+    "level": Content.TEXT,
+    "protocol": Content.TEXT,
+    "batch_size": Content.NUMBER,
+    "dtype": Content.TEXT,
+    "kernel_variant": Content.TEXT,
+    "trimmed_mean_ms": Content.NUMBER,
+    "median_ms": Content.NUMBER,
+    "minimum_ms": Content.NUMBER,
+    "spread_ms": Content.NUMBER,
+    "low_ms": Content.NUMBER,
+    "high_ms": Content.NUMBER,
+    "samples": Content.NUMBER,
+    "when": Content.TIME,
+    "run": Content.TEXT,
+    "good": Content.FLAG,
+}
+# What a result is of, by the table that it is in.
+_OF = {"measurements": "brick", "end_to_end": "model"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A result without its samples: of a brick in a context, or (brick and context empty) of a whole model."""
+
+    id: str
+    of: str
+    name: str
+    brick: str
+    context: str
+    model: str
+    system: str
+    runtime: str
+    level: Level
+    protocol: str
+    batch_size: int
+    dtype: str
+    kernel_variant: str
+    trimmed_mean_ms: float
+    median_ms: float
+    minimum_ms: float
+    spread_ms: float
+    low_ms: float
+    high_ms: float
+    samples: int
+    when: str
+    run: str
+    good: bool
+
+
+def texts_of(index: Index, column: str, rows: Rows) -> tuple[list[str], NDArray[np.intp]]:
+    """The distinct texts of a column, and for each row the number of its own."""
+    if column == "of":
+        return [_OF.get(table, table) for table in TABLE_NAMES], index.column("table")[rows].astype(np.intp)
+    if column == "name":
+        return index.vocabularies["name"].texts, _name_codes(index, rows)
+    return index.vocabularies[column].texts, index.column(column)[rows].astype(np.intp)
+
+
+def numbers_of(index: Index, column: str, rows: Rows) -> Column:
+    """The values of a column that does not hold texts."""
+    return index.column(column)[rows]
+
+
+def values_of(index: Index, column: str, rows: Rows) -> list[Any]:
+    """The values of a column as Python has them."""
+    if column == "id":
+        return [uuid.hex() for uuid in index.column("uuid")[rows].tolist()]
+    if column in TEXT_COLUMNS or column == "of":
+        texts, codes = texts_of(index, column, rows)
+        return [texts[code] for code in codes.tolist()]
+    values: list[Any] = numbers_of(index, column, rows).tolist()
+    return [to_iso(value) for value in values] if COLUMNS[column] is Content.TIME else values
+
+
+def sorting_keys(index: Index, column: str, rows: Rows) -> Column:
+    """Numbers that stand in the order in which a person expects the values."""
+    if column == "id":
+        return index.column("uuid")[rows].view(">u8").reshape(-1, 2)[:, 0]
+    if column == "of":
+        return numbers_of(index, "table", rows)
+    if column in TEXT_COLUMNS:
+        return index.vocabularies[column].ranks()[texts_of(index, column, rows)[1]]
+    return numbers_of(index, column, rows)
+
+
+def summaries_of(index: Index, rows: Rows) -> list[Summary]:
+    """The rows as summaries."""
+    columns = [values_of(index, column, rows) for column in COLUMNS]
+    columns[list(COLUMNS).index("level")] = [Level(level) for level in values_of(index, "level", rows)]
+    names = tuple(COLUMNS)
+    return [Summary(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)]
+
+
+def _name_codes(index: Index, rows: Rows) -> NDArray[np.intp]:
+    """Names stand with the brick forms and the models; a measurement is called like its brick."""
+    bricks = index.column("brick")[rows].tolist()
+    named = np.fromiter(map(index.name_of_brick.__getitem__, bricks), dtype=np.intp, count=len(bricks))
+    return np.where(named == 0, index.column("name")[rows], named)

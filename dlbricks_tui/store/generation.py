@@ -1,0 +1,269 @@
+"""The files that make up the store at a moment, opened together with their index."""
+
+import os
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlbricks_tui.store.documents import DELETED, HEAD, TABLES, BrokenDocumentError, seal, to_record, unseal
+from dlbricks_tui.store.errors import DamagedResultError, NewerStoreError, cannot_read
+from dlbricks_tui.store.files import Damage, Line, complete_lines, document_on, is_end
+from dlbricks_tui.store.folder import Layout, layout_of
+from dlbricks_tui.store.index import Index
+from dlbricks_tui.store.index_file import Coverage, load_index, save_index
+from dlbricks_tui.store.migrations import SCHEMA, Document, upgraded
+from dlbricks_tui.store.records import Record
+
+INDEX_NAME = "index.npz"
+# To index so many lines takes 20 ms: not worth a file.
+_WORTH_SAVING = 1000
+_ATTEMPTS = 10
+
+
+@dataclass(slots=True)
+class _Part:
+    """One file, its descriptor (None while it does not exist), and how far it was read."""
+
+    path: Path
+    file: int | None = None
+    covered: int = 0
+    lines: int = 0
+    documents: int = 0
+    # How many a TinyDB file says it has.
+    promised: int | None = None
+
+    def open(self) -> None:
+        try:
+            self.file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            # A journal that nobody has written to, or a file that a compaction has just taken away.
+            self.file = None
+        except OSError as error:
+            raise cannot_read(self.path, error) from error
+
+    @property
+    def size(self) -> int:
+        return 0 if self.file is None else os.fstat(self.file).st_size
+
+    @property
+    def modified_ns(self) -> int:
+        return 0 if self.file is None else os.fstat(self.file).st_mtime_ns
+
+
+class Generation:
+    """Open files and their index; what it knows stays readable after compaction has put other files in their place."""
+
+    def __init__(self, folder: Path, layout: Layout, trust_saved_index: bool = True) -> None:
+        self.folder = folder
+        self.layout = layout
+        self.index = Index()
+        self.damage: list[Damage] = []
+        self._parts: list[_Part] = []
+        # Lines that the saved index does not know.
+        self._unsaved = 0
+        self._close = weakref.finalize(self, _close_all, self._parts)
+        if not (trust_saved_index and self._load()):
+            self._build()
+        self.catch_up()
+        self.save_index(_WORTH_SAVING)
+
+    @classmethod
+    def open(cls, folder: Path) -> "Generation":
+        """The files that make up the store now."""
+        for _ in range(_ATTEMPTS):
+            generation = cls(folder, layout_of(folder))
+            if not generation.superseded():
+                break
+        return generation
+
+    def close(self) -> None:
+        """Gives the files back."""
+        self._close()
+
+    @property
+    def journal(self) -> Path:
+        """The file that takes new records."""
+        return self._parts[-1].path
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The files and how many bytes each has."""
+        return {part.path.name: part.size for part in self._parts if part.file is not None}
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """How much of the last line is there, when a writer is at it or died in the middle of it."""
+        return self._parts[-1].size - self._parts[-1].covered
+
+    @property
+    def recovered(self) -> int:
+        """How many records were read from the generation before, as their lines in this one are damaged."""
+        older = [number for number, part in enumerate(self._parts) if part.path.name not in self.layout.files]
+        return sum(int((self.index.column("part")[self.index.column("alive")] == number).sum()) for number in older)
+
+    def superseded(self) -> bool:
+        """Whether other files make up the store by now."""
+        return layout_of(self.folder).files != self.layout.files or any(
+            part.size < part.covered or (part.file is not None and not os.fstat(part.file).st_nlink)
+            for part in self._parts
+        )
+
+    def catch_up(self) -> bool:
+        """Indexes what was appended since, and says whether anything was."""
+        part = self._parts[-1]
+        if part.file is None:
+            part.open()
+        known = part.lines
+        if part.size > part.covered:
+            self._read(part)
+        self._unsaved += part.lines - known
+        return part.lines > known
+
+    def document(self, row: int) -> Document:
+        """The document of a row, as it was written."""
+        try:
+            return unseal(self.raw(row))
+        except BrokenDocumentError as error:
+            raise self._set_aside(row, error) from error
+
+    def raw(self, row: int) -> bytes:
+        """The bytes of a row, whatever they hold."""
+        file = self._part_of(row).file
+        if file is None:
+            return b""
+        return os.pread(file, int(self.index.value("length", row)), int(self.index.value("offset", row)))
+
+    def texts(self, rows: Iterable[int]) -> Iterator[tuple[str, bytes]]:
+        """Table and checked bytes of rows, in the schema of this dlbricks."""
+        for row in rows:
+            document = self.document(row)
+            current = document["schema"] == SCHEMA
+            yield document["table"], self.raw(row) if current else seal(upgraded(document)).text
+
+    def damaged_bytes(self, damage: Damage) -> bytes:
+        """What stands where nothing could be read."""
+        files = [part.file for part in self._parts if part.path.name == damage.file and part.file is not None]
+        return b"".join(os.pread(file, damage.length, damage.offset) for file in files)
+
+    def record(self, row: int) -> Record:
+        """The record of a row."""
+        try:
+            return to_record(self.document(row))
+        except BrokenDocumentError as error:
+            raise self._set_aside(row, error) from error
+
+    def save_index(self, worth_saving: int = 1) -> None:
+        """Saves the index if it knows that many lines more than the saved one."""
+        if self._unsaved >= worth_saving:
+            coverage = [
+                Coverage(part.path.name, part.covered, part.lines, part.size, part.modified_ns) for part in self._parts
+            ]
+            save_index(self.folder / INDEX_NAME, self.index, coverage, self.damage)
+            self._unsaved = 0
+
+    def _load(self) -> bool:
+        saved = load_index(self.folder / INDEX_NAME)
+        if saved is None:
+            return False
+        names = [each.file for each in saved.coverage]
+        if tuple(name for name in names if name in self.layout.files) != self.layout.files:
+            return False
+        self._open(names)
+        for part, coverage in zip(self._parts, saved.coverage, strict=True):
+            grown = part is self._parts[-1] and part.size > coverage.size
+            if not grown and (part.size, part.modified_ns) != (coverage.size, coverage.modified_ns):
+                return False
+            part.covered, part.lines = coverage.covered, coverage.lines
+        self.index, self.damage = saved.index, list(saved.damage)
+        return True
+
+    def _build(self) -> None:
+        self._read_all(self.layout.files)
+        base_is_damaged = any(each.file == self._parts[0].path.name for each in self.damage)
+        if base_is_damaged and self.layout.bases and self.layout.files_before:
+            base, *journals = self.layout.files
+            # What the damaged file has goes first; of what was there before it, only what is missing comes in.
+            self._read_all((base, *self.layout.files_before, *journals), track_uuids=True)
+        self._unsaved = sum(part.lines for part in self._parts)
+
+    def _read_all(self, names: Sequence[str], track_uuids: bool = False) -> None:
+        self.index, self.damage = Index(), []
+        if track_uuids:
+            self.index.track_uuids()
+        if lost := self.layout.missing:
+            self.damage.append(Damage(lost, 0, 0, 0, "is missing"))
+        self._open(names)
+        for part in self._parts:
+            self._read(part)
+
+    def _open(self, names: Iterable[str]) -> None:
+        _close_all(self._parts)
+        self._parts.extend(_Part(self.folder / name) for name in names)
+        for part in self._parts:
+            part.open()
+
+    def _read(self, part: _Part) -> None:
+        if part.file is None:
+            return
+        number = self._parts.index(part)
+        ended = False
+        for line in complete_lines(part.file, part.covered, part.lines):
+            try:
+                self._take(line, number, part)
+            except BrokenDocumentError as error:
+                self.damage.append(Damage(part.path.name, line.number, line.offset, len(line.text), str(error)))
+            part.covered, part.lines = line.end, line.number
+            ended = is_end(line)
+        if part.path.suffix == ".json" and not ended:
+            there = f"{part.documents} of {part.promised}" if part.promised else f"the first {part.documents}"
+            self.damage.append(
+                Damage(
+                    part.path.name,
+                    part.lines + 1,
+                    part.covered,
+                    part.size - part.covered,
+                    f"and all after it are cut off: {there} documents are there",
+                )
+            )
+
+    def _take(self, line: Line, number: int, part: _Part) -> None:
+        found = document_on(line)
+        if found is None:
+            return
+        document = found.document
+        try:
+            if document["schema"] > SCHEMA:
+                raise NewerStoreError(part.path, document["schema"], SCHEMA)
+            if document["table"] == DELETED:
+                self.index.remove(document["uuid"])
+            elif document["table"] in TABLES:
+                self.index.add(upgraded(document), number, found.offset, found.length)
+                part.documents += 1
+            elif document["table"] == HEAD:
+                part.promised = document.get("documents")
+            else:
+                raise BrokenDocumentError(f"is of a table {document['table']!r} that dlbricks does not have")
+        except (KeyError, TypeError, ValueError) as error:
+            raise BrokenDocumentError(f"is no record of dlbricks: {error}") from error
+
+    def _part_of(self, row: int) -> _Part:
+        return self._parts[int(self.index.value("part", row))]
+
+    def _set_aside(self, row: int, error: BrokenDocumentError) -> DamagedResultError:
+        """Takes out of the index what was whole when it was indexed, so that what is left is used from now on."""
+        part, offset = self._part_of(row), int(self.index.value("offset", row))
+        line = 0 if part.file is None else 1 + sum(each.end <= offset for each in complete_lines(part.file))
+        damage = Damage(part.path.name, line, offset, int(self.index.value("length", row)), str(error))
+        self.damage.append(damage)
+        self.index.forget(row)
+        return DamagedResultError(f"{damage} and is set aside; `dlbricks results verify` says what else is damaged")
+
+
+def _close_all(parts: list[_Part]) -> None:
+    for part in parts:
+        if part.file is not None:
+            with suppress(OSError):
+                os.close(part.file)
+    parts.clear()

@@ -1,0 +1,241 @@
+"""Everything about the stored records but their samples, as columns: what look-ups, filters and sorting need.
+
+One row per record, whatever its table; columns that a table lacks are empty. Rows are only ever added: taking a record
+out marks its row.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlbricks_tui.store.documents import TABLES
+from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.store.migrations import Document
+
+TABLE_NAMES = tuple(TABLES)
+RESULT_TABLES = ("measurements", "end_to_end")
+
+TEXT_COLUMNS = (
+    "brick",
+    "context",
+    "model",
+    "name",
+    "system",
+    "runtime",
+    "level",
+    "protocol",
+    "dtype",
+    "kernel_variant",
+    "run",
+)
+STATISTIC_COLUMNS = ("trimmed_mean_ms", "median_ms", "minimum_ms", "spread_ms", "low_ms", "high_ms")
+
+# Where the fields of a table stand under another name than their column.
+_FIELDS: Mapping[str, Mapping[str, str]] = {
+    "bricks": {"brick": "key"},
+    "systems": {"system": "id"},
+    "runtimes": {"runtime": "id"},
+    "runs": {"run": "id"},
+}
+UUID_BYTES = 16
+COLUMN_TYPES: Mapping[str, Any] = {
+    "table": np.int8,
+    "alive": np.bool_,
+    "uuid": f"V{UUID_BYTES}",
+    # Where the record is: which file, from which byte on, how long.
+    "part": np.int8,
+    "offset": np.int64,
+    "length": np.int32,
+    # The row before this one that is about the same brick, -1 for none.
+    "previous": np.int32,
+    **dict.fromkeys(TEXT_COLUMNS, np.int32),
+    **dict.fromkeys(STATISTIC_COLUMNS, np.float64),
+    "samples": np.int32,
+    "batch_size": np.int32,
+    # Microseconds since 1970, UTC.
+    "when": np.int64,
+    "good": np.bool_,
+}
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MICROSECOND = timedelta(microseconds=1)
+_NO_ROW = -1
+_FIRST_CAPACITY = 1024
+
+Column = NDArray[Any]
+
+
+class Vocabulary:
+    """The distinct texts of a column, known by number; number 0 is the empty text."""
+
+    def __init__(self, texts: list[str] | None = None) -> None:
+        self.texts = texts or [""]
+        self._codes = {text: code for code, text in enumerate(self.texts)}
+        self._ranks = np.zeros(0, dtype=np.int64)
+
+    def code(self, text: str) -> int | None:
+        """The number of a text, None when the column does not have it."""
+        return self._codes.get(text)
+
+    def code_or_new(self, text: str) -> int:
+        """The number of a text, which is taken up if it is new."""
+        code = self._codes.setdefault(text, len(self.texts))
+        if code == len(self.texts):
+            self.texts.append(text)
+        return code
+
+    def ranks(self) -> NDArray[np.int64]:
+        """For each number the place of its text in alphabetical order."""
+        if len(self._ranks) != len(self.texts):
+            self._ranks = np.empty(len(self.texts), dtype=np.int64)
+            self._ranks[sorted(range(len(self.texts)), key=self.texts.__getitem__)] = np.arange(len(self.texts))
+        return self._ranks
+
+
+class Index:
+    """The columns and their vocabularies."""
+
+    def __init__(
+        self, columns: Mapping[str, Column] | None = None, texts: Mapping[str, list[str]] | None = None
+    ) -> None:
+        self._columns: dict[str, Column] = dict(
+            columns or {name: np.zeros(0, kind) for name, kind in COLUMN_TYPES.items()}
+        )
+        self.rows = len(self._columns["table"])
+        self.vocabularies = {name: Vocabulary((texts or {}).get(name)) for name in TEXT_COLUMNS}
+        # By the number of a brick: the last row about it, and the number of its name.
+        self._newest_of_brick: list[int] = self._last_values(self.column("brick"), np.arange(self.rows)).tolist()
+        forms = self.rows_of("bricks")
+        named = self._last_values(self.column("brick")[forms], self.column("name")[forms])
+        self.name_of_brick: list[int] = np.maximum(named, 0).tolist()
+        # Only writers need it, and it takes its time and room.
+        self._row_of_uuid: dict[bytes, int] | None = None
+
+    def column(self, name: str) -> Column:
+        """A column as it stands; a view that does not see rows added later."""
+        return self._columns[name][: self.rows]
+
+    def value(self, name: str, row: int) -> Any:
+        """One number of a column."""
+        return self._columns[name][row]
+
+    def text(self, name: str, row: int) -> str:
+        """One text of a column."""
+        return self.vocabularies[name].texts[int(self._columns[name][row])]
+
+    def rows_of_brick(self, brick: str) -> Iterator[int]:
+        """The rows of all records about a brick, newest first; quick however many other rows there are."""
+        code = self.vocabularies["brick"].code(brick)
+        row = self._newest_of_brick[code] if code else _NO_ROW
+        while row != _NO_ROW:
+            if self._columns["alive"][row]:
+                yield row
+            row = int(self._columns["previous"][row])
+
+    def rows_of(self, *tables: str) -> NDArray[np.intp]:
+        """The rows of all records in these tables, in the order in which they were stored."""
+        wanted = np.zeros(len(TABLE_NAMES), dtype=np.bool_)
+        wanted[[TABLE_NAMES.index(table) for table in tables]] = True
+        return np.flatnonzero(wanted[self.column("table")] & self.column("alive"))
+
+    def row_of(self, uuid: str) -> int | None:
+        """The row of a record, None when it is not in the store."""
+        return self._rows_of_uuids().get(bytes.fromhex(uuid))
+
+    def add(self, document: Document, part: int, offset: int, length: int) -> None:
+        """Takes up a record that stands at this place; one that is there already stays as it is."""
+        uuid = bytes.fromhex(document["uuid"])
+        if self._row_of_uuid is not None and uuid in self._row_of_uuid:
+            return
+        row = self.rows
+        if row == len(self._columns["table"]):
+            self._grow()
+        columns = self._columns
+        columns["table"][row] = TABLE_NAMES.index(table := document["table"])
+        columns["uuid"][row] = uuid
+        columns["part"][row], columns["offset"][row], columns["length"][row] = part, offset, length
+        renamed = _FIELDS.get(table, {})
+        for name in TEXT_COLUMNS:
+            text = document.get(renamed.get(name, name))
+            columns[name][row] = self.vocabularies[name].code_or_new(text) if text else 0
+        if "canonical" in document:
+            columns["name"][row] = self.vocabularies["name"].code_or_new(label_of(document["canonical"]))
+        if "when" in document:
+            columns["when"][row] = to_microseconds(document["when"])
+        if "statistics" in document:
+            statistics = document["statistics"]
+            for name in STATISTIC_COLUMNS:
+                columns[name][row] = statistics[name]
+            columns["samples"][row] = statistics["count"]
+            columns["batch_size"][row] = document["batch_size"]
+            columns["good"][row] = not document["flags"]
+        self._chain(row)
+        columns["alive"][row] = True
+        if self._row_of_uuid is not None:
+            self._row_of_uuid[uuid] = row
+        self.rows = row + 1
+
+    def remove(self, uuid: str) -> None:
+        """Marks a record as gone."""
+        row = self.row_of(uuid)
+        if row is not None:
+            self.forget(row)
+
+    def forget(self, row: int) -> None:
+        """Marks a row as gone."""
+        self._columns["alive"][row] = False
+        if self._row_of_uuid is not None:
+            self._row_of_uuid.pop(self._columns["uuid"][row].tobytes(), None)
+
+    def track_uuids(self) -> None:
+        """From now on a record that comes a second time is left out."""
+        self._rows_of_uuids()
+
+    def _rows_of_uuids(self) -> dict[bytes, int]:
+        if self._row_of_uuid is None:
+            raw = self.column("uuid").tobytes()
+            alive = np.flatnonzero(self.column("alive")).tolist()
+            self._row_of_uuid = {raw[UUID_BYTES * row : UUID_BYTES * (row + 1)]: row for row in alive}
+        return self._row_of_uuid
+
+    def _chain(self, row: int) -> None:
+        brick = int(self._columns["brick"][row])
+        # A document that was refused half-way may have left more than one new key behind.
+        missing = len(self.vocabularies["brick"].texts) - len(self._newest_of_brick)
+        self._newest_of_brick.extend([_NO_ROW] * missing)
+        self.name_of_brick.extend([0] * missing)
+        self._columns["previous"][row] = self._newest_of_brick[brick]
+        self._newest_of_brick[brick] = row
+        if self._columns["table"][row] == TABLE_NAMES.index("bricks"):
+            self.name_of_brick[brick] = int(self._columns["name"][row])
+
+    def _last_values(self, bricks: Column, values: Column) -> NDArray[np.int64]:
+        """For each brick the value that comes last with it."""
+        last = np.full(len(self.vocabularies["brick"].texts), _NO_ROW, dtype=np.int64)
+        # Of several assignments to one place numpy keeps the last.
+        last[bricks] = values
+        return last
+
+    def _grow(self) -> None:
+        capacity = max(_FIRST_CAPACITY, 2 * self.rows)
+        for name, column in self._columns.items():
+            grown = np.zeros(capacity, column.dtype)
+            grown[: self.rows] = column[: self.rows]
+            self._columns[name] = grown
+
+
+def to_microseconds(when: str) -> int:
+    """A time in ISO 8601 as the index counts; one without a time zone is refused."""
+    return since_epoch(datetime.fromisoformat(when))
+
+
+def since_epoch(moment: datetime) -> int:
+    """A moment as the index counts."""
+    return (moment - EPOCH) // _MICROSECOND
+
+
+def to_iso(microseconds: int) -> str:
+    """A time as records carry it."""
+    return (EPOCH + timedelta(microseconds=microseconds)).isoformat(timespec="microseconds")

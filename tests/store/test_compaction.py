@@ -1,0 +1,93 @@
+import json
+from pathlib import Path
+
+import tinydb
+
+from dlbricks_tui.store.documents import TABLES, unseal
+from dlbricks_tui.store.queries import counts, records_of, select
+from dlbricks_tui.store.records import Measurement
+from dlbricks_tui.store.store import Store
+from tests.store.samples import brick, measurement, one_of_each
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if path.name not in ("lock", "index.npz")}
+
+
+def test_plain_tinydb_opens_what_compaction_leaves(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.add(*one_of_each(), *(measurement(brick=brick(number)) for number in range(20)))
+        path = store.compact()
+    with tinydb.TinyDB(path, access_mode="r") as database:
+        assert database.tables() == {"dlbricks", *TABLES}
+        measurements = database.table("measurements")
+        assert len(measurements) == 21
+        assert measurements.count(tinydb.where("brick") == brick(3)) == 1
+        assert [document.doc_id for document in measurements.all()] == list(range(1, 22))
+        assert database.table("systems").all()[0]["instance_type"] == "c5.xlarge"
+
+
+def test_a_compacted_file_holds_the_documents_of_the_journal_byte_for_byte(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.add(*one_of_each())
+        _, *written = (tmp_path / "journal-0.jsonl").read_bytes().splitlines()
+        content = store.compact().read_bytes()
+    assert all(text in content for text in written)
+    assert [unseal(text)["table"] for text in written] == [table for table in json.loads(content) if table in TABLES]
+
+
+def test_compacting_changes_nothing_that_is_stored(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.add(*one_of_each())
+        before = counts(store.generation)
+        for _ in range(3):
+            store.compact()
+            assert counts(store.generation) == before
+        for record in one_of_each():
+            assert records_of(store.generation, type(record)) == [record]
+
+
+def test_the_generation_before_is_kept_until_the_next_compaction(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.add(measurement())
+        store.compact()
+        assert names(tmp_path) == {"journal-0.jsonl", "results-1.json"}
+        store.add(measurement())
+        store.compact()
+        assert names(tmp_path) == {"results-1.json", "journal-1.jsonl", "results-2.json"}
+        store.compact()
+        assert names(tmp_path) == {"results-2.json", "results-3.json"}
+
+
+def test_an_empty_store_can_be_compacted(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        path = store.compact()
+        assert not any(counts(store.generation).values())
+        store.add(measurement())
+    with tinydb.TinyDB(path, access_mode="r") as database:
+        assert database.tables() == {"dlbricks"}
+    with Store(tmp_path) as store:
+        assert len(select(store.generation)) == 1
+        assert not store.damage
+
+
+def test_what_a_killed_compaction_left_is_cleared_away_by_the_next(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.add(measurement())
+        (tmp_path / "results-1.json.4711.new").write_bytes(b'{"dlbricks": {\n"1": {"che')
+        assert len(select(store.generation)) == 1
+        store.compact()
+    assert names(tmp_path) == {"journal-0.jsonl", "results-1.json"}
+
+
+def test_a_reader_that_holds_the_generation_before_reads_on(tmp_path: Path) -> None:
+    with Store(tmp_path) as reader, Store(tmp_path) as writer:
+        record = measurement()
+        writer.add(record)
+        reader.refresh()
+        held = reader.generation
+        for _ in range(3):
+            writer.compact()
+        reader.refresh()
+        assert reader.generation is not held
+        assert records_of(held, Measurement) == records_of(reader.generation, Measurement) == [record]

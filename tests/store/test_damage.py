@@ -1,0 +1,299 @@
+"""What cannot be read is counted, named and set aside; all else is kept."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dlbricks_tui.store.documents import seal, to_document
+from dlbricks_tui.store.errors import DamagedResultError, NewerStoreError, StoreError
+from dlbricks_tui.store.queries import records_of, select
+from dlbricks_tui.store.records import Measurement
+from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.verification import verify
+from tests.store.processes import run_python
+from tests.store.samples import brick, measurement
+
+RECORDS = [measurement(brick=brick(number), uuid=f"{number + 1:032x}") for number in range(6)]
+anywhere = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    """A store with six measurements in its journal."""
+    folder = tmp_path / "store"
+    with Store(folder) as store:
+        store.add(*RECORDS)
+    return folder
+
+
+@pytest.fixture
+def compacted(filled: Path) -> Path:
+    """A store with six measurements in a TinyDB file, and no generation before it."""
+    with Store(filled) as store:
+        store.compact()
+    (filled / "journal-0.jsonl").unlink()
+    return filled
+
+
+def readable(folder: Path) -> list[Measurement]:
+    with Store(folder) as store:
+        return records_of(store.generation, Measurement)
+
+
+@anywhere
+@given(st.data())
+def test_a_journal_torn_at_any_byte_keeps_every_whole_line(filled: Path, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        content = (filled / "journal-0.jsonl").read_bytes()
+        torn = content[: data.draw(st.integers(0, len(content)))]
+        Path(folder, "journal-0.jsonl").write_bytes(torn)
+        whole = max(0, torn.count(b"\n") - 1)
+        assert readable(Path(folder)) == RECORDS[:whole]
+        with Store(Path(folder)) as store:
+            # What is written next is not swallowed by the torn line before it.
+            added = measurement()
+            store.add(added)
+            assert records_of(store.generation, Measurement) in (
+                [*RECORDS[:whole], added],
+                # The tear was just before the line break: the line is whole, though nobody was told.
+                [*RECORDS[: whole + 1], added],
+            )
+
+
+@anywhere
+@given(st.data())
+def test_a_flipped_bit_anywhere_in_a_journal_costs_at_most_what_stands_on_its_line(
+    filled: Path, data: st.DataObject
+) -> None:
+    content = bytearray((filled / "journal-0.jsonl").read_bytes())
+    position = data.draw(st.integers(0, len(content) - 1))
+    content[position] ^= 1 << data.draw(st.integers(0, 7))
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "journal-0.jsonl").write_bytes(content)
+        line = bytes(content[:position]).count(b"\n") + 1
+        # A line break that is none any more joins two lines; line 1 is the head.
+        lost = {line - 2} | ({line - 1} if line < 7 and bytes(content).count(b"\n") < 7 else set())
+        with Store(Path(folder)) as store:
+            kept = records_of(store.generation, Measurement)
+            assert all(record in kept for number, record in enumerate(RECORDS) if number not in lost)
+            assert all(record in RECORDS for record in kept)
+            named = store.damage[0].line == line if store.damage else store.generation.unfinished_bytes > 0
+            assert named
+
+
+@anywhere
+@given(st.data())
+def test_a_flipped_bit_anywhere_in_a_compacted_file_costs_at_most_what_stands_on_its_line(
+    compacted: Path, data: st.DataObject
+) -> None:
+    content = bytearray((compacted / "results-1.json").read_bytes())
+    position = data.draw(st.integers(0, len(content) - 1))
+    content[position] ^= 1 << data.draw(st.integers(0, 7))
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "results-1.json").write_bytes(content)
+        kept = readable(Path(folder))
+        assert all(record in RECORDS for record in kept)
+        assert len(kept) >= len(RECORDS) - 2
+
+
+def test_damaged_lines_are_named_and_set_aside_by_the_next_compaction(filled: Path) -> None:
+    journal = filled / "journal-0.jsonl"
+    lines = journal.read_bytes().split(b"\n")
+    lines[2] = lines[2].replace(b"plain", b"ploin")
+    journal.write_bytes(b"\n".join(lines))
+    with Store(filled) as store:
+        assert records_of(store.generation, Measurement) == [RECORDS[0], *RECORDS[2:]]
+        (damage,) = store.damage
+        offset = len(lines[0]) + len(lines[1]) + 2
+        assert str(damage) == f"journal-0.jsonl line 3 (byte {offset}) does not agree with its checksum"
+        store.compact()
+        assert not store.damage
+        assert records_of(store.generation, Measurement) == [RECORDS[0], *RECORDS[2:]]
+    assert lines[2] in (filled / "set-aside-0.txt").read_bytes()
+
+
+def test_a_compacted_file_cut_in_the_middle_says_how_much_of_it_is_there(compacted: Path) -> None:
+    path = compacted / "results-1.json"
+    content = path.read_bytes()
+    path.write_bytes(content[: content.index(b'"4": ') + 30])
+    with Store(compacted) as store:
+        assert records_of(store.generation, Measurement) == RECORDS[:3]
+        assert "cut off: 3 of 6 documents are there" in str(store.damage[-1])
+
+
+def test_what_is_damaged_in_a_compacted_file_is_read_from_the_generation_before(filled: Path) -> None:
+    late = measurement()
+    with Store(filled) as store:
+        store.delete([RECORDS[5].uuid])
+        store.compact()
+        store.add(late)
+        store.delete([RECORDS[4].uuid])
+    path = filled / "results-1.json"
+    path.write_bytes(path.read_bytes()[:1500])
+    with Store(filled) as store:
+        assert sorted(record.uuid for record in records_of(store.generation, Measurement)) == sorted(
+            [*(record.uuid for record in RECORDS[:4]), late.uuid]
+        )
+        assert store.damage
+        assert verify(filled).recovered == 2
+        store.compact()
+    assert sorted(record.uuid for record in readable(filled)) == sorted(
+        [*(record.uuid for record in RECORDS[:4]), late.uuid]
+    )
+    assert not verify(filled).damage
+
+
+def test_a_compacted_file_that_is_gone_is_replaced_by_the_generation_before(filled: Path) -> None:
+    with Store(filled) as store:
+        store.compact()
+        store.add(measurement(uuid="ff" * 16))
+    (filled / "results-1.json").unlink()
+    assert readable(filled) == [*RECORDS, measurement(uuid="ff" * 16)]
+
+
+def test_a_compacted_file_that_is_gone_for_good_is_missed_by_name(compacted: Path) -> None:
+    with Store(compacted) as store:
+        store.add(measurement())
+    (compacted / "results-1.json").unlink()
+    with Store(compacted) as store:
+        assert str(store.damage[0]).startswith("results-1.json")
+        assert "missing" in str(store.damage[0])
+
+
+def test_damage_that_befalls_an_open_store_costs_only_what_it_hits(filled: Path) -> None:
+    with Store(filled) as store:
+        found = select(store.generation)
+        journal = filled / "journal-0.jsonl"
+        content = journal.read_bytes()
+        with journal.open("r+b") as file:
+            file.seek(content.index(b'"samples_ms"'))
+            file.write(b"#")
+        with pytest.raises(
+            DamagedResultError, match=r"journal-0.jsonl line 2 \(byte \d+\) does not agree .* set aside"
+        ):
+            found.result(0)
+        assert records_of(store.generation, Measurement) == RECORDS[1:]
+        assert len(store.damage) == 1
+
+
+def test_a_full_disk_loses_only_what_it_says_is_lost(filled: Path) -> None:
+    code = """
+import resource, sys
+from pathlib import Path
+from dlbricks_tui.store.store import Store
+from dlbricks_tui.errors import UserError
+from tests.store.samples import measurement
+folder = Path(sys.argv[1])
+with Store(folder) as store:
+    size = (folder / "journal-0.jsonl").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 1000, size + 1000))
+    for number in range(3):
+        try:
+            print(store.add(measurement(uuid=f"{number + 100:032x}")))
+        except UserError as error:
+            print(error)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    try:
+        store.compact()
+    except UserError as error:
+        print(error)
+"""
+    first, second, third, fourth = run_python(code, str(filled)).stdout.splitlines()
+    assert first == "1"
+    assert second == third
+    assert second.startswith(
+        f"cannot write {filled / 'journal-0.jsonl'}: File too large; what was stored before is kept"
+    )
+    assert "free some space" in second
+    assert fourth.startswith(f"cannot write {filled / 'results-1.json'}: File too large")
+    assert [record.uuid for record in readable(filled)] == [*(each.uuid for each in RECORDS), f"{100:032x}"]
+    assert not verify(filled).damage
+    assert verify(filled).unfinished_bytes == 0
+    assert not list(filled.glob("*.new"))
+
+
+def test_a_store_that_cannot_be_written_can_be_read(filled: Path) -> None:
+    for file in (*filled.iterdir(), filled):
+        file.chmod(0o555)
+    code = """
+import sys
+from pathlib import Path
+from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.queries import select
+from dlbricks_tui.errors import UserError
+from tests.store.samples import measurement
+with Store(Path(sys.argv[1])) as store:
+    print(len(select(store.generation)))
+    for work in (lambda: store.add(measurement()), store.compact):
+        try:
+            work()
+        except UserError as error:
+            print(error)
+"""
+    count, adding, compacting = run_python(code, str(filled)).stdout.splitlines()
+    filled.chmod(0o755)
+    assert count == "6"
+    assert adding == compacting
+    assert adding.startswith(f"cannot write {filled / 'lock'}: Permission denied")
+    assert adding.endswith("make it writable, or name another folder with --data-dir")
+
+
+def test_a_store_that_cannot_be_read_says_so(filled: Path) -> None:
+    (filled / "journal-0.jsonl").chmod(0o000)
+    code = """
+import sys
+from pathlib import Path
+from dlbricks_tui.store.store import Store
+from dlbricks_tui.errors import UserError
+try:
+    Store(Path(sys.argv[1]))
+except UserError as error:
+    print(error)
+"""
+    assert run_python(code, str(filled)).stdout.startswith(
+        f"cannot read {filled / 'journal-0.jsonl'}: Permission denied"
+    )
+
+
+def test_a_file_in_the_place_of_the_store_says_so(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("not a folder")
+    with pytest.raises(StoreError, match="store: Not a directory"):
+        Store(tmp_path / "store")
+
+
+@pytest.mark.parametrize("compacting", [False, True])
+def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(filled: Path, compacting: bool) -> None:
+    if compacting:
+        with Store(filled) as store:
+            store.compact()
+    newer = seal({**to_document(measurement()), "schema": 99}).text
+    journal = filled / ("journal-1.jsonl" if compacting else "journal-0.jsonl")
+    with journal.open("ab") as file:
+        file.write(newer + b"\n")
+    before = {path.name: path.read_bytes() for path in filled.iterdir()}
+    with pytest.raises(NewerStoreError, match=r"written by a newer dlbricks \(schema 99, .* update dlbricks"):
+        Store(filled)
+    with pytest.raises(NewerStoreError):
+        verify(filled)
+    assert {path.name: path.read_bytes() for path in filled.iterdir()} == before
+
+
+def test_a_newer_dlbricks_that_comes_while_a_store_is_open_is_noticed_before_anything_is_written(filled: Path) -> None:
+    with Store(filled) as store:
+        journal = filled / "journal-0.jsonl"
+        with journal.open("ab") as file:
+            file.write(seal({**to_document(measurement()), "schema": 99}).text + b"\n")
+        before = journal.read_bytes()
+        with pytest.raises(NewerStoreError):
+            store.add(measurement())
+        assert journal.read_bytes() == before
+
+
+def test_a_file_of_something_else_is_named_and_harms_nothing(filled: Path) -> None:
+    (filled / "results-1.json").write_bytes(b"\x00\xff nonsense\n" * 3)
+    with Store(filled) as store:
+        assert records_of(store.generation, Measurement) == RECORDS
+        assert [each.file for each in store.damage] == ["results-1.json"] * 4

@@ -1,0 +1,113 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dlbricks_tui.store.generation import INDEX_NAME, Generation
+from dlbricks_tui.store.index import COLUMN_TYPES, Index, to_iso, to_microseconds
+from dlbricks_tui.store.queries import select
+from dlbricks_tui.store.store import Store
+from tests.store.samples import brick, form, measurement, one_of_each
+
+MANY = [measurement(brick=brick(number % 50)) for number in range(1200)]
+
+
+def same(one: Index, other: Index) -> bool:
+    return (
+        all((one.column(name) == other.column(name)).all() for name in COLUMN_TYPES)
+        and all(one.vocabularies[name].texts == other.vocabularies[name].texts for name in one.vocabularies)
+        and one.name_of_brick == other.name_of_brick
+        and list(one.rows_of_brick(brick(7))) == list(other.rows_of_brick(brick(7)))
+    )
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    """A store that is large enough for its index to be saved."""
+    with Store(tmp_path) as store:
+        store.add(*one_of_each(), *MANY)
+    assert (tmp_path / INDEX_NAME).exists()
+    return tmp_path
+
+
+def built_anew(folder: Path) -> Index:
+    generation = Generation.open(folder)
+    return Generation(folder, generation.layout, trust_saved_index=False).index
+
+
+def test_a_saved_index_is_the_one_that_would_be_built(filled: Path) -> None:
+    with Store(filled) as store:
+        assert same(store.generation.index, built_anew(filled))
+
+
+def test_a_saved_index_is_completed_by_what_was_written_after_it(filled: Path) -> None:
+    with Store(filled) as store:
+        store.add(form(3), measurement(brick=brick(7)))
+        store.delete([MANY[0].uuid, MANY[7].uuid])
+    with Store(filled) as store:
+        assert same(store.generation.index, built_anew(filled))
+        assert len(select(store.generation)) == 1201
+
+
+def test_a_saved_index_is_not_used_when_the_file_was_changed_behind_it(filled: Path) -> None:
+    journal = filled / "journal-0.jsonl"
+    content = bytearray(journal.read_bytes())
+    content[-3] ^= 1
+    journal.write_bytes(content)
+    with Store(filled) as store:
+        assert len(store.damage) == 1
+        assert len(select(store.generation)) == 1201
+
+
+def test_a_saved_index_is_not_used_when_the_file_was_cut(filled: Path) -> None:
+    journal = filled / "journal-0.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:101]))
+    with Store(filled) as store:
+        assert len(select(store.generation)) == 94
+
+
+def test_a_saved_index_of_a_compacted_file_is_not_used_when_the_file_was_changed_behind_it(filled: Path) -> None:
+    with Store(filled) as store:
+        path = store.compact()
+    (filled / "journal-0.jsonl").unlink()
+    content = bytearray(path.read_bytes())
+    content[-10] ^= 1
+    path.write_bytes(content)
+    with Store(filled) as store:
+        assert len(store.damage) == 1
+        assert len(select(store.generation)) == 1201
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@given(st.data())
+def test_a_damaged_index_is_never_believed(filled: Path, data: st.DataObject) -> None:
+    path = filled / INDEX_NAME
+    content = path.read_bytes()
+    damaged = bytearray(content)
+    damaged[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    path.write_bytes(damaged[: data.draw(st.integers(0, len(content)) | st.just(len(content)))])
+    with Store(filled) as store:
+        assert len(select(store.generation)) == 1202
+        assert store.generation.record(1205) == MANY[-3]
+    path.write_bytes(content)
+
+
+def test_times_are_counted_and_written_back_alike() -> None:
+    when = "2026-11-21T08:00:00.000001+00:00"
+    assert to_iso(to_microseconds(when)) == when
+    assert to_microseconds("2026-11-21T09:00:00+01:00") == to_microseconds("2026-11-21T08:00:00+00:00")
+    with pytest.raises(TypeError):
+        to_microseconds("2026-11-21T08:00:00")
+
+
+def test_a_row_that_was_added_leaves_views_of_columns_as_they_were() -> None:
+    index = Index()
+    before = index.column("length")
+    for number in range(3000):
+        index.add({"table": "bricks", "uuid": f"{number:032x}", "key": f"{number}"}, 0, number, 1)
+    assert not len(before)
+    assert (index.column("offset") == np.arange(3000)).all()
+    assert list(index.rows_of_brick("2999")) == [2999]
+    assert list(index.rows_of_brick("")) == []

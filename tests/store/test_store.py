@@ -1,0 +1,202 @@
+import dataclasses
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.store.errors import StoreBusyError, StoreError
+from dlbricks_tui.store.lock import StoreLock
+from dlbricks_tui.store.queries import Pair, brick_form, counts, newest_good, records_of, select, systems
+from dlbricks_tui.store.records import BrickForm, Measurement, System
+from dlbricks_tui.store.store import Store
+from tests.store.processes import run_python, start_writer
+from tests.store.samples import brick, form, measurement, one_of_each, system
+
+
+def test_what_was_added_is_there_for_whoever_opens_the_store_next(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        assert store.add(*one_of_each()) == 8
+    with Store(tmp_path) as store:
+        for record in one_of_each():
+            assert records_of(store.generation, type(record)) == [record]
+
+
+def test_looking_into_a_store_makes_no_file(tmp_path: Path) -> None:
+    with Store(tmp_path / "store") as store:
+        assert not any(counts(store.generation).values())
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_definition_is_stored_once_however_often_it_is_added(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        assert store.add(form(), system()) == 2
+        assert store.add(form(), system(), form()) == 0
+        assert store.add(system(cores=8)) == 1
+        assert records_of(store.generation, BrickForm) == [form()]
+        assert systems(store.generation)["c5.xlarge"].cores == 8
+
+
+def test_a_record_that_is_added_again_is_stored_once(tmp_path: Path) -> None:
+    record = measurement()
+    with Store(tmp_path) as store:
+        assert [store.add(record), store.add(record), store.add(record, record)] == [1, 0, 0]
+        assert records_of(store.generation, Measurement) == [record]
+
+
+def test_a_deleted_record_stays_deleted(tmp_path: Path) -> None:
+    first, second = measurement(), measurement()
+    with Store(tmp_path) as store:
+        store.add(first, second)
+        assert store.delete([first.uuid, first.uuid, "00" * 16]) == 1
+        assert records_of(store.generation, Measurement) == [second]
+    with Store(tmp_path) as store:
+        assert records_of(store.generation, Measurement) == [second]
+        store.compact()
+        assert records_of(store.generation, Measurement) == [second]
+
+
+def test_a_deleted_record_can_be_added_again(tmp_path: Path) -> None:
+    record = measurement()
+    with Store(tmp_path) as store:
+        store.add(record)
+        store.delete([record.uuid])
+        assert store.add(record) == 1
+    with Store(tmp_path) as store:
+        assert records_of(store.generation, Measurement) == [record]
+
+
+def test_a_store_that_is_open_sees_what_other_processes_write(tmp_path: Path) -> None:
+    with Store(tmp_path) as reader:
+        for count in (3, 5):
+            with start_writer(tmp_path, "add", str(count)) as writer:
+                writer.communicate()
+            assert reader.refresh()
+        assert len(select(reader.generation)) == 8
+        assert not reader.refresh()
+
+
+def test_a_store_that_is_open_sees_that_others_compact_and_write_on(tmp_path: Path) -> None:
+    with Store(tmp_path) as reader, Store(tmp_path) as writer:
+        for round_number in range(4):
+            writer.add(measurement(), measurement())
+            writer.compact()
+            writer.add(measurement())
+            reader.refresh()
+            assert len(select(reader.generation)) == 3 * (round_number + 1)
+
+
+def test_what_was_selected_can_be_read_after_others_have_compacted_twice(tmp_path: Path) -> None:
+    record = measurement()
+    with Store(tmp_path) as reader, Store(tmp_path) as writer:
+        writer.add(record)
+        reader.refresh()
+        selected = select(reader.generation)
+        writer.compact()
+        writer.compact()
+        reader.refresh()
+        assert selected.result(0) == record
+
+
+def test_two_open_stores_write_in_turns(tmp_path: Path) -> None:
+    with Store(tmp_path) as one, Store(tmp_path) as other:
+        for _ in range(3):
+            one.add(measurement())
+            other.add(measurement())
+            other.compact()
+        one.refresh()
+        assert len(select(one.generation)) == len(select(other.generation)) == 6
+
+
+def test_readers_do_not_wait_for_the_lock(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.add(measurement())
+    with StoreLock(tmp_path / "lock"), Store(tmp_path) as reader:
+        assert len(select(reader.generation)) == 1
+
+
+def test_a_writer_that_waits_too_long_names_who_holds_the_lock(tmp_path: Path) -> None:
+    with StoreLock(tmp_path / "lock"), pytest.raises(StoreBusyError, match=f"process {os.getpid()} .* locked"):
+        StoreLock(tmp_path / "lock", patience_seconds=0.01).__enter__()
+
+
+def test_a_writer_waits_until_the_lock_is_free(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        lock = StoreLock(tmp_path / "lock")
+        lock.__enter__()
+        release = threading.Timer(0.05, lock.__exit__, (None, None, None))
+        release.start()
+        assert store.add(measurement()) == 1
+        release.join()
+
+
+def test_the_lock_ends_with_the_process_that_holds_it(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from pathlib import Path; from dlbricks_tui.store.lock import StoreLock;"
+        "StoreLock(Path(sys.argv[1]) / 'lock').__enter__(); os.kill(os.getpid(), 9)"
+    )
+    assert run_python(code, str(tmp_path)).returncode == -9
+    with Store(tmp_path) as store:
+        assert store.add(measurement()) == 1
+
+
+def test_no_number_is_no_result(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        with pytest.raises(StoreError, match="Measurement cannot be stored"):
+            store.add(measurement(samples_ms=(1.0, float("nan"))))
+        assert store.add(measurement()) == 1
+
+
+def test_the_newest_good_measurement_of_a_brick_counts(tmp_path: Path) -> None:
+    def at(hour: int, base_ms: float, **fields: object) -> Measurement:
+        return measurement(base_ms, when=f"2026-11-21T{hour:02}:00:00+00:00", **fields)
+
+    with Store(tmp_path) as store:
+        store.add(
+            form(),
+            at(9, 2.0),
+            at(7, 1.0),
+            at(10, 3.0, flags=("drift",)),
+            at(11, 4.0, system="other"),
+            at(12, 5.0, context="blocked"),
+            at(13, 6.0, brick=brick(1)),
+            at(14, 7.0, protocol="paper"),
+        )
+        pair = Pair(brick(), "plain")
+        found = newest_good(store.generation, pair, "c5.xlarge", "mxnet-1.9.1", "hot")
+        assert found is not None
+        assert found.trimmed_mean_ms == at(9, 2.0).statistics.trimmed_mean_ms
+        assert found.name == "Convolution 3x3/2 1x64x56x0"
+        any_protocol = newest_good(store.generation, pair, "c5.xlarge", "mxnet-1.9.1")
+        assert any_protocol is not None
+        assert any_protocol.protocol == "paper"
+        assert newest_good(store.generation, pair, "c5.xlarge", "mxnet-1.5.1") is None
+        assert newest_good(store.generation, Pair(brick(9), "plain"), "c5.xlarge", "mxnet-1.9.1") is None
+
+
+def test_a_brick_key_leads_to_its_form(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.add(measurement(), form(), measurement())
+        assert brick_form(store.generation, brick()) == form()
+        assert brick_form(store.generation, brick(1)) is None
+
+
+def test_a_system_that_was_described_anew_stands_as_it_was_described_last(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.add(system(cores=4), system("other"), system(cores=2))
+        assert systems(store.generation) == {"c5.xlarge": system(cores=2), "other": system("other")}
+        assert len(records_of(store.generation, System)) == 3
+
+
+def test_flags_are_what_makes_a_measurement_doubtful() -> None:
+    assert measurement().good
+    assert not dataclasses.replace(measurement(), flags=("drift",)).good
+
+
+def test_store_modules_import_neither_tinydb_nor_networkx() -> None:
+    code = """
+import sys
+import dlbricks_tui.store.queries, dlbricks_tui.store.store
+print(sorted({"tinydb", "networkx"} & set(sys.modules)))
+"""
+    assert run_python(code).stdout == "[]\n"
