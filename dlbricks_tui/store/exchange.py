@@ -1,0 +1,182 @@
+"""Handing results on: one self-describing file, which is a TinyDB file like the store's own."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from dlbricks_tui.store.columns import Rows
+from dlbricks_tui.store.conditions import Condition
+from dlbricks_tui.store.documents import (
+    HEAD,
+    TABLES,
+    BrokenDocumentError,
+    Sealed,
+    resealed,
+    seal,
+    to_document,
+    to_record,
+)
+from dlbricks_tui.store.errors import ExchangeError, NewerStoreError
+from dlbricks_tui.store.files import Damage, all_lines, document_on, replace_file, write_tinydb_file
+from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.index import UUID_BYTES, to_microseconds
+from dlbricks_tui.store.migrations import SCHEMA, Document
+from dlbricks_tui.store.queries import select
+from dlbricks_tui.store.records import BrickForm
+from dlbricks_tui.store.store import Store
+
+# Few enough that nobody waits long for the lock, many enough that the disk is not what takes the time.
+_BATCH = 1000
+# What a result refers to, and the table in which that is described.
+_REFERENCES = {"brick": "bricks", "system": "systems", "runtime": "runtimes", "run": "runs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A record that the store has in another form; both are kept, the imported one under an id of its own."""
+
+    table: str
+    stored: str
+    imported: str
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What became of the records of a file; conflicts are among the new ones."""
+
+    new: int = 0
+    known: int = 0
+    conflicts: list[Conflict] = field(default_factory=list)
+    refused: list[Damage] = field(default_factory=list)
+
+
+def export(generation: Generation, conditions: Sequence[Condition], path: Path) -> int:
+    """Writes the results that meet the conditions, with all that says what they refer to, and returns how many.
+
+    The same records give the same bytes, whatever store they come from. Without conditions everything is written.
+    """
+    results = select(generation, conditions).rows
+    rows = _with_references(generation, results) if conditions else generation.index.rows_of(*TABLES)
+    uuids = generation.index.column("uuid")[rows].view(">u8").reshape(-1, 2)
+    times, tables = generation.index.column("when")[rows], generation.index.column("table")[rows]
+    rows = rows[np.lexsort((uuids[:, 1], uuids[:, 0], times, tables))]
+    try:
+        replace_file(path, lambda file: write_tinydb_file(file, generation.texts(rows.tolist()), len(rows)))
+    except OSError as error:
+        raise ExchangeError(f"cannot write {path}: {error.strerror}; nothing was exported") from error
+    return len(results)
+
+
+def import_file(store: Store, path: Path) -> ImportReport:
+    """Takes up the records of an exported file, also of one that plain TinyDB has written anew."""
+    report = ImportReport()
+    try:
+        with path.open("rb") as file:
+            documents = _documents(file, path, report)
+            while batch := list(islice(documents, _BATCH)):
+                _take(store, batch, report)
+    except OSError as error:
+        raise ExchangeError(f"cannot read {path}: {error.strerror}") from error
+    if report.refused and not report.new + report.known:
+        raise ExchangeError(f"nothing was imported, as nothing in {path} can be read: {report.refused[0]}")
+    return report
+
+
+def _with_references(generation: Generation, results: Rows) -> Rows:
+    index = generation.index
+    rows = [results]
+    for column, table in _REFERENCES.items():
+        described = index.rows_of(table)
+        wanted = np.isin(index.column(column)[described], np.unique(index.column(column)[results]))
+        rows.append(described[wanted])
+    return np.concatenate(rows)
+
+
+def _take(store: Store, batch: list[Sealed], report: ImportReport) -> None:
+    store.refresh()
+    side_by_side = [_beside(store.generation, each, report) for each in batch]
+    new = store.change(add=side_by_side).added
+    report.new += new
+    report.known += len(batch) - new
+
+
+def _beside(generation: Generation, sealed: Sealed, report: ImportReport) -> Sealed:
+    uuid = sealed.document["uuid"]
+    if _stored(generation, uuid) in (None, sealed.text):
+        return sealed
+    # Named by what it says, so that importing the same file again finds it.
+    own = hashlib.sha256(sealed.text).hexdigest()[: len(uuid)]
+    if _stored(generation, own) is None:
+        report.conflicts.append(Conflict(sealed.document["table"], uuid, own))
+    return seal({**sealed.document, "uuid": own})
+
+
+def _stored(generation: Generation, uuid: str) -> bytes | None:
+    row = generation.index.row_of(uuid)
+    return None if row is None else next(generation.texts([row]))[1]
+
+
+def _documents(file: BinaryIO, path: Path, report: ImportReport) -> Iterator[Sealed]:
+    found = False
+    for line in all_lines(file.fileno()):
+        try:
+            here = document_on(line)
+            if here is None:
+                continue
+            if line.number == 1:
+                raise ExchangeError(f"{path} is part of a store; write a file to import by `dlbricks results export`")
+            found = True
+            yield from _accepted(here.document, path)
+        except BrokenDocumentError as error:
+            report.refused.append(Damage(path.name, line.number, line.offset, len(line.text), str(error)))
+    if not found and (rewritten := _read_whole(file)):
+        report.refused.clear()
+        yield from _rewritten(rewritten, path, report)
+
+
+def _read_whole(file: BinaryIO) -> dict[str, dict[str, Document]]:
+    """The tables of a file that plain TinyDB has written: one line, and other spaces than ours."""
+    file.seek(0)
+    try:
+        tables = json.load(file)
+        return {table: {key: dict(document) for key, document in tables[table].items()} for table in tables}
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _rewritten(tables: dict[str, dict[str, Document]], path: Path, report: ImportReport) -> Iterator[Sealed]:
+    for table, documents in tables.items():
+        for key, document in documents.items():
+            try:
+                yield from _accepted(resealed(document).document, path)
+            except BrokenDocumentError as error:
+                report.refused.append(Damage(path.name, 1, 0, 0, f"(document {key} of table {table}) {error}"))
+
+
+def _accepted(document: Document, path: Path) -> Iterator[Sealed]:
+    """The document in the form in which this dlbricks writes it; nothing for the head of a file."""
+    schema, table = document.get("schema"), document.get("table")
+    if isinstance(schema, int) and schema > SCHEMA:
+        raise NewerStoreError(path, schema, SCHEMA)
+    if table == HEAD:
+        return
+    record = to_record(document)
+    if isinstance(record, BrickForm) and hashlib.sha256(record.canonical.encode()).hexdigest() != record.key:
+        raise BrokenDocumentError("has a brick key that is not the hash of its canonical form")
+    own = to_document(record)
+    if own["uuid"] != document["uuid"]:
+        raise BrokenDocumentError("does not say what its uuid stands for")
+    try:
+        if len(bytes.fromhex(own["uuid"])) != UUID_BYTES:
+            raise ValueError("a uuid has 32 hexadecimal digits")
+        if "when" in own:
+            to_microseconds(own["when"])
+        yield seal(own)
+    except (ValueError, TypeError) as error:
+        raise BrokenDocumentError(f"has a wrong value: {error}") from error
