@@ -36,6 +36,11 @@ class DataFolder:
         return self.path / "cache"
 
     @property
+    def store(self) -> Path:
+        """Every result."""
+        return self.path / "store"
+
+    @property
     def log(self) -> Path:
         """What went wrong, in full."""
         return self.path / "log"

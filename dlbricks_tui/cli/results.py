@@ -1,0 +1,284 @@
+"""`dlbricks results`: look into the store, hand it on, and keep it in order."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.cli.output import Json, narrate, write, write_json
+from dlbricks_tui.cli.parser import Groups, Parser, UsageError, add_json_option
+from dlbricks_tui.cli.status import Status
+
+if TYPE_CHECKING:
+    from dlbricks_tui.store.conditions import Condition
+    from dlbricks_tui.store.exchange import ImportReport
+    from dlbricks_tui.store.store import Store
+
+FILTERS = """\
+A FILTER is a column, a comparison and a value: system=c5.xlarge, 'trimmed_mean_ms>5', name~conv, when>=2026-11-01,
+good=no, 'of=model'. = takes several values divided by commas, and the beginning of an id or key; ~ finds a part of a
+text, and so does a word by itself in any column. A result has to pass all filters.
+"""
+_MOST_NAMED = 20
+
+
+def register(groups: Groups) -> None:
+    """Adds `results` with its actions."""
+    parser = groups.add_parser("results", help="list, show, export, import, delete, verify and compact stored results")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+
+    listing = actions.add_parser("list", help="list results, newest first", epilog=FILTERS)
+    _add_filters(listing)
+    listing.add_argument(
+        "--sort", metavar="COLUMN", action="append", help="sort by this column; -COLUMN the other way round; repeatable"
+    )
+    listing.add_argument("--columns", metavar="A,B,...", help="show these columns")
+    listing.add_argument("--limit", metavar="N", type=int, help="show the first N only")
+    shape = listing.add_mutually_exclusive_group()
+    shape.add_argument("--json", action="store_true", help="print one JSON document")
+    shape.add_argument("--jsonl", action="store_true", help="print a JSON document per result")
+    shape.add_argument("--csv", action="store_true", help="print comma-separated values")
+    listing.set_defaults(handler=list_results)
+
+    showing = actions.add_parser("show", help="show one result with its samples, or all of one brick")
+    showing.add_argument(
+        "result", metavar="RESULT", help="the first characters of the id of a result or of a brick key"
+    )
+    add_json_option(showing)
+    showing.set_defaults(handler=show_result)
+
+    exporting = actions.add_parser("export", help="write results to a file that `import` reads", epilog=FILTERS)
+    exporting.add_argument("file", metavar="FILE", type=Path)
+    _add_filters(exporting)
+    exporting.add_argument("--force", action="store_true", help="replace FILE if it is there")
+    add_json_option(exporting)
+    exporting.set_defaults(handler=export_results)
+
+    importing = actions.add_parser("import", help="take up the results of exported files")
+    importing.add_argument("files", metavar="FILE", type=Path, nargs="+")
+    add_json_option(importing)
+    importing.set_defaults(handler=import_results)
+
+    deleting = actions.add_parser("delete", help="delete the results that pass the filters", epilog=FILTERS)
+    _add_filters(deleting)
+    deleting.add_argument("--all", action="store_true", help="delete every result")
+    deleting.add_argument("--yes", action="store_true", help="do not ask")
+    add_json_option(deleting)
+    deleting.set_defaults(handler=delete_results)
+
+    verifying = actions.add_parser("verify", help="read everything and name what is damaged")
+    add_json_option(verifying)
+    verifying.set_defaults(handler=verify_store)
+
+    compacting = actions.add_parser("compact", help="write everything into one file that plain TinyDB opens")
+    add_json_option(compacting)
+    compacting.set_defaults(handler=compact_store)
+
+
+def list_results(args: argparse.Namespace) -> int:
+    """Lists what passes the filters."""
+    from dlbricks_tui.cli import results_output as output
+    from dlbricks_tui.store.columns import COLUMNS
+    from dlbricks_tui.store.queries import checked_columns, parse_order, select
+
+    human = not (args.json or args.jsonl or args.csv)
+    columns = checked_columns(args.columns.split(",") if args.columns else output.SHORT if human else COLUMNS)
+    orders = [parse_order(text) for text in args.sort or ["-when"]]
+    if args.limit is not None and args.limit < 1:
+        raise UsageError("--limit takes a number from 1 on")
+    with _open_store(args) as store:
+        found = select(store.generation, _conditions(args), orders)
+        shown = found.part(0, args.limit or len(found))
+        if args.json:
+            output.write_as_json(shown, columns)
+        elif args.jsonl:
+            output.write_as_json_lines(shown, columns)
+        elif args.csv:
+            output.write_as_csv(shown, columns)
+        else:
+            output.write_as_table(shown, columns)
+            narrate(f"{len(shown)} of {len(found)} results shown" if len(shown) < len(found) else _results(len(found)))
+    return Status.DONE
+
+
+def show_result(args: argparse.Namespace) -> int:
+    """Shows one result whole, or what is known of a brick."""
+    from dlbricks_tui.cli import results_output as output
+    from dlbricks_tui.store.conditions import parse_condition
+    from dlbricks_tui.store.errors import QueryError
+    from dlbricks_tui.store.queries import brick_form, history, select
+
+    if not set(args.result) <= set("0123456789abcdef") or not args.result:
+        raise QueryError(f"{args.result!r} is no id or brick key; `dlbricks results list --columns id,brick` has them")
+    with _open_store(args) as store:
+        found = select(store.generation, [parse_condition(f"id={args.result}")])
+        bricks = set(select(store.generation, [parse_condition(f"brick={args.result}")]).values("brick"))
+        if len(found) + len(bricks) > 1:
+            raise QueryError(
+                f"{args.result} begins {_results(len(found), 'result id')} and {_results(len(bricks), 'brick key')}: "
+                "give more of it"
+            )
+        if len(found):
+            output.show_result(found, args.json)
+        elif bricks:
+            brick = bricks.pop()
+            output.show_brick(brick, brick_form(store.generation, brick), history(store.generation, brick), args.json)
+        else:
+            raise QueryError(f"no result id and no brick key begins with {args.result}")
+    return Status.DONE
+
+
+def export_results(args: argparse.Namespace) -> int:
+    """Writes what passes the filters, and all that says what it is, to a file."""
+    from dlbricks_tui.store.errors import ExchangeError
+    from dlbricks_tui.store.exchange import export
+
+    if args.file.exists() and not args.force:
+        raise ExchangeError(f"{args.file} is there already: name another file, or replace it with --force")
+    with _open_store(args) as store:
+        results = export(store.generation, _conditions(args), args.file)
+    if args.json:
+        write_json({"path": str(args.file.absolute()), "results": results})
+    else:
+        narrate(f"{_results(results)} written to {args.file}")
+    return Status.DONE
+
+
+def import_results(args: argparse.Namespace) -> int:
+    """Takes up the results of files, and says what was known, what conflicts and what cannot be read."""
+    from dlbricks_tui.store.exchange import import_file
+
+    reports: list[Json] = []
+    refused = False
+    with _open_store(args) as store:
+        for file in args.files:
+            report = import_file(store, file)
+            _tell_import(file, report)
+            reports.append(
+                {
+                    "path": str(file.absolute()),
+                    "new": report.new,
+                    "known": report.known,
+                    "conflicts": [{"stored": each.stored, "imported": each.imported} for each in report.conflicts],
+                    "refused": [str(each) for each in report.refused],
+                }
+            )
+            refused |= bool(report.refused)
+    if args.json:
+        write_json(reports)
+    return Status.DONE_WITH_FAILURES if refused else Status.DONE
+
+
+def delete_results(args: argparse.Namespace) -> int:
+    """Deletes what passes the filters, after asking."""
+    from dlbricks_tui.store.queries import select
+
+    if not args.filters and not args.all:
+        raise UsageError("say which results to delete: give filters, or --all")
+    with _open_store(args) as store:
+        found = select(store.generation, _conditions(args))
+        everything = select(store.generation)
+        deleted = 0
+        if len(found) and (args.yes or _confirmed(f"Delete {len(found)} of {_results(len(everything))}?")):
+            deleted = store.delete(found.values("id"))
+    narrate(f"{_results(deleted)} deleted")
+    if args.json:
+        write_json({"deleted": deleted})
+    return Status.DONE
+
+
+def verify_store(args: argparse.Namespace) -> int:
+    """Reads everything and names what is damaged."""
+    from dlbricks_tui.store.verification import verify
+
+    found = verify(args.data.store)
+    if args.json:
+        write_json(
+            {
+                "files": found.files,
+                "records": found.records,
+                "damage": [str(each) for each in found.damage],
+                "recovered": found.recovered,
+                "unfinished_bytes": found.unfinished_bytes,
+            }
+        )
+    else:
+        for name, size in found.files.items():
+            write(f"{name}: {size} bytes\n")
+        for table, count in found.records.items():
+            write(f"{table.replace('_', ' ')}: {count}\n")
+        write(f"damaged lines: {len(found.damage)}\n")
+    for each in found.damage:
+        narrate(f"{each} and is set aside")
+    if found.recovered:
+        narrate(f"{found.recovered} records are read from the generation before in place of damaged ones")
+    if found.unfinished_bytes:
+        narrate(f"the last line is unfinished ({found.unfinished_bytes} bytes): its writer is at it, or was killed")
+    if found.damage:
+        narrate("`dlbricks results compact` leaves a whole file, and the damaged lines in one beside it")
+    return Status.DONE_WITH_FAILURES if found.damage else Status.DONE
+
+
+def compact_store(args: argparse.Namespace) -> int:
+    """Writes everything into one TinyDB file and prints its path."""
+    from dlbricks_tui.store.queries import select
+
+    with _open_store(args) as store:
+        path = store.compact()
+        results = len(select(store.generation))
+    if args.json:
+        write_json({"path": str(path), "results": results})
+    else:
+        write(f"{path}\n")
+        narrate(f"{_results(results)}; the generation before is kept until the next compaction")
+    return Status.DONE
+
+
+def _add_filters(parser: Parser) -> None:
+    parser.add_argument("filters", metavar="FILTER", nargs="*", help="only results that pass all of them; see below")
+
+
+def _conditions(args: argparse.Namespace) -> list[Condition]:
+    from dlbricks_tui.store.conditions import parse_condition
+
+    return [parse_condition(text) for text in args.filters]
+
+
+@contextmanager
+def _open_store(args: argparse.Namespace) -> Iterator[Store]:
+    """The user's store; what of it is damaged is said when all else is done."""
+    from dlbricks_tui.store.store import Store
+
+    with Store(args.data.store) as store:
+        yield store
+        if store.damage:
+            narrate(
+                f"{len(store.damage)} damaged lines of the store are set aside, the first is {store.damage[0]}; "
+                "`dlbricks results verify` names all"
+            )
+
+
+def _tell_import(file: Path, report: ImportReport) -> None:
+    narrate(f"{file}: {report.new} records are new, {report.known} were known")
+    for conflict in report.conflicts[:_MOST_NAMED]:
+        narrate(f"{conflict.stored} says something else in the file, which is kept beside it as {conflict.imported}")
+    for damage in report.refused[:_MOST_NAMED]:
+        narrate(f"{damage} and was not imported")
+    untold = len(report.conflicts[_MOST_NAMED:]) + len(report.refused[_MOST_NAMED:])
+    if untold:
+        narrate(f"and {untold} more conflicts and damaged lines, which --json lists")
+
+
+def _confirmed(question: str) -> bool:
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise UsageError("there is no terminal to ask on: say --yes to delete without being asked")
+    narrate(f"{question} [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _results(count: int, noun: str = "result") -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

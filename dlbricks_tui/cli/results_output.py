@@ -1,0 +1,168 @@
+"""How results are written: tables and histograms for people, JSON and CSV for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from dlbricks_tui.cli.output import data_console, one_line, write, write_json
+from dlbricks_tui.store.columns import COLUMNS, Content
+from dlbricks_tui.store.documents import to_document
+from dlbricks_tui.store.histogram import format_ms, histogram_lines
+from dlbricks_tui.store.queries import Selection
+from dlbricks_tui.store.records import BrickForm, Result
+
+# What a person sees when they name no columns.
+SHORT = ("id", "name", "context", "system", "runtime", "level", "trimmed_mean_ms", "samples", "when")
+_OF_A_BRICK = (
+    "id",
+    "context",
+    "system",
+    "runtime",
+    "protocol",
+    "trimmed_mean_ms",
+    "low_ms",
+    "high_ms",
+    "when",
+    "good",
+)
+_BETWEEN = "  "
+_KEY_DIGITS = 12
+_NARROWEST_TEXT = 8
+_HISTOGRAM_WIDTH = 72
+# Many lines at once, as each write goes to the reader by itself.
+_LINES = 1000
+
+
+def write_as_json(results: Selection, columns: Sequence[str]) -> None:
+    """One list of objects."""
+    write_json(list(_objects(results, columns)))
+
+
+def write_as_json_lines(results: Selection, columns: Sequence[str]) -> None:
+    """An object per line."""
+    _write_lines(json.dumps(each, allow_nan=False) for each in _objects(results, columns))
+
+
+def write_as_csv(results: Selection, columns: Sequence[str]) -> None:
+    """Comma-separated values under their names."""
+    rows = iter([tuple(columns), *_rows(results, columns)])
+    while some := list(islice(rows, _LINES)):
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(some)
+        write(text.getvalue())
+
+
+def write_as_table(results: Selection, columns: Sequence[str]) -> None:
+    """Aligned columns that fit the terminal."""
+    cells = [[_cell(column, value) for value in results.values(column)] for column in columns]
+    _write_lines(table_lines(columns, cells, data_console().width))
+
+
+def show_result(found: Selection, as_json: bool) -> None:
+    """One result with its statistics, its samples as a histogram, and all that was recorded with it."""
+    result, summary = found.result(0), found.summaries()[0]
+    if as_json:
+        write_json(to_document(result))
+        return
+    lines = [f"{summary.name or summary.brick or summary.model}"]
+    lines += [f"  {name:<15} {one_line(str(value))}" for name, value in _particulars(result)]
+    _write_lines([*lines, "", *_statistics_lines(result), "", *_histogram(result)])
+
+
+def show_brick(key: str, form: BrickForm | None, found: Selection, as_json: bool) -> None:
+    """What a brick is, all of its results, and the samples of the newest."""
+    summaries = found.summaries()
+    if as_json:
+        canonical = form.canonical if form else None
+        write_json({"brick": key, "canonical": canonical, "results": list(_objects(found, tuple(COLUMNS)))})
+        return
+    _write_lines([summaries[-1].name, f"  brick           {key}"])
+    if form:
+        _write_lines([f"  canonical form  {one_line(form.canonical)}"])
+    write("\n")
+    write_as_table(found, _OF_A_BRICK)
+    newest = found.result(len(found) - 1)
+    _write_lines(["", *_statistics_lines(newest), "", *_histogram(newest)])
+
+
+def table_lines(headers: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Columns of cells side by side; where they are too wide, the widest texts are cut."""
+    widths = [max(map(len, [header, *column])) for header, column in zip(headers, cells, strict=True)]
+    contents = [COLUMNS[header] for header in headers]
+    texts = [number for number, content in enumerate(contents) if content is Content.TEXT]
+    too_wide = sum(widths) + len(_BETWEEN) * (len(widths) - 1) - width
+    while too_wide > 0 and texts and widths[widest := max(texts, key=widths.__getitem__)] > _NARROWEST_TEXT:
+        widths[widest] -= 1
+        too_wide -= 1
+    for row in ([header.upper() for header in headers], *zip(*cells, strict=True)):
+        aligned = [
+            _cut(cell, each).rjust(each) if content is Content.NUMBER else _cut(cell, each).ljust(each)
+            for cell, each, content in zip(row, widths, contents, strict=True)
+        ]
+        yield _BETWEEN.join(aligned).rstrip()
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if len(cell) <= width else cell[: width - 1] + "…"
+
+
+def _cell(column: str, value: Any) -> str:
+    if column.endswith("_ms"):
+        return format_ms(value)
+    content = COLUMNS[column]
+    if content is Content.KEY:
+        return str(value)[:_KEY_DIGITS]
+    if content is Content.TIME:
+        return str(value)[: len("2026-11-21T12:34:56")].replace("T", " ")
+    if content is Content.FLAG:
+        return "yes" if value else "no"
+    return one_line(str(value))
+
+
+def _particulars(result: Result) -> Iterator[tuple[str, Any]]:
+    document = to_document(result)
+    for name, value in document.items():
+        if name in ("table", "schema", "statistics", "samples_ms", "flags"):
+            continue
+        if isinstance(value, dict):
+            value = ", ".join(f"{fact} {stated}" for fact, stated in value.items())
+        if value != "":
+            yield ("id" if name == "uuid" else name), value
+    yield "good", "yes" if result.good else f"no: {', '.join(result.flags)}"
+
+
+def _statistics_lines(result: Result) -> list[str]:
+    statistics = result.statistics
+    return [
+        f"  trimmed mean    {format_ms(statistics.trimmed_mean_ms)} ms "
+        f"(95 % between {format_ms(statistics.low_ms)} and {format_ms(statistics.high_ms)})",
+        f"  median          {format_ms(statistics.median_ms)} ms",
+        f"  minimum         {format_ms(statistics.minimum_ms)} ms",
+        f"  spread          {format_ms(statistics.spread_ms)} ms between the quartiles",
+        f"  samples         {statistics.count}",
+    ]
+
+
+def _histogram(result: Result) -> list[str]:
+    width = min(_HISTOGRAM_WIDTH, data_console().width - 2)
+    return [f"  {line}" for line in histogram_lines(result.samples_ms, width)]
+
+
+def _objects(results: Selection, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for row in _rows(results, columns):
+        yield dict(zip(columns, row, strict=True))
+
+
+def _rows(results: Selection, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(results.values(column) for column in columns), strict=True)
+
+
+def _write_lines(lines: Iterable[str]) -> None:
+    remaining = iter(lines)
+    while some := list(islice(remaining, _LINES)):
+        write("".join(f"{line}\n" for line in some))
