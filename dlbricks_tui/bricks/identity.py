@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, Origin, Params, TensorType, Wire
 
@@ -12,6 +13,8 @@ from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, Origin, Pa
 CANONICAL_VERSION = 1
 
 OperatorForm = tuple[str, Params, tuple[Wire, ...], tuple[str, ...]]
+Forms = tuple[OperatorForm, ...]
+Types = tuple[TensorType, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ def brick_of(graph: LayerGraph, layers: Sequence[int]) -> Brick:
     return _brick(graph.level, *_joined([graph.layers[index] for index in layers]))
 
 
-def layer_form(layer: Layer) -> tuple[OperatorForm, ...]:
+def layer_form(layer: Layer) -> Forms:
     """What a layer computes, without names; equal for equal layers whatever stands around them."""
     return tuple([(it.op, it.params, it.inputs, it.inner) for it in layer.operators])
 
@@ -41,43 +44,41 @@ def outer_feeds(layers: Sequence[Layer]) -> tuple[Feed, ...]:
     return tuple(dict.fromkeys(feed for layer in layers for feed in layer.feeds if feed.layer not in inside))
 
 
-def _joined(
-    layers: Sequence[Layer],
-) -> tuple[tuple[OperatorForm, ...], tuple[TensorType, ...], tuple[TensorType, ...]]:
-    """Several layers as one: operators numbered through, inner edges as wires between them."""
-    data: dict[Feed, TensorType] = {}
-    for layer in layers:
-        data.update(zip(layer.feeds, layer.data, strict=True))
-    feeds = {feed: number for number, feed in enumerate(outer_feeds(layers))}
+def _joined(layers: Sequence[Layer]) -> tuple[Forms, Types, Types]:
+    """Several layers as one: operators and weights numbered through, inner edges as wires between operators."""
+    inside: dict[int | None, Layer] = {layer.index: layer for layer in layers}
+    outer = {feed: Wire(Origin.DATA, number) for number, feed in enumerate(outer_feeds(layers))}
+    types = {feed: found for layer in layers for feed, found in zip(layer.feeds, layer.data, strict=True)}
+    begins: dict[int | None, _Begin] = {}
     forms: list[OperatorForm] = []
     weights: list[TensorType] = []
-    first_operator: dict[int, int] = {}
-    first_weight: dict[int, int] = {}
-    inside = {layer.index: layer for layer in layers}
     for layer in layers:
-        first_operator[layer.index], first_weight[layer.index] = len(forms), len(weights)
-
-        def shifted(wire: Wire, owner: int) -> Wire:
-            start = first_operator if wire.origin is Origin.OPERATOR else first_weight
-            return wire._replace(number=wire.number + start[owner])
-
-        def resolved(wire: Wire, layer: Layer = layer) -> Wire:
-            if wire.origin is not Origin.DATA:
-                return shifted(wire, layer.index)
-            feed = layer.feeds[wire.number]
-            if feed in feeds or feed.layer is None:
-                return Wire(Origin.DATA, feeds[feed])
-            return shifted(inside[feed.layer].results[feed.output], feed.layer)
-
-        forms += [(it.op, it.params, tuple([resolved(wire) for wire in it.inputs]), it.inner) for it in layer.operators]
+        begin = begins[layer.index] = _Begin(len(forms), len(weights))
+        sources = [
+            outer.get(feed) or begins[feed.layer].moved(inside[feed.layer].results[feed.output]) for feed in layer.feeds
+        ]
+        for operator in layer.operators:
+            wires = [
+                sources[wire.number] if wire.origin is Origin.DATA else begin.moved(wire) for wire in operator.inputs
+            ]
+            forms.append((operator.op, operator.params, tuple(wires), operator.inner))
         weights += layer.weights
-    return tuple(forms), tuple([data[feed] for feed in feeds]), tuple(weights)
+    return tuple(forms), tuple([types[feed] for feed in outer]), tuple(weights)
+
+
+class _Begin(NamedTuple):
+    """How many operators and weights of a sequence come before those of a layer."""
+
+    operators: int
+    weights: int
+
+    def moved(self, wire: Wire) -> Wire:
+        before = self.operators if wire.origin is Origin.OPERATOR else self.weights
+        return Wire(wire.origin, before + wire.number, wire.output)
 
 
 @lru_cache(maxsize=1 << 16)
-def _brick(
-    level: Level, forms: tuple[OperatorForm, ...], data: tuple[TensorType, ...], weights: tuple[TensorType, ...]
-) -> Brick:
+def _brick(level: Level, forms: Forms, data: Types, weights: Types) -> Brick:
     document = {
         "version": CANONICAL_VERSION,
         "level": level.value,

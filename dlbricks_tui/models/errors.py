@@ -17,3 +17,11 @@ class UnknownModelError(ModelError):
 
 class MissingShapeError(ModelError):
     """An input has no shape, and nothing tells it."""
+
+
+class InconsistentModelError(ModelError):
+    """The framework finds the model to contradict itself."""
+
+
+class FusionRefusedError(ModelError):
+    """The framework's optimiser fails on this model: only its written layers can be had."""

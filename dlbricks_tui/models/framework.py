@@ -5,16 +5,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.graph import Shape, TensorType
-from dlbricks_tui.models.loading import Answer, FusionRefusedError
-from dlbricks_tui.runtime.errors import WorkerRefusedError
+from dlbricks_tui.models.graph import UNKNOWN_DTYPE, Shape, TensorType
+from dlbricks_tui.models.loading import Answer
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Fuse, Infer, Reason, Tensor
+from dlbricks_tui.runtime.protocol import Fuse, Infer, Tensor
 from dlbricks_tui.runtime.runtime import Runtime
 
 # The largest graphs take seconds; only a worker that hangs takes longer.
 PATIENCE_SECONDS = 120.0
+# Settings that change which graph the framework makes of a model.
+GRAPH_SETTINGS_PREFIX = "MXNET_"
 
 
 class WorkerFramework:
@@ -36,25 +36,19 @@ class WorkerFramework:
 
     @property
     def identity(self) -> str:
-        """The framework with its version."""
-        return f"{self._runtime.framework}-{self._runtime.version}"
+        """The framework with its version, and the settings that decide what it fuses."""
+        settings = [f"{name}={value}" for name, value in sorted(self._runtime.settings.environment)]
+        chosen = [setting for setting in settings if setting.startswith(GRAPH_SETTINGS_PREFIX)]
+        return " ".join([f"{self._runtime.framework}-{self._runtime.version}", *chosen])
 
     def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
         """The types of all outputs."""
-        try:
-            answer = self._running().ask(Infer(symbol, shapes, {}), PATIENCE_SECONDS)
-        except WorkerRefusedError as refused:
-            raise ModelError(str(refused)) from None
+        answer = self._running().ask(Infer(symbol, shapes, {}), PATIENCE_SECONDS)
         return Answer(_types(answer.outputs), frozenset(answer.unknown))
 
     def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
         """The graph that the framework would run."""
-        try:
-            answer = self._running().ask(Fuse(symbol, shapes, {}), PATIENCE_SECONDS)
-        except WorkerRefusedError as refused:
-            if refused.reason in (Reason.UNFUSABLE, Reason.UNKNOWN_OPERATOR):
-                raise FusionRefusedError(str(refused)) from None
-            raise ModelError(str(refused)) from None
+        answer = self._running().ask(Fuse(symbol, shapes, {}), PATIENCE_SECONDS)
         return Answer(_types(answer.outputs), symbol=answer.symbol, parts=answer.parts)
 
     def _running(self) -> Worker:
@@ -64,4 +58,4 @@ class WorkerFramework:
 
 
 def _types(outputs: Sequence[Sequence[Tensor]]) -> tuple[tuple[TensorType, ...], ...]:
-    return tuple(tuple([TensorType(it.shape, it.dtype or "float32") for it in found]) for found in outputs)
+    return tuple([tuple([TensorType(it.shape, it.dtype or UNKNOWN_DTYPE) for it in found]) for found in outputs])

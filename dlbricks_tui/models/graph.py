@@ -19,11 +19,21 @@ class Level(str, Enum):
     FUSED = "fused"
 
 
+UNKNOWN_DTYPE = "unknown"
+
+
 class TensorType(NamedTuple):
     """Shape (None where inference does not reach) and dtype of a tensor."""
 
     shape: Shape | None
     dtype: str = "float32"
+
+    @property
+    def is_known(self) -> bool:
+        return self.shape is not None and self.dtype != UNKNOWN_DTYPE
+
+
+UNKNOWN_TYPE = TensorType(None, UNKNOWN_DTYPE)
 
 
 class Origin(str, Enum):

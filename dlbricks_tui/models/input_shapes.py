@@ -1,112 +1,114 @@
 """Which shape each data input of a model has: as told, as the file says, or as its network is known to take."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import prod
 
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.literals import LiteralError, parse_tuple
-from dlbricks_tui.models.mxnet_file import SymbolFile
+from dlbricks_tui.models.mxnet_file import SymbolFile, SymbolNode
+from dlbricks_tui.models.mxnet_graph import MOST_ELEMENTS
 from dlbricks_tui.models.mxnet_ops import schema
-from dlbricks_tui.models.mxnet_variables import Role, variable_roles
+from dlbricks_tui.models.mxnet_variables import SHAPE_ATTRIBUTE, Role
 
-MOST_ELEMENTS = 2**31 - 1
-
-# What published networks take where their file does not say; the first pattern found in the file's name counts.
+# What published networks take where their file does not say; the first pattern found in the model's name counts.
 KNOWN_NETWORKS: tuple[tuple[re.Pattern[str], Shape], ...] = tuple(
-    (re.compile(pattern), shape)
+    (re.compile(pattern, re.IGNORECASE), shape)
     for pattern, shape in (
-        (r"lenet|mnist", (1, 1, 28, 28)),
+        # Not the end of "mobilenet" or "googlenet".
+        (r"(?<![a-z])lenet|mnist", (1, 1, 28, 28)),
         (r"cifar", (1, 3, 32, 32)),
         (r"ssd\D*300", (1, 3, 300, 300)),
         (r"ssd\D*512", (1, 3, 512, 512)),
         (r"yolo", (1, 3, 416, 416)),
         (r"inception[-_. ]?(v?3|v?4|resnet)|xception", (1, 3, 299, 299)),
         (r"alexnet|vgg|res-?ne[xs]?t|inception|googlenet|squeezenet|mobilenet|densenet", (1, 3, 224, 224)),
-        (r"senet|shufflenet|efficientnet|caffenet|nin\b|dpn|mnasnet|ghostnet|hrnet", (1, 3, 224, 224)),
+        (r"senet|shufflenet|efficientnet|caffenet|(?<![a-z])nin(?![a-z])|dpn|mnasnet|ghostnet", (1, 3, 224, 224)),
     )
 )
 
 
 def parse_input(text: str) -> tuple[str, Shape]:
     """`NAME=1,3,224,224` as a person gives it on the command line."""
-    name, separator, axes = text.partition("=")
-    try:
-        shape = parse_tuple(axes) if separator and name else None
-    except LiteralError:
-        shape = None
-    if not isinstance(shape, tuple) or not shape or not all(isinstance(axis, int) and axis > 0 for axis in shape):
+    name, _, axes = text.rpartition("=")
+    shape = _shape(axes) if name else None
+    if shape is None or any(axis <= 0 for axis in shape):
         raise ModelError(f"--input {text[:80]!r} is not NAME=1,3,224,224")
-    return name, tuple(axis for axis in shape if isinstance(axis, int))
+    return name, shape
 
 
 def input_shapes(
-    file: SymbolFile, given: Mapping[str, Shape], known: Mapping[str, Shape], where: str
+    file: SymbolFile, roles: Mapping[int, Role], given: Mapping[str, Shape], known: Mapping[str, Shape], where: str
 ) -> dict[int, Shape]:
     """The shape of each data input by node number, as far as anything tells it.
 
     `given` is what the person says and must name variables of the file; `known` is what a manifest says.
     """
-    variables = {node.name: number for number, node in enumerate(file.nodes) if node.is_variable}
-    roles = variable_roles(file, {*given, *known})
     inputs = [number for number, role in roles.items() if role is Role.INPUT]
-    for name, shape in given.items():
-        if name not in variables:
-            listed = ", ".join(file.nodes[number].name for number in inputs)
-            raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed or 'none'}")
-        _check_size(shape, name, where)
-    shapes = {variables[name]: shape for name, shape in given.items()}
+    names = {file.nodes[number].name for number in roles}
+    for name in given:
+        if name not in names:
+            listed = _listed([file.nodes[number].name for number in inputs]) or "none"
+            raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed}")
+    # A shape may be given for a learned array, too, where nothing else tells it.
+    shapes = {number: given[file.nodes[number].name] for number in roles if file.nodes[number].name in given}
     for number in inputs:
-        if number in shapes:
-            continue
         node = file.nodes[number]
-        found = known.get(node.name) or _declared(node.attributes)
-        if found is None and len(inputs) == 1 and node.name == "data" and _is_image(file, number):
-            found = next((shape for pattern, shape in KNOWN_NETWORKS if pattern.search(where.lower())), None)
+        found = shapes.get(number) or known.get(node.name) or _declared(node)
+        if found is None and len(inputs) == 1:
+            found = _of_known_network(file, number, where)
         if found is not None:
-            _check_size(found, node.name, where)
             shapes[number] = found
+    for number, shape in shapes.items():
+        if prod(shape) > MOST_ELEMENTS:
+            label, shown = file.nodes[number].name[:80], "x".join(map(str, shape))[:80]
+            raise ModelError(f"{where}: input {label!r} of shape {shown} has more elements than MXNet can hold (2^31)")
     return shapes
 
 
-def missing_shapes(names: list[str], where: str) -> MissingShapeError:
+def missing_shapes(names: Sequence[str], where: str) -> MissingShapeError:
     """The complaint that some inputs have no shape."""
-    shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-    example = f"--input {names[0]}=1,3,224,224"
-    return MissingShapeError(f"{where} does not say the shape of: {shown}; give each, such as {example}")
+    example = f"--input {names[0][:80]}=1,3,224,224"
+    return MissingShapeError(f"{where} does not say the shape of: {_listed(names)}; give each, such as {example}")
 
 
-def _declared(attributes: Mapping[str, str]) -> Shape | None:
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(name[:80] for name in names[:8])
+    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
+
+
+def _shape(text: str) -> Shape | None:
     try:
-        shape = parse_tuple(attributes.get("__shape__", ""))
+        axes = parse_tuple(text) or ()
     except LiteralError:
         return None
-    if not isinstance(shape, tuple) or not shape:
-        return None
-    axes = [axis for axis in shape if isinstance(axis, int)]
-    if len(axes) < len(shape) or any(axis <= 0 for axis in axes[1:]):
+    shape = tuple([axis for axis in axes if isinstance(axis, int)])
+    return shape if shape and len(shape) == len(axes) else None
+
+
+def _declared(node: SymbolNode) -> Shape | None:
+    shape = _shape(node.attributes.get(SHAPE_ATTRIBUTE, ""))
+    if shape is None or any(axis <= 0 for axis in shape[1:]):
         return None
     # An open batch axis is the common way to say "any"; one image is what is measured.
-    return (axes[0] if axes[0] > 0 else 1, *axes[1:])
+    return (max(shape[0], 1), *shape[1:])
+
+
+def _of_known_network(file: SymbolFile, number: int, name: str) -> Shape | None:
+    if file.nodes[number].name != "data":
+        return None
+    found = next((shape for pattern, shape in KNOWN_NETWORKS if pattern.search(name)), None)
+    return found if found is not None and _is_image(file, number) else None
 
 
 def _is_image(file: SymbolFile, number: int) -> bool:
-    """Whether a convolution over two axes is somewhere behind the input: the walk stops at the first one."""
+    """Whether the first convolution behind the input moves over two axes."""
     reached = {number}
     for position, node in enumerate(file.nodes):
-        if not any(entry.node in reached for entry in node.inputs):
-            continue
-        found = schema(node.op)
-        if found is not None and found.name == "Convolution":
-            return node.attributes.get("kernel", "").count(",") == 1
-        reached.add(position)
+        if any(entry.node in reached for entry in node.inputs):
+            known = schema(node.op)
+            if known is not None and known.name == "Convolution":
+                return len(_shape(node.attributes.get("kernel", "")) or ()) == 2
+            reached.add(position)
     return False
-
-
-def _check_size(shape: Shape, name: str, where: str) -> None:
-    elements = 1
-    for axis in shape:
-        elements *= axis
-    if elements > MOST_ELEMENTS:
-        shown = "x".join(map(str, shape))[:80]
-        raise ModelError(f"{where}: input {name[:80]!r} of shape {shown} has more elements than MXNet can hold (2^31)")

@@ -1,11 +1,15 @@
 """Parameter values as MXNet files of every vintage spell them: `(8L, 3L)`, `True`, `1`, `[1,1]`, `None`."""
 
 import re
+from struct import pack
 
 from dlbricks_tui.models.graph import ParamValue
 
-_WORDS: dict[str, ParamValue] = {"true": True, "false": False, "none": None, "null": None, "": None}
-_NUMBER = re.compile(r"[+-]?(\d+)L?\Z|[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z|[+-]?(inf|nan)\Z", re.IGNORECASE)
+_WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None, "null": None, "": None}
+_WHOLE = re.compile(r"[+-]?[0-9]+L?\Z", re.IGNORECASE)
+_REAL = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)\Z", re.IGNORECASE)
+# Keeps reading a number quick, whatever the file holds.
+_LONGEST_NUMBER = 64
 
 
 class LiteralError(ValueError):
@@ -20,52 +24,66 @@ def parse_value(text: str, kind: str) -> ParamValue:
     if kind == "tuple":
         return parse_tuple(text)
     word = text.lower()
-    if kind == "bool" and word in ("1", "0"):
-        return word == "1"
-    if word in _WORDS:
-        value = _WORDS[word]
-        return int(value) if kind in ("int", "float") and isinstance(value, bool) else value
-    number = _number(text)
+    value = _WORDS[word] if word in _WORDS else _number(text)
+    if value is None:
+        return None
     if kind == "float":
-        return single_precision(float(number))
-    if number != int(number):
-        raise LiteralError(f"{text!r} is not a whole number")
-    return bool(number) if kind == "bool" else int(number)
+        return float(value)
+    if value not in (0, 1) if kind == "bool" else not float(value).is_integer():
+        raise LiteralError(f"{text!r} is not {'true or false' if kind == 'bool' else 'a whole number'}")
+    return bool(value) if kind == "bool" else int(value)
 
 
-def parse_tuple(text: str) -> ParamValue:
+def parse_tuple(text: str) -> tuple[int | float | None, ...] | None:
     """A tuple of numbers and Nones; a bare number is a tuple of one."""
     text = text.strip()
     if text in ("None", ""):
         return None
     inner = text[1:-1] if text[0] in "([" and text[-1] in ")]" else text
     parts = [part.strip() for part in inner.split(",")]
-    if parts and parts[-1] == "":
+    if parts[-1] == "":
         parts.pop()
-    return tuple(None if part == "None" else _number(part) for part in parts)
+    return tuple([None if part == "None" else _whole_if_possible(_number(part)) for part in parts])
 
 
 def guess_value(text: str) -> ParamValue:
     """The value of a parameter that no table declares, by its look."""
-    word = text.strip().lower()
+    text = text.strip()
+    word = text.lower()
     if word in _WORDS:
         return _WORDS[word]
     try:
-        return parse_tuple(text) if word[0] in "([" else _number(word)
+        return parse_tuple(text) if text[0] in "([" else _number(text)
     except LiteralError:
-        return text.strip()
+        return text
 
 
 def single_precision(value: float) -> float:
-    """MXNet keeps float parameters in 32 bits: `0.001` and `0.0010000000474974513` are one value."""
-    return float(f"{value:.7g}")
+    """The shortest number that 32 bits hold alike: MXNet writes `0.001` as `0.0010000000474974513`, too."""
+    try:
+        packed = pack("f", value)
+    except OverflowError:
+        return value
+    spellings = (float(f"{value:.{digits}g}") for digits in range(6, 10))
+    # Adding zero takes the sign from a zero, which no operator tells apart.
+    return next((short for short in spellings if _is_held_as(packed, short)), value) + 0.0
+
+
+def _is_held_as(packed: bytes, value: float) -> bool:
+    try:
+        return pack("f", value) == packed
+    except OverflowError:
+        return False
+
+
+def _whole_if_possible(number: int | float) -> int | float:
+    return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 def _number(text: str) -> int | float:
-    # The length bound keeps int() linear, whatever the file holds.
-    found = _NUMBER.match(text) if len(text) <= 64 else None
-    if not found:
-        raise LiteralError(f"{text[:40]!r} is not a number")
-    if found.group(1) is not None:
-        return int(text.rstrip("lL"))
-    return single_precision(float(text))
+    if len(text) <= _LONGEST_NUMBER:
+        if _WHOLE.match(text):
+            return int(text.rstrip("lL"))
+        if _REAL.match(text):
+            return single_precision(float(text))
+    raise LiteralError(f"{text[:40]!r} is not a number")

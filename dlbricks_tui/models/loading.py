@@ -1,19 +1,23 @@
 """From a model's source to its layer graph; the framework is asked only for what nobody knows yet."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.content import read_content
+from dlbricks_tui.models.errors import FusionRefusedError, InconsistentModelError, ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape, TensorType
 from dlbricks_tui.models.input_shapes import input_shapes, missing_shapes
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.mxnet_file import SymbolFile, parse_symbol, read_bytes, unique_name
+from dlbricks_tui.models.mxnet_file import SymbolFile, parse_symbol, unique_name
 from dlbricks_tui.models.mxnet_graph import FusedFrom, InferredFile, build_graph
 from dlbricks_tui.models.mxnet_variables import Role, variable_roles
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
+from dlbricks_tui.runtime.errors import WorkerRefusedError
+from dlbricks_tui.runtime.protocol import Reason
 
 
 class Answer(NamedTuple):
@@ -28,12 +32,11 @@ class Answer(NamedTuple):
     parts: Sequence[Sequence[int]] = ()
 
 
-class FusionRefusedError(ModelError):
-    """The framework's optimiser fails on this model: only its written layers can be had."""
-
-
 class Framework(Protocol):
-    """Whoever infers types and fuses graphs: a worker process, in tests a table."""
+    """Whoever infers types and fuses graphs: a worker process, in tests a table.
+
+    Both questions may be refused with a WorkerRefusedError.
+    """
 
     @property
     def identity(self) -> str:
@@ -57,26 +60,30 @@ class Loader:
         self, source: ModelSource, level: Level = Level.WRITTEN, given: Mapping[str, Shape] | None = None
     ) -> LayerGraph:
         """The layer graph of a model; `given` are input shapes that a person says, by name."""
-        content = read_bytes(source.path)
+        given = given or {}
+        content = read_content(source.path)
         file = parse_symbol(content, source.name)
-        shapes = input_shapes(file, given or {}, source.inputs, source.name)
-        roles = variable_roles(file, {file.nodes[number].name for number in shapes})
+        roles = variable_roles(file, {*given, *source.inputs})
+        shapes = input_shapes(file, roles, given, source.inputs, source.name)
         model = _Model(source, content, file, shapes, roles)
         return build_graph(self._fused(model) if level is Level.FUSED else self._written(model), source.name)
 
     def _written(self, model: "_Model") -> InferredFile:
         key = cache_key(model.content, model.shapes)
         path = self._cache / "inferred" / f"{key}.json"
-        known = (model.source.types and read_types(model.source.types, key)) or read_types(path, key)
-        if known is None or (known.unknown and known.framework != self._framework.identity):
+        known = model.delivered_types(key) or read_types(path, key)
+        if known is None or len(known.types) != len(model.file.nodes) or self._may_know_more_than(known):
             if not model.shapes:
                 model.refuse_open_inputs(model.inputs)
-            answer = self._framework.infer(model.file.render(), _by_unique_name(model.shapes))
+            answer = model.ask(self._framework.infer)
             known = CachedTypes(_frozen(answer.types), answer.unknown, self._framework.identity)
             model.check(known.types, model.file)
-            model.refuse_open_inputs([n for n in model.inputs if not known.types[n] or not known.types[n][0].shape])
             _keep(path, key, known)
+        model.refuse_open_inputs([n for n in model.inputs if all(found.shape is None for found in known.types[n])])
         return InferredFile(model.file, model.roles, known.types, known.unknown)
+
+    def _may_know_more_than(self, known: CachedTypes) -> bool:
+        return bool(known.unknown) and known.framework != self._framework.identity
 
     def _fused(self, model: "_Model") -> InferredFile:
         key = cache_key(model.content, model.shapes, "fused", self._framework.identity)
@@ -85,11 +92,11 @@ class Loader:
         if known is None or known.symbol is None:
             # Inference first: it names the inputs that lack a shape, and the operators that nobody knows.
             self._written(model)
-            answer = self._framework.fuse(model.file.render(), _by_unique_name(model.shapes))
-            fused_types, parts = _frozen(answer.types), tuple(tuple(numbers) for numbers in answer.parts)
-            known = CachedTypes(fused_types, answer.unknown, self._framework.identity, answer.symbol, parts)
+            answer = model.ask(self._framework.fuse)
+            parts = tuple([tuple(numbers) for numbers in answer.parts])
+            known = CachedTypes(_frozen(answer.types), answer.unknown, self._framework.identity, answer.symbol, parts)
             _keep(path, key, known)
-        fused = parse_symbol((known.symbol or "").encode(), f"{model.source.name}, fused")
+        fused = parse_symbol(known.symbol or "", f"{model.source.name}, fused")
         model.check(known.types, fused)
         model.check(known.parts, fused)
         roles = {
@@ -112,22 +119,42 @@ class _Model:
     def inputs(self) -> list[int]:
         return [number for number, role in self.roles.items() if role is Role.INPUT]
 
+    def delivered_types(self, key: str) -> CachedTypes | None:
+        return read_types(self.source.types, key) if self.source.types is not None else None
+
     def refuse_open_inputs(self, numbers: Sequence[int]) -> None:
         if numbers:
             raise missing_shapes([self.file.nodes[number].name for number in numbers], self.source.name)
 
-    def check(self, types: Sequence[object], file: SymbolFile) -> None:
-        if len(types) != len(file.nodes):
+    def ask(self, question: Callable[[str, Mapping[str, Shape]], Answer]) -> Answer:
+        """The framework's answer; a refusal is told in the names of the model file."""
+        try:
+            return question(self.file.render(), {unique_name(number): shape for number, shape in self.shapes.items()})
+        except WorkerRefusedError as refused:
+            kind = FusionRefusedError if refused.reason in _REFUSED_TO_FUSE else InconsistentModelError
+            raise kind(f"{self.source.name}: {self._in_its_own_names(str(refused))}") from None
+
+    def check(self, answered: Sequence[object], file: SymbolFile) -> None:
+        if len(answered) != len(file.nodes):
             where = self.source.name
-            raise ModelError(f"{where}: {len(types)} nodes were answered for a graph of {len(file.nodes)}")
+            raise ModelError(f"{where}: {len(answered)} nodes were answered for a graph of {len(file.nodes)}")
+
+    def _in_its_own_names(self, text: str) -> str:
+        nodes = self.file.nodes
+
+        def named(found: re.Match[str]) -> str:
+            number = int(found[1])
+            return repr(nodes[number].name[:80]) if number < len(nodes) and nodes[number].name else found[0]
+
+        return _UNIQUE_NAME.sub(named, text)
 
 
-def _by_unique_name(shapes: Mapping[int, Shape]) -> dict[str, Shape]:
-    return {unique_name(number): shape for number, shape in shapes.items()}
+_UNIQUE_NAME = re.compile(r"\bn(\d{1,9})\b")
+_REFUSED_TO_FUSE = (Reason.UNFUSABLE, Reason.UNKNOWN_OPERATOR)
 
 
 def _frozen(types: Sequence[Sequence[TensorType]]) -> tuple[tuple[TensorType, ...], ...]:
-    return tuple(tuple(outputs) for outputs in types)
+    return tuple([tuple(outputs) for outputs in types])
 
 
 def _keep(path: Path, key: str, known: CachedTypes) -> None:

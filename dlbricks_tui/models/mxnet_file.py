@@ -1,25 +1,20 @@
 """MXNet symbol files of every vintage, read into one form."""
 
-import gzip
-import io
 import json
-import stat
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.mxnet_vintages import FlawError, file_version, missing_states, node_attributes
+from dlbricks_tui.models.topology import topological_order
 
 VARIABLE = "null"
 FORMAT_VERSION = 10500
 
-# Far above any real network; a file that unpacks to more is refused before it fills the memory.
-MOST_BYTES = 256 * 2**20
-
-# Before 0.9 a file left out the auxiliary states; MXNet itself adds them when it loads one.
-_AUXILIARY_STATES = {"BatchNorm": ("gamma", "beta", "moving_mean", "moving_var")}
+# Graphs inside operators of graphs inside operators: real files have two levels.
+DEEPEST_NESTING = 8
+MOST_OUTPUTS = 2**16
 
 
 class Entry(NamedTuple):
@@ -29,29 +24,38 @@ class Entry(NamedTuple):
     output: int
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolNode:
+class Subgraph(NamedTuple):
+    """A graph that an operator carries inside, as it stands in the file and as it was read."""
+
+    text: str
+    file: "SymbolFile"
+
+
+class SymbolNode(NamedTuple):
     """One operator or variable of the file."""
 
     op: str
     name: str
     attributes: dict[str, str]
-    inputs: tuple[Entry, ...]
-    subgraphs: tuple[str, ...] = ()
+    inputs: tuple[Entry, ...] = ()
+    subgraphs: tuple[Subgraph, ...] = ()
 
     @property
     def is_variable(self) -> bool:
         return self.op == VARIABLE
 
+    @property
+    def params(self) -> dict[str, str]:
+        """What the operator itself reads; what stands between underscores is for others."""
+        return {key: text for key, text in self.attributes.items() if not key.startswith("__")}
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class SymbolFile:
-    """A symbol file: nodes in an order in which each reads only earlier ones, all reachable from the heads."""
+    """A symbol file: nodes in an order in which each reads only earlier ones, all of them needed by the heads."""
 
     nodes: tuple[SymbolNode, ...]
     heads: tuple[Entry, ...]
-    version: int = FORMAT_VERSION
-    attributes: dict[str, Any] = field(default_factory=dict)
 
     def render(self) -> str:
         """A symbol file of today's format in which node i is called `n<i>`.
@@ -65,7 +69,7 @@ class SymbolFile:
                 rendered["attrs"] = node.attributes
             rendered["inputs"] = [[entry.node, entry.output, 0] for entry in node.inputs]
             if node.subgraphs:
-                rendered["subgraphs"] = [json.loads(text) for text in node.subgraphs]
+                rendered["subgraphs"] = [json.loads(subgraph.text) for subgraph in node.subgraphs]
             nodes.append(rendered)
         document = {
             "nodes": nodes,
@@ -82,153 +86,113 @@ def unique_name(number: int) -> str:
     return f"n{number}"
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a model file, unpacked where it is gzipped; anything but a readable file is refused."""
-    try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
-            raise UnreadableModelError(f"{path} is {what}; give the path of a *-symbol.json file")
-        if path.stat().st_size > MOST_BYTES:
-            raise UnreadableModelError(f"{path} is larger than {MOST_BYTES // 2**20} MiB: not a symbol file")
-        content = path.read_bytes()
-        return _unpacked(path, content) if content[:2] == b"\x1f\x8b" else content
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UnreadableModelError(f"{path}: {reason}") from None
-    except ValueError as error:
-        raise UnreadableModelError(f"{str(path)!r}: {error}") from None
-
-
-def _unpacked(path: Path, packed: bytes) -> bytes:
-    import zlib
-
-    try:
-        content = gzip.GzipFile(fileobj=io.BytesIO(packed)).read(MOST_BYTES + 1)
-    except zlib.error as error:
-        raise UnreadableModelError(f"{path}: broken gzip data ({error})") from None
-    if len(content) > MOST_BYTES:
-        raise UnreadableModelError(f"{path} unpacks to more than {MOST_BYTES // 2**20} MiB: not a symbol file")
-    return content
-
-
-def parse_symbol(content: bytes, where: str) -> SymbolFile:
+def parse_symbol(content: bytes | str, where: str) -> SymbolFile:
     """The nodes of a symbol file; `where` names it in messages."""
     if not content.strip():
         raise UnreadableModelError(f"{where} is empty")
     try:
         document = json.loads(content)
-        return _Parser(where).symbol(document)
     except RecursionError:
         raise UnreadableModelError(f"{where} nests too deep: not a symbol file") from None
     except ValueError as error:
         raise UnreadableModelError(f"{where} is not JSON: {error}") from None
+    try:
+        return _symbol(document, file_version(document), DEEPEST_NESTING)
+    except FlawError as flaw:
+        raise UnreadableModelError(f"{where}: {flaw}") from None
 
 
-class _Parser:
-    """Checks each part of a symbol file as it is read; every complaint says where."""
+def _symbol(document: Any, version: int, nesting: int) -> SymbolFile:
+    raw_nodes = document.get("nodes") if isinstance(document, dict) else None
+    if not isinstance(raw_nodes, list) or not raw_nodes:
+        raise FlawError("there is no list of nodes: not an MXNet symbol file")
+    count = len(raw_nodes)
+    nodes = []
+    for number, raw in enumerate(raw_nodes):
+        try:
+            nodes.append(_node(raw, count, version, nesting))
+        except FlawError as flaw:
+            raise FlawError(f"{_label(number, raw)} {flaw}") from None
+    try:
+        heads = _entries(document.get("heads"), count)
+    except FlawError as flaw:
+        raise FlawError(f"the list of heads {flaw}") from None
+    if not heads:
+        raise FlawError("there are no heads: nothing says what the network puts out")
+    return _in_order(nodes, heads)
 
-    def __init__(self, where: str) -> None:
-        self._where = where
 
-    def symbol(self, document: Any) -> SymbolFile:
-        if not isinstance(document, dict) or not isinstance(document.get("nodes"), list):
-            raise self._wrong("has no list of nodes: not an MXNet symbol file")
-        if not document["nodes"]:
-            raise self._wrong("has no nodes")
-        attributes = document.get("attrs") or document.get("attr") or {}
-        version = self._version(attributes)
-        count = len(document["nodes"])
-        nodes = [self._node(raw, number, count) for number, raw in enumerate(document["nodes"])]
-        heads = document.get("heads", [])
-        if not isinstance(heads, list) or not heads:
-            raise self._wrong("has no heads: nothing says what the network puts out")
-        entries = [self._entry(raw, "a head", count) for raw in heads]
-        return _in_order(nodes, entries, version, self._wrong)
+def _node(raw: Any, count: int, version: int, nesting: int) -> SymbolNode:
+    if not isinstance(raw, dict) or not isinstance(raw.get("op"), str):
+        raise FlawError("is not an object with an 'op'")
+    op, name = raw["op"], raw.get("name", "")
+    if not isinstance(name, str):
+        raise FlawError("has a name that is not text")
+    inputs = _entries(raw.get("inputs", []), count)
+    if inputs and op == VARIABLE:
+        raise FlawError("is a variable, yet it has inputs")
+    subgraphs = tuple(_subgraphs(raw["subgraphs"], version, nesting)) if "subgraphs" in raw else ()
+    return SymbolNode(op, name, node_attributes(raw, version), inputs, subgraphs)
 
-    def _version(self, attributes: Any) -> int:
-        declared = attributes.get("mxnet_version") if isinstance(attributes, dict) else None
-        if isinstance(declared, list) and len(declared) == 2:
-            declared = declared[1]
-        # Files from before 0.9 carry none.
-        return declared if isinstance(declared, int) else 800
 
-    def _node(self, raw: Any, number: int, count: int) -> SymbolNode:
-        if not isinstance(raw, dict) or not isinstance(raw.get("op"), str):
-            raise self._wrong(f"node {number} is not an object with an 'op'")
-        name = raw.get("name", "")
-        if not isinstance(name, str):
-            raise self._wrong(f"node {number} has a name that is not text")
-        label = f"node {number} ({name[:80]!r})"
-        inputs = raw.get("inputs", [])
-        if not isinstance(inputs, list):
-            raise self._wrong(f"{label} has inputs that are not a list")
-        subgraphs = raw.get("subgraphs", [])
-        if not isinstance(subgraphs, list):
-            raise self._wrong(f"{label} has subgraphs that are not a list")
-        return SymbolNode(
-            raw["op"],
-            name,
-            self._attributes(raw, label),
-            tuple([self._entry(entry, label, count) for entry in inputs]),
-            tuple([json.dumps(subgraph, separators=(",", ":")) for subgraph in subgraphs]),
-        )
+def _subgraphs(raw: Any, version: int, nesting: int) -> Iterable[Subgraph]:
+    if not isinstance(raw, list):
+        raise FlawError("has subgraphs that are not a list")
+    if not nesting:
+        raise FlawError(f"carries graphs within graphs, more than {DEEPEST_NESTING} deep")
+    for document in raw:
+        try:
+            file = _symbol(document, version, nesting - 1)
+            text = json.dumps(document, separators=(",", ":"))
+        except FlawError as flaw:
+            raise FlawError(f"carries a broken graph: {flaw}") from None
+        except RecursionError:
+            raise FlawError("carries a graph that nests too deep") from None
+        yield Subgraph(text, file)
 
-    def _attributes(self, raw: dict[str, Any], label: str) -> dict[str, str]:
-        merged: dict[str, str] = {}
-        # Vintages differ in the key, and some files carry two: parameters in one, annotations in the other.
-        for key in ("attr", "param", "attrs"):
-            found = raw.get(key)
-            if not found:
-                continue
-            if not isinstance(found, dict):
-                raise self._wrong(f"{label} has {key!r} that is not an object")
-            for name, value in found.items():
-                if not isinstance(value, (str, int, float)):
-                    raise self._wrong(f"{label} has a parameter {name[:40]!r} that is neither text nor a number")
-                merged[name] = value if isinstance(value, str) else str(value)
-        return merged
 
-    def _entry(self, raw: Any, reader: str, count: int) -> Entry:
-        if not isinstance(raw, list) or not 2 <= len(raw) <= 3 or not all(type(item) is int for item in raw):
-            raise self._wrong(f"{reader} has an input that is not [node, output]")
-        node, output = raw[0], raw[1]
+def _entries(raw: Any, count: int) -> tuple[Entry, ...]:
+    if not isinstance(raw, list):
+        raise FlawError("has inputs that are not a list")
+    entries = []
+    for item in raw:
+        # Before 0.9 an entry had no third number, which counts how often a state was written.
+        if not isinstance(item, list) or not 2 <= len(item) <= 3:
+            raise FlawError("has an input that is not [node, output]")
+        node, output = item[0], item[1]
+        if type(node) is not int or type(output) is not int:
+            raise FlawError("has an input that is not [node, output]")
         if not 0 <= node < count:
-            raise self._wrong(f"{reader} reads node {node}, but the file has {count} nodes")
-        if not 0 <= output < 2**16:
-            raise self._wrong(f"{reader} reads output {output} of node {node}, which is no output number")
-        return Entry(node, output)
-
-    def _wrong(self, what: str) -> UnreadableModelError:
-        return UnreadableModelError(f"{self._where}: {what}")
+            raise FlawError(f"reads node {node!s:.20}, but there are {count} nodes")
+        if not 0 <= output < MOST_OUTPUTS:
+            raise FlawError(f"reads output {output!s:.20} of node {node}, which is no output number")
+        entries.append(Entry(node, output))
+    return tuple(entries)
 
 
-def _in_order(nodes: list[SymbolNode], heads: list[Entry], version: int, wrong: Any) -> SymbolFile:
+def _in_order(nodes: list[SymbolNode], heads: tuple[Entry, ...]) -> SymbolFile:
     """Drops what no head needs, puts producers before readers, and adds the states that old files left out."""
-    needed = _reachable(nodes, heads)
+    needed = _needed(nodes, heads)
+    order = needed if _is_in_order(nodes, needed) else _sorted(nodes, needed)
     position: dict[int, int] = {}
     ordered: list[SymbolNode] = []
-    for number in _sorted(nodes, needed, wrong):
+    for number in order:
         node = nodes[number]
-        if any(entry.output for entry in node.inputs if nodes[entry.node].is_variable):
-            raise wrong(f"node {number} ({node.name[:80]!r}) reads a second output of a variable, which has one")
-        if node.is_variable and node.inputs:
-            raise wrong(f"node {number} ({node.name[:80]!r}) is a variable, yet it has inputs")
-        inputs = [Entry(position[entry.node], entry.output) for entry in node.inputs]
-        for role in _missing_states(node):
-            ordered.append(SymbolNode(VARIABLE, f"{node.name}_{role}", {}, ()))
-            inputs.append(Entry(len(ordered) - 1, 0))
+        inputs = []
+        for entry in node.inputs:
+            if entry.output and nodes[entry.node].op == VARIABLE:
+                raise FlawError(f"{_label(number, node)} reads output {entry.output} of a variable, which has but one")
+            inputs.append(Entry(position[entry.node], entry.output))
+        for state in missing_states(node.op, len(inputs)):
+            inputs.append(Entry(len(ordered), 0))
+            ordered.append(SymbolNode(VARIABLE, f"{node.name}_{state}", {}))
         position[number] = len(ordered)
         ordered.append(SymbolNode(node.op, node.name, node.attributes, tuple(inputs), node.subgraphs))
-    return SymbolFile(tuple(ordered), tuple(Entry(position[head.node], head.output) for head in heads), version)
+    return SymbolFile(tuple(ordered), tuple([Entry(position[head.node], head.output) for head in heads]))
 
 
-def _missing_states(node: SymbolNode) -> Sequence[str]:
-    states = _AUXILIARY_STATES.get(node.op, ())
-    return states[len(node.inputs) - 1 :] if node.inputs else ()
-
-
-def _reachable(nodes: Sequence[SymbolNode], heads: Sequence[Entry]) -> set[int]:
+def _needed(nodes: Sequence[SymbolNode], heads: Sequence[Entry]) -> list[int]:
+    """The nodes that some path leads from to a head, ascending."""
     found = {head.node for head in heads}
     waiting = list(found)
     while waiting:
@@ -236,28 +200,22 @@ def _reachable(nodes: Sequence[SymbolNode], heads: Sequence[Entry]) -> set[int]:
             if entry.node not in found:
                 found.add(entry.node)
                 waiting.append(entry.node)
-    return found
+    return sorted(found)
 
 
-def _sorted(nodes: Sequence[SymbolNode], needed: set[int], wrong: Any) -> list[int]:
-    numbers = sorted(needed)
-    if all(entry.node < number for number in numbers for entry in nodes[number].inputs):
-        return numbers
-    readers: dict[int, list[int]] = {number: [] for number in numbers}
-    for number in numbers:
-        for source in {entry.node for entry in nodes[number].inputs}:
-            readers[source].append(number)
-    waits_for = {number: len({entry.node for entry in nodes[number].inputs}) for number in numbers}
-    ready = deque(number for number in numbers if not waits_for[number])
-    order: list[int] = []
-    while ready:
-        number = ready.popleft()
-        order.append(number)
-        for reader in readers[number]:
-            waits_for[reader] -= 1
-            if not waits_for[reader]:
-                ready.append(reader)
-    if len(order) < len(numbers):
-        stuck = min(set(numbers) - set(order))
-        raise wrong(f"node {stuck} ({nodes[stuck].name[:80]!r}) depends on itself: the graph has a cycle")
-    return order
+def _is_in_order(nodes: Sequence[SymbolNode], numbers: Sequence[int]) -> bool:
+    return all(entry.node < number for number in numbers for entry in nodes[number].inputs)
+
+
+def _sorted(nodes: Sequence[SymbolNode], needed: Sequence[int]) -> list[int]:
+    position = {number: place for place, number in enumerate(needed)}
+    order = topological_order([{position[entry.node] for entry in nodes[number].inputs} for number in needed])
+    if len(order) < len(needed):
+        stuck = needed[min(set(range(len(needed))).difference(order))]
+        raise FlawError(f"{_label(stuck, nodes[stuck])} is in a cycle, or behind one")
+    return [needed[place] for place in order]
+
+
+def _label(number: int, node: Any) -> str:
+    name = node.name if isinstance(node, SymbolNode) else node.get("name") if isinstance(node, dict) else None
+    return f"node {number} ({name[:80]!r})" if isinstance(name, str) and name else f"node {number}"

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from math import prod
 
-from dlbricks_tui.models.errors import ModelError, UnreadableModelError
+from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.graph import (
+    UNKNOWN_TYPE,
     Feed,
     GraphInput,
     Layer,
@@ -18,12 +19,12 @@ from dlbricks_tui.models.graph import (
     Wire,
 )
 from dlbricks_tui.models.kinds import Kind, heaviest, kind_of
-from dlbricks_tui.models.literals import LiteralError
-from dlbricks_tui.models.mxnet_file import Entry, SymbolFile, SymbolNode
+from dlbricks_tui.models.mxnet_file import Entry, SymbolFile
 from dlbricks_tui.models.mxnet_layers import Group, group_layers
 from dlbricks_tui.models.mxnet_variables import LAYER_ATTRIBUTE, Role
 from dlbricks_tui.models.nested import nested_graph
-from dlbricks_tui.models.neutral import Neutral, Site, neutral_operator
+from dlbricks_tui.models.neutral import neutral_operator
+from dlbricks_tui.models.shared_ops import Site
 
 # MXNet counts elements in 32 bits.
 MOST_ELEMENTS = 2**31 - 1
@@ -45,7 +46,26 @@ class InferredFile:
     roles: Mapping[int, Role]
     types: Sequence[Sequence[TensorType]]
     unknown: frozenset[int] = frozenset()
-    origin: FusedFrom | None = None
+    # Where the file is a fused graph.
+    fused_from: FusedFrom | None = None
+
+
+class _Reads:
+    """What the operators of a layer read from outside it, each once, numbered in the order of reading."""
+
+    def __init__(self) -> None:
+        self.feeds: dict[Feed, int] = {}
+        self.data: list[TensorType] = []
+        self.weights: dict[int, int] = {}
+
+    def tensor(self, feed: Feed, found: TensorType) -> int:
+        if feed not in self.feeds:
+            self.feeds[feed] = len(self.data)
+            self.data.append(found)
+        return self.feeds[feed]
+
+    def weight(self, node: int) -> int:
+        return self.weights.setdefault(node, len(self.weights))
 
 
 def build_graph(inferred: InferredFile, name: str) -> LayerGraph:
@@ -55,16 +75,17 @@ def build_graph(inferred: InferredFile, name: str) -> LayerGraph:
 
 class _Builder:
     def __init__(self, inferred: InferredFile, name: str) -> None:
-        self._file = inferred.file
+        self._nodes = inferred.file.nodes
+        self._heads = inferred.file.heads
         self._types = inferred.types
         self._unknown = inferred.unknown
-        self._origin = inferred.origin
+        self._fused_from = inferred.fused_from
         self._roles = inferred.roles
         self._name = name
-        self._groups = group_layers(inferred.file, inferred.roles, name, composites=inferred.origin is None)
+        self._groups = group_layers(inferred.file, inferred.roles, name, composites=inferred.fused_from is None)
         inputs = (node for node, role in self._roles.items() if role is Role.INPUT)
         self._input_numbers = {node: number for number, node in enumerate(inputs)}
-        # Where each node stands: layer, and its number among the operators of one repetition.
+        # Where each node stands: its layer, and its number among the nodes of one repetition.
         self._place = {
             node: (layer, number)
             for layer, group in enumerate(self._groups)
@@ -72,150 +93,153 @@ class _Builder:
             for number, node in enumerate(repetition)
         }
         self._results = self._layer_results()
+        # Many outputs share few types.
+        self._distinct_types = {found for types in self._types for found in types}
+        self._all_known = not self._unknown and all(found.is_known for found in self._distinct_types)
 
     def graph(self) -> LayerGraph:
-        layers = tuple(self._layer(index, group) for index, group in enumerate(self._groups))
-        inputs = tuple(GraphInput(self._label(n), self._type(Entry(n, 0))) for n in self._input_numbers)
-        heads = tuple(self._feed(head) for head in self._file.heads if self._is_fed(head))
-        level = Level.WRITTEN if self._origin is None else Level.FUSED
-        return LayerGraph(self._name, level, layers, inputs, heads)
+        if not self._groups:
+            raise UnreadableModelError(f"{self._name} has no operators: there is nothing to run")
+        self._refuse_what_mxnet_cannot_hold()
+        inputs = [GraphInput(self._label(number), self._type(Entry(number, 0))) for number in self._input_numbers]
+        return LayerGraph(
+            self._name,
+            Level.WRITTEN if self._fused_from is None else Level.FUSED,
+            tuple([self._layer(index, group) for index, group in enumerate(self._groups)]),
+            tuple(inputs),
+            # Some files put out a learned array as it is, which no layer computes.
+            tuple([self._feed(head) for head in self._heads if self._roles.get(head.node) is not Role.WEIGHT]),
+        )
 
     def _layer_results(self) -> list[dict[tuple[int, int], int]]:
-        """For each layer the outputs that leave it, (operator, output) to number."""
+        """For each layer the outputs that leave it, (node among its repetition, output) to number."""
         leaving: list[set[tuple[int, int]]] = [set() for _ in self._groups]
-        readers = [(node, entry) for node, read in enumerate(self._file.nodes) for entry in read.inputs]
-        for reader, entry in [*readers, *((None, head) for head in self._file.heads)]:
-            place = self._place.get(entry.node)
-            if place is not None and (reader is None or self._place[reader][0] != place[0]):
-                leaving[place[0]].add((place[1], entry.output))
+        place = self._place
+        for number, node in enumerate(self._nodes):
+            reader = place.get(number)
+            for entry in node.inputs:
+                source = place.get(entry.node)
+                if source is not None and (reader is None or reader[0] != source[0]):
+                    leaving[source[0]].add((source[1], entry.output))
+        for head in self._heads:
+            if head.node in place:
+                layer, member = place[head.node]
+                leaving[layer].add((member, head.output))
         return [{result: number for number, result in enumerate(sorted(found))} for found in leaving]
 
     def _layer(self, index: int, group: Group) -> Layer:
-        if self._file.nodes[group.members[0]].is_variable:
-            return self._constant(index, group)
-        operators, feeds, weights = self._operators(group)
-        data = tuple([self._type(entry) for entry in feeds])
-        ops = [op for operator in operators for op in operator.parts]
+        nodes = self._original_nodes(group)
+        reads = _Reads()
+        if self._nodes[group.members[0]].is_variable:
+            operators: tuple[Operator, ...] = ()
+            reads.weights = {node: number for number, node in enumerate(group.members)}
+            ops, kinds, origin = ["constant"], [Kind.CONSTANT], Origin.WEIGHT
+        else:
+            operators = self._operators(group, reads)
+            ops = [op for operator in operators for op in operator.parts]
+            kinds, origin = [kind_of(op) for op in ops], Origin.OPERATOR
+        weights = tuple([self._type(Entry(node, 0)) for node in reads.weights])
         results = self._results[index]
         return Layer(
-            index,
-            self._title(group),
-            "+".join(ops),
-            group.kind or heaviest(kind_of(op) for op in ops),
-            operators,
-            tuple([self._feed(entry) for entry in feeds]),
-            data,
-            tuple([self._type(Entry(node, 0)) for node in weights]),
-            tuple([Wire(Origin.OPERATOR, operator, output) for operator, output in results]),
-            tuple([self._type(Entry(group.members[operator], output)) for operator, output in results]),
-            group.times,
-            self._why_unmeasurable(group, data),
-            self._original_nodes(group),
+            index=index,
+            name=self._title(group, nodes),
+            op="+".join(ops),
+            kind=group.kind or heaviest(kinds),
+            operators=operators,
+            feeds=tuple(reads.feeds),
+            data=tuple(reads.data),
+            weights=weights,
+            results=tuple([Wire(origin, member, output) for member, output in results]),
+            outputs=tuple([self._type(Entry(group.members[member], output)) for member, output in results]),
+            times=group.times,
+            unmeasurable=self._why_unmeasurable(group, (*reads.data, *weights)),
+            nodes=nodes,
         )
 
-    def _constant(self, index: int, group: Group) -> Layer:
-        held = self._type(Entry(group.members[0], 0))
-        wire = Wire(Origin.WEIGHT, 0)
-        kind = group.kind or Kind.CONSTANT
-        nodes = self._original_nodes(group)
-        return Layer(
-            index, self._title(group), "constant", kind, (), (), (), (held,), (wire,), (held,), group.times, nodes=nodes
-        )
-
-    def _operators(self, group: Group) -> tuple[tuple[Operator, ...], list[Entry], list[int]]:
+    def _operators(self, group: Group, reads: "_Reads") -> tuple[Operator, ...]:
+        """The operators of a layer; what they read from outside is added to `reads`."""
         inside = {node: number for number, node in enumerate(group.members)}
-        feeds: dict[Entry, int] = {}
-        weights: dict[int, int] = {}
         operators = []
         for member in group.members:
-            node = self._file.nodes[member]
             wires = []
-            for entry in node.inputs:
+            for entry in self._nodes[member].inputs:
                 if entry.node in inside:
                     wires.append(Wire(Origin.OPERATOR, inside[entry.node], entry.output))
                 elif self._roles.get(entry.node) is Role.WEIGHT:
-                    wires.append(Wire(Origin.WEIGHT, weights.setdefault(entry.node, len(weights))))
+                    wires.append(Wire(Origin.WEIGHT, reads.weight(entry.node)))
                 else:
-                    wires.append(Wire(Origin.DATA, feeds.setdefault(entry, len(feeds))))
-            operators.append(self._operator(member, node, tuple(wires)))
-        return tuple(operators), list(feeds), list(weights)
+                    wires.append(Wire(Origin.DATA, reads.tensor(self._feed(entry), self._type(entry))))
+            operators.append(self._operator(member, tuple(wires)))
+        return tuple(operators)
 
-    def _operator(self, number: int, node: SymbolNode, wires: tuple[Wire, ...]) -> Operator:
-        inputs = tuple([self._type(entry) for entry in node.inputs])
+    def _operator(self, number: int, wires: tuple[Wire, ...]) -> Operator:
+        node = self._nodes[number]
+        params = node.params
         outputs = tuple(self._types[number])
-        attributes = tuple([(key, text) for key, text in node.attributes.items() if not key.startswith("__")])
-        try:
-            neutral = _neutral(node.op, attributes, inputs, outputs)
-            nested = [nested_graph(text) for text in node.subgraphs]
-        except (LiteralError, ModelError) as error:
-            raise UnreadableModelError(f"{self._name}: node {number} ({node.name[:80]!r}): {error}") from None
-        native = NativeNode(node.op, attributes, node.subgraphs)
-        inner = tuple([graph.canonical for graph in nested])
+        neutral = neutral_operator(node.op, params, Site(tuple([self._type(entry) for entry in node.inputs]), outputs))
+        nested = [nested_graph(subgraph.file) for subgraph in node.subgraphs]
         # A loop is what it is; a fused operator is named for what it holds.
         holds = tuple([op for graph in nested for op in graph.ops]) if kind_of(neutral.op) is Kind.OTHER else ()
-        return Operator(neutral.op, neutral.params, wires, outputs, native, inner, holds or (neutral.op,))
+        return Operator(
+            neutral.op,
+            neutral.params,
+            wires,
+            outputs,
+            NativeNode(node.op, tuple(params.items()), tuple([subgraph.text for subgraph in node.subgraphs])),
+            tuple([graph.canonical for graph in nested]),
+            holds or (neutral.op,),
+        )
 
     def _feed(self, entry: Entry) -> Feed:
         place = self._place.get(entry.node)
         if place is None:
             return Feed(None, self._input_numbers[entry.node])
-        layer, operator = place
-        return Feed(layer, self._results[layer][operator, entry.output])
-
-    def _is_fed(self, head: Entry) -> bool:
-        """Some files put out a learned array as it is: no layer computes it."""
-        return head.node in self._place or head.node in self._input_numbers
+        layer, member = place
+        return Feed(layer, self._results[layer][member, entry.output])
 
     def _original_nodes(self, group: Group) -> tuple[int, ...]:
+        """The nodes of the model file that a layer stands for, ascending."""
         numbers = [number for repetition in group.repetitions for number in repetition]
-        if self._origin is None:
-            return tuple(numbers)
-        return tuple(sorted({part for number in numbers for part in self._origin.parts[number]}))
+        if self._fused_from is not None:
+            numbers = [part for number in numbers for part in self._fused_from.parts[number]]
+        return tuple(sorted(numbers))
 
-    def _title(self, group: Group) -> str:
+    def _title(self, group: Group, nodes: Sequence[int]) -> str:
         """A fused layer is called what the first written layer in it is called."""
-        originals = self._original_nodes(group)
-        if self._origin is None or not originals:
+        if self._fused_from is None or not nodes:
             return group.name
-        node = self._origin.file.nodes[originals[0]]
+        node = self._fused_from.file.nodes[nodes[0]]
         return node.attributes.get(LAYER_ATTRIBUTE) or node.name or group.name
 
     def _label(self, number: int) -> str:
         """What the model file calls a node."""
-        if self._origin is not None and self._origin.parts[number]:
-            return self._origin.file.nodes[self._origin.parts[number][0]].name
-        return self._file.nodes[number].name
+        if self._fused_from is not None and self._fused_from.parts[number]:
+            return self._fused_from.file.nodes[self._fused_from.parts[number][0]].name
+        return self._nodes[number].name
 
     def _type(self, entry: Entry) -> TensorType:
         types = self._types[entry.node]
-        if entry.output >= len(types):
-            return TensorType(None)
-        found = types[entry.output]
-        if found.shape is not None:
-            elements = 1
-            for axis in found.shape:
-                elements *= axis
-            if elements > MOST_ELEMENTS:
-                shown = "x".join(map(str, found.shape))
-                label = self._label(entry.node)[:80]
-                raise UnreadableModelError(f"{self._name}: {label!r} has a shape of {shown}: more than MXNet can hold")
-        return found
+        return types[entry.output] if entry.output < len(types) else UNKNOWN_TYPE
 
-    def _why_unmeasurable(self, group: Group, data: Sequence[TensorType]) -> str | None:
+    def _refuse_what_mxnet_cannot_hold(self) -> None:
+        shapes = {found.shape for found in self._distinct_types if found.shape is not None}
+        too_large = {shape for shape in shapes if prod(shape) > MOST_ELEMENTS}
+        for number, types in enumerate(self._types if too_large else ()):
+            for found in types:
+                if found.shape in too_large:
+                    label, shown = self._label(number)[:80], "x".join(map(str, found.shape))[:80]
+                    what = f"{label!r} has a shape of {shown}: more than MXNet can hold"
+                    raise UnreadableModelError(f"{self._name}: {what}")
+
+    def _why_unmeasurable(self, group: Group, inputs: Sequence[TensorType]) -> str | None:
+        if self._all_known:
+            return None
         for member in group.members:
             if member in self._unknown:
-                return f"operator {self._file.nodes[member].op} is not known to the installed MXNet"
-        types = [*data, *(found for member in group.members for found in self._types[member])]
-        if any(found.shape is None for found in types):
+                return f"operator {self._nodes[member].op} is not known to the installed MXNet"
+        outputs = (found for member in group.members for found in self._types[member])
+        if all(found.is_known for found in inputs) and all(found.is_known for found in outputs):
+            return None
+        if self._unknown:
             return "its shape depends on an operator that the installed MXNet does not know"
-        return None
-
-
-@lru_cache(maxsize=1 << 15)
-def _neutral(
-    op: str,
-    attributes: tuple[tuple[str, str], ...],
-    inputs: tuple[TensorType, ...],
-    outputs: tuple[TensorType, ...],
-) -> Neutral:
-    return neutral_operator(op, dict(attributes), Site(inputs, outputs))
+        return "MXNet does not find out its shape"

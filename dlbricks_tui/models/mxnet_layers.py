@@ -3,71 +3,123 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from typing import NoReturn
 
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.mxnet_file import SymbolFile
+from dlbricks_tui.models.mxnet_file import VARIABLE, SymbolFile, SymbolNode
 from dlbricks_tui.models.mxnet_variables import LAYER_ATTRIBUTE, Role
+from dlbricks_tui.models.topology import topological_order
 
 KIND_ATTRIBUTE = "__kind__"
 TIMES_ATTRIBUTE = "__times__"
+MOST_TIMES = 1_000_000
+_KINDS = {kind.value: kind for kind in Kind}
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The nodes of one layer: of its first repetition, and of all of them in order."""
+    """The nodes of one layer, operators or stored arrays: those of each repetition, in one and the same order."""
 
     name: str
     kind: Kind | None
-    times: int
-    members: tuple[int, ...]
     repetitions: tuple[tuple[int, ...], ...]
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The nodes of the first repetition, which stands for all."""
+        return self.repetitions[0]
+
+    @property
+    def times(self) -> int:
+        return len(self.repetitions)
 
 
 def group_layers(file: SymbolFile, roles: Mapping[int, Role], where: str, composites: bool) -> tuple[Group, ...]:
     """The layers of a file in a topological order; `composites` says whether `__layer__` is heeded."""
     members: dict[str | int, list[int]] = defaultdict(list)
     for number, node in enumerate(file.nodes):
-        if node.is_variable and roles[number] is not Role.CONSTANT:
+        if node.op == VARIABLE and roles[number] is not Role.CONSTANT:
             continue
         declared = node.attributes.get(LAYER_ATTRIBUTE) if composites else None
+        if composites and declared is None and TIMES_ATTRIBUTE in node.attributes:
+            label = f"node {number} ({node.name[:80]!r})"
+            raise UnreadableModelError(f"{where}: {label} has {TIMES_ATTRIBUTE} but no {LAYER_ATTRIBUTE} to repeat")
         members[number if declared is None else declared].append(number)
-    groups = [_group(file, key, nodes, where) for key, nodes in members.items()]
+    groups = [
+        _single(file, nodes[0]) if isinstance(key, int) else _Composite(file, key, nodes, where).group()
+        for key, nodes in members.items()
+    ]
     return _in_order(file, groups, where)
 
 
-def _group(file: SymbolFile, key: str | int, nodes: list[int], where: str) -> Group:
-    first = file.nodes[nodes[0]]
-    if isinstance(key, int):
-        kind = Kind.CONSTANT if first.is_variable else None
-        return Group(first.name or f"{first.op.lower()}{key}", kind, 1, (key,), ((key,),))
-    label = f"{where}: layer {key[:80]!r}"
-    times = _times(first.attributes.get(TIMES_ATTRIBUTE, "1"), label)
-    if len(nodes) % times:
-        raise UnreadableModelError(f"{label} has {len(nodes)} operators, which is not {times} times the same")
-    size = len(nodes) // times
-    repetitions = tuple(tuple(nodes[start : start + size]) for start in range(0, len(nodes), size))
-    written = [[file.nodes[number].op for number in repetition] for repetition in repetitions]
-    if any(ops != written[0] for ops in written):
-        raise UnreadableModelError(f"{label} is repeated {times} times, but its repetitions differ")
-    return Group(key, _kind(first.attributes.get(KIND_ATTRIBUTE), label), times, repetitions[0], repetitions)
+def _single(file: SymbolFile, number: int) -> Group:
+    node = file.nodes[number]
+    return Group(node.name or f"{node.op.lower()}{number}", None, ((number,),))
 
 
-def _times(text: str, label: str) -> int:
-    if not text.isdigit() or not 1 <= int(text[:9]) <= 1_000_000:
-        raise UnreadableModelError(f"{label} has {TIMES_ATTRIBUTE} {text[:20]!r}; give a number from 1 to 1000000")
-    return int(text)
+class _Composite:
+    """The nodes that share a `__layer__`."""
+
+    def __init__(self, file: SymbolFile, name: str, numbers: list[int], where: str) -> None:
+        self._nodes = file.nodes
+        self._name = name
+        self._numbers = numbers
+        self._where = where
+
+    def group(self) -> Group:
+        times, kind = self._times(), self._kind()
+        if len(self._numbers) == times == 1:
+            return Group(self._name, kind, (tuple(self._numbers),))
+        size, rest = divmod(len(self._numbers), times)
+        if rest:
+            self._refuse(f"has {len(self._numbers)} operators, which is not {times} times the same")
+        parts = [self._numbers[start : start + size] for start in range(0, len(self._numbers), size)]
+        written = [[self._nodes[number].op for number in part] for part in parts]
+        if any(ops != written[0] for ops in written):
+            self._refuse(f"is repeated {times} times, but its repetitions differ")
+        order = _depth_first(self._nodes, parts[0])
+        return Group(self._name, kind, tuple([tuple([part[place] for place in order]) for part in parts]))
+
+    def _times(self) -> int:
+        text = self._agreed(TIMES_ATTRIBUTE) or "1"
+        # The length comes first: a long row of digits takes long to read.
+        if len(text) > 7 or not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= MOST_TIMES:
+            self._refuse(f"has {TIMES_ATTRIBUTE} {text[:20]!r}; give a number from 1 to {MOST_TIMES}")
+        return int(text)
+
+    def _kind(self) -> Kind | None:
+        text = self._agreed(KIND_ATTRIBUTE)
+        if text is not None and text not in _KINDS:
+            self._refuse(f"has {KIND_ATTRIBUTE} {text[:40]!r}; it must be one of {', '.join(_KINDS)}")
+        return None if text is None else _KINDS[text]
+
+    def _agreed(self, attribute: str) -> str | None:
+        found = {self._nodes[number].attributes.get(attribute) for number in self._numbers}
+        if len(found) > 1:
+            shown = " and ".join(sorted(repr(text and text[:40]) for text in found)[:2])
+            self._refuse(f"has operators of different {attribute}: {shown}")
+        return found.pop()
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise UnreadableModelError(f"{self._where}: layer {self._name[:80]!r} {what}")
 
 
-def _kind(text: str | None, label: str) -> Kind | None:
-    if text is None:
-        return None
-    try:
-        return Kind(text)
-    except ValueError:
-        known = ", ".join(kind.value for kind in Kind)
-        raise UnreadableModelError(f"{label} has {KIND_ATTRIBUTE} {text[:40]!r}; it must be one of {known}") from None
+def _depth_first(nodes: Sequence[SymbolNode], members: Sequence[int]) -> list[int]:
+    """The places of the members in an order that follows from who reads whom: files list equal layers differently."""
+    place = {number: position for position, number in enumerate(members)}
+    sources = [[place[entry.node] for entry in nodes[number].inputs if entry.node in place] for number in members]
+    read = {source for found in sources for source in found}
+    waiting = [position for position in reversed(range(len(members))) if position not in read]
+    order: dict[int, None] = {}
+    while waiting:
+        position = waiting[-1]
+        before = [source for source in sources[position] if source not in order]
+        if before and position not in order:
+            waiting += reversed(before)
+        else:
+            order[waiting.pop()] = None
+    return list(order)
 
 
 def _in_order(file: SymbolFile, groups: Sequence[Group], where: str) -> tuple[Group, ...]:
@@ -78,29 +130,10 @@ def _in_order(file: SymbolFile, groups: Sequence[Group], where: str) -> tuple[Gr
         - {number}
         for number, group in enumerate(groups)
     ]
-    if all(source < number for number, found in enumerate(sources) for source in found):
+    if all(max(found, default=-1) < number for number, found in enumerate(sources)):
         return tuple(groups)
-    order = _topological(sources)
+    order = topological_order(sources)
     if len(order) < len(groups):
-        stuck = groups[min(set(range(len(groups))) - set(order))]
-        raise UnreadableModelError(f"{where}: layer {stuck.name[:80]!r} depends on itself through other layers")
-    return tuple(groups[number] for number in order)
-
-
-def _topological(sources: Sequence[set[int]]) -> list[int]:
-    readers: list[list[int]] = [[] for _ in sources]
-    for number, found in enumerate(sources):
-        for source in found:
-            readers[source].append(number)
-    waits_for = [len(found) for found in sources]
-    ready = [number for number, count in enumerate(waits_for) if not count]
-    heapify(ready)
-    order: list[int] = []
-    while ready:
-        number = heappop(ready)
-        order.append(number)
-        for reader in readers[number]:
-            waits_for[reader] -= 1
-            if not waits_for[reader]:
-                heappush(ready, reader)
-    return order
+        stuck = groups[min(set(range(len(groups))).difference(order))]
+        raise UnreadableModelError(f"{where}: layer {stuck.name[:80]!r} is in a cycle of layers, or behind one")
+    return tuple([groups[number] for number in order])

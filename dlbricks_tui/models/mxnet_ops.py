@@ -1,20 +1,22 @@
 """What MXNet 1.9.1 declares of its operators, from a table, so that reading a model needs no MXNet."""
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
-from dlbricks_tui.models.graph import Params, ParamValue
+from dlbricks_tui.models.graph import ParamValue
 from dlbricks_tui.models.literals import LiteralError, guess_value, parse_value
 
-# Inputs that hold what a network has learned or carries along; all others are data.
-LEARNED_ROLES = frozenset(
-    {"weight", "bias", "gamma", "beta", "moving_mean", "moving_var", "parameters", "state", "state_cell"}
+Values = dict[str, ParamValue]
+
+# Inputs that hold what a network has learned or carries along, or the labels it is trained with; others are data.
+_BOUND_ONCE = frozenset(
+    {"weight", "bias", "gamma", "beta", "moving_mean", "moving_var", "parameters", "state", "state_cell", "label"}
     | {"moving_inv_var", "min_data", "max_data", "min_weight", "max_weight", "min_bias", "max_bias"}
     | {"running_mean", "running_var"}
 )
-LABEL_ROLES = frozenset({"label"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,27 +25,16 @@ class Schema:
 
     name: str
     inputs: tuple[str, ...]
-    types: dict[str, str]
-    defaults: dict[str, ParamValue]
+    types: Mapping[str, str]
+    defaults: Values
 
-    def role(self, position: int) -> str:
-        """What the input at that position is called; operators with many inputs repeat their last."""
-        if not self.inputs:
-            return "data"
-        return self.inputs[min(position, len(self.inputs) - 1)]
 
-    def normalise(self, attributes: dict[str, str]) -> dict[str, ParamValue]:
-        """All declared parameters with their values, defaults included; hidden and unknown ones left out."""
-        values = dict(self.defaults)
-        for key, text in attributes.items():
-            kind = self.types.get(key)
-            if kind is None:
-                continue
-            try:
-                values[key] = parse_value(text, kind)
-            except LiteralError as error:
-                raise LiteralError(f"{key}: {error}") from None
-        return values
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What a node says of its parameters; only of `declared` ones does the table know what each value means."""
+
+    values: Values
+    declared: bool
 
 
 def schema(op: str) -> Schema | None:
@@ -51,9 +42,31 @@ def schema(op: str) -> Schema | None:
     return _table().get(op)
 
 
-def undeclared_params(attributes: dict[str, str]) -> Params:
-    """The parameters of an operator without a schema, by their look."""
-    return tuple(sorted((key, guess_value(text)) for key, text in attributes.items() if not key.startswith("__")))
+def parameters(known: Schema | None, attributes: Iterable[tuple[str, str]]) -> Parameters:
+    """All parameters with their values, defaults included.
+
+    A value of another type than the table declares is taken by its look: whether it will do is for MXNet to judge.
+    """
+    values, declared = (dict(known.defaults), True) if known else ({}, False)
+    for key, text in attributes:
+        kind = known.types.get(key) if known else None
+        try:
+            values[key] = parse_value(text, kind) if kind else guess_value(text)
+        except LiteralError:
+            kind, values[key] = None, guess_value(text)
+        declared = declared and kind is not None
+    return Parameters(values, declared)
+
+
+@lru_cache(maxsize=1 << 10)
+def bound_once(op: str, inputs: int) -> tuple[bool, ...]:
+    """For each input of a node with so many whether it takes a learned array, a state or a label."""
+    known = schema(op)
+    if known is None or not known.inputs:
+        return (False,) * inputs
+    # Operators of many inputs repeat their last.
+    names = known.inputs + known.inputs[-1:] * (inputs - len(known.inputs))
+    return tuple(name in _BOUND_ONCE for name in names[:inputs])
 
 
 @cache

@@ -3,10 +3,11 @@
 from collections.abc import Collection
 from enum import Enum
 
-from dlbricks_tui.models.mxnet_file import SymbolFile
-from dlbricks_tui.models.mxnet_ops import LABEL_ROLES, LEARNED_ROLES, schema
+from dlbricks_tui.models.mxnet_file import VARIABLE, SymbolFile
+from dlbricks_tui.models.mxnet_ops import bound_once
 
 LAYER_ATTRIBUTE = "__layer__"
+SHAPE_ATTRIBUTE = "__shape__"
 _LEARNED_SUFFIXES = ("weight", "bias", "gamma", "beta", "mean", "var", "scale", "const", "state", "parameters", "label")
 
 
@@ -20,31 +21,44 @@ class Role(str, Enum):
 
 
 def variable_roles(file: SymbolFile, named_inputs: Collection[str] = ()) -> dict[int, Role]:
-    """The role of every variable by its node number; `named_inputs` are known to be data inputs."""
-    learned: set[int] = set()
-    beside_computed: set[int] = set()
-    for node in file.nodes:
-        found = schema(node.op)
-        computed = any(not file.nodes[entry.node].is_variable for entry in node.inputs)
-        for position, entry in enumerate(node.inputs):
-            if not file.nodes[entry.node].is_variable:
-                continue
-            if found is not None and found.role(position) in LEARNED_ROLES | LABEL_ROLES:
-                learned.add(entry.node)
-            elif computed:
-                beside_computed.add(entry.node)
+    """The role of every variable by its node number.
+
+    `named_inputs` are what a person or a manifest calls an input: that counts for more than a guess by name, and for
+    less than what an operator declares.
+    """
+    bound, beside_computed = _where_read(file)
+    composites = {node.attributes.get(LAYER_ATTRIBUTE) for node in file.nodes if node.op != VARIABLE}
     roles: dict[int, Role] = {}
     for number, node in enumerate(file.nodes):
-        if not node.is_variable:
+        if node.op != VARIABLE:
             continue
-        if node.name in named_inputs:
+        layer = node.attributes.get(LAYER_ATTRIBUTE)
+        if node.name in named_inputs and number not in bound:
             roles[number] = Role.INPUT
-        elif LAYER_ATTRIBUTE in node.attributes:
-            roles[number] = Role.CONSTANT
-        elif number in learned or node.name.lower().endswith(_LEARNED_SUFFIXES):
+        elif layer is not None:
+            # An array that stands in a layer of operators is one of its weights.
+            roles[number] = Role.WEIGHT if layer in composites else Role.CONSTANT
+        elif number in bound or node.name.lower().endswith(_LEARNED_SUFFIXES):
             roles[number] = Role.WEIGHT
         else:
             # A variable of known shape that joins a computed tensor is a learned vector, not something to be fed.
-            fixed = number in beside_computed and "__shape__" in node.attributes
+            fixed = number in beside_computed and SHAPE_ATTRIBUTE in node.attributes
             roles[number] = Role.WEIGHT if fixed else Role.INPUT
     return roles
+
+
+def _where_read(file: SymbolFile) -> tuple[set[int], set[int]]:
+    """The variables that some operator declares to be learned, and those that stand beside a computed tensor."""
+    bound: set[int] = set()
+    beside_computed: set[int] = set()
+    nodes = file.nodes
+    for node in nodes:
+        variables = [entry.node for entry in node.inputs if nodes[entry.node].op == VARIABLE]
+        if not variables:
+            continue
+        if len(variables) < len(node.inputs):
+            beside_computed.update(variables)
+        for entry, is_bound in zip(node.inputs, bound_once(node.op, len(node.inputs)), strict=True):
+            if is_bound and nodes[entry.node].op == VARIABLE:
+                bound.add(entry.node)
+    return bound, beside_computed

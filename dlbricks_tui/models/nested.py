@@ -1,37 +1,33 @@
-"""The graphs that an operator carries inside: loops, and what the runtime has fused."""
+"""What the graphs compute that an operator carries inside: loops, and what the runtime has fused."""
 
 import json
 from dataclasses import dataclass
-from functools import lru_cache
 
-from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.mxnet_file import parse_symbol
-from dlbricks_tui.models.neutral import Site, neutral_operator
+from dlbricks_tui.models.graph import UNKNOWN_TYPE
+from dlbricks_tui.models.mxnet_file import SymbolFile
+from dlbricks_tui.models.neutral import neutral_operator
+from dlbricks_tui.models.shared_ops import Site
 
 
 @dataclass(frozen=True, slots=True)
 class NestedGraph:
-    """What a nested graph computes (canonical, without names), and its operators by their neutral names."""
+    """A canonical form without names, and the neutral names of the operators."""
 
     canonical: str
     ops: tuple[str, ...]
 
 
-@lru_cache(maxsize=1 << 12)
-def nested_graph(text: str) -> NestedGraph:
-    """Reads the nested symbol file that a node carries; raises what a broken file or parameter raises."""
-    file = parse_symbol(text.encode(), "a nested graph")
+def nested_graph(file: SymbolFile) -> NestedGraph:
+    """What a nested graph computes; the file has no types for it, which follow from those of the operator around it."""
     form: list[object] = []
     ops: list[str] = []
     for node in file.nodes:
         if node.is_variable:
             form.append("variable")
             continue
-        site = Site([TensorType(None)] * len(node.inputs), ())
-        plain = {key: value for key, value in node.attributes.items() if not key.startswith("__")}
-        neutral = neutral_operator(node.op, plain, site)
-        inner = [nested_graph(deeper) for deeper in node.subgraphs]
-        form.append([neutral.op, neutral.params, node.inputs, [found.canonical for found in inner]])
-        ops.extend([op for found in inner for op in found.ops] or [neutral.op])
+        neutral = neutral_operator(node.op, node.params, Site((UNKNOWN_TYPE,) * len(node.inputs), ()))
+        inner = [nested_graph(subgraph.file) for subgraph in node.subgraphs]
+        form.append([neutral.op, neutral.params, node.inputs, [graph.canonical for graph in inner]])
+        ops += [op for graph in inner for op in graph.ops] or [neutral.op]
     form.append(file.heads)
     return NestedGraph(json.dumps(form, separators=(",", ":")), tuple(ops))

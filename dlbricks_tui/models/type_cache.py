@@ -47,7 +47,7 @@ def read_types(path: Path, key: str) -> CachedTypes | None:
         if document["key"] != key:
             return None
         return _parsed(document)
-    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
         # A cache that cannot be read is as good as none: the framework is asked again.
         return None
 
