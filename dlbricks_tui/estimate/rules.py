@@ -1,7 +1,6 @@
 """What the user says of layers that could run in parallel: which may, how many, and how they slow each other down."""
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -11,14 +10,11 @@ from typing import Any
 
 from dlbricks_tui.estimate.compositions import FREELY, Sharing
 from dlbricks_tui.estimate.errors import RulesError
+from dlbricks_tui.estimate.toml_file import parse_toml, read_text
 from dlbricks_tui.models.graph import Layer
 from dlbricks_tui.models.kinds import Kind
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
+_WHAT = "rules file"
 _TABLE = "rule"
 _PATTERNS = ("ops", "kinds", "names")
 _KEYS = (*_PATTERNS, "parallel", "at_most", "slowdown")
@@ -73,27 +69,18 @@ NO_RULES = Rules()
 
 def read_rules(path: Path) -> Rules:
     """The rules in a TOML file."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise RulesError(f"rules {path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise RulesError(f"rules {path} are not UTF-8 text: {error.reason} at byte {error.start}") from None
-    return parse_rules(text, str(path))
+    return parse_rules(read_text(path, _WHAT, RulesError), f"{_WHAT} {path}")
 
 
 def parse_rules(text: str, where: str) -> Rules:
     """The rules in a TOML text; `where` is what the text is called in complaints."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RulesError(f"rules {where} are not TOML: {error}") from None
+    document = parse_toml(text, where, RulesError)
     tables = document.pop(_TABLE, [])
     if document:
-        raise RulesError(f"rules {where}: {next(iter(document))!r} means nothing here; write [[{_TABLE}]] tables")
+        raise RulesError(f"{where}: {next(iter(document))!r} means nothing here; write [[{_TABLE}]] tables")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise RulesError(f"rules {where}: each rule begins with [[{_TABLE}]], in two pairs of brackets")
-    return Rules(tuple(_rule(table, f"rules {where}, rule {number}") for number, table in enumerate(tables, 1)))
+        raise RulesError(f"{where}: each rule begins with [[{_TABLE}]], in two pairs of brackets")
+    return Rules(tuple(_rule(table, f"{where}, rule {number}") for number, table in enumerate(tables, 1)))
 
 
 def _ops_of(layer: Layer) -> tuple[str, ...]:

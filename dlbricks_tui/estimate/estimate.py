@@ -1,0 +1,105 @@
+"""A model's latency from the latencies of its bricks."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dlbricks_tui.bricks.cutting import LayerSequence, sequence_edges
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
+from dlbricks_tui.estimate.compositions import Task, critical_path, milliseconds, sequential_ps
+from dlbricks_tui.estimate.coverage import Coverage, Remaining, coverage_of, remaining_of
+from dlbricks_tui.estimate.intervals import Doubt, Interval, doubt_about
+from dlbricks_tui.estimate.knowledge import Knowledge
+from dlbricks_tui.estimate.parts import Part, parts_of
+from dlbricks_tui.estimate.rules import NO_RULES, Rules
+from dlbricks_tui.estimate.scheduling import schedule
+from dlbricks_tui.models.graph import LayerGraph, Level
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to compose: beside the two compositions that are always made one for so many workers, under some rules."""
+
+    workers: int | None = None
+    rules: Rules = NO_RULES
+    bridge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """The latency by each composition; the interval is the sequential one's."""
+
+    sequential_ms: float
+    parallel_ms: float
+    workers_ms: float | None
+    interval: Interval
+    doubt: Doubt
+    # The parts on the longest way through the model, by number.
+    critical_path: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is known of a model's latency; nothing measured end to end has any part in it."""
+
+    model: str
+    level: Level
+    cutting: Cutting
+    options: Options
+    parts: tuple[Part, ...]
+    # Pairs of part numbers: the second needs the first.
+    edges: tuple[tuple[int, int], ...]
+    coverage: Coverage
+    # None while no part of it has a latency.
+    composed: Composed | None
+
+    @cached_property
+    def critical_layers(self) -> tuple[int, ...]:
+        """The layers on the critical path, by index, in the order in which they run."""
+        path = self.composed.critical_path if self.composed else ()
+        return tuple(dict.fromkeys(layer for number in path for layer in self.parts[number].layers))
+
+    @cached_property
+    def remaining(self) -> Remaining:
+        """What would have to be measured to complete it."""
+        return remaining_of(self.parts)
+
+
+def estimate(decomposition: Decomposition, knowledge: Knowledge, options: Options | None = None) -> Estimate:
+    """Composes a model's latency from what is known of its bricks."""
+    options = options or Options()
+    graph = decomposition.graph
+    parts = parts_of(decomposition, knowledge, options.bridge)
+    edges = sequence_edges(graph, [LayerSequence(number, part.layers) for number, part in enumerate(parts)])
+    numbered = all(part.counts for part in parts) or any(part.counts and not part.free for part in parts)
+    composed = _compose(graph, parts, edges, knowledge.correction.relative_doubt, options) if numbered else None
+    return Estimate(graph.name, graph.level, decomposition.cutting, options, parts, edges, coverage_of(parts), composed)
+
+
+def _compose(
+    graph: LayerGraph,
+    parts: Sequence[Part],
+    edges: Iterable[tuple[int, int]],
+    relative_doubt: float,
+    options: Options,
+) -> Composed:
+    after: list[list[int]] = [[] for _ in parts]
+    for source, reader in edges:
+        after[reader].append(source)
+    tasks = [
+        Task(part.paid_ps, tuple(sources), options.rules.sharing_of([graph.layers[index] for index in part.layers]))
+        for part, sources in zip(parts, after, strict=True)
+    ]
+    sequential_ms = milliseconds(sequential_ps(tasks))
+    path = critical_path(tasks)
+    # Without rules unlimited workers take exactly the critical path, which is quicker found.
+    parallel_ps = schedule(tasks).latency_ps if options.rules.rules else path.latency_ps
+    doubt = doubt_about(parts, sequential_ms, relative_doubt)
+    return Composed(
+        sequential_ms,
+        milliseconds(parallel_ps),
+        None if options.workers is None else milliseconds(schedule(tasks, options.workers).latency_ps),
+        doubt.around(sequential_ms),
+        doubt,
+        path.tasks,
+    )

@@ -1,0 +1,76 @@
+"""How sure a sequential estimate is: the bricks' own intervals, the method's residual, and what nobody measured."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dlbricks_tui.estimate.knowledge import Pair
+from dlbricks_tui.estimate.parts import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The 95 % interval of a latency."""
+
+    low_ms: float
+    high_ms: float
+
+    @property
+    def width_ms(self) -> float:
+        """From end to end."""
+        return self.high_ms - self.low_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Where an interval comes from, by side: what the truth may be below and above the estimate."""
+
+    sampling_below_ms: float
+    sampling_above_ms: float
+    # Of the measuring method, alike on both sides.
+    method_ms: float
+    # What layers without any latency may add.
+    lacking_ms: float
+
+    def around(self, latency_ms: float) -> Interval:
+        """The interval of an estimate; sampling and method err independently of each other."""
+        below = math.hypot(self.sampling_below_ms, self.method_ms)
+        above = math.hypot(self.sampling_above_ms, self.method_ms) + self.lacking_ms
+        return Interval(max(0.0, latency_ms - below), latency_ms + above)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one brick in a context contributes to the doubt about a model, below and above."""
+
+    below_ms: float
+    above_ms: float
+
+
+_NONE = Share(0.0, 0.0)
+
+
+def shares_of_doubt(parts: Iterable[Part]) -> dict[Pair, Share]:
+    """By what was or has to be measured: all uses of a brick are wrong together, so their errors add up."""
+    found: dict[Pair, Share] = {}
+    for part in parts:
+        before = found.get(part.source, _NONE)
+        value, low, high = part.latency
+        found[part.source] = Share(
+            before.below_ms + part.times * (value - low),
+            before.above_ms + part.times * (high - value if part.counts else part.most_ms),
+        )
+    return found
+
+
+def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float) -> Doubt:
+    """What makes a sequential estimate unsure; different bricks err independently of each other."""
+    parts = tuple(parts)
+    sampling = shares_of_doubt(part for part in parts if part.counts).values()
+    lacking = shares_of_doubt(part for part in parts if not part.counts).values()
+    return Doubt(
+        math.hypot(*(share.below_ms for share in sampling)),
+        math.hypot(*(share.above_ms for share in sampling)),
+        relative_doubt * latency_ms,
+        sum(share.above_ms for share in lacking),
+    )

@@ -1,0 +1,135 @@
+"""The sequences that an estimate is composed of, each with what is known of it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from dlbricks_tui.bricks.cutting import Cut, times_paid
+from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
+from dlbricks_tui.bricks.identity import Brick, brick_of
+from dlbricks_tui.estimate.bridging import Bridge
+from dlbricks_tui.estimate.compositions import picoseconds
+from dlbricks_tui.estimate.cover import Window, minimum_cover
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, Similar
+from dlbricks_tui.models.graph import LayerGraph
+
+
+class Standing(str, Enum):
+    """How a part comes by its latency.
+
+    `free`: it is stored, not computed, and takes no time. `bridged`: guessed from bricks that resemble it.
+    `missing`: nobody has measured it yet. `unmeasurable`: no runtime, or not this one, can run it.
+    """
+
+    MEASURED = "measured"
+    FREE = "free"
+    BRIDGED = "bridged"
+    MISSING = "missing"
+    UNMEASURABLE = "unmeasurable"
+
+
+_NOTHING = Latency(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some layers of a model and what one pass over them takes; paid `times` times."""
+
+    layers: tuple[int, ...]
+    brick: Brick
+    context: str
+    times: int
+    standing: Standing
+    # Nothing where the latency is not known: then `most_ms` says what it may well be at most.
+    latency: Latency = _NOTHING
+    most_ms: float = 0.0
+    measured: Measured | None = None
+    # Why it cannot be measured, whether or not the gap is bridged.
+    reason: str = ""
+
+    @property
+    def pair(self) -> Pair:
+        """What has to be measured to know it."""
+        return self.brick.key, self.context
+
+    @property
+    def source(self) -> Pair:
+        """What was measured to know it; parts of one source are wrong by the same."""
+        return self.pair if self.measured is None else self.measured.pair
+
+    @property
+    def free(self) -> bool:
+        """Whether there is nothing in it to compute."""
+        return self.standing is Standing.FREE
+
+    @property
+    def known(self) -> bool:
+        """Whether it takes part with a latency that is no guess."""
+        return self.free or self.standing is Standing.MEASURED
+
+    @property
+    def counts(self) -> bool:
+        """Whether it takes part with a latency, guessed or not."""
+        return self.known or self.standing is Standing.BRIDGED
+
+    @property
+    def paid_ps(self) -> int:
+        """What the model pays for it."""
+        return self.times * picoseconds(self.latency.value_ms)
+
+
+def parts_of(decomposition: Decomposition, knowledge: Knowledge, bridge_gaps: bool = False) -> tuple[Part, ...]:
+    """The sequences that cover the model, in order; of overlapping ones those that cover it at the least cost."""
+    graph = decomposition.graph
+    found = [_part(graph, occurrence, knowledge) for occurrence in decomposition.occurrences]
+    if decomposition.cutting.cut is Cut.OVERLAP:
+        found = list(_covering(graph, found))
+    if all(part.known for part in found):
+        return tuple(found)
+    bridge = Bridge(_examples(found, knowledge))
+    return tuple([part if part.known else _guessed(graph, part, bridge, knowledge, bridge_gaps) for part in found])
+
+
+def _part(graph: LayerGraph, occurrence: Occurrence, knowledge: Knowledge) -> Part:
+    indices, brick, context = occurrence.sequence.layers, occurrence.brick, occurrence.context
+    layers = [graph.layers[index] for index in indices]
+    times = times_paid(graph, indices)
+    measured = knowledge.measured.get((brick.key, context))
+    if measured is not None:
+        latency = measured.latency.shifted(knowledge.correction.added_ms(layers))
+        return Part(indices, brick, context, times, Standing.MEASURED, latency, measured=measured)
+    if not any(layer.operators for layer in layers):
+        return Part(indices, brick, context, times, Standing.FREE)
+    reasons = [layer.unmeasurable for layer in layers if layer.unmeasurable is not None]
+    if not reasons and (brick.key, context) in knowledge.failed:
+        reasons = [knowledge.failed[brick.key, context]]
+    if reasons:
+        return Part(indices, brick, context, times, Standing.UNMEASURABLE, reason=reasons[0])
+    return Part(indices, brick, context, times, Standing.MISSING)
+
+
+def _covering(graph: LayerGraph, parts: Sequence[Part]) -> Iterator[Part]:
+    windows = [Window(len(part.layers), part.paid_ps if part.known else None) for part in parts]
+    for begin, known in minimum_cover(windows):
+        if known:
+            yield parts[begin]
+        else:
+            layers = parts[begin].layers[:1]
+            yield replace(parts[begin], layers=layers, times=times_paid(graph, layers))
+
+
+def _examples(parts: Iterable[Part], knowledge: Knowledge) -> Iterator[Similar]:
+    own = {part.pair: (part.brick, part.measured) for part in parts if part.measured is not None}
+    for brick, measured in own.values():
+        yield Similar(brick.canonical, measured.latency)
+    yield from knowledge.similar
+
+
+def _guessed(graph: LayerGraph, part: Part, bridge: Bridge, knowledge: Knowledge, bridge_gaps: bool) -> Part:
+    # Of a window that is left out but for one layer, only that layer is to be guessed.
+    canonical = brick_of(graph, part.layers).canonical
+    added_ms = knowledge.correction.added_ms([graph.layers[index] for index in part.layers])
+    predicted = bridge.predict(canonical) if bridge_gaps else None
+    if predicted is not None:
+        return replace(part, standing=Standing.BRIDGED, latency=predicted.shifted(added_ms))
+    return replace(part, most_ms=max(0.0, bridge.most_ms(canonical) + added_ms))

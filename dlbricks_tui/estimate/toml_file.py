@@ -1,0 +1,30 @@
+"""TOML that a user has written, or a line about why it is none."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from dlbricks_tui.estimate.errors import EstimateError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def read_text(path: Path, what: str, refusal: type[EstimateError]) -> str:
+    """The text of a file; `what` it is goes into the complaint."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise refusal(f"{what} {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise refusal(f"{what} {path} is not UTF-8 text: {error.reason} at byte {error.start}") from None
+
+
+def parse_toml(text: str, where: str, refusal: type[EstimateError]) -> dict[str, Any]:
+    """The tables and values in a text."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise refusal(f"{where} is not TOML: {error}") from None

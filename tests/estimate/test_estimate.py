@@ -1,0 +1,267 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
+from dlbricks_tui.estimate.calibration import Correction
+from dlbricks_tui.estimate.errors import CalibrationError
+from dlbricks_tui.estimate.estimate import Composed, Estimate, Options, estimate
+from dlbricks_tui.estimate.knowledge import ANY_CONTEXT, NOTHING_KNOWN, Knowledge, Latency, Measured, Similar
+from dlbricks_tui.estimate.parts import Standing
+from dlbricks_tui.estimate.rules import parse_rules
+from dlbricks_tui.models.graph import LayerGraph
+from tests.bricks.graphs import Spec, after, built, chain, chains, graphs
+from tests.bricks.graphs import DATA as GRAPH_INPUT
+from tests.estimate.knowledge_of import latency_of, measured
+
+CUTTINGS = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut))
+
+
+def composed(found: Estimate) -> Composed:
+    assert found.composed is not None
+    return found.composed
+
+
+def branched(times: int = 1) -> LayerGraph:
+    """A fork into a convolution and a relu with a pooling, and their sum."""
+    return built(
+        [
+            Spec("conv", GRAPH_INPUT),
+            Spec("conv", after(0), times=times),
+            Spec("relu", after(0)),
+            Spec("pool", after(2)),
+            Spec("add", after(1, 3)),
+        ]
+    )
+
+
+def ms(decomposition: Decomposition, *layers: int) -> float:
+    """What the made-up latencies of the sequences that begin with these layers add up to."""
+    by_layer = {it.sequence.layers[0]: it for it in decomposition.occurrences}
+    return sum(latency_of((by_layer[layer].brick.key, by_layer[layer].context)).value_ms for layer in layers)
+
+
+@given(graphs(), CUTTINGS, st.integers(1, 4))
+def test_workers_lie_between_the_sum_and_the_critical_path(graph: LayerGraph, cutting: Cutting, workers: int) -> None:
+    decomposition = decompose(graph, cutting)
+    found = estimate(decomposition, measured(decomposition), Options(workers))
+    if found.composed:
+        assert found.composed.workers_ms is not None
+        assert found.composed.sequential_ms >= found.composed.workers_ms >= found.composed.parallel_ms
+
+
+@given(graphs(), CUTTINGS)
+def test_one_worker_is_sequential_and_unlimited_ones_are_parallel(graph: LayerGraph, cutting: Cutting) -> None:
+    decomposition = decompose(graph, cutting)
+    knowledge = measured(decomposition)
+    one = estimate(decomposition, knowledge, Options(1)).composed
+    many = estimate(decomposition, knowledge, Options(len(graph.layers) + 1)).composed
+    if one and many:
+        assert one.workers_ms == one.sequential_ms
+        assert many.workers_ms == many.parallel_ms
+
+
+@given(chains(), st.integers(1, 5), st.integers(1, 4))
+def test_on_a_chain_all_compositions_are_equal(graph: LayerGraph, granularity: int, workers: int) -> None:
+    decomposition = decompose(graph, Cutting(granularity))
+    found = composed(estimate(decomposition, measured(decomposition), Options(workers)))
+    assert found.sequential_ms == found.workers_ms == found.parallel_ms
+
+
+@given(graphs(), CUTTINGS)
+def test_every_layer_is_counted_once(graph: LayerGraph, cutting: Cutting) -> None:
+    decomposition = decompose(graph, cutting)
+    knowledge = measured(decomposition, without=sorted(decomposition.suite)[::2])
+    found = estimate(decomposition, knowledge)
+    assert found.coverage.layers == len(graph.layers)
+    assert found.coverage.unmeasurable == sum(
+        graph.layers[part.layers[0]].unmeasurable is not None and not part.known for part in found.parts
+    )
+
+
+@given(graphs(), CUTTINGS)
+def test_the_sequential_estimate_lies_in_its_interval(graph: LayerGraph, cutting: Cutting) -> None:
+    decomposition = decompose(graph, cutting)
+    found = estimate(decomposition, measured(decomposition)).composed
+    if found:
+        assert 0 <= found.interval.low_ms <= found.sequential_ms <= found.interval.high_ms
+
+
+def test_branches_are_summed_in_sequence_and_the_longer_one_counts_in_parallel() -> None:
+    decomposition = decompose(branched())
+    found = estimate(decomposition, measured(decomposition))
+    branches = {ms(decomposition, 1): (1,), ms(decomposition, 2, 3): (2, 3)}
+    assert composed(found).sequential_ms == pytest.approx(ms(decomposition, 0, 1, 2, 3, 4))
+    assert composed(found).parallel_ms == pytest.approx(ms(decomposition, 0, 4) + max(branches))
+    assert found.critical_layers == (0, *branches[max(branches)], 4)
+
+
+def test_a_layer_that_runs_several_times_is_paid_several_times() -> None:
+    once, thrice = decompose(branched()), decompose(branched(times=3))
+    difference = (
+        composed(estimate(thrice, measured(thrice))).sequential_ms
+        - composed(estimate(once, measured(once))).sequential_ms
+    )
+    assert difference == pytest.approx(2 * ms(once, 1))
+
+
+def test_a_constant_takes_no_time_unless_it_was_measured_to() -> None:
+    decomposition = decompose(built([Spec("constant"), Spec("relu", after(0))]))
+    knowledge = measured(decomposition)
+    found = estimate(decomposition, knowledge)
+    assert found.coverage.complete
+    assert composed(found).sequential_ms == pytest.approx(ms(decomposition, 1))
+    constant = next(it for it in decomposition.occurrences if it.sequence.layers == (0,))
+    pair = (constant.brick.key, constant.context)
+    with_constant = {**knowledge.measured, pair: Measured(Latency(2, 2, 2), pair, 50)}
+    more = composed(estimate(decomposition, replace(knowledge, measured=with_constant)))
+    assert more.sequential_ms == pytest.approx(2 + ms(decomposition, 1))
+
+
+def test_k_uses_of_a_brick_err_together_and_different_bricks_apart() -> None:
+    same, different = decompose(chain(*["relu"] * 4)), decompose(chain("relu", "pool"))
+    first, *_ = same.occurrences
+    relu_ms = latency_of((first.brick.key, first.context)).value_ms
+    of_same = composed(estimate(same, measured(same, doubt=0.1))).doubt
+    assert of_same.sampling_above_ms == pytest.approx(4 * 0.1 * relu_ms)
+    of_different = composed(estimate(different, measured(different, doubt=0.1))).doubt
+    apart = [0.1 * ms(different, layer) for layer in (0, 1)]
+    assert of_different.sampling_below_ms == pytest.approx((apart[0] ** 2 + apart[1] ** 2) ** 0.5)
+
+
+def test_one_value_for_all_contexts_errs_together_in_all_of_them() -> None:
+    decomposition = decompose(chain("relu", "relu"))
+    contexts = ["plain", "blocked"]
+    two = replace(
+        decomposition,
+        occurrences=tuple(
+            replace(it, context=context) for it, context in zip(decomposition.occurrences, contexts, strict=True)
+        ),
+    )
+    brick = decomposition.occurrences[0].brick.key
+    pooled = Measured(Latency(1.0, 0.9, 1.2), (brick, ANY_CONTEXT), 50)
+    found = composed(estimate(two, Knowledge({(brick, context): pooled for context in contexts})))
+    assert found.sequential_ms == 2
+    assert found.doubt.sampling_above_ms == pytest.approx(0.4)
+
+
+def test_a_calibration_adds_its_constants_and_widens_by_its_residuals() -> None:
+    decomposition = decompose(chain("conv", "relu", "pool"), Cutting(2))
+    plain = composed(estimate(decomposition, measured(decomposition)))
+    correction = Correction((("layer_ms", 0.005), ("sequence_ms", -0.001)), residuals=(0.03, -0.03))
+    corrected = composed(estimate(decomposition, measured(decomposition, correction=correction)))
+    assert corrected.sequential_ms == pytest.approx(plain.sequential_ms + 3 * 0.005 - 2 * 0.001)
+    assert corrected.doubt.method_ms == pytest.approx(1.96 * 0.03 * corrected.sequential_ms)
+    assert corrected.interval.width_ms > plain.interval.width_ms
+
+
+def test_a_constant_that_nobody_can_apply_is_refused() -> None:
+    with pytest.raises(CalibrationError, match="'magic_ms'"):
+        Correction((("magic_ms", 1.0),))
+
+
+@given(graphs(), CUTTINGS, st.data())
+def test_with_bricks_missing_the_estimate_says_so_and_is_less_sure(
+    graph: LayerGraph, cutting: Cutting, data: st.DataObject
+) -> None:
+    decomposition = decompose(graph, cutting)
+    everything = measured(decomposition)
+    gone = (
+        data.draw(st.sets(st.sampled_from(sorted(everything.measured)), min_size=1)) if everything.measured else set()
+    )
+    whole, part = estimate(decomposition, everything), estimate(decomposition, measured(decomposition, without=gone))
+    if part.composed is None or whole.composed is None or part.coverage == whole.coverage:
+        # Where windows overlap, others may cover what is gone.
+        return
+    assert not part.coverage.complete
+    assert part.remaining.pairs
+    assert part.composed.sequential_ms <= whole.composed.sequential_ms or cutting.cut is Cut.OVERLAP
+    assert part.composed.interval.high_ms > part.composed.sequential_ms
+    assert part.composed.doubt.lacking_ms > 0
+
+
+def test_with_nothing_measured_there_is_no_number_and_everything_is_left_to_run() -> None:
+    decomposition = decompose(branched())
+    found = estimate(decomposition, NOTHING_KNOWN)
+    assert found.composed is None
+    assert set(found.remaining.pairs) == decomposition.suite
+    assert found.remaining.seconds is None
+    assert found.critical_layers == ()
+
+
+def test_what_running_the_rest_takes_follows_from_the_samples_so_far() -> None:
+    decomposition = decompose(chain("conv", "relu", "relu"))
+    relu = decomposition.occurrences[1]
+    found = estimate(decomposition, measured(decomposition, without=[(relu.brick.key, relu.context)]))
+    assert found.remaining.pairs == ((relu.brick.key, relu.context),)
+    assert found.remaining.seconds is not None
+    assert found.remaining.seconds > 0
+    complete = estimate(decomposition, measured(decomposition))
+    assert (complete.remaining.pairs, complete.remaining.seconds) == ((), 0.0)
+
+
+def test_a_layer_that_cannot_run_is_named_with_its_reason_and_not_left_to_run() -> None:
+    decomposition = decompose(chain("conv", "relu"))
+    conv, relu = decomposition.occurrences
+    knowledge = measured(decomposition, without=[(conv.brick.key, conv.context)])
+    found = estimate(decomposition, replace(knowledge, failed={(conv.brick.key, conv.context): "crashed: signal 11"}))
+    assert found.coverage.unmeasurable == 1
+    assert [part.reason for part in found.parts] == ["crashed: signal 11", ""]
+    assert found.remaining.pairs == ()
+    assert relu.brick.key == found.parts[1].brick.key
+
+
+def test_a_gap_is_bridged_only_when_asked_and_stays_a_gap() -> None:
+    decomposition = decompose(built([Spec("conv", GRAPH_INPUT), Spec("conv", after(0), width=16)]))
+    wide = decomposition.occurrences[1]
+    knowledge = measured(decomposition, without=[(wide.brick.key, wide.context)])
+    unbridged, bridged = (
+        estimate(decomposition, knowledge),
+        estimate(decomposition, knowledge, Options(bridge=True)),
+    )
+    assert unbridged.parts[1].standing is Standing.MISSING
+    assert bridged.parts[1].standing is Standing.BRIDGED
+    assert composed(bridged).sequential_ms > composed(unbridged).sequential_ms
+    assert (bridged.coverage.missing, bridged.coverage.bridged) == (1, 1)
+    assert not bridged.coverage.complete
+    assert bridged.remaining.pairs == unbridged.remaining.pairs
+    assert composed(bridged).interval.width_ms > composed(unbridged).interval.width_ms / 4
+
+
+def test_bricks_of_other_models_bridge_too() -> None:
+    lone, other = decompose(chain("pool", "relu")), decompose(built([Spec("relu", GRAPH_INPUT, width=16)]))
+    pool, relu = lone.occurrences
+    knowledge = measured(lone, without=[(relu.brick.key, relu.context)])
+    assert estimate(lone, knowledge, Options(bridge=True)).coverage.bridged == 0
+    similar = Similar(other.occurrences[0].brick.canonical, Latency(3.0, 2.9, 3.1))
+    found = estimate(lone, replace(knowledge, similar=(similar,)), Options(bridge=True))
+    assert found.coverage.bridged == 1
+    assert found.parts[1].latency.value_ms > 1
+    assert pool.brick.key == found.parts[0].brick.key
+
+
+def test_overlapping_windows_go_round_a_missing_brick() -> None:
+    decomposition = decompose(chain("conv", "relu", "pool", "conv"), Cutting(2, Cut.OVERLAP))
+    third = decomposition.occurrences[2]
+    assert third.sequence.layers == (2, 3)
+    found = estimate(decomposition, measured(decomposition, without=[(third.brick.key, third.context)]))
+    assert found.coverage.complete
+    assert {layer for part in found.parts for layer in part.layers} == {0, 1, 2, 3}
+
+
+def test_rules_bind_the_parallel_composition_and_the_workers() -> None:
+    decomposition = decompose(branched())
+    knowledge = measured(decomposition)
+    rules = parse_rules("[[rule]]\nparallel = false", "here")
+    bound = composed(estimate(decomposition, knowledge, Options(2, rules)))
+    assert bound.parallel_ms == bound.workers_ms == bound.sequential_ms
+
+
+def test_equal_knowledge_gives_the_same_estimate_to_the_last_bit() -> None:
+    decomposition = decompose(branched())
+    forwards = measured(decomposition)
+    backwards = replace(forwards, measured=dict(reversed(forwards.measured.items())))
+    assert estimate(decomposition, forwards) == estimate(decomposition, backwards)
