@@ -50,7 +50,7 @@ def _run(handler: Callable[[argparse.Namespace], int], args: argparse.Namespace)
     except (UserError, ReaderGoneError):
         raise
     except Exception as error:  # noqa: BLE001 - the last resort: a person gets a line, a bug report the traceback
-        from dlbricks_tui.cli.crash import keep_traceback
+        from dlbricks_tui.crash_log import keep_traceback
 
         file = keep_traceback(error, args.data.log)
         details = f"the details are in {file}" if file else "no file could be written with the details"
