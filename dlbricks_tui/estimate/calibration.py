@@ -12,8 +12,8 @@ _SIGMAS = 1.96
 
 # What a constant of this name is multiplied with for one sequence. Constants are milliseconds.
 TERMS: Mapping[str, Callable[[Sequence[Layer]], float]] = {
-    "sequence_ms": lambda layers: 1.0 if any(layer.operators for layer in layers) else 0.0,
-    "layer_ms": lambda layers: float(sum(bool(layer.operators) for layer in layers)),
+    "per_sequence_ms": lambda layers: 1.0 if any(layer.operators for layer in layers) else 0.0,
+    "per_layer_ms": lambda layers: float(sum(bool(layer.operators) for layer in layers)),
 }
 
 

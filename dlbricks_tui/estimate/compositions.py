@@ -66,7 +66,8 @@ def critical_path(tasks: Sequence[Task]) -> CriticalPath:
         latest = max(task.after, key=ends.__getitem__, default=None)
         before.append(latest)
         ends.append(task.latency_ps + (0 if latest is None else ends[latest]))
-    last = max(range(len(tasks)), key=ends.__getitem__, default=None)
+    # Of equal ends the last: what takes no time at the end of a model is on the way too.
+    last = max(reversed(range(len(tasks))), key=ends.__getitem__, default=None)
     longest = 0 if last is None else ends[last]
     path: list[int] = []
     while last is not None:

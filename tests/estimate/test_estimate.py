@@ -13,8 +13,8 @@ from dlbricks_tui.estimate.knowledge import ANY_CONTEXT, NOTHING_KNOWN, Knowledg
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.rules import parse_rules
 from dlbricks_tui.models.graph import LayerGraph
-from tests.bricks.graphs import Spec, after, built, chain, chains, graphs
 from tests.bricks.graphs import DATA as GRAPH_INPUT
+from tests.bricks.graphs import Spec, after, built, chain, chains, graphs
 from tests.estimate.knowledge_of import latency_of, measured
 
 CUTTINGS = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut))
@@ -151,7 +151,7 @@ def test_one_value_for_all_contexts_errs_together_in_all_of_them() -> None:
 def test_a_calibration_adds_its_constants_and_widens_by_its_residuals() -> None:
     decomposition = decompose(chain("conv", "relu", "pool"), Cutting(2))
     plain = composed(estimate(decomposition, measured(decomposition)))
-    correction = Correction((("layer_ms", 0.005), ("sequence_ms", -0.001)), residuals=(0.03, -0.03))
+    correction = Correction((("per_layer_ms", 0.005), ("per_sequence_ms", -0.001)), residuals=(0.03, -0.03))
     corrected = composed(estimate(decomposition, measured(decomposition, correction=correction)))
     assert corrected.sequential_ms == pytest.approx(plain.sequential_ms + 3 * 0.005 - 2 * 0.001)
     assert corrected.doubt.method_ms == pytest.approx(1.96 * 0.03 * corrected.sequential_ms)
@@ -263,5 +263,5 @@ def test_rules_bind_the_parallel_composition_and_the_workers() -> None:
 def test_equal_knowledge_gives_the_same_estimate_to_the_last_bit() -> None:
     decomposition = decompose(branched())
     forwards = measured(decomposition)
-    backwards = replace(forwards, measured=dict(reversed(forwards.measured.items())))
+    backwards = replace(forwards, measured=dict(sorted(forwards.measured.items(), reverse=True)))
     assert estimate(decomposition, forwards) == estimate(decomposition, backwards)

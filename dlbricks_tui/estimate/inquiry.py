@@ -1,0 +1,51 @@
+"""Estimates of a model from what a store holds: on one system, or on every one that has measured some of it."""
+
+from collections.abc import Iterator
+
+from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.estimate.estimate import Options, estimate
+from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN
+from dlbricks_tui.estimate.lookup import BrickResults, end_to_end
+from dlbricks_tui.estimate.selection import Offer, best_offer
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.store.generation import Generation
+
+
+class Inquiry:
+    """One model asked about; what the store says of its bricks is read once."""
+
+    def __init__(self, generation: Generation, decomposition: Decomposition, options: Options | None = None) -> None:
+        self._generation = generation
+        self._decomposition = decomposition
+        self._options = options or Options()
+        self._results = BrickResults(generation, decomposition)
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """The ways in which any of its bricks were measured."""
+        return self._results.offers
+
+    def on(self, system: str, runtime: str | None) -> SystemEstimate | None:
+        """The estimate on a system, by the runtime that covers most unless it has to be one; None if nothing fits."""
+        offer = best_offer(self.offers, system, runtime)
+        return None if offer is None else self.by(offer.way)
+
+    def everywhere(self) -> Iterator[SystemEstimate]:
+        """An estimate for each system, by the runtime that covers most there."""
+        for system in sorted({offer.way.system for offer in self.offers}):
+            found = self.on(system, None)
+            if found is not None:
+                yield found
+
+    def by(self, way: Way) -> SystemEstimate:
+        """The estimate from what was measured in one way."""
+        knowledge = self._results.knowledge(way, with_similar=self._options.bridge)
+        graph = self._decomposition.graph
+        measured = end_to_end(self._generation, whole_model(graph).key, graph.name, way)
+        return SystemEstimate(way, estimate(self._decomposition, knowledge, self._options), measured)
+
+    def empty(self, system: str, runtime: str) -> SystemEstimate:
+        """What can be said of a model of which nothing was measured there: what there is to run."""
+        way = Way(system, runtime, self._decomposition.graph.level, "")
+        return SystemEstimate(way, estimate(self._decomposition, NOTHING_KNOWN, self._options))

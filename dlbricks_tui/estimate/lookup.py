@@ -1,0 +1,160 @@
+"""Asks the store what an estimate needs: the only module here that reads anything."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from math import fsum
+from typing import NamedTuple
+
+import numpy as np
+
+from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.estimate.calibration import UNCALIBRATED, Correction
+from dlbricks_tui.estimate.knowledge import ANY_CONTEXT, Knowledge, Latency, Measured, Pair, Similar
+from dlbricks_tui.estimate.selection import Offer
+from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.columns import Rows
+from dlbricks_tui.store.conditions import Condition, meeting, where
+from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.queries import Selection, brick_form, newest_by_pair, records_of, select
+from dlbricks_tui.store.records import Calibration, Failure
+
+# Measured without regard to contexts, once per occurrence: the value of a brick is the mean over all of them.
+POOLED_PROTOCOLS = frozenset({"dlbricks-2019"})
+
+
+class _Result(NamedTuple):
+    pair: Pair
+    way: Way
+    latency: Latency
+    samples: int
+    when: int
+
+
+class BrickResults:
+    """All good measurements of a model's bricks, whoever made them."""
+
+    def __init__(self, generation: Generation, decomposition: Decomposition) -> None:
+        self._generation = generation
+        self._decomposition = decomposition
+        self._rows = _rows_about(generation, decomposition.bricks)
+        self._by_way: defaultdict[Way, list[_Result]] = defaultdict(list)
+        for result in _results(generation, self._rows):
+            self._by_way[result.way].append(result)
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """How much of the model each way of measuring covers."""
+        uses = Counter((it.brick.key, it.context) for it in self._decomposition.occurrences)
+        return tuple(
+            Offer(way, sum(uses[pair] for pair in self._measured(way)), max(result.when for result in results))
+            for way, results in self._by_way.items()
+        )
+
+    def knowledge(self, way: Way, with_similar: bool = False) -> Knowledge:
+        """All that is known of the bricks in one way; with similar bricks of other models where asked."""
+        measured = self._measured(way)
+        lacking = self._decomposition.suite - measured.keys()
+        return Knowledge(
+            measured,
+            self._failed(way, lacking) if lacking else {},
+            tuple(_similar(self._generation, way, self._decomposition.suite)) if lacking and with_similar else (),
+            correction_of(self._generation, way),
+        )
+
+    def _measured(self, way: Way) -> dict[Pair, Measured]:
+        results = self._by_way.get(way, [])
+        if way.protocol not in POOLED_PROTOCOLS:
+            newest = {result.pair: result for result in results}
+            suite = self._decomposition.suite
+            return {
+                pair: Measured(result.latency, pair, result.samples) for pair, result in newest.items() if pair in suite
+            }
+        of_brick: defaultdict[str, list[_Result]] = defaultdict(list)
+        for result in results:
+            of_brick[result.pair[0]].append(result)
+        pooled = {brick: _pooled(brick, of_one) for brick, of_one in of_brick.items()}
+        return {pair: pooled[pair[0]] for pair in self._decomposition.suite if pair[0] in pooled}
+
+    def _failed(self, way: Way, lacking: Iterable[Pair]) -> dict[Pair, str]:
+        wanted = frozenset(lacking)
+        index = self._generation.index
+        rows = meeting(index, where(of="failures", system=way.system, runtime=way.runtime), self._rows)
+        failures = [record for row in rows.tolist() if isinstance(record := self._generation.record(row), Failure)]
+        return {
+            (it.brick, it.context): f"{it.reason}: {it.message}" if it.message else it.reason
+            for it in sorted(failures, key=lambda failure: failure.when)
+            if (it.brick, it.context) in wanted
+        }
+
+
+def correction_of(generation: Generation, way: Way) -> Correction:
+    """The newest calibration of a way of measuring, none where it was never calibrated."""
+    fitting = [
+        each
+        for each in records_of(generation, Calibration)
+        if Way(each.system, each.runtime, each.level, each.protocol) == way
+    ]
+    newest = max(fitting, key=lambda calibration: calibration.when, default=None)
+    if newest is None:
+        return UNCALIBRATED
+    return Correction(newest.constants, tuple(error for _, error in newest.residuals))
+
+
+def end_to_end(generation: Generation, model: str, name: str, way: Way) -> Latency | None:
+    """The newest good latency of a whole model, of the one of that name where several models are alike."""
+    alike = _of_way(way) + where(of="model", model=model, good=True)
+    found = select(generation, alike)
+    named = [summary for summary in found.summaries() if summary.name == name] or found.summaries()
+    if not named:
+        return None
+    newest = named[-1]
+    return Latency(newest.trimmed_mean_ms, newest.low_ms, newest.high_ms)
+
+
+def has_results(generation: Generation, system: str, runtime: str | None, level: Level) -> bool:
+    """Whether any good measurement of a brick was made there."""
+    wanted = where(system=system, level=level.value, good=True)
+    wanted += where(runtime=runtime) if runtime is not None else ()
+    return bool(len(meeting(generation.index, wanted, generation.index.rows_of("measurements"))))
+
+
+def _of_way(way: Way) -> tuple[Condition, ...]:
+    return where(system=way.system, runtime=way.runtime, level=way.level.value, protocol=way.protocol)
+
+
+def _rows_about(generation: Generation, bricks: Iterable[str]) -> Rows:
+    found = (row for brick in bricks for row in generation.index.rows_of_brick(brick))
+    return np.sort(np.fromiter(found, dtype=np.intp))
+
+
+def _results(generation: Generation, rows: Rows) -> Iterator[_Result]:
+    """The good measurements among the rows, oldest first, of equally old ones the one stored last last."""
+    index = generation.index
+    rows = meeting(index, where(of="brick", good=True), rows)
+    when = index.column("when")[rows]
+    order = np.argsort(when, kind="stable")
+    found = Selection(generation, rows[order])
+    pairs = zip(found.values("brick"), found.values("context"), strict=True)
+    ways = zip(*map(found.values, ("system", "runtime", "level", "protocol")), strict=True)
+    latencies = map(Latency, *map(found.values, ("trimmed_mean_ms", "low_ms", "high_ms")))
+    levels = {level.value: level for level in Level}
+    for pair, (system, runtime, level, protocol), latency, samples, moment in zip(
+        pairs, ways, latencies, found.values("samples"), when[order].tolist(), strict=True
+    ):
+        yield _Result(pair, Way(system, runtime, levels[level], protocol), latency, samples, moment)
+
+
+def _pooled(brick: str, results: list[_Result]) -> Measured:
+    by_bound = zip(*(result.latency for result in results), strict=True)
+    latency = Latency(*(fsum(values) / len(values) for values in by_bound))
+    return Measured(latency, (brick, ANY_CONTEXT), results[-1].samples)
+
+
+def _similar(generation: Generation, way: Way, own: Collection[Pair]) -> Iterator[Similar]:
+    """The newest result of every other brick, and of the own ones in other contexts, measured in this way."""
+    newest = newest_by_pair(select(generation, _of_way(way) + where(of="brick", good=True)))
+    for pair, summary in newest.items():
+        form = None if pair in own else brick_form(generation, pair.brick)
+        if form is not None:
+            yield Similar(form.canonical, Latency(summary.trimmed_mean_ms, summary.low_ms, summary.high_ms))

@@ -1,0 +1,70 @@
+"""What an hour of a system costs: a table that the user can change."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dlbricks_tui.estimate.errors import PricesError
+from dlbricks_tui.estimate.toml_file import parse_toml, read_text
+
+PRICES_FILE = "prices.toml"
+_WHAT = "prices file"
+_TABLE = "dollars_per_hour"
+_HOURS_PER_MS = 1.0 / 3_600_000.0
+
+# On demand, Linux, us-east-1, when the paper's experiments were made (2019 and 2020).
+DELIVERED: Mapping[str, float] = {
+    "c4.xlarge": 0.199,
+    "c4.2xlarge": 0.398,
+    "c5.xlarge": 0.17,
+    "c5.2xlarge": 0.34,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Dollars per hour by what a system is called: its id, its name or its instance type."""
+
+    per_hour: Mapping[str, float]
+
+    def of(self, names: Iterable[str]) -> float | None:
+        """The price under the first of these names that has one."""
+        return next((self.per_hour[name] for name in names if name in self.per_hour), None)
+
+
+def cost_of(latency_ms: float, dollars_per_hour: float, inferences: int = 1_000_000) -> float:
+    """Dollars for so many inferences, one after another, on a machine that does nothing else."""
+    return latency_ms * _HOURS_PER_MS * dollars_per_hour * inferences
+
+
+def read_prices(data: Path) -> Prices:
+    """The delivered prices, and over them those of the user's own file where there is one."""
+    file = data / PRICES_FILE
+    if not file.exists():
+        return Prices(DELIVERED)
+    own = parse_prices(read_text(file, _WHAT, PricesError), f"{_WHAT} {file}")
+    return Prices({**DELIVERED, **own})
+
+
+def parse_prices(text: str, where: str) -> dict[str, float]:
+    """The prices in a TOML text; `where` is what the text is called in complaints."""
+    document = parse_toml(text, where, PricesError)
+    table = document.pop(_TABLE, None)
+    if document or not isinstance(table, dict):
+        raise PricesError(f'{where} needs one table, [{_TABLE}], with lines such as "c5.xlarge" = 0.17')
+    prices = dict(_flat(table))
+    for name, price in prices.items():
+        if not isinstance(price, int | float) or isinstance(price, bool) or not 0 <= price < math.inf:
+            raise PricesError(f'{where}: {name} costs {price!r}; write dollars, such as "{name}" = 0.17')
+    return {name: float(price) for name, price in prices.items()}
+
+
+def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    # To TOML a name with dots and without quotes is a table within a table; everybody means the name.
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{rest}", price) for rest, price in _flat(value))
+        else:
+            yield name, value

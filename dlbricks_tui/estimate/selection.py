@@ -1,0 +1,67 @@
+"""Chooses whose measurements an estimate is made of: the system, the runtime and the protocol."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from dlbricks_tui.estimate.errors import SelectionError
+from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.queries import Combination
+from dlbricks_tui.store.records import Runtime, System
+
+_MOST_OFFERED = 5
+Named = TypeVar("Named", System, Runtime)
+
+
+class Offer(NamedTuple):
+    """How much of a model was measured in one way, and when last."""
+
+    way: Way
+    sequences: int
+    newest: int
+
+
+def find_system(wanted: str, systems: Mapping[str, System]) -> str:
+    """The id of the system that a person calls by its id, name or instance type, or by a part of one."""
+    return _find("system", wanted, systems, lambda system: (system.id, system.name, system.instance_type))
+
+
+def find_runtime(wanted: str, runtimes: Mapping[str, Runtime]) -> str:
+    """The id of the runtime that a person calls by its id or name, or by a part of one."""
+    return _find("runtime", wanted, runtimes, lambda runtime: (runtime.id, runtime.name))
+
+
+def best_offer(offers: Iterable[Offer], system: str, runtime: str | None) -> Offer | None:
+    """On a system, and a runtime if it has to be that, the way that covers most of the model, the newest of equals."""
+    fitting = [offer for offer in offers if offer.way.system == system and runtime in (None, offer.way.runtime)]
+    return max(fitting, key=lambda offer: (offer.sequences, offer.newest, offer.way), default=None)
+
+
+def preferred_level(levels: Sequence[Level]) -> Level:
+    """Of the levels that a system has results of the one to estimate at: what really runs, where it was measured."""
+    return Level.WRITTEN if levels and Level.FUSED not in levels else Level.FUSED
+
+
+def what_is_there(combinations: Sequence[Combination]) -> str:
+    """What the store has instead of what was asked for, in words."""
+    if not combinations:
+        return "the store has no results yet"
+    told = [
+        f"{each.pairs} bricks at level {each.level.value} on {each.system} by {each.runtime}"
+        for each in combinations[:_MOST_OFFERED]
+    ]
+    more = len(combinations) - len(told)
+    return "the store has " + "; ".join(told) + (f"; and {more} other sets" if more else "")
+
+
+def _find(what: str, wanted: str, known: Mapping[str, Named], names_of: Callable[[Named], Sequence[str]]) -> str:
+    asked = wanted.casefold()
+    named = {identity: [name.casefold() for name in names_of(each) if name] for identity, each in known.items()}
+    exact = [identity for identity, names in named.items() if asked in names]
+    partly = [identity for identity, names in named.items() if any(asked in name for name in names)]
+    found = exact or partly
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(found or known) or "none: nothing was measured or imported yet"
+    problem = f"{len(found)} {what}s are called" if found else f"no {what} in the store is called"
+    raise SelectionError(f"{problem} {wanted[:80]!r}; give one of: {listed}")

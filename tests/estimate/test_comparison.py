@@ -1,0 +1,48 @@
+from dataclasses import replace
+
+from dlbricks_tui.estimate.comparison import Candidate, candidates, cheapest, quickest
+from dlbricks_tui.estimate.prices import DELIVERED, Prices
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from tests.estimate.test_accuracy import incomplete, one
+from tests.store.samples import system
+
+SYSTEMS = {name: system(name) for name in ("c5.xlarge", "c5.2xlarge", "mine")}
+PRICES = Prices(DELIVERED)
+
+
+def on(name: str, layers: int) -> SystemEstimate:
+    found = one(layers, None)
+    return SystemEstimate(found.way._replace(system=name), found.estimate)
+
+
+def ranked(*estimates: SystemEstimate) -> tuple[Candidate, ...]:
+    return candidates(estimates, SYSTEMS, PRICES)
+
+
+def test_the_quickest_stands_first_and_need_not_be_the_cheapest() -> None:
+    found = ranked(on("c5.xlarge", 6), on("c5.2xlarge", 4), on("mine", 5))
+    assert [it.latency_ms for it in found] == [4, 5, 6]
+    best, thrifty = quickest(found), cheapest(found)
+    assert best is not None
+    assert thrifty is not None
+    assert (best.estimate.way.system, thrifty.estimate.way.system) == ("c5.2xlarge", "c5.xlarge")
+
+
+def test_a_system_is_priced_by_its_instance_type_when_its_own_name_has_no_price() -> None:
+    described = replace(system("host-1"), name="Xeon, 4 cores", instance_type="c5.xlarge")
+    (found,) = candidates([on("host-1", 1)], {"host-1": described}, PRICES)
+    assert found.dollars_per_hour == 0.17
+
+
+def test_without_a_price_there_is_no_cost_and_nothing_is_cheapest() -> None:
+    found = ranked(on("mine", 3))
+    assert found[0].dollars_per_million is None
+    assert cheapest(found) is None
+
+
+def test_what_leaves_layers_out_is_never_the_best() -> None:
+    found = ranked(incomplete(), on("c5.xlarge", 9))
+    assert [it.complete for it in found] == [True, False]
+    best, thrifty = quickest(found), cheapest(found)
+    assert best is thrifty is found[0]
+    assert quickest(ranked(incomplete())) is None

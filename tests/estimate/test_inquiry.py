@@ -1,0 +1,160 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.estimate.calibration import Correction
+from dlbricks_tui.estimate.estimate import Options
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.lookup import correction_of, has_results
+from dlbricks_tui.estimate.parts import Standing
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.records import BrickForm, Record, new_uuid
+from tests.bricks.graphs import DATA, Spec, built, chain
+from tests.estimate.stored import brick_records, model_record, store_of, timed
+from tests.store.samples import calibration, failure, measurement
+
+MODEL = decompose(chain("conv", "relu", "pool", "relu"))
+SYSTEM, RUNTIME = "c5.xlarge", "mxnet-1.9.1"
+LATER = "2026-11-22T08:00:00.000000+00:00"
+
+
+def pair(layer: int, model: Decomposition = MODEL) -> tuple[str, str]:
+    found = model.occurrences[layer]
+    return found.brick.key, found.context
+
+
+def form_of(layer: int) -> BrickForm:
+    brick = MODEL.occurrences[layer].brick
+    return BrickForm(key=brick.key, canonical=brick.canonical)
+
+
+def asked(folder: Path, records: Sequence[Record], options: Options | None = None) -> Inquiry:
+    with store_of(folder / "store", *records) as store:
+        return Inquiry(store.generation, MODEL, options)
+
+
+def on_system(folder: Path, records: Sequence[Record], options: Options | None = None) -> SystemEstimate:
+    with store_of(folder / "store", *records) as store:
+        found = Inquiry(store.generation, MODEL, options).on(SYSTEM, RUNTIME)
+        assert found is not None
+        return found
+
+
+def test_an_estimate_is_the_same_to_the_last_bit_with_and_without_the_model_measured(tmp_path: Path) -> None:
+    bricks = brick_records(MODEL)
+    without = on_system(tmp_path / "without", bricks)
+    beside = on_system(tmp_path / "with", [*bricks, model_record(MODEL, 30.0)])
+    assert without.end_to_end is None
+    assert beside.end_to_end is not None
+    assert beside.end_to_end.value_ms == 30.0
+    assert repr(beside.estimate) == repr(without.estimate)
+    assert beside.estimate == without.estimate
+
+
+def test_the_newest_good_measurement_is_the_value(tmp_path: Path) -> None:
+    brick, context = pair(0)
+    newer = measurement(brick=brick, context=context, level=Level.WRITTEN, statistics=timed(7.0), when=LATER)
+    doubtful = replace(newer, statistics=timed(99.0), flags=("drift",), uuid=new_uuid())
+    # Written down first, as results of another machine may come in late.
+    found = on_system(tmp_path, [newer, doubtful, *brick_records(MODEL)])
+    assert found.estimate.parts[0].latency.value_ms == 7.0
+
+
+def test_the_value_of_a_published_brick_is_the_mean_over_its_occurrences(tmp_path: Path) -> None:
+    brick, _ = pair(1)
+    published = [
+        measurement(
+            brick=brick, context=context, level=Level.WRITTEN, protocol="dlbricks-2019", statistics=timed(value)
+        )
+        for context, value in (("plain", 1.0), ("blocked", 3.0), ("plain", 5.0))
+    ]
+    found = on_system(tmp_path, published)
+    assert [part.latency.value_ms for part in found.estimate.parts] == [0, 3.0, 0, 3.0]
+    assert {part.source for part in found.estimate.parts if part.known} == {(brick, "")}
+
+
+def test_a_measurement_in_another_context_is_no_measurement_of_this_one(tmp_path: Path) -> None:
+    brick, _ = pair(0)
+    found = on_system(
+        tmp_path,
+        [measurement(brick=brick, context="blocked", level=Level.WRITTEN), *brick_records(MODEL, without=[pair(0)])],
+    )
+    assert found.estimate.parts[0].standing is Standing.MISSING
+
+
+def test_of_several_runtimes_the_one_that_covers_most_is_taken_unless_one_is_asked_for(tmp_path: Path) -> None:
+    half = brick_records(MODEL, without=[pair(0)], runtime="mxnet-1.5", when=LATER)
+    found = asked(tmp_path, [*brick_records(MODEL), *half])
+    most, wanted = found.on(SYSTEM, None), found.on(SYSTEM, "mxnet-1.5")
+    assert most is not None
+    assert wanted is not None
+    assert (most.way.runtime, wanted.way.runtime) == (RUNTIME, "mxnet-1.5")
+    assert found.on(SYSTEM, "mxnet-2") is None
+    assert found.on("m5.large", None) is None
+
+
+def test_everywhere_means_every_system_once(tmp_path: Path) -> None:
+    found = asked(tmp_path, [*brick_records(MODEL), *brick_records(MODEL, system="a1", protocol="other")])
+    assert [each.way.system for each in found.everywhere()] == ["a1", SYSTEM]
+
+
+def test_what_failed_is_unmeasurable_until_it_is_measured(tmp_path: Path) -> None:
+    brick, context = pair(2)
+    tried = failure(brick=brick, context=context, level=Level.WRITTEN, reason="crashed", message="signal 11")
+    found = on_system(tmp_path / "failed", [tried, *brick_records(MODEL, without=[pair(2)])])
+    assert found.estimate.parts[2].reason == "crashed: signal 11"
+    assert found.estimate.coverage.unmeasurable == 1
+    mended = on_system(tmp_path / "mended", [tried, *brick_records(MODEL)])
+    assert mended.estimate.coverage.complete
+
+
+def test_the_newest_calibration_of_the_same_way_is_applied(tmp_path: Path) -> None:
+    way = {"level": Level.WRITTEN}
+    records = [
+        calibration(**way, when=LATER, constants=(("per_layer_ms", 0.5),), residuals=(("net-1", 0.02),)),
+        calibration(**way, constants=(("per_layer_ms", 9.0),)),
+        calibration(**way, system="a1", when=LATER, constants=(("per_layer_ms", 7.0),)),
+    ]
+    with store_of(tmp_path / "store", *records) as store:
+        correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
+        assert correction == Correction((("per_layer_ms", 0.5),), (0.02,))
+        assert correction_of(store.generation, Way(SYSTEM, "other", Level.WRITTEN, "hot")) == Correction()
+
+
+def test_of_alike_models_the_one_of_that_name_was_measured(tmp_path: Path) -> None:
+    bricks = brick_records(MODEL)
+    twin = model_record(MODEL, 40.0, name="twin", when=LATER)
+    assert on_system(tmp_path / "both", [*bricks, model_record(MODEL, 30.0), twin]).end_to_end == (30.0, 29.7, 30.3)
+    alone = on_system(tmp_path / "twin", [*bricks, twin])
+    assert alone.end_to_end is not None
+    assert alone.end_to_end.value_ms == 40.0
+
+
+def test_bricks_of_other_models_and_contexts_are_looked_up_only_to_bridge(tmp_path: Path) -> None:
+    other = brick_records(decompose(built([Spec("pool", DATA, width=16)])))
+    brick, _ = pair(0)
+    elsewhere = measurement(brick=brick, context="blocked", level=Level.WRITTEN)
+    records = [*brick_records(MODEL, without=[pair(0), pair(2)]), *other, elsewhere, form_of(0)]
+    assert on_system(tmp_path / "plain", records).estimate.coverage.bridged == 0
+    assert on_system(tmp_path / "bridged", records, Options(bridge=True)).estimate.coverage.bridged == 2
+
+
+def test_whether_a_system_has_results_at_a_level_is_told(tmp_path: Path) -> None:
+    with store_of(tmp_path / "store", *brick_records(MODEL)) as store:
+        assert has_results(store.generation, SYSTEM, None, Level.WRITTEN)
+        assert has_results(store.generation, SYSTEM, RUNTIME, Level.WRITTEN)
+        assert not has_results(store.generation, SYSTEM, RUNTIME, Level.FUSED)
+        assert not has_results(store.generation, "a1", None, Level.WRITTEN)
+
+
+@pytest.mark.parametrize("system", [SYSTEM, "nowhere"])
+def test_with_nothing_measured_everything_is_left_to_run(tmp_path: Path, system: str) -> None:
+    found = asked(tmp_path, [])
+    assert found.on(system, None) is None
+    empty = found.empty(system, RUNTIME)
+    assert empty.sequential_ms is None
+    assert set(empty.estimate.remaining.pairs) == MODEL.suite

@@ -1,0 +1,60 @@
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.estimate.errors import PricesError
+from dlbricks_tui.estimate.prices import DELIVERED, PRICES_FILE, cost_of, parse_prices, read_prices
+
+
+def test_the_instance_types_of_the_paper_have_prices(tmp_path: Path) -> None:
+    prices = read_prices(tmp_path)
+    assert [prices.of([name]) for name in ("c4.xlarge", "c4.2xlarge", "c5.xlarge", "c5.2xlarge")] == [
+        0.199,
+        0.398,
+        0.17,
+        0.34,
+    ]
+
+
+def test_the_users_own_prices_go_before_the_delivered_ones(tmp_path: Path) -> None:
+    (tmp_path / PRICES_FILE).write_text('[dollars_per_hour]\n"c5.xlarge" = 0.2\n"my box" = 0\n')
+    prices = read_prices(tmp_path)
+    assert prices.of(["c5.xlarge"]) == 0.2
+    assert prices.of(["my box"]) == 0.0
+    assert prices.of(["c4.xlarge"]) == DELIVERED["c4.xlarge"]
+    assert prices.of(["unknown"]) is None
+
+
+def test_the_first_name_with_a_price_decides(tmp_path: Path) -> None:
+    prices = read_prices(tmp_path)
+    assert prices.of(["xeon-4c-1234", "c5.2xlarge", "c5.xlarge"]) == 0.34
+
+
+def test_a_name_with_a_dot_needs_no_quotes() -> None:
+    assert parse_prices("[dollars_per_hour]\nc5.xlarge = 0.17\nc5.2xlarge = 0.34", "here") == {
+        "c5.xlarge": 0.17,
+        "c5.2xlarge": 0.34,
+    }
+
+
+def test_a_million_inferences_of_36_ms_take_ten_hours() -> None:
+    assert cost_of(36.0, 0.17) == pytest.approx(1.7)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("nonsense", "not TOML"),
+        ('"c5.xlarge" = 0.17', "needs one table"),
+        ("dollars_per_hour = 3", "needs one table"),
+        ('[dollars_per_hour]\n"c5.xlarge" = "0.17"', "c5.xlarge costs '0.17'"),
+        ("[dollars_per_hour]\na = -1", "a costs -1"),
+        ("[dollars_per_hour]\na = nan", "a costs nan"),
+        ("[dollars_per_hour]\na = true", "a costs True"),
+    ],
+)
+def test_a_wrong_table_is_refused_with_what_is_wrong_and_where(text: str, complaint: str) -> None:
+    with pytest.raises(PricesError) as refused:
+        parse_prices(text, "prices file mine.toml")
+    assert "mine.toml" in str(refused.value)
+    assert complaint in str(refused.value)

@@ -1,0 +1,104 @@
+from dataclasses import replace
+
+import pytest
+
+from dlbricks_tui.estimate.errors import SelectionError
+from dlbricks_tui.estimate.selection import (
+    Offer,
+    best_offer,
+    find_runtime,
+    find_system,
+    preferred_level,
+    what_is_there,
+)
+from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.queries import Combination
+from dlbricks_tui.store.records import Runtime, System
+from tests.store.samples import runtime, system
+
+
+def system_called(identity: str, name: str, instance_type: str = "") -> System:
+    return replace(system(identity), name=name, instance_type=instance_type)
+
+
+def runtime_called(identity: str, name: str) -> Runtime:
+    return replace(runtime(identity), name=name)
+
+
+SYSTEMS = {
+    it.id: it
+    for it in (
+        system_called("epyc-2c-ab12", "EPYC 7R13, 2 cores"),
+        system_called("xeon-4c-cd34", "Xeon 8124M, 4 cores", "c5.xlarge"),
+        system_called("c4.xlarge", "c4.xlarge"),
+    )
+}
+
+
+def offer(system: str, runtime: str, sequences: int, newest: int = 0, protocol: str = "hot") -> Offer:
+    return Offer(Way(system, runtime, Level.FUSED, protocol), sequences, newest)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("epyc-2c-ab12", "epyc-2c-ab12"),
+        ("C5.XLARGE", "xeon-4c-cd34"),
+        ("Xeon 8124M, 4 cores", "xeon-4c-cd34"),
+        ("epyc", "epyc-2c-ab12"),
+    ],
+)
+def test_a_system_is_found_by_any_of_its_names_or_a_part_of_one(wanted: str, found: str) -> None:
+    assert find_system(wanted, SYSTEMS) == found
+
+
+def test_a_whole_name_goes_before_a_part_of_others() -> None:
+    known = {it.id: it for it in (system("c5"), system("c5.xlarge"))}
+    assert find_system("c5", known) == "c5"
+
+
+@pytest.mark.parametrize(("wanted", "problem"), [("xlarge", "2 systems are called"), ("m5", "no system in the store")])
+def test_what_is_ambiguous_or_unknown_is_refused_with_what_there_is(wanted: str, problem: str) -> None:
+    with pytest.raises(SelectionError, match=problem) as refused:
+        find_system(wanted, SYSTEMS)
+    assert "c4.xlarge" in str(refused.value)
+
+
+def test_in_an_empty_store_the_refusal_says_that_there_is_nothing() -> None:
+    with pytest.raises(SelectionError, match="nothing was measured or imported yet"):
+        find_system("c5", {})
+
+
+def test_a_runtime_is_found_by_id_or_name() -> None:
+    known = {
+        it.id: it for it in (runtime_called("mxnet-1.9.1 threads-2", "ours"), runtime_called("mxnet-1.5.1", "old"))
+    }
+    assert find_runtime("old", known) == "mxnet-1.5.1"
+    assert find_runtime("threads-2", known) == "mxnet-1.9.1 threads-2"
+
+
+def test_the_way_that_covers_most_is_best_and_of_equals_the_newest() -> None:
+    offers = [
+        offer("a", "one", 5, newest=9),
+        offer("a", "two", 7, newest=1),
+        offer("a", "three", 7, newest=2),
+        offer("b", "one", 9),
+    ]
+    assert best_offer(offers, "a", None) == offers[2]
+    assert best_offer(offers, "a", "one") == offers[0]
+    assert best_offer(offers, "a", "four") is None
+    assert best_offer(offers, "c", None) is None
+
+
+def test_a_system_is_estimated_at_the_level_that_really_runs_unless_it_has_results_of_the_other_only() -> None:
+    assert preferred_level([]) is Level.FUSED
+    assert preferred_level([Level.WRITTEN, Level.FUSED]) is Level.FUSED
+    assert preferred_level([Level.WRITTEN]) is Level.WRITTEN
+
+
+def test_what_is_there_is_told_with_system_runtime_and_level() -> None:
+    there = [Combination("c5.xlarge", "mxnet-1.5", Level.WRITTEN, "dlbricks-2019", 1440, 10_815, 49)]
+    assert what_is_there(there) == "the store has 1440 bricks at level written on c5.xlarge by mxnet-1.5"
+    assert what_is_there(there * 7).endswith("; and 2 other sets")
+    assert what_is_there([]) == "the store has no results yet"
