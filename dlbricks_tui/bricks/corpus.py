@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.models.kinds import Kind, heaviest
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,17 @@ class Corpus:
     models: tuple[Uniqueness, ...]
     repeated_types: tuple[RepeatedType, ...]
     jaccard: tuple[tuple[float, ...], ...]
+
+
+def model_bricks(decomposition: Decomposition) -> ModelBricks:
+    """What a model contributes to a corpus; a sequence of several layers has the kind of its heaviest one."""
+    graph, found = decomposition.graph, decomposition.occurrences
+    return ModelBricks(
+        graph.name,
+        tuple([it.brick.key for it in found]),
+        tuple([it.context for it in found]),
+        tuple([heaviest(graph.layers[layer].kind for layer in it.sequence.layers) for it in found]),
+    )
 
 
 def compare(models: Sequence[ModelBricks]) -> Corpus:

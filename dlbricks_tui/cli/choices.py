@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.cli.output import narrate
 from dlbricks_tui.cli.parser import Parser
 from dlbricks_tui.settings import SAMPLE_MODELS
 
@@ -98,3 +100,32 @@ def load(loader: Loader, source: ModelSource, args: argparse.Namespace) -> Layer
     from dlbricks_tui.models.graph import Level
 
     return loader.load(source, Level(args.level), given_shapes(args))
+
+
+def load_all(
+    loader: Loader, sources: Sequence[ModelSource], args: argparse.Namespace
+) -> list[tuple[ModelSource, LayerGraph]]:
+    """Several models like `load`; those that cannot be loaded are named on standard error and left out.
+
+    Where none can be loaded, raises what is wrong with the first.
+    """
+    from dlbricks_tui.models.errors import ModelError
+
+    loaded: list[tuple[ModelSource, LayerGraph]] = []
+    refusals: list[ModelError] = []
+    # Of the fifty models of Table 1 some are the same network, in one file.
+    known: dict[object, LayerGraph] = {}
+    for source in sources:
+        network = (source.path, *source.inputs.items())
+        try:
+            graph = known.get(network) or load(loader, source, args)
+        except ModelError as refusal:
+            refusals.append(refusal)
+        else:
+            known[network] = graph
+            loaded.append((source, replace(graph, name=source.name)))
+    if refusals and not loaded:
+        raise refusals[0]
+    for left_out in refusals:
+        narrate(f"left out: {left_out}")
+    return loaded

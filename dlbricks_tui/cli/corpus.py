@@ -1,0 +1,81 @@
+"""`dlbricks corpus`: how much repeats within and across models (the paper, section 2.2)."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, cutting, library, load_all, open_loader
+from dlbricks_tui.cli.output import Json, data_console, show, write_json
+from dlbricks_tui.cli.parser import Groups, add_json_option
+from dlbricks_tui.cli.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dlbricks_tui.bricks.corpus import Corpus
+    from dlbricks_tui.bricks.decomposition import Decomposition
+    from dlbricks_tui.models.library import ModelSource
+
+
+def register(groups: Groups) -> None:
+    """Adds `corpus`."""
+    parser = groups.add_parser("corpus", help="show how much of one or several models is the same")
+    add_models_argument(parser, many=True)
+    add_cutting_options(parser, level="written")
+    add_json_option(parser)
+    parser.set_defaults(handler=show_corpus)
+
+
+def show_corpus(args: argparse.Namespace) -> int:
+    """Cuts all models, compares what comes out, and shows it."""
+    from dlbricks_tui.bricks.corpus import compare, model_bricks
+    from dlbricks_tui.bricks.decomposition import decompose
+
+    sources = library(args).find_all(args.models)
+    with open_loader(args) as loader:
+        loaded = load_all(loader, sources, args)
+    how = cutting(args)
+    decompositions = [decompose(graph, how) for _, graph in loaded]
+    corpus = compare([model_bricks(decomposition) for decomposition in decompositions])
+    known = [source for source, _ in loaded]
+    if args.json:
+        write_json(_document(corpus, known, decompositions))
+    else:
+        from dlbricks_tui.cli.corpus_view import corpus_view
+
+        unit = "layers" if how.granularity == 1 else "sequences"
+        show(*corpus_view(corpus, [_label(source) for source in known], unit, data_console()))
+    return Status.DONE if len(loaded) == len(sources) else Status.DONE_WITH_FAILURES
+
+
+def _document(corpus: Corpus, sources: Sequence[ModelSource], decompositions: Sequence[Decomposition]) -> Json:
+    layers = [len(decomposition.graph.layers) for decomposition in decompositions]
+    return {
+        "layers": sum(layers),
+        "sequences": corpus.layers,
+        "unique_layers": corpus.unique_layers,
+        "contexts": corpus.contexts,
+        "models": [
+            {
+                "model": source.name,
+                "table1_id": source.table1_id,
+                "layers": count,
+                "sequences": model.layers,
+                "unique_layers": model.unique_layers,
+                "contexts": model.contexts,
+                "share": model.share,
+            }
+            for source, count, model in zip(sources, layers, corpus.models, strict=True)
+        ],
+        "jaccard": corpus.jaccard,
+        "repeated_types": [
+            {"kind": found.kind.value, "layers": found.layers, "repeated": found.repeated}
+            for found in corpus.repeated_types
+        ],
+        "speedup": None,
+    }
+
+
+def _label(source: ModelSource) -> str:
+    return f"table1:{source.table1_id} {source.name}" if source.table1_id else source.name

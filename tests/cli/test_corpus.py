@@ -1,0 +1,167 @@
+import io
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from dlbricks_tui.cli.main import main
+
+ESCAPE = "\x1b"
+
+
+@pytest.fixture(autouse=True)
+def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main(["corpus", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def view(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert main(["corpus", *arguments]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def row(lines: list[str], start: str) -> list[str]:
+    """The words of the first line that begins with these words."""
+    return next(line.split() for line in lines if line.split()[: len(start.split())] == start.split())
+
+
+def test_the_fifty_models_of_table_1_have_the_papers_totals(capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = document(capsys, "table1")
+    assert corpus["layers"] == corpus["sequences"] == 10_815
+    assert 1_485 <= corpus["unique_layers"] <= 1_536
+    assert corpus["contexts"] >= corpus["unique_layers"]
+    assert [model["table1_id"] for model in corpus["models"]] == [str(number) for number in range(1, 51)]
+    assert round(corpus["models"][46]["share"], 3) == 0.039
+    assert corpus["speedup"] is None
+
+
+def test_similarity_is_a_grid_over_the_models_in_their_order(capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = document(capsys, "table1:42", "vgg16", "table1:43")
+    assert corpus["jaccard"] == [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
+    assert [(model["model"], model["layers"]) for model in corpus["models"]] == [
+        ("2D Face Alignment Net Trained on 300W Large Pose Data", 967),
+        ("vgg16", 38),
+        ("3D Face Alignment Net Trained on 300W Large Pose Data", 967),
+    ]
+
+
+def test_repeated_types_come_the_most_repeated_first(capsys: pytest.CaptureFixture[str]) -> None:
+    types = document(capsys, "vgg16")["repeated_types"]
+    assert types[0] == {"kind": "elementwise", "layers": 15, "repeated": 15}
+    assert [found["repeated"] for found in types] == sorted((found["repeated"] for found in types), reverse=True)
+
+
+def test_at_a_higher_granularity_sequences_are_counted_beside_layers(capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = document(capsys, "vgg16", "-g", "4")
+    assert corpus["layers"] == 38
+    assert corpus["unique_layers"] <= corpus["sequences"] < 38
+    assert "sequences" in view(capsys, "vgg16", "-g", "4")[0]
+
+
+def test_a_model_named_twice_is_compared_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(document(capsys, "table1:14", "table1", "table1:14")["models"]) == 50
+
+
+def test_a_person_sees_totals_shares_kinds_and_similarity(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = view(capsys, "resnet18_v1", "resnet50_v1")
+    assert lines[0].startswith("2 models, 242 layers: 58 unique (24.0 %)")
+    assert row(lines, "1 resnet18_v1")[2:6] == ["68", "28", "41.2", "%"]
+    assert row(lines, "2 resnet50_v1")[2:6] == ["174", "46", "26.4", "%"]
+    assert row(lines, "convolution")[1] == "73"
+    assert lines[-3:] == [
+        "                 1     2",
+        "1 resnet18_v1  100 █  28 ▒",
+        "2 resnet50_v1   28 ▒ 100 █",
+    ]
+
+
+def test_one_model_alone_has_no_similarity(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = view(capsys, "vgg16")
+    assert lines[0].startswith("1 model, 38 layers")
+    assert not any("Jaccard" in line for line in lines)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_all_fifty_models_fit_the_terminal(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = view(capsys, "table1")
+    assert max(map(cell_len, lines)) <= columns
+    for number in range(1, 51):
+        cells = "".join(
+            line[-columns:].split()[-1] for line in lines if line.startswith(f"{number:>2} ") and "·" in line
+        )
+        assert len(cells) == 50
+        assert cells[number - 1] == "█"
+
+
+def test_a_pipe_gets_every_name_whole_and_no_colours(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS")
+    out = "\n".join(view(capsys, "table1:45", "vgg16"))
+    assert "Single-Image Depth Perception Net Trained on NYU Depth V2 and Depth in the Wild Data" in out
+    assert ESCAPE not in out
+
+
+class Terminal(io.StringIO):
+    """A standard output that a person watches."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("no_color", [True, False])
+def test_colour_is_an_addition_only(
+    no_color: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = view(capsys, "vgg16", "alexnet")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    assert main(["corpus", "vgg16", "alexnet"]) == 0
+    shown = terminal.getvalue()
+    assert ("\x1b[36m" in shown) is not no_color
+    assert re.sub(r"\x1b\[[0-9;]*m", "", shown).split() == " ".join(plain).split()
+
+
+def test_a_terminal_without_block_characters_gets_plain_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    assert main(["corpus", "vgg16", "alexnet"]) == 0
+    lines = raw.getvalue().decode("ascii").splitlines()
+    assert "\\u" not in "".join(lines)
+    assert row(lines, "1 vgg16 38")[-1].strip("#") == ""
+
+
+def test_a_model_that_cannot_be_loaded_is_named_and_the_others_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "broken-symbol.json").write_text("{}")
+    assert main(["corpus", "vgg16", str(tmp_path / "broken-symbol.json"), "--json"]) == 1
+    captured = capsys.readouterr()
+    assert [model["model"] for model in json.loads(captured.out)["models"]] == ["vgg16"]
+    assert captured.err.startswith("left out: broken: ")
+
+
+def test_where_no_model_can_be_loaded_the_input_is_bad(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "broken-symbol.json").write_text("{}")
+    assert main(["corpus", str(tmp_path / "broken-symbol.json")]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("dlbricks: error: broken: ")
