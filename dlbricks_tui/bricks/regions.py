@@ -1,0 +1,201 @@
+"""The regions of a model: chains, parallel modules, their branches, and which of them are equal."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dlbricks_tui.bricks.repeats import repeated_runs
+from dlbricks_tui.bricks.series_parallel import Fork, Stretch, Tangle, decompose
+from dlbricks_tui.models.graph import LayerGraph
+
+# Regions compare by identity (`eq=False`) and print without their parts: a model may nest deeper than Python recurses.
+# Two regions of a model are equal by structure and layers when their keys are equal.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """One layer."""
+
+    key: int
+    layer: int
+    size: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """Regions one after another; a branch that passes the others by is a chain without parts."""
+
+    key: int
+    size: int
+    parts: tuple["Region", ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parallel:
+    """Branches that begin behind the same layer and end at the same join, neither of which is inside."""
+
+    key: int
+    size: int
+    branches: tuple[Chain, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Irregular:
+    """Regions, in topological order, that are connected neither one after another nor side by side."""
+
+    key: int
+    size: int
+    parts: tuple["Region", ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat:
+    """A module that stands several times in a row: equal regions, chains where the module has several parts."""
+
+    key: int
+    size: int
+    instances: tuple["Region", ...] = field(repr=False)
+
+
+Region = Leaf | Chain | Parallel | Irregular | Repeat
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegionTree:
+    """All regions of a model from the whole model down, and how often each key occurs among them."""
+
+    root: Chain
+    occurrences: Mapping[int, int] = field(repr=False)
+
+
+def region_tree(graph: LayerGraph, signatures: Sequence[Hashable]) -> RegionTree:
+    """The regions of a model, given for each layer what makes it equal to another."""
+    root = _Builder(signatures).built(decompose(graph.predecessors))
+    return RegionTree(root, Counter(region.key for _, region in walk(root)))
+
+
+def children(region: Region) -> tuple[Region, ...]:
+    """The regions that a region directly consists of."""
+    if isinstance(region, Leaf):
+        return ()
+    if isinstance(region, Parallel):
+        return region.branches
+    return region.instances if isinstance(region, Repeat) else region.parts
+
+
+def walk(region: Region) -> Iterator[tuple[int, Region]]:
+    """The region and all inside it from left to right, each after what it is in, with its depth."""
+    pending = [(0, region)]
+    while pending:
+        depth, found = pending.pop()
+        yield depth, found
+        pending += [(depth + 1, child) for child in reversed(children(found))]
+
+
+def layers_in(region: Region) -> Iterator[int]:
+    """The layers of a region, from left to right."""
+    return (found.layer for _, found in walk(region) if isinstance(found, Leaf))
+
+
+class _Builder:
+    """Makes regions of stretches, those inside first, and numbers what is equal."""
+
+    def __init__(self, signatures: Sequence[Hashable]) -> None:
+        self._signatures = signatures
+        self._keys: dict[Hashable, int] = {}
+        self._chains: dict[int, Chain] = {}
+        self._first_layers: dict[Region, int] = {}
+
+    def built(self, whole: Stretch) -> Chain:
+        for stretch in reversed(_with_all_inside(whole)):
+            parts: list[Region] = []
+            for piece in stretch:
+                if isinstance(piece, int):
+                    parts.append(self._leaf(piece))
+                else:
+                    parts.append(self._parallel(piece) if isinstance(piece, Fork) else self._irregular(piece))
+            self._chains[id(stretch)] = self._chain(parts)
+        return self._chains[id(whole)]
+
+    def _key(self, *content: Hashable) -> int:
+        return self._keys.setdefault(content, len(self._keys))
+
+    def _leaf(self, layer: int) -> Leaf:
+        leaf = Leaf(self._key("layer", self._signatures[layer]), layer)
+        self._first_layers[leaf] = layer
+        return leaf
+
+    def _chain(self, parts: Sequence[Region]) -> Chain:
+        key = self._key("chain", *(part.key for part in parts))
+        chain = Chain(key, sum(part.size for part in parts), self._grouped(parts))
+        # An empty branch comes last.
+        self._first_layers[chain] = self._first_layers[parts[0]] if parts else len(self._signatures)
+        return chain
+
+    def _parallel(self, fork: Fork) -> Parallel:
+        branches = sorted((self._chains[id(branch)] for branch in fork.branches), key=self._first_layers.__getitem__)
+        key = self._key("parallel", *sorted(branch.key for branch in branches))
+        parallel = Parallel(key, sum(branch.size for branch in branches), tuple(branches))
+        self._first_layers[parallel] = self._first_layers[branches[0]]
+        return parallel
+
+    def _irregular(self, tangle: Tangle) -> Irregular:
+        leaves = {vertex: self._leaf(vertex) for vertex in tangle.vertices}
+        between = [chain for tie in tangle.ties if (chain := self._chains[id(tie.stretch)]).parts]
+        parts: list[Region] = [*leaves.values(), *(it.parts[0] if len(it.parts) == 1 else it for it in between)]
+        parts.sort(key=self._first_layers.__getitem__)
+        key = self._key("irregular", *self._wiring(tangle, leaves))
+        irregular = Irregular(key, sum(part.size for part in parts), self._grouped(parts))
+        self._first_layers[irregular] = self._first_layers[parts[0]]
+        return irregular
+
+    def _wiring(self, tangle: Tangle, leaves: Mapping[int, Leaf]) -> list[int]:
+        """Numbers for the layers of a tangle that tell by what each is reached and what it reaches, in any order."""
+        into: dict[int, list[tuple[int, int]]] = {vertex: [] for vertex in tangle.vertices}
+        out_of: dict[int, list[tuple[int, int]]] = {vertex: [] for vertex in tangle.vertices}
+        for source, target, stretch in tangle.ties:
+            chain = self._chains[id(stretch)].key
+            into.get(target, []).append((source, chain))
+            out_of.get(source, []).append((target, chain))
+        # What is not in the dictionary is an end of the tangle.
+        reached: dict[int, int] = {}
+        for vertex in tangle.vertices:
+            ways = sorted((reached.get(source, -1), chain) for source, chain in into[vertex])
+            reached[vertex] = self._key("reached", leaves[vertex].key, *ways)
+        reaching: dict[int, int] = {}
+        for vertex in reversed(tangle.vertices):
+            ways = sorted((reaching.get(target, -1), chain) for target, chain in out_of[vertex])
+            reaching[vertex] = self._key("reaching", reached[vertex], *ways)
+        return sorted(reaching.values())
+
+    def _grouped(self, parts: Sequence[Region]) -> tuple[Region, ...]:
+        """The parts with equal neighbours gathered into repeats."""
+        runs = repeated_runs([part.key for part in parts], [not isinstance(part, Leaf) for part in parts])
+        grouped: list[Region] = []
+        done = 0
+        for start, period, times in runs:
+            grouped += parts[done:start]
+            done = start + period * times
+            instances = [self._module(parts[first : first + period]) for first in range(start, done, period)]
+            key = self._key("repeat", instances[0].key, times)
+            repeat = Repeat(key, instances[0].size * times, tuple(instances))
+            self._first_layers[repeat] = self._first_layers[parts[start]]
+            grouped.append(repeat)
+        return (*grouped, *parts[done:])
+
+    def _module(self, parts: Sequence[Region]) -> Region:
+        if len(parts) == 1:
+            return parts[0]
+        return Chain(self._key("chain", *(part.key for part in parts)), sum(part.size for part in parts), tuple(parts))
+
+
+def _with_all_inside(whole: Stretch) -> list[Stretch]:
+    """The stretch and those inside it, each before those that it holds."""
+    found = [whole]
+    for stretch in found:
+        for piece in stretch:
+            if isinstance(piece, Fork):
+                found += piece.branches
+            elif isinstance(piece, Tangle):
+                found += [tie.stretch for tie in piece.ties]
+    return found

@@ -1,0 +1,309 @@
+from collections.abc import Hashable, Iterator
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dlbricks_tui.bricks.regions import (
+    Chain,
+    Irregular,
+    Leaf,
+    Parallel,
+    Region,
+    RegionTree,
+    Repeat,
+    children,
+    layers_in,
+    region_tree,
+    walk,
+)
+from dlbricks_tui.models.graph import Feed, LayerGraph
+from tests.bricks.graphs import (
+    DATA,
+    Branch,
+    Spec,
+    after,
+    built,
+    chain,
+    graphs,
+    laid_out,
+    random_graphs,
+    series_parallel,
+    series_parallel_branches,
+)
+
+
+def tree_of(graph: LayerGraph) -> RegionTree:
+    return region_tree(graph, [(layer.op, layer.outputs, len(layer.feeds)) for layer in graph.layers])
+
+
+def drawn(graph: LayerGraph) -> str:
+    """The regions in one line: `{a b|}` forks to a branch and an empty one, `<...>` is irregular, `[a b]x3` repeats."""
+
+    def text(region: Region) -> str:
+        if isinstance(region, Leaf):
+            return graph.layers[region.layer].op
+        if isinstance(region, Repeat):
+            return f"[{text(region.instances[0])}]x{len(region.instances)}"
+        inside = [text(child) for child in children(region)]
+        if isinstance(region, Parallel):
+            return "{" + "|".join(inside) + "}"
+        return f"<{' '.join(inside)}>" if isinstance(region, Irregular) else " ".join(inside)
+
+    return text(tree_of(graph).root)
+
+
+def parts_in_series(chain: Chain) -> Iterator[Region]:
+    """The parts of a chain, those of its repeats one by one."""
+    for part in chain.parts:
+        modules = part.instances if isinstance(part, Repeat) else (part,)
+        for module in modules:
+            yield from parts_in_series(module) if isinstance(module, Chain) else (module,)
+
+
+@given(graphs())
+def test_every_layer_is_a_leaf_once_and_after_what_it_reads(graph: LayerGraph) -> None:
+    order = list(layers_in(tree_of(graph).root))
+    assert sorted(order) == list(range(len(graph.layers)))
+    place = {layer: position for position, layer in enumerate(order)}
+    assert all(place[writer] < place[reader] for writer, reader in graph.edges)
+
+
+@given(graphs())
+def test_a_size_is_the_number_of_layers_inside(graph: LayerGraph) -> None:
+    for _, region in walk(tree_of(graph).root):
+        assert region.size == sum(1 for _ in layers_in(region))
+
+
+@given(graphs())
+def test_what_is_in_series_reads_only_the_part_before_or_past_an_empty_branch(graph: LayerGraph) -> None:
+    for _, region in walk(tree_of(graph).root):
+        if isinstance(region, Chain):
+            parts = list(parts_in_series(region))
+            place = {layer: number for number, part in enumerate(parts) for layer in layers_in(part)}
+            for writer, reader in graph.edges:
+                if writer in place and reader in place:
+                    distance = place[reader] - place[writer]
+                    passed = parts[place[writer] + 1] if distance == 2 else None
+                    assert distance in (0, 1) or (
+                        isinstance(passed, Parallel) and any(not branch.parts for branch in passed.branches)
+                    )
+
+
+@given(graphs())
+def test_branches_read_nothing_of_each_other(graph: LayerGraph) -> None:
+    for _, region in walk(tree_of(graph).root):
+        if isinstance(region, Parallel):
+            assert len(region.branches) > 1
+            branch_of = {layer: number for number, it in enumerate(region.branches) for layer in layers_in(it)}
+            for writer, reader in graph.edges:
+                assert branch_of.get(writer) == branch_of.get(reader) or not {writer, reader} <= branch_of.keys()
+
+
+def paths_through(graph: LayerGraph, layers: set[int], without: int) -> bool:
+    """Whether some path leads through the layers and not through the one that is left out."""
+    allowed = layers - {without}
+    reached: set[int] = set()
+    for layer in sorted(allowed):
+        sources = set(graph.predecessors[layer])
+        if not sources <= layers or not sources or sources & reached:
+            reached.add(layer)
+    return any(not graph.successors[layer] or not set(graph.successors[layer]) <= layers for layer in reached)
+
+
+@given(random_graphs(max_size=16))
+def test_what_is_irregular_hangs_together_and_has_no_layer_on_all_its_paths(graph: LayerGraph) -> None:
+    for _, region in walk(tree_of(graph).root):
+        if isinstance(region, Irregular):
+            layers = set(layers_in(region))
+            joined = {min(layers)}
+            for _ in layers:
+                joined |= {b for edge in graph.edges for a, b in (edge, edge[::-1]) if a in joined and b in layers}
+            assert joined == layers
+            assert all(paths_through(graph, layers, without) for without in layers)
+
+
+@given(series_parallel())
+def test_a_series_parallel_model_has_nothing_irregular(graph: LayerGraph) -> None:
+    assert not any(isinstance(region, Irregular) for _, region in walk(tree_of(graph).root))
+
+
+def form_of(branch: Branch) -> tuple[Hashable, ...]:
+    """What makes two branches equal: the order of the branches inside does not count, nor a second way past them."""
+    pieces: list[Hashable] = []
+    for piece in branch:
+        if isinstance(piece, str):
+            pieces.append(piece)
+        else:
+            join, branches = piece
+            forms = [form_of(it) for it in branches if it]
+            past = len(forms) < len(branches) and bool(forms)
+            pieces.append((join, len(branches), past, tuple(sorted(forms, key=repr))))
+    return tuple(pieces)
+
+
+@given(series_parallel_branches(), series_parallel_branches())
+def test_two_branches_have_one_key_exactly_if_they_are_equal(one: Branch, other: Branch) -> None:
+    assume(one and other)
+    tree = tree_of(laid_out((("concat", (one, other)),)))
+    (module,) = [part for part in tree.root.parts if isinstance(part, Parallel)]
+    keys = [branch.key for branch in module.branches]
+    assert (keys[0] == keys[1]) == (form_of(one) == form_of(other))
+
+
+@given(series_parallel_branches(), st.integers(2, 4))
+def test_a_module_that_stands_several_times_in_a_row_is_found(module: Branch, times: int) -> None:
+    # Between two modules a layer that is in none.
+    tree = tree_of(laid_out((*("pool", *module) * times, "split")))
+    (repeat,) = [part for part in tree.root.parts if isinstance(part, Repeat)]
+    assert repeat.size % times == 0
+    assert repeat.size >= times
+    assert len({instance.key for instance in repeat.instances}) == 1
+
+
+@given(graphs())
+def test_occurrences_count_every_region_by_its_key(graph: LayerGraph) -> None:
+    tree = tree_of(graph)
+    keys = [region.key for _, region in walk(tree.root)]
+    assert dict(tree.occurrences) == {key: keys.count(key) for key in keys}
+
+
+def test_residual_blocks_are_a_branch_beside_an_empty_one() -> None:
+    block: Branch = (("add", (("conv", "relu"), ())), "relu")
+    assert drawn(laid_out((*block * 3, "pool"))) == "conv [{conv relu|} add relu]x3 pool"
+
+
+def test_an_inception_module_is_four_chains_and_their_concat() -> None:
+    module: Branch = (("concat", (("conv",), ("relu", "conv"), ("conv", "relu", "conv"), ("pool", "conv"))),)
+    assert drawn(laid_out(module * 2)) == "conv [{conv|relu conv|conv relu conv|pool conv} concat]x2"
+
+
+def test_an_hourglass_nests_its_levels() -> None:
+    inner: Branch = ("pool", "conv", "relu")
+    for _ in range(3):
+        inner = ("pool", ("add", (("conv",), inner)), "relu")
+    assert (
+        drawn(laid_out(inner)) == "conv pool {conv|pool {conv|pool {conv|pool conv relu} add relu} add relu} add relu"
+    )
+
+
+def test_several_inputs_and_several_heads_are_branches_at_the_ends_of_the_model() -> None:
+    graph = built(
+        [
+            Spec("conv", (Feed(None, 0),)),
+            Spec("pool", (Feed(None, 1),)),
+            Spec("concat", after(0, 1)),
+            Spec("relu", after(2)),
+            Spec("conv", after(2)),
+        ]
+    )
+    assert drawn(graph) == "{conv|pool} concat {relu|conv}"
+
+
+def test_models_side_by_side_are_branches_of_nothing() -> None:
+    graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", (Feed(None, 1),))])
+    assert drawn(graph) == "{conv relu|pool}"
+
+
+def test_a_constant_is_a_branch_of_the_way_into_the_model() -> None:
+    graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("constant"), Spec("add", after(1, 2))])
+    assert drawn(graph) == "{conv relu|constant} add"
+
+
+def crossed(specs: list[Spec], op: str = "pool") -> None:
+    """Appends a module of two branches, of which the second also reads the first."""
+    fork = len(specs) - 1
+    specs += [
+        Spec("conv", after(fork)),
+        Spec(op, after(fork)),
+        Spec("add", after(fork + 1, fork + 2)),
+        Spec("concat", after(fork + 1, fork + 3)),
+    ]
+
+
+def test_what_is_neither_in_series_nor_in_parallel_is_irregular_and_all_around_it_is_not() -> None:
+    specs = [Spec("split", DATA), Spec("relu", after(0))]
+    crossed(specs)
+    specs += [Spec("relu", after(5)), Spec("sub", after(6, 0)), Spec("pool", after(7))]
+    assert drawn(built(specs)) == "split {relu <conv pool add> concat relu|} sub pool"
+
+
+def test_the_regular_parts_of_what_is_irregular_stay_regions() -> None:
+    graph = built(
+        [
+            Spec("split", DATA),
+            Spec("conv", after(0)),
+            Spec("relu", after(0)),
+            # A residual block between the two that cross.
+            Spec("conv", after(1)),
+            Spec("pool", after(3)),
+            Spec("add", after(4, 3)),
+            Spec("add", after(5, 2)),
+            Spec("concat", after(6, 1)),
+        ]
+    )
+    assert drawn(graph) == "split <conv relu conv {pool|} add add> concat"
+
+
+def test_irregular_modules_side_by_side_are_branches() -> None:
+    specs = [Spec("split", DATA)]
+    crossed(specs)
+    first = len(specs)
+    specs += [
+        Spec("relu", after(0)),
+        Spec("pool", after(0)),
+        Spec("sub", after(first, first + 1)),
+        Spec("concat", after(first, first + 2)),
+        Spec("add", after(first - 1, first + 3, 0)),
+    ]
+    assert drawn(built(specs)) == "split {<conv pool add> concat|<relu pool sub> concat|} add"
+
+
+def test_equal_irregular_modules_share_a_key_however_they_are_listed() -> None:
+    specs = [Spec("split", DATA)]
+    crossed(specs)
+    specs += [
+        Spec("pool", after(4)),
+        Spec("conv", after(4)),
+        Spec("add", after(5, 6)),
+        Spec("concat", after(6, 7)),
+    ]
+    crossed(specs, "relu")
+    keys = [region.key for _, region in walk(tree_of(built(specs)).root) if isinstance(region, Irregular)]
+    assert len(keys) == 3
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_irregular_modules_of_the_same_layers_wired_differently_have_different_keys() -> None:
+    specs = [Spec("split", DATA)]
+    crossed(specs, "pool")
+    # As before, but it is the other branch that is read twice.
+    specs += [
+        Spec("conv", after(4)),
+        Spec("pool", after(4)),
+        Spec("add", after(5, 6)),
+        Spec("concat", after(6, 7)),
+    ]
+    keys = [region.key for _, region in walk(tree_of(built(specs)).root) if isinstance(region, Irregular)]
+    assert len(set(keys)) == 2
+
+
+def test_a_recurrent_network_is_one_step_many_times() -> None:
+    specs = [Spec("split", DATA), Spec("conv", after(0))]
+    for _ in range(5):
+        state = len(specs) - 1
+        specs += [Spec("conv", after(0)), Spec("add", after(state, state + 1)), Spec("relu", after(state + 2))]
+    specs.append(Spec("concat", after(*range(4, len(specs), 3))))
+    assert drawn(built(specs)) == "split <{conv|conv} add relu [conv add relu]x4> concat"
+
+
+def test_a_model_without_layers_is_an_empty_chain() -> None:
+    root = tree_of(built([])).root
+    assert (root.size, root.parts) == (0, ())
+
+
+def test_18000_layers_nested_or_in_a_row_meet_no_recursion_limit() -> None:
+    row = tree_of(chain(*["conv", "relu"] * 9_000))
+    assert [type(part) for part in row.root.parts] == [Repeat]
+    nested = [Spec("conv", after(i - 1) if i else DATA) for i in range(9_000)]
+    nested += [Spec("add", after(8_998 + i, 8_999 - i)) for i in range(1, 9_000)]
+    assert max(depth for depth, _ in walk(tree_of(built(nested)).root)) > 17_000

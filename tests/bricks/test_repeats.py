@@ -1,0 +1,61 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.bricks.repeats import Run, repeated_runs
+
+
+def runs_of(text: str) -> list[Run]:
+    """The runs in a text whose capital letters are opening."""
+    return repeated_runs([ord(letter) for letter in text], [letter.isupper() for letter in text])
+
+
+@given(st.text("abC", max_size=40))
+def test_runs_are_disjoint_and_hold_equal_neighbours(text: str) -> None:
+    done = 0
+    for start, period, times in runs_of(text):
+        assert start >= done
+        assert times >= 2
+        done = start + period * times
+        assert text[start:done] == text[start : start + period] * times
+
+
+@given(
+    st.text("abc", min_size=1, max_size=6).flatmap(lambda piece: st.tuples(st.just(piece), st.integers(2, 5))),
+    st.text("de", max_size=1),
+)
+def test_a_piece_that_is_written_several_times_is_covered(planted: tuple[str, int], after: str) -> None:
+    piece, times = planted
+    (run,) = runs_of(piece * times + after)
+    # The piece may itself be a repeat of something shorter.
+    assert run.start == 0
+    assert run.period * run.times == len(piece) * times
+    assert len(piece) % run.period == 0
+
+
+def test_a_list_without_equal_neighbours_has_no_runs() -> None:
+    assert runs_of("abcabdac") == []
+    assert runs_of("") == []
+
+
+def test_the_longest_run_wins_and_leaves_the_others_what_it_does_not_take() -> None:
+    assert runs_of("aabaabaab") == [Run(0, 3, 3)]
+    assert runs_of("cpcppcppcp") == [Run(1, 3, 3)]
+    assert runs_of("ababababbcbcbcbcbc") == [Run(0, 2, 4), Run(8, 2, 5)]
+    assert runs_of("aBaBaBcBcBcBcB") == [Run(1, 2, 2), Run(5, 2, 4)]
+
+
+def test_a_run_ends_where_the_equal_stretch_ends() -> None:
+    # abc-bc-bc and not ab-cb-cb: what follows the last piece does not fit.
+    assert runs_of("xbcbcbcd") == [Run(1, 2, 3)]
+    assert runs_of("cbcbcbcd") == [Run(1, 2, 3)]
+
+
+def test_a_run_starts_where_something_opens_if_it_can() -> None:
+    assert runs_of("bCbCbCb") == [Run(1, 2, 3)]
+    assert runs_of("CbbCbbCb") == [Run(0, 3, 2)]
+
+
+def test_equal_pieces_far_longer_than_a_module_are_left_alone() -> None:
+    piece = list(range(65))
+    assert repeated_runs(piece * 2, [False] * 130) == []
+    assert repeated_runs(piece[1:] * 2, [False] * 128) == [Run(0, 64, 2)]
