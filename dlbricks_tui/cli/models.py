@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.choices import library, open_loader
-from dlbricks_tui.cli.output import Json, narrate, show, write_json
+from dlbricks_tui.cli.output import Json, data_console, narrate, show, write_json
 from dlbricks_tui.cli.parser import Groups, add_json_option
 from dlbricks_tui.cli.status import Status
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.models.loading import Loader
+
+_NARROWEST = 12
+# Task, layers and share with the gaps between all columns.
+_COUNTS_WIDTH = 4 + 6 + 7 + 5 * 2
 
 
 def register(groups: Groups) -> None:
@@ -50,28 +54,32 @@ def remove_folder(args: argparse.Namespace) -> int:
 
 def list_models(args: argparse.Namespace) -> int:
     """Lists every model; one that cannot be read is listed too, and named on standard error."""
-    with open_loader(args) as loader:
-        described = [_described(source, loader) for source in library(args).sources()]
+    sources = _counted(library(args).sources(), args)
     if args.json:
-        write_json([_document(source) for source in described])
+        write_json([_document(source) for source in sources])
     else:
-        _show(described)
+        _show(sources)
     return Status.DONE
 
 
-def _described(source: ModelSource, loader: Loader) -> ModelSource:
-    """The source with its layer counts, which the manifest has for the samples only."""
+def _counted(sources: Sequence[ModelSource], args: argparse.Namespace) -> list[ModelSource]:
+    """The sources with their layer counts: the manifest has those of the samples, others are loaded."""
+    if all(source.unique_layers is not None for source in sources):
+        return list(sources)
+    with open_loader(args) as loader:
+        return [source if source.unique_layers is not None else _count(source, loader) for source in sources]
+
+
+def _count(source: ModelSource, loader: Loader) -> ModelSource:
     from dataclasses import replace
 
     from dlbricks_tui.bricks.decomposition import decompose
     from dlbricks_tui.errors import UserError
 
-    if source.unique_layers is not None:
-        return source
     try:
         graph = loader.load(source)
     except UserError as error:
-        narrate(f"{source.name}: {error}")
+        narrate(f"{source.path}: {error}")
         return source
     return replace(
         source,
@@ -95,23 +103,39 @@ def _document(source: ModelSource) -> Json:
 
 def _show(sources: Sequence[ModelSource]) -> None:
     from rich.table import Table
+    from rich.text import Text
 
+    width = data_console().width
+    models = [f"table1:{it.table1_id}" if it.table1_id else it.name for it in sources]
+    inputs = [_inputs(it) for it in sources]
+    model_width = min(max(map(len, models)), max(_NARROWEST, width // 4))
+    name_width = width - model_width - max(map(len, inputs)) - _COUNTS_WIDTH
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("MODEL", overflow="ellipsis", no_wrap=True)
-    table.add_column("NAME", overflow="ellipsis", no_wrap=True, ratio=1)
+    table.add_column("MODEL", overflow="ellipsis", no_wrap=True, max_width=model_width)
+    table.add_column("NAME", overflow="ellipsis", no_wrap=True, max_width=max(_NARROWEST, name_width))
     table.add_column("TASK", no_wrap=True)
-    table.add_column("INPUTS", no_wrap=True, overflow="ellipsis")
-    table.add_column("LAYERS", justify="right")
-    table.add_column("UNIQUE", justify="right")
-    for source in sources:
-        shapes = " ".join("x".join(map(str, shape)) for shape in source.inputs.values())
-        counted = source.layers is not None and source.unique_layers is not None
+    table.add_column("LAYERS", justify="right", no_wrap=True)
+    table.add_column("UNIQUE", justify="right", no_wrap=True)
+    table.add_column("INPUTS", overflow="ellipsis", no_wrap=True)
+    for source, model, shapes in zip(sources, models, inputs, strict=True):
         table.add_row(
-            f"table1:{source.table1_id}" if source.table1_id else source.name,
-            source.name if source.table1_id else "",
+            Text(model),
+            Text(source.name if source.table1_id else "" if source.task else str(source.path)),
             source.task or "",
+            "?" if source.layers is None else f"{source.layers:,}",
+            _share(source),
             shapes,
-            str(source.layers or "?"),
-            f"{100 * (source.unique_layers or 0) / source.layers:.1f} %" if counted and source.layers else "?",
         )
     show(table)
+
+
+def _inputs(source: ModelSource) -> str:
+    """The shape of the first input, and how many more there are."""
+    first, *others = ["x".join(map(str, shape)) for shape in source.inputs.values()] or [""]
+    return f"{first} +{len(others)}" if others else first
+
+
+def _share(source: ModelSource) -> str:
+    if source.unique_layers is None or not source.layers:
+        return "?"
+    return f"{100 * source.unique_layers / source.layers:.1f} %"

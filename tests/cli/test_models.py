@@ -1,0 +1,108 @@
+import json
+from pathlib import Path
+from shutil import copy
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.settings import SAMPLE_MODELS
+
+
+@pytest.fixture(autouse=True)
+def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DLBRICKS_DATA_DIR", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def own_models(tmp_path: Path, data: Path) -> Path:
+    """A folder of the user's: a model that was seen before, and one that is broken."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    copy(SAMPLE_MODELS / "gluon" / "vgg16-symbol.json", folder / "mine-symbol.json")
+    (folder / "broken-symbol.json").write_text("{}")
+    inferred = SAMPLE_MODELS / "gluon" / "vgg16-types.json"
+    (data / "cache" / "inferred").mkdir(parents=True)
+    copy(inferred, data / "cache" / "inferred" / f"{json.loads(inferred.read_bytes())['key']}.json")
+    return folder
+
+
+def listed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    assert main(["models", "--json"]) == 0
+    document: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def view(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    assert main(["models"]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_samples_are_listed_with_their_counts_table_1_first(capsys: pytest.CaptureFixture[str]) -> None:
+    models = listed(capsys)
+    assert [model["table1_id"] for model in models] == [str(number) for number in range(1, 51)] + [None] * 34
+    assert models[13] == {
+        "name": "ResNet-50 Trained on ImageNet Competition Data",
+        "path": str(SAMPLE_MODELS / "table1" / "resnet50-symbol.json"),
+        "task": "IC",
+        "table1_id": "14",
+        "layers": 177,
+        "unique_layers": 48,
+        "inputs": {"data": [1, 3, 224, 224]},
+    }
+
+
+def test_listing_the_samples_loads_none_of_them(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    listed(capsys)
+    assert not data.exists()
+
+
+def test_a_person_sees_what_to_type_and_how_much_is_unique(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = view(capsys)
+    assert lines[0].split() == ["MODEL", "NAME", "TASK", "LAYERS", "UNIQUE", "INPUTS"]
+    adain = next(line for line in lines if line.startswith("table1:22 "))
+    assert adain.split()[-6:] == ["IP", "109", "36.7", "%", "1x3x512x512", "+1"]
+    assert next(line.split() for line in lines if line.startswith("resnet50_v1 ")) == [
+        *("resnet50_v1", "IC", "174", "26.4", "%", "1x3x224x224")
+    ]
+    assert max(map(cell_len, lines)) <= 80
+
+
+def test_a_pipe_gets_names_whole(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS")
+    assert "Age Estimation VGG-16 Trained on IMDB-WIKI and Looking at People Data" in "\n".join(view(capsys))
+
+
+def test_an_added_folder_is_listed_until_it_is_removed(own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "add", str(own_models)]) == 0
+    assert capsys.readouterr().err == f"{own_models}: 2 models added\n"
+    mine = next(model for model in listed(capsys) if model["name"] == "mine")
+    assert (mine["layers"], mine["unique_layers"], mine["inputs"]) == (38, 24, {"data": [1, 3, 224, 224]})
+    assert main(["models", "remove", str(own_models)]) == 0
+    assert len(listed(capsys)) == 84
+
+
+def test_a_model_that_cannot_be_read_is_listed_and_named(own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["models", "add", str(own_models)])
+    capsys.readouterr()
+    assert main(["models"]) == 0
+    out, err = capsys.readouterr()
+    assert next(line.split()[-2:] for line in out.splitlines() if line.startswith("broken ")) == ["?", "?"]
+    assert err.startswith(f"{own_models / 'broken-symbol.json'}: broken: ")
+
+
+@pytest.mark.parametrize(
+    ("folder", "complaint"), [("nowhere", "is not a folder"), (".", "holds no *-symbol.json file")]
+)
+def test_a_folder_that_brings_nothing_is_refused(
+    folder: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["models", "add", str(tmp_path / folder)]) == 2
+    assert complaint in capsys.readouterr().err
