@@ -1,6 +1,6 @@
 """The kinds of layers: one word that a person sorts and colours by."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from enum import Enum
 
 
@@ -37,50 +37,58 @@ class Kind(str, Enum):
 
 
 _KINDS: dict[Kind, str] = {
-    Kind.CONVOLUTION: "conv Convolution_v1 _contrib_DeformableConvolution _contrib_ModulatedDeformableConvolution "
-    "_contrib_quantized_conv",
-    Kind.DECONVOLUTION: "conv_transpose",
-    Kind.LINEAR: "linear dot batch_dot _contrib_quantized_fully_connected _linalg_gemm _linalg_gemm2",
+    Kind.CONVOLUTION: "conv Convolution Convolution_v1 _contrib_DeformableConvolution "
+    "_contrib_ModulatedDeformableConvolution _contrib_quantized_conv",
+    Kind.DECONVOLUTION: "conv_transpose Deconvolution",
+    Kind.LINEAR: "linear FullyConnected dot batch_dot _contrib_quantized_fully_connected _linalg_gemm _linalg_gemm2",
     Kind.BATCHNORM: "batch_norm BatchNorm BatchNorm_v1 _contrib_SyncBatchNorm _contrib_quantized_batch_norm "
     "_contrib_BatchNormWithReLU",
-    Kind.NORM: "instance_norm LayerNorm GroupNorm L2Normalization norm",
-    Kind.LRN: "lrn",
+    Kind.NORM: "instance_norm InstanceNorm LayerNorm GroupNorm L2Normalization norm",
+    Kind.LRN: "lrn LRN",
     Kind.POOLING: "max_pool mean_pool global_max_pool global_mean_pool Pooling Pooling_v1 _contrib_quantized_pooling "
-    "_contrib_AdaptiveAvgPooling2D ROIPooling _contrib_ROIAlign",
-    Kind.ELEMENTWISE: "relu sigmoid tanh softplus softsign leaky_relu elu prelu selu gelu clip identity exp log sqrt "
-    "square abs negative reciprocal rsqrt cbrt erf Cast amp_cast hard_sigmoid LeakyReLU Activation BlockGrad "
+    "_contrib_AdaptiveAvgPooling2D ROIPooling _contrib_ROIAlign _contrib_RROIAlign _contrib_PSROIPooling "
+    "_contrib_DeformablePSROIPooling",
+    Kind.ELEMENTWISE: "relu sigmoid tanh softplus softsign leaky_relu elu prelu selu gelu LeakyReLU Activation "
+    "hard_sigmoid clip identity _copy _copyto BlockGrad exp log sqrt square abs negative reciprocal rsqrt cbrt rcbrt "
+    "erf erfinv gamma gammaln sign floor ceil round rint fix trunc log2 log10 log1p expm1 degrees radians "
+    "sin cos tan sinh cosh arcsin arccos arctan arcsinh arccosh arctanh logical_not smooth_l1 zeros_like ones_like "
+    "Cast amp_cast amp_multicast _contrib_div_sqrt_dim _contrib_quantized_act SequenceMask "
     "_plus_scalar _minus_scalar _rminus_scalar _mul_scalar _div_scalar _rdiv_scalar _power_scalar _rpower_scalar "
-    "_maximum_scalar _minimum_scalar _mod_scalar _rmod_scalar _equal_scalar _not_equal_scalar _greater_scalar "
-    "_greater_equal_scalar _lesser_scalar _lesser_equal_scalar _contrib_div_sqrt_dim floor ceil round rint fix trunc "
-    "sign sin cos tan log2 log10 log1p expm1 logical_not _contrib_quantized_act smooth_l1 _copyto zeros_like "
-    "ones_like",
-    Kind.COMBINE: "add sub mul div sum _power _maximum _minimum _mod _hypot _equal _not_equal _greater "
-    "_greater_equal _lesser _lesser_equal broadcast_add broadcast_sub broadcast_mul broadcast_div broadcast_power "
-    "broadcast_maximum broadcast_minimum broadcast_mod broadcast_equal broadcast_greater broadcast_greater_equal "
-    "broadcast_lesser broadcast_lesser_equal broadcast_not_equal _grad_add where _contrib_quantized_elemwise_add",
-    Kind.CONCAT: "concat stack _rnn_param_concat _contrib_quantized_concat",
-    Kind.PAD: "pad",
-    Kind.REDUCE: "reduce_mean reduce_sum reduce_max mean sum_axis max min prod nansum nanprod argmax argmin "
+    "_maximum_scalar _minimum_scalar _mod_scalar _rmod_scalar _hypot_scalar _equal_scalar _not_equal_scalar "
+    "_greater_scalar _greater_equal_scalar _lesser_scalar _lesser_equal_scalar _logical_and_scalar "
+    "_logical_or_scalar _logical_xor_scalar",
+    Kind.COMBINE: "add sub mul div sum add_n elemwise_add elemwise_sub elemwise_mul elemwise_div _grad_add where "
+    "_power _maximum _minimum _mod _hypot _equal _not_equal _greater _greater_equal _lesser _lesser_equal "
+    "_logical_and _logical_or _logical_xor broadcast_add broadcast_sub broadcast_mul broadcast_div broadcast_power "
+    "broadcast_maximum broadcast_minimum broadcast_mod broadcast_hypot broadcast_equal broadcast_not_equal "
+    "broadcast_greater broadcast_greater_equal broadcast_lesser broadcast_lesser_equal broadcast_logical_and "
+    "broadcast_logical_or broadcast_logical_xor _contrib_quantized_elemwise_add _contrib_quantized_elemwise_mul",
+    Kind.CONCAT: "concat Concat stack _rnn_param_concat _contrib_quantized_concat",
+    Kind.PAD: "pad Pad",
+    # The neutral "sum" adds several inputs, MXNet's own the elements of one.
+    Kind.REDUCE: "reduce_mean reduce_sum reduce_max mxnet.sum mean max min prod nansum nanprod moments argmax argmin "
     "argmax_channel",
     Kind.BROADCAST: "broadcast_to broadcast_axis broadcast_like repeat tile",
     Kind.RESIZE: "upsample_nearest UpSampling _contrib_BilinearResize2D",
-    Kind.SLICE: "slice slice_axis slice_like SliceChannel _split_v2 Crop take batch_take gather_nd pick SequenceLast",
-    Kind.FLATTEN: "flatten _contrib_quantized_flatten",
-    Kind.RESHAPE: "reshape expand_dims squeeze reshape_like depth_to_space space_to_depth",
+    Kind.SLICE: "slice slice_axis slice_like SliceChannel _split_v2 Crop take batch_take gather_nd pick diag "
+    "SequenceLast",
+    Kind.FLATTEN: "flatten Flatten _contrib_quantized_flatten",
+    Kind.RESHAPE: "reshape Reshape expand_dims squeeze reshape_like depth_to_space space_to_depth",
     Kind.TRANSPOSE: "transpose SwapAxis reverse SequenceReverse",
-    Kind.SOFTMAX: "softmax log_softmax softmin SoftmaxActivation masked_softmax",
+    Kind.SOFTMAX: "softmax log_softmax softmin SoftmaxActivation",
     Kind.DROPOUT: "dropout Dropout",
     Kind.RECURRENT: "RNN _contrib_quantized_rnn _foreach _while_loop",
     Kind.ATTENTION: "_contrib_interleaved_matmul_selfatt_qk _contrib_interleaved_matmul_selfatt_valatt "
-    "_contrib_interleaved_matmul_encdec_qk _contrib_interleaved_matmul_encdec_valatt",
-    Kind.EMBEDDING: "embedding one_hot _contrib_SparseEmbedding _contrib_quantized_embedding",
+    "_contrib_interleaved_matmul_encdec_qk _contrib_interleaved_matmul_encdec_valatt _sg_mkldnn_selfatt_qk "
+    "_sg_mkldnn_selfatt_valatt",
+    Kind.EMBEDDING: "embedding Embedding one_hot _contrib_SparseEmbedding _contrib_quantized_embedding",
     Kind.QUANTIZE: "_contrib_quantize _contrib_quantize_v2 _contrib_dequantize _contrib_requantize",
     Kind.LOSS: "SoftmaxOutput MakeLoss make_loss LinearRegressionOutput LogisticRegressionOutput MAERegressionOutput "
-    "SVMOutput softmax_cross_entropy _contrib_CTCLoss IdentityAttachKLSparseReg",
+    "SVMOutput softmax_cross_entropy CTCLoss IdentityAttachKLSparseReg",
     Kind.CONSTANT: "_zeros _ones _full _arange _zeros_without_dtype _eye _linspace",
 }
 
-_KIND_OF_OP = {op: kind for kind, ops in _KINDS.items() for op in ops.split()}
+KIND_OF_OP = {op: kind for kind, ops in _KINDS.items() for op in ops.split()}
 
 # Where several operators are one layer, the first of these that occurs gives the layer its kind.
 _BY_WEIGHT = (
@@ -109,10 +117,9 @@ _BY_WEIGHT = (
 
 def kind_of(op: str) -> Kind:
     """The kind of an operator by its neutral name."""
-    return _KIND_OF_OP.get(op.removeprefix("mxnet."), Kind.OTHER)
+    return KIND_OF_OP.get(op) or KIND_OF_OP.get(op.removeprefix("mxnet."), Kind.OTHER)
 
 
-def heaviest(kinds: Iterable[Kind]) -> Kind:
+def heaviest(kinds: Sequence[Kind]) -> Kind:
     """The kind of a layer made of several operators."""
-    present = list(kinds)
-    return next((kind for kind in _BY_WEIGHT if kind in present), present[0] if present else Kind.OTHER)
+    return next((kind for kind in _BY_WEIGHT if kind in kinds), kinds[0]) if len(kinds) > 1 else kinds[0]

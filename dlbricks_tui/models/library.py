@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,28 +47,26 @@ class Library:
         manifest = self._samples / "manifest.json"
         try:
             entries = json.loads(manifest.read_bytes())["models"]
-            return tuple(_from_manifest(entry, self._samples) for entry in entries)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return tuple([_from_manifest(entry, self._samples) for entry in entries])
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise ModelError(f"{manifest} cannot be read ({error}); install dlbricks-tui again") from None
 
     def find(self, name: str) -> tuple[ModelSource, ...]:
         """The model of that path, library name or `table1:ID`; `table1` gives all fifty."""
         if name == TABLE1_PREFIX:
-            return tuple(source for source in self.samples() if source.table1_id is not None)
+            return tuple([source for source in self.samples() if source.table1_id is not None])
         if name.startswith(f"{TABLE1_PREFIX}:"):
             return (self._table1(name.removeprefix(f"{TABLE1_PREFIX}:")),)
         if _looks_like_path(name):
             return (source_of(Path(name)),)
-        found = [source for source in self.sources() if source.name == name]
-        if len(found) > 1 and len({source.path for source in found}) > 1:
-            places = ", ".join(str(source.path) for source in found[:4])
+        sources = self.sources()
+        found = {source.path: source for source in sources if source.name == name}
+        if len(found) > 1:
+            places = ", ".join(map(str, list(found)[:4]))
             raise UnknownModelError(f"{len(found)} models are called {name!r}; give a path: {places}")
         if not found:
-            raise UnknownModelError(
-                f"no model {name[:120]!r}: give the path of a *-symbol.json file, table1:ID (1 to 50), "
-                "or a name that `dlbricks models` lists"
-            )
-        return (found[0],)
+            raise UnknownModelError(f"no model {name[:120]!r}: {_advice(name, sources)}")
+        return tuple(found.values())
 
     def find_all(self, names: Iterable[str]) -> tuple[ModelSource, ...]:
         """The models of several names, in that order, each once."""
@@ -78,17 +76,17 @@ class Library:
     def folders(self) -> tuple[Path, ...]:
         """The folders that were added."""
         try:
-            listed = json.loads(self._folders_file.read_bytes())
-            return tuple(Path(str(folder)) for folder in listed["folders"])
+            listed = json.loads(self._folders_file.read_bytes())["folders"]
+            return tuple([Path(folder) for folder in listed])
         except FileNotFoundError:
             return ()
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, LookupError, TypeError) as error:
             raise ModelError(f"{self._folders_file} cannot be read ({error}); mend or remove it") from None
 
     def add_folder(self, folder: Path) -> int:
         """Adds a folder and returns how many models it holds now."""
-        folder = folder.expanduser().absolute()
-        if not folder.is_dir():
+        folder = _absolute(folder)
+        if not os.path.isdir(folder):  # noqa: PTH112 - which, unlike Path's own, takes any text
             raise ModelError(f"{folder} is not a folder")
         found = len(_in_folder(folder))
         if not found:
@@ -98,7 +96,7 @@ class Library:
 
     def remove_folder(self, folder: Path) -> None:
         """Forgets a folder; its files stay."""
-        folder = folder.expanduser().absolute()
+        folder = _absolute(folder)
         known = self.folders()
         if folder not in known:
             listed = ", ".join(map(str, known)) or "none"
@@ -125,7 +123,24 @@ def source_of(path: Path) -> ModelSource:
 
 
 def _looks_like_path(name: str) -> bool:
-    return os.sep in name or name.endswith((".json", ".gz", ".onnx")) or Path(name).is_file()
+    return os.sep in name or name.endswith((".json", ".gz", ".onnx")) or os.path.isfile(name)  # noqa: PTH113 - as above
+
+
+def _advice(name: str, sources: Sequence[ModelSource]) -> str:
+    from difflib import get_close_matches
+
+    names = {source.name.lower(): source.name for source in sources}
+    close = [repr(names[lower]) for lower in get_close_matches(name[:120].lower(), names, n=3)]
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return "give the path of a *-symbol.json file, table1:ID (1 to 50), or a name that `dlbricks models` lists"
+
+
+def _absolute(folder: Path) -> Path:
+    try:
+        return folder.expanduser().absolute()
+    except RuntimeError as error:
+        raise ModelError(f"{folder}: {error}") from None
 
 
 def _stem(path: Path) -> str:

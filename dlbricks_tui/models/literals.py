@@ -1,7 +1,7 @@
 """Parameter values as MXNet files of every vintage spell them: `(8L, 3L)`, `True`, `1`, `[1,1]`, `None`."""
 
 import re
-from struct import pack
+from struct import pack, unpack
 
 from dlbricks_tui.models.graph import ParamValue
 
@@ -60,20 +60,15 @@ def guess_value(text: str) -> ParamValue:
 
 def single_precision(value: float) -> float:
     """The shortest number that 32 bits hold alike: MXNet writes `0.001` as `0.0010000000474974513`, too."""
-    try:
-        packed = pack("f", value)
-    except OverflowError:
-        return value
-    spellings = (float(f"{value:.{digits}g}") for digits in range(6, 10))
-    # Adding zero takes the sign from a zero, which no operator tells apart.
-    return next((short for short in spellings if _is_held_as(packed, short)), value) + 0.0
+    held = _held_in_32_bits(value)
+    # Nine digits always do. Adding zero takes the sign from a zero, which no operator tells apart.
+    spellings = (float(f"{held:.{digits}g}") for digits in range(6, 10))
+    return next((short for short in spellings if _held_in_32_bits(short) == held), value) + 0.0
 
 
-def _is_held_as(packed: bytes, value: float) -> bool:
-    try:
-        return pack("f", value) == packed
-    except OverflowError:
-        return False
+def _held_in_32_bits(value: float) -> float:
+    (held,) = unpack("f", pack("f", value))
+    return float(held)
 
 
 def _whole_if_possible(number: int | float) -> int | float:

@@ -113,12 +113,13 @@ def _symbol(document: Any, version: int, nesting: int) -> SymbolFile:
             nodes.append(_node(raw, count, version, nesting))
         except FlawError as flaw:
             raise FlawError(f"{_label(number, raw)} {flaw}") from None
+    raw_heads = document.get("heads", [])
+    if not isinstance(raw_heads, list) or not raw_heads:
+        raise FlawError("there is no list of heads: nothing says what the network puts out")
     try:
-        heads = _entries(document.get("heads"), count)
+        heads = _entries(raw_heads, count)
     except FlawError as flaw:
         raise FlawError(f"the list of heads {flaw}") from None
-    if not heads:
-        raise FlawError("there are no heads: nothing says what the network puts out")
     return _in_order(nodes, heads)
 
 
@@ -128,7 +129,10 @@ def _node(raw: Any, count: int, version: int, nesting: int) -> SymbolNode:
     op, name = raw["op"], raw.get("name", "")
     if not isinstance(name, str):
         raise FlawError("has a name that is not text")
-    inputs = _entries(raw.get("inputs", []), count)
+    raw_inputs = raw.get("inputs", [])
+    if not isinstance(raw_inputs, list):
+        raise FlawError("has inputs that are not a list")
+    inputs = _entries(raw_inputs, count)
     if inputs and op == VARIABLE:
         raise FlawError("is a variable, yet it has inputs")
     subgraphs = tuple(_subgraphs(raw["subgraphs"], version, nesting)) if "subgraphs" in raw else ()
@@ -151,17 +155,15 @@ def _subgraphs(raw: Any, version: int, nesting: int) -> Iterable[Subgraph]:
         yield Subgraph(text, file)
 
 
-def _entries(raw: Any, count: int) -> tuple[Entry, ...]:
-    if not isinstance(raw, list):
-        raise FlawError("has inputs that are not a list")
+def _entries(raw: list[Any], count: int) -> tuple[Entry, ...]:
     entries = []
     for item in raw:
         # Before 0.9 an entry had no third number, which counts how often a state was written.
         if not isinstance(item, list) or not 2 <= len(item) <= 3:
-            raise FlawError("has an input that is not [node, output]")
+            raise FlawError("has an entry that is not [node, output]")
         node, output = item[0], item[1]
         if type(node) is not int or type(output) is not int:
-            raise FlawError("has an input that is not [node, output]")
+            raise FlawError("has an entry that is not [node, output]")
         if not 0 <= node < count:
             raise FlawError(f"reads node {node!s:.20}, but there are {count} nodes")
         if not 0 <= output < MOST_OUTPUTS:

@@ -1,0 +1,60 @@
+"""Symbol files written by hand, in the form of any vintage."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+Node = dict[str, Any]
+Document = dict[str, Any]
+
+
+def node(op: str, name: str, *inputs: int | tuple[int, int], **attributes: str) -> Node:
+    """A node of today's format; an input is a node, or a node and which output of it."""
+    entries = [[source, 0, 0] if isinstance(source, int) else [*source, 0] for source in inputs]
+    made: Node = {"op": op, "name": name, "inputs": entries}
+    return made | {"attrs": attributes} if attributes else made
+
+
+def variable(name: str, **attributes: str) -> Node:
+    """An input or a learned array."""
+    return node("null", name, **attributes)
+
+
+def document(nodes: Sequence[Node], *heads: int | tuple[int, int], version: int | None = 10901) -> Document:
+    """The file of some nodes; without heads the last node is one."""
+    entries = [[head, 0, 0] if isinstance(head, int) else [*head, 0] for head in heads or (len(nodes) - 1,)]
+    made: Document = {
+        "nodes": list(nodes),
+        "arg_nodes": [number for number, it in enumerate(nodes) if isinstance(it, dict) and it.get("op") == "null"],
+        "heads": entries,
+    }
+    return made if version is None else made | {"attrs": {"mxnet_version": ["int", version]}}
+
+
+def content(nodes: Sequence[Node], *heads: int | tuple[int, int], version: int | None = 10901) -> bytes:
+    """The bytes of that file."""
+    return json.dumps(document(nodes, *heads, version=version)).encode()
+
+
+def small_network(data: str = "data", prefix: str = "") -> list[Node]:
+    """Convolution, batch norm, relu, a residual sum, pooling, a classifier and its loss, as MXNet 1.x writes them."""
+    return [
+        variable(data),
+        variable(f"{prefix}conv0_weight"),
+        variable(f"{prefix}conv0_bias"),
+        node("Convolution", f"{prefix}conv0", 0, 1, 2, kernel="(3, 3)", num_filter="8", pad="(1, 1)", stride="(1, 1)"),
+        variable(f"{prefix}bn0_gamma"),
+        variable(f"{prefix}bn0_beta"),
+        variable(f"{prefix}bn0_moving_mean"),
+        variable(f"{prefix}bn0_moving_var"),
+        node("BatchNorm", f"{prefix}bn0", 3, 4, 5, 6, 7, eps="0.001", fix_gamma="False"),
+        node("Activation", f"{prefix}relu0", 8, act_type="relu"),
+        node("elemwise_add", f"{prefix}sum0", 9, 3),
+        node("Pooling", f"{prefix}pool0", 10, kernel="(2, 2)", stride="(2, 2)", pool_type="max"),
+        node("Flatten", f"{prefix}flat0", 11),
+        variable(f"{prefix}fc0_weight"),
+        variable(f"{prefix}fc0_bias"),
+        node("FullyConnected", f"{prefix}fc0", 12, 13, 14, num_hidden="10"),
+        variable(f"{prefix}softmax_label"),
+        node("SoftmaxOutput", f"{prefix}softmax", 15, 16),
+    ]

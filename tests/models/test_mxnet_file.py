@@ -1,0 +1,286 @@
+import json
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.mxnet_file import DEEPEST_NESTING, Entry, SymbolFile, parse_symbol
+from tests.models.symbols import Node, content, document, node, small_network, variable
+
+
+def parsed(nodes: list[Node], *heads: int | tuple[int, int], version: int | None = 10901) -> SymbolFile:
+    return parse_symbol(content(nodes, *heads, version=version), "net")
+
+
+def refusal(data: bytes | str) -> str:
+    with pytest.raises(UnreadableModelError) as caught:
+        parse_symbol(data, "net")
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message) < 400
+    return message
+
+
+# The vintages.
+
+
+@pytest.mark.parametrize("key", ["param", "attr", "attrs"])
+def test_parameters_stand_under_the_key_of_their_vintage(key: str) -> None:
+    file = parsed([variable("data"), {"op": "Flatten", "name": "f", key: {"axis": "1"}, "inputs": [[0, 0]]}])
+    assert file.nodes[1].attributes == {"axis": "1"}
+
+
+def test_parameters_and_annotations_may_stand_under_two_keys() -> None:
+    raw = {"op": "relu", "name": "r", "param": {"a": "1"}, "attr": {"__layer__": "x", "b": "2"}, "inputs": [[0, 0]]}
+    assert parsed([variable("data"), raw]).nodes[1].attributes == {"a": "1", "__layer__": "x", "b": "2"}
+
+
+def test_notes_to_the_trainer_are_no_parameters() -> None:
+    noted = {"lr_mult": "2", "weight_lr_mult": "2", "ctx_group": "gpu", "__wd_mult__": "0"}
+    raw = {"op": "Convolution", "name": "c", "attr": {"kernel": "(3,3)", **noted}, "inputs": [[0, 0]]}
+    assert parsed([variable("data"), raw]).nodes[1].params == {"kernel": "(3,3)"}
+
+
+def test_numbers_as_parameters_are_taken_as_text() -> None:
+    raw = {"op": "LRN", "name": "n", "attrs": {"nsize": 5, "alpha": 1e-4, "flag": True}, "inputs": [[0, 0, 0]]}
+    assert parsed([variable("data"), raw]).nodes[1].attributes == {"nsize": "5", "alpha": "0.0001", "flag": "True"}
+
+
+def test_entries_have_two_or_three_numbers() -> None:
+    nodes = [variable("data"), {"op": "split", "name": "s", "inputs": [[0, 0]]}, node("add", "a", (1, 0), (1, 2))]
+    file = parse_symbol(json.dumps({"nodes": nodes, "heads": [[2, 0], [1, 1, 0]]}), "net")
+    assert file.nodes[1].inputs == (Entry(0, 0),)
+    assert file.nodes[2].inputs == (Entry(1, 0), Entry(1, 2))
+    assert file.heads == (Entry(2, 0), Entry(1, 1))
+
+
+def test_nodes_need_neither_attributes_nor_inputs_nor_names() -> None:
+    file = parse_symbol('{"nodes": [{"op": "null"}, {"op": "_zeros"}], "heads": [[1, 0], [0, 0]]}', "net")
+    assert [(it.op, it.name, it.attributes, it.inputs) for it in file.nodes] == [
+        ("null", "", {}, ()),
+        ("_zeros", "", {}, ()),
+    ]
+
+
+def test_a_batch_norm_without_its_states_gets_them() -> None:
+    nodes = [variable("data"), variable("bn_gamma"), variable("bn_beta"), node("BatchNorm", "bn", 0, 1, 2)]
+    file = parsed([*nodes, node("relu", "r", 3)], version=None)
+    assert [it.name for it in file.nodes] == [
+        "data",
+        "bn_gamma",
+        "bn_beta",
+        "bn_moving_mean",
+        "bn_moving_var",
+        "bn",
+        "r",
+    ]
+    assert file.nodes[5].inputs == tuple(Entry(number, 0) for number in range(5))
+    assert file.nodes[6].inputs == (Entry(5, 0),)
+    assert file.heads == (Entry(6, 0),)
+
+
+@pytest.mark.parametrize(
+    ("version", "attributes"), [(None, {}), (904, {}), (905, {"axis": "-1"}), (10901, {"axis": "-1"})]
+)
+def test_the_last_axis_once_meant_all_axes(version: int | None, attributes: dict[str, str]) -> None:
+    file = parsed([variable("data"), node("argmax", "a", 0, axis="-1")], version=version)
+    assert file.nodes[1].attributes == attributes
+
+
+# The order.
+
+
+def test_nodes_come_after_those_that_they_read() -> None:
+    nodes = [node("add", "last", 2, 1), node("relu", "second", 3), node("relu", "third", 1), variable("data")]
+    file = parsed(nodes, 0)
+    assert [it.name for it in file.nodes] == ["data", "second", "third", "last"]
+    assert [it.inputs for it in file.nodes] == [(), (Entry(0, 0),), (Entry(1, 0),), (Entry(2, 0), Entry(1, 0))]
+    assert file.heads == (Entry(3, 0),)
+
+
+def test_what_no_head_needs_is_dropped() -> None:
+    nodes = [variable("unread"), variable("data"), node("relu", "r", 1), node("relu", "dead", 0)]
+    assert [it.name for it in parsed(nodes, 2).nodes] == ["data", "r"]
+
+
+def test_nodes_may_share_a_name() -> None:
+    file = parsed([variable("x"), node("relu", "x", 0), node("relu", "x", 1)])
+    assert [it.name for it in file.nodes] == ["x", "x", "x"]
+    assert [it["name"] for it in json.loads(file.render())["nodes"]] == ["n0", "n1", "n2"]
+
+
+def test_a_rendered_file_reads_as_the_same_file_under_other_names() -> None:
+    file = parsed(small_network())
+    again = parse_symbol(file.render(), "net")
+    assert [it._replace(name="") for it in again.nodes] == [it._replace(name="") for it in file.nodes]
+    assert again.heads == file.heads
+
+
+def test_a_long_chain_meets_no_recursion_limit() -> None:
+    nodes = [variable("data"), *(node("relu", f"r{number}", number) for number in range(20_000))]
+    backwards = [it | {"inputs": [[20_000 - entry[0], 0, 0] for entry in it["inputs"]]} for it in reversed(nodes)]
+    assert len(parsed(nodes).nodes) == len(parsed(backwards, 0).nodes) == 20_001
+
+
+# Graphs inside operators.
+
+
+def loop(body: dict[str, Any]) -> list[Node]:
+    return [variable("data"), node("_foreach", "loop", 0) | {"subgraphs": [body]}]
+
+
+def test_the_graph_inside_an_operator_is_read_and_kept_as_it_stands() -> None:
+    body = document([variable("x"), node("relu", "r", 0)])
+    subgraph = parsed(loop(body)).nodes[1].subgraphs[0]
+    assert json.loads(subgraph.text) == body
+    assert [it.op for it in subgraph.file.nodes] == ["null", "relu"]
+    assert json.loads(parsed(loop(body)).render())["nodes"][1]["subgraphs"] == [body]
+
+
+def test_a_flaw_inside_is_found_outside() -> None:
+    message = refusal(content(loop(document([variable("x"), node("relu", "r", 5)]))))
+    assert message == "net: node 1 ('loop') carries a broken graph: node 1 ('r') reads node 5, but there are 2 nodes"
+
+
+def test_graphs_inside_graphs_end_somewhere() -> None:
+    body = document([variable("x"), node("relu", "r", 0)])
+    for _ in range(DEEPEST_NESTING - 1):
+        body = document(loop(body))
+    assert len(parsed(loop(body)).nodes) == 2
+    assert f"graphs within graphs, more than {DEEPEST_NESTING} deep" in refusal(content(loop(document(loop(body)))))
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", "net is empty"),
+        (b" \n\t", "net is empty"),
+        (b"symbol", "net is not JSON: Expecting value: line 1 column 1"),
+        (b'{"nodes": [', "net is not JSON: "),
+        (b"\xff\xfe\x00", "net is not JSON: "),
+        (b"\x00" * 10, "net is not JSON: "),
+        (b'{"nodes": "\x00"}', "net is not JSON: Invalid control character"),
+        (b"9" * 5_000, "net is not JSON: "),
+        (b"[" * 100_000, "net nests too deep: not a symbol file"),
+        (b'{"nodes": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "net nests too deep: not a symbol file"),
+        (b"7", "net: there is no list of nodes: not an MXNet symbol file"),
+        (b"null", "net: there is no list of nodes: not an MXNet symbol file"),
+        (b"[1, 2]", "net: there is no list of nodes: not an MXNet symbol file"),
+        (b'{"layers": []}', "net: there is no list of nodes: not an MXNet symbol file"),
+        (b'{"nodes": {}}', "net: there is no list of nodes: not an MXNet symbol file"),
+        (b'{"nodes": []}', "net: there is no list of nodes: not an MXNet symbol file"),
+        (b'{"nodes": [7], "heads": [[0, 0]]}', "net: node 0 is not an object with an 'op'"),
+        (b'{"nodes": [{"name": "a"}]}', "net: node 0 ('a') is not an object with an 'op'"),
+        (b'{"nodes": [{"op": "null"}]}', "net: there is no list of heads: nothing says what the network puts out"),
+        (
+            b'{"nodes": [{"op": "null"}], "heads": {}}',
+            "net: there is no list of heads: nothing says what the network puts out",
+        ),
+        (
+            b'{"nodes": [{"op": "null"}], "heads": []}',
+            "net: there is no list of heads: nothing says what the network puts out",
+        ),
+        (
+            b'{"nodes": [{"op": "null"}], "heads": [[1, 0]]}',
+            "net: the list of heads reads node 1, but there are 1 nodes",
+        ),
+    ],
+)
+def test_what_is_no_symbol_file_is_refused_in_one_line(data: bytes, expected: str) -> None:
+    assert refusal(data).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("op", [None, True, 7, 1.5, [], {}]),
+        ("name", [None, True, 7, 1.5, [], {}]),
+        ("inputs", [None, True, 7, "text", {}, [[]], [7]]),
+        ("attrs", [True, 7, "text", ["a"], {"a": {}}]),
+        ("subgraphs", [None, True, 7, "text", {}, [[]], [7], [{}]]),
+    ],
+)
+def test_a_part_of_a_wrong_type_is_refused_with_its_node(key: str, values: list[Any]) -> None:
+    for value in values:
+        raw = node("relu", "r", 0) | {key: value}
+        assert refusal(content([variable("data"), raw])).startswith("net: node 1 "), value
+
+
+def test_half_a_character_is_as_good_a_name_as_any() -> None:
+    nodes = [variable("\ud800"), node("\ud800", "\udfff", 0, __layer__="\ud800")]
+    assert parse_symbol(parsed(nodes).render(), "net").nodes[1].op == "\ud800"
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        (7, "has an entry that is not [node, output]"),
+        ([], "has an entry that is not [node, output]"),
+        ([0], "has an entry that is not [node, output]"),
+        ([0, 0, 0, 0], "has an entry that is not [node, output]"),
+        (["0", 0], "has an entry that is not [node, output]"),
+        ([0, 0.0], "has an entry that is not [node, output]"),
+        ([True, 0], "has an entry that is not [node, output]"),
+        ([9, 0], "reads node 9, but there are 2 nodes"),
+        ([-1, 0], "reads node -1, but there are 2 nodes"),
+        ([10**400, 0], "reads node 1000000"),
+        ([0, -1], "reads output -1 of node 0, which is no output number"),
+        ([0, 10**12], "reads output 1000000000000 of node 0, which is no output number"),
+        ([0, 1], "reads output 1 of a variable, which has but one"),
+        ([1, 0], "is in a cycle, or behind one"),
+    ],
+)
+def test_an_edge_to_nowhere_is_refused_with_its_node(entry: Any, expected: str) -> None:
+    nodes = [variable("data"), {"op": "relu", "name": "r", "inputs": [entry]}]
+    assert refusal(content(nodes)).startswith(f"net: node 1 ('r') {expected}")
+
+
+def test_a_cycle_is_refused() -> None:
+    nodes = [variable("data"), node("add", "a", 0, 3), node("relu", "b", 1), node("relu", "c", 2), node("relu", "d", 3)]
+    assert refusal(content(nodes)) == "net: node 1 ('a') is in a cycle, or behind one"
+
+
+def test_a_variable_with_inputs_is_refused() -> None:
+    assert refusal(content([variable("data"), node("null", "w", 0)])) == (
+        "net: node 1 ('w') is a variable, yet it has inputs"
+    )
+
+
+@pytest.mark.parametrize("value", [None, [], {}, ["1"]])
+def test_a_parameter_that_is_no_text_is_refused(value: Any) -> None:
+    raw = node("relu", "r", 0) | {"attrs": {"axis": value}}
+    assert refusal(content([variable("data"), raw])) == (
+        "net: node 1 ('r') has a parameter 'axis' that is neither text nor a number"
+    )
+
+
+def test_long_names_are_shortened_in_messages() -> None:
+    assert "a" * 81 not in refusal(content([variable("data"), node("relu", "a" * 10_000, 7)]))
+
+
+@pytest.mark.parametrize(
+    "attributes", [None, [], 7, "text", {"mxnet_version": {}}, {"mxnet_version": []}, {"mxnet_version": ["int", "new"]}]
+)
+def test_a_file_that_says_nothing_useful_of_its_version_is_an_old_one(attributes: Any) -> None:
+    raw = document([variable("data"), node("argmax", "a", 0, axis="-1")]) | {"attrs": attributes}
+    assert parse_symbol(json.dumps(raw), "net").nodes[1].attributes == {}
+
+
+def test_a_part_that_nests_too_deep_inside_an_operator_is_refused() -> None:
+    deep: Any = []
+    for _ in range(700):
+        deep = [deep]
+    body = document([variable("x"), node("relu", "r", 0) | {"extra": deep}])
+    try:
+        parsed(loop(body))
+    except UnreadableModelError as error:
+        assert "deep" in str(error)
+
+
+@pytest.mark.parametrize("cut", range(1, 40))
+def test_a_truncated_file_is_refused(cut: int) -> None:
+    whole = content(small_network())
+    assert refusal(whole[: len(whole) * cut // 40]).startswith("net")
