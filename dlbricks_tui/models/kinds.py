@@ -1,6 +1,6 @@
 """The kinds of layers: one word that a person sorts and colours by."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from enum import Enum
 
 
@@ -120,6 +120,7 @@ def kind_of(op: str) -> Kind:
     return KIND_OF_OP.get(op) or KIND_OF_OP.get(op.removeprefix("mxnet."), Kind.OTHER)
 
 
-def heaviest(kinds: Sequence[Kind]) -> Kind:
+def heaviest(kinds: Iterable[Kind]) -> Kind:
     """The kind of a layer made of several operators."""
-    return next((kind for kind in _BY_WEIGHT if kind in kinds), kinds[0]) if len(kinds) > 1 else kinds[0]
+    present = tuple(kinds)
+    return present[0] if len(present) == 1 else next((kind for kind in _BY_WEIGHT if kind in present), present[0])
