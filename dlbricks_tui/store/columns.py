@@ -114,7 +114,8 @@ def sorting_keys(index: Index, column: str, rows: Rows) -> Column:
     if column == "id":
         return index.column("uuid")[rows].view(">u8").reshape(-1, 2)[:, 0]
     if column == "of":
-        return numbers_of(index, "table", rows)
+        # There are a handful of them, unlike the texts of any other column.
+        return np.array(values_of(index, column, rows), dtype=np.str_)
     if column in TEXT_COLUMNS:
         return index.vocabularies[column].ranks()[texts_of(index, column, rows)[1]]
     return numbers_of(index, column, rows)

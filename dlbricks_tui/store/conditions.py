@@ -106,18 +106,11 @@ class Condition:
         return mask
 
     def _time_mask(self, times: NDArray[np.int64]) -> Mask:
-        begin, end = self._period()
-        masks: Mapping[str, Callable[[], Mask]] = {
-            "=": lambda: (times >= begin) & (times < end),
-            "==": lambda: (times >= begin) & (times < end),
-            "<": lambda: times < begin,
-            "<=": lambda: times < end,
-            ">": lambda: times >= end,
-            ">=": lambda: times >= begin,
-        }
-        if self.comparison not in masks:
+        if self.comparison == "~":
             raise self._wrong("compares times by =, !=, <, <=, > or >=")
-        return masks[self.comparison]()
+        begin, end = self._period()
+        masks: Mapping[str, Mask] = {"<": times < begin, "<=": times < end, ">": times >= end, ">=": times >= begin}
+        return masks.get(self.comparison, (times >= begin) & (times < end))
 
     def _period(self) -> tuple[int, int]:
         """From when to when the value lasts, in microseconds: a date is a whole day of UTC."""

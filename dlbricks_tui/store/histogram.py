@@ -30,9 +30,9 @@ def bins(samples_ms: Sequence[float], most: int = 12) -> tuple[Bin, ...]:
     body = samples[samples <= fence]
     low, high = float(body[0]), float(body[-1])
     if high > low:
-        width = 2.0 * middle / float(np.cbrt(samples.size))
-        wanted = min(most - 1, int(np.ceil((high - low) / width)))
-        counts, edges = np.histogram(body, bins=wanted)
+        # Where half of the samples are equal the rule asks for bins without end.
+        wanted = (high - low) * float(np.cbrt(samples.size)) / (2.0 * middle) if middle else most
+        counts, edges = np.histogram(body, bins=int(min(most - 1, np.ceil(wanted))))
         found = [
             Bin(float(start), float(end), int(count))
             for start, end, count in zip(edges, edges[1:], counts, strict=False)

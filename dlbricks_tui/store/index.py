@@ -121,10 +121,6 @@ class Index:
         """One number of a column."""
         return self._columns[name][row]
 
-    def text(self, name: str, row: int) -> str:
-        """One text of a column."""
-        return self.vocabularies[name].texts[int(self._columns[name][row])]
-
     def rows_of_brick(self, brick: str) -> Iterator[int]:
         """The rows of all records about a brick, newest first; quick however many other rows there are."""
         code = self.vocabularies["brick"].code(brick)
@@ -149,30 +145,14 @@ class Index:
         uuid = bytes.fromhex(document["uuid"])
         if self._row_of_uuid is not None and uuid in self._row_of_uuid:
             return
+        values = self._values_of(document)
         row = self.rows
         if row == len(self._columns["table"]):
             self._grow()
-        columns = self._columns
-        columns["table"][row] = TABLE_NAMES.index(table := document["table"])
-        columns["uuid"][row] = uuid
-        columns["part"][row], columns["offset"][row], columns["length"][row] = part, offset, length
-        renamed = _FIELDS.get(table, {})
-        for name in TEXT_COLUMNS:
-            text = document.get(renamed.get(name, name))
-            columns[name][row] = self.vocabularies[name].code_or_new(text) if text else 0
-        if "canonical" in document:
-            columns["name"][row] = self.vocabularies["name"].code_or_new(label_of(document["canonical"]))
-        if "when" in document:
-            columns["when"][row] = to_microseconds(document["when"])
-        if "statistics" in document:
-            statistics = document["statistics"]
-            for name in STATISTIC_COLUMNS:
-                columns[name][row] = statistics[name]
-            columns["samples"][row] = statistics["count"]
-            columns["batch_size"][row] = document["batch_size"]
-            columns["good"][row] = not document["flags"]
+        place = {"uuid": uuid, "part": part, "offset": offset, "length": length, "alive": True}
+        for name, value in {**values, **place}.items():
+            self._columns[name][row] = value
         self._chain(row)
-        columns["alive"][row] = True
         if self._row_of_uuid is not None:
             self._row_of_uuid[uuid] = row
         self.rows = row + 1
@@ -199,6 +179,25 @@ class Index:
             alive = np.flatnonzero(self.column("alive")).tolist()
             self._row_of_uuid = {raw[UUID_BYTES * row : UUID_BYTES * (row + 1)]: row for row in alive}
         return self._row_of_uuid
+
+    def _values_of(self, document: Document) -> dict[str, int | float]:
+        table = document["table"]
+        renamed = _FIELDS.get(table, {})
+        values: dict[str, int | float] = {"table": TABLE_NAMES.index(table)}
+        for name in TEXT_COLUMNS:
+            text = document.get(renamed.get(name, name))
+            values[name] = self.vocabularies[name].code_or_new(text) if text else 0
+        if "canonical" in document:
+            values["name"] = self.vocabularies["name"].code_or_new(label_of(document["canonical"]))
+        if "when" in document:
+            values["when"] = to_microseconds(document["when"])
+        if "statistics" in document:
+            statistics = document["statistics"]
+            values.update((name, statistics[name]) for name in STATISTIC_COLUMNS)
+            values["samples"] = statistics["count"]
+            values["batch_size"] = document["batch_size"]
+            values["good"] = not document["flags"]
+        return values
 
     def _chain(self, row: int) -> None:
         brick = int(self._columns["brick"][row])

@@ -1,12 +1,13 @@
 """What can be asked of the store: results by filter and order, and the look-ups that estimates are made of."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import COLUMNS, Rows, Summary, sorting_keys, summaries_of, values_of
@@ -14,10 +15,13 @@ from dlbricks_tui.store.conditions import Condition, meeting, where
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.errors import DamagedResultError, QueryError
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.index import RESULT_TABLES
+from dlbricks_tui.store.index import RESULT_TABLES, Index
 from dlbricks_tui.store.records import BrickForm, Record, Result, Run, Runtime, System
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
+
+_PAIR = ("brick", "context")
+_WAY = ("system", "runtime", "level", "protocol")
 
 
 class Pair(NamedTuple):
@@ -126,41 +130,54 @@ def history(generation: Generation, brick: str) -> Selection:
     return select(generation, where(brick=brick, of="brick"))
 
 
+def among(selection: Selection, pairs: Collection[Pair]) -> Selection:
+    """Those of the selected measurements that are of one of these bricks in its context."""
+    index = selection.generation.index
+    bricks, contexts = index.vocabularies["brick"], index.vocabularies["context"]
+    codes = ((bricks.code(pair.brick), contexts.code(pair.context)) for pair in pairs)
+    wanted = [brick * len(contexts.texts) + context for brick, context in codes if brick and context is not None]
+    numbers = _numbered(index, _PAIR, selection.rows)
+    return Selection(selection.generation, selection.rows[np.isin(numbers, wanted)])
+
+
 def newest_by_pair(selection: Selection) -> dict[Pair, Summary]:
     """Of the selected measurements the newest of each brick and context."""
-    rows = selection.rows[np.argsort(selection.generation.index.column("when")[selection.rows], kind="stable")]
-    # Later ones replace earlier ones before anything else is looked up for them.
-    newest = dict(zip(_pairs(Selection(selection.generation, rows)), rows.tolist(), strict=True))
-    kept = Selection(selection.generation, np.fromiter(newest.values(), dtype=np.intp, count=len(newest)))
-    return dict(zip(newest, kept.summaries(), strict=True))
+    index = selection.generation.index
+    newest_first = selection.rows[::-1]
+    newest_first = newest_first[np.argsort(-index.column("when")[newest_first], kind="stable")]
+    _, first = np.unique(_numbered(index, _PAIR, newest_first), return_index=True)
+    summaries = summaries_of(index, newest_first[first])
+    return {Pair(summary.brick, summary.context): summary for summary in summaries}
 
 
 def all_by_pair(selection: Selection) -> dict[Pair, list[Summary]]:
     """The selected measurements of each brick and context, in the order of the selection."""
     found: defaultdict[Pair, list[Summary]] = defaultdict(list)
-    for pair, summary in zip(_pairs(selection), selection.summaries(), strict=True):
-        found[pair].append(summary)
+    for summary in selection.summaries():
+        found[Pair(summary.brick, summary.context)].append(summary)
     return dict(found)
 
 
 def combinations(generation: Generation, conditions: Iterable[Condition] = ()) -> list[Combination]:
     """The systems, runtimes, levels and protocols with results, those with the most bricks first."""
-    selection = select(generation, conditions)
-    pairs: defaultdict[tuple[str, str, str, str], set[Pair]] = defaultdict(set)
-    models: defaultdict[tuple[str, str, str, str], set[str]] = defaultdict(set)
-    measurements: Counter[tuple[str, str, str, str]] = Counter()
-    ways = zip(*map(selection.values, ("system", "runtime", "level", "protocol")), strict=True)
-    for way, pair, model in zip(ways, _pairs(selection), selection.values("model"), strict=True):
-        if model:
-            models[way].add(model)
-        else:
-            pairs[way].add(pair)
-            measurements[way] += 1
+    index = generation.index
+    rows = select(generation, conditions, orders=()).rows
+    ways, first, way_of_row = np.unique(_numbered(index, _WAY, rows), return_index=True, return_inverse=True)
+    of_bricks = index.column("brick")[rows] > 0
+
+    def counted(chosen: NDArray[np.bool_], columns: Sequence[str] = ()) -> list[int]:
+        """How many of the chosen rows, or of the different values that they have in these columns, each way has."""
+        different = _numbered(index, columns, rows[chosen]) if columns else np.arange(int(chosen.sum()))
+        owners = np.unique(np.stack([way_of_row[chosen], different]), axis=1)[0]
+        return [int(count) for count in np.bincount(owners, minlength=len(ways))]
+
+    examples = summaries_of(index, rows[first])
+    numbers = zip(counted(of_bricks, _PAIR), counted(of_bricks), counted(~of_bricks, ("model",)), strict=True)
     found = [
-        Combination(*way[:2], Level(way[2]), way[3], len(pairs[way]), measurements[way], len(models[way]))
-        for way in sorted(pairs.keys() | models.keys())
+        Combination(way.system, way.runtime, way.level, way.protocol, pairs, measurements, models)
+        for way, (pairs, measurements, models) in zip(examples, numbers, strict=True)
     ]
-    return sorted(found, key=lambda combination: -combination.pairs)
+    return sorted(found, key=lambda each: (-each.pairs, -each.measurements, each.system, each.runtime, each.protocol))
 
 
 def counts(generation: Generation) -> dict[str, int]:
@@ -203,5 +220,9 @@ def records_of(generation: Generation, kind: type[AnyRecord]) -> list[AnyRecord]
     return found
 
 
-def _pairs(selection: Selection) -> list[Pair]:
-    return list(map(Pair, selection.values("brick"), selection.values("context")))
+def _numbered(index: Index, columns: Sequence[str], rows: Rows) -> NDArray[np.int64]:
+    """One number for each row, the same where the rows have the same texts in these columns."""
+    numbers = np.zeros(len(rows), dtype=np.int64)
+    for column in columns:
+        numbers = numbers * len(index.vocabularies[column].texts) + index.column(column)[rows]
+    return numbers

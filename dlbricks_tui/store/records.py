@@ -5,6 +5,7 @@ what they say, so that two stores agree on them; everything that happened has a 
 """
 
 import math
+import re
 import uuid
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -15,6 +16,8 @@ Fact = None | bool | int | float | str
 # What is known about something, by name; pairs and no dict, so that records stay immutable.
 Facts = tuple[tuple[str, Fact], ...]
 Constants = tuple[tuple[str, float], ...]
+
+_UUID = re.compile(r"[0-9a-f]{32}")
 
 
 def new_uuid() -> str:
@@ -82,11 +85,25 @@ class Runtime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Event:
+    """Something that happened: when, and the UUID that tells it from everything else that did."""
+
+    when: str
+    uuid: str = field(default_factory=new_uuid)
+
+    def __post_init__(self) -> None:
+        # What the index cannot take up must not get into a file.
+        if datetime.fromisoformat(self.when).tzinfo is None:
+            raise ValueError(f"{self.when!r} has no time zone")
+        if not _UUID.fullmatch(self.uuid):
+            raise ValueError(f"{self.uuid!r} is no UUID of 32 hexadecimal digits")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run(Event):
     """The state of a run at a moment; the newest record of an `id` is how the run stands."""
 
     id: str
-    when: str
     started: str
     state: str
     system: str
@@ -99,27 +116,24 @@ class Run:
     reused: int = 0
     failed: int = 0
     settings: Facts = ()
-    uuid: str = field(default_factory=new_uuid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class Calibration(Event):
     """The constants of a measuring method on a system and runtime, and how well they predicted each network."""
 
     system: str
     runtime: str
     level: Level
     protocol: str
-    when: str
     run: str
     constants: Constants
     # Relative error per calibration network, left out of its own fit.
     residuals: Constants
-    uuid: str = field(default_factory=new_uuid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Event):
     """A brick (or, where `brick` is empty, a whole model) that could not be measured, and why."""
 
     brick: str = ""
@@ -129,22 +143,19 @@ class Failure:
     runtime: str
     level: Level
     protocol: str
-    when: str
     run: str
     reason: str
     message: str
-    uuid: str = field(default_factory=new_uuid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timed:
+class Timed(Event):
     """What brick and end-to-end measurements have in common; one with `flags` is doubtful and says why."""
 
     system: str
     runtime: str
     level: Level
     protocol: str
-    when: str
     run: str
     statistics: Statistics
     samples_ms: tuple[float, ...]
@@ -152,7 +163,6 @@ class Timed:
     dtype: str = "float32"
     noise: Facts = ()
     flags: tuple[str, ...] = ()
-    uuid: str = field(default_factory=new_uuid)
 
     @property
     def good(self) -> bool:

@@ -93,7 +93,7 @@ class Store:
         with self._lock:
             self.refresh()
             path = compact(self._generation)
-            self.refresh()
+        self.refresh()
         self._generation.save_index()
         return path
 

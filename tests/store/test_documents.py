@@ -1,4 +1,6 @@
 import dataclasses
+import re
+from datetime import datetime, timezone
 from typing import Any, get_type_hints
 
 import pytest
@@ -26,7 +28,18 @@ from dlbricks_tui.store.records import (
     Statistics,
     System,
 )
-from tests.store.samples import WHEN, form, measurement, one_of_each, runtime, system
+from tests.store.samples import (
+    WHEN,
+    calibration,
+    end_to_end,
+    failure,
+    form,
+    measurement,
+    one_of_each,
+    run,
+    runtime,
+    system,
+)
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 facts = st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | numbers | st.text()).map(
@@ -48,6 +61,9 @@ strategies: dict[Any, st.SearchStrategy[Any]] = {
 def records(kind: type[Record]) -> st.SearchStrategy[Record]:
     hints = get_type_hints(kind)
     chosen = {name: strategies[hint] for name, hint in hints.items() if hint in strategies}
+    if "when" in hints:
+        chosen["when"] = st.datetimes(timezones=st.just(timezone.utc)).map(datetime.isoformat)
+        chosen["uuid"] = st.uuids().map(lambda uuid: uuid.hex)
     return st.builds(kind, **chosen, **{name: st.from_type(hint) for name, hint in hints.items() if name not in chosen})
 
 
@@ -113,6 +129,17 @@ def test_a_document_that_lacks_a_field_is_refused_by_its_name() -> None:
 def test_statistics_without_a_number_cannot_exist() -> None:
     with pytest.raises(ValueError, match="finite"):
         dataclasses.replace(measurement().statistics, median_ms=float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("when", "yesterday"), ("when", "2026-11-21T08:00:00"), ("uuid", ""), ("uuid", "AB" * 16), ("uuid", "ab" * 15)],
+)
+def test_an_event_without_a_time_or_a_uuid_cannot_exist(field: str, value: str) -> None:
+    for record in (measurement(), end_to_end(), run(), calibration(), failure()):
+        with pytest.raises(ValueError, match=re.escape(repr(value)) if value != "yesterday" else value):
+            replaced: Any = {field: value}
+            dataclasses.replace(record, **replaced)
 
 
 def test_a_document_that_another_writer_laid_out_anew_is_the_same_document() -> None:

@@ -1,0 +1,70 @@
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.store.histogram import bar, bins, format_ms, histogram_lines
+
+samples_ms = st.lists(st.floats(1e-4, 1e4), min_size=1, max_size=200)
+
+
+@given(samples_ms, st.integers(2, 20))
+def test_every_sample_is_in_one_bin(samples: list[float], most: int) -> None:
+    found = bins(samples, most)
+    assert sum(each.samples for each in found) == len(samples)
+    assert 1 <= len(found) <= most
+    assert found[0].low_ms == min(samples)
+    assert found[-1].high_ms == max(samples)
+    assert all(one.high_ms <= other.low_ms for one, other in pairwise(found))
+
+
+def test_one_slow_run_does_not_hide_how_the_others_are_distributed() -> None:
+    chance = random.Random(1)
+    found = bins([*(chance.gauss(10, 0.1) for _ in range(60)), 100.0])
+    assert found[-1].tail
+    assert found[-1].samples == 1
+    assert len(found) > 5
+
+
+def test_no_samples_have_no_bins() -> None:
+    assert bins([]) == ()
+    assert histogram_lines([]) == []
+
+
+@given(samples_ms, st.integers(20, 120))
+def test_no_line_is_wider_than_it_may_be(samples: list[float], width: int) -> None:
+    lines = histogram_lines(samples, width)
+    assert max(map(len, lines)) <= max(width, len(">= 10000 ms") + 7)
+    assert len(lines) == len(bins(samples))
+
+
+def test_a_histogram_shows_where_bins_begin_and_how_many_samples_they_hold() -> None:
+    assert histogram_lines([*[1.0] * 8, 5.0, 6.0], width=30) == [
+        "   1.000 ms ████████████████ 8",
+        ">= 5.000 ms ████             2",
+    ]
+
+
+def test_the_longest_bar_fills_its_room_and_none_is_never_drawn_as_some() -> None:
+    assert bar(1.0, 4) == "████"
+    assert bar(0.5, 4) == "██"
+    assert bar(0.0, 4) == ""
+    assert bar(1e-6, 4) == "▏"
+    assert bar(7.0, 4) == "████"
+
+
+@pytest.mark.parametrize(
+    ("latency_ms", "text"),
+    [
+        (0.0, "0"),
+        (0.00123456, "0.001235"),
+        (0.5, "0.5000"),
+        (9.99999, "10.000"),
+        (31.2345, "31.23"),
+        (12345.6, "12346"),
+    ],
+)
+def test_latencies_have_four_digits(latency_ms: float, text: str) -> None:
+    assert format_ms(latency_ms) == text

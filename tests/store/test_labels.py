@@ -1,0 +1,36 @@
+import json
+
+import pytest
+
+from dlbricks_tui.store.labels import label_of
+from tests.store.samples import form
+
+
+def test_a_label_names_operator_window_and_input() -> None:
+    assert label_of(form(28).canonical) == "Convolution 3x3/2 1x64x56x28"
+
+
+@pytest.mark.parametrize(
+    ("operators", "label"),
+    [
+        ([{"op": "relu"}], "relu 1x3"),
+        ([{"op": "Pooling", "params": {"kernel": [7, 7]}}], "Pooling 7x7 1x3"),
+        ([{"op": "Pooling", "params": {"kernel": [2, 3], "stride": [1, 1]}}], "Pooling 2x3 1x3"),
+        ([{"op": "Pooling", "params": {"kernel": [2, 3], "stride": [1, 2]}}], "Pooling 2x3/1x2 1x3"),
+        ([{"op": "a"}, {"op": "b"}], "a+b 1x3"),
+        ([{"op": name} for name in "abcde"], "a+b+c+d+... 1x3"),
+    ],
+)
+def test_labels_of_other_bricks(operators: list[dict[str, object]], label: str) -> None:
+    assert label_of(json.dumps({"operators": operators, "data": [[[1, 3], "float32"]]})) == label
+
+
+def test_a_brick_without_a_data_input_has_a_label() -> None:
+    assert label_of(json.dumps({"operators": [{"op": "zeros"}], "data": []})) == "zeros"
+
+
+@pytest.mark.parametrize(
+    "canonical", ["", "nonsense", "[]", "5", '{"operators": []}', '{"operators": [5], "data": []}']
+)
+def test_a_form_that_is_not_known_has_no_label(canonical: str) -> None:
+    assert label_of(canonical) == ""

@@ -1,0 +1,231 @@
+import operator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.columns import COLUMNS, Content
+from dlbricks_tui.store.conditions import parse_condition, where
+from dlbricks_tui.store.errors import QueryError
+from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.queries import (
+    Combination,
+    Order,
+    Pair,
+    all_by_pair,
+    among,
+    checked_columns,
+    combinations,
+    history,
+    newest_by_pair,
+    parse_order,
+    runs,
+    select,
+)
+from dlbricks_tui.store.store import Store
+from tests.store.samples import brick, end_to_end, failure, form, measurement, run
+
+COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def at(day: int) -> str:
+    return f"2026-11-{day:02}T08:00:00.000000+00:00"
+
+
+FAST = measurement(0.5, brick=brick(0), when=at(1), uuid="0a" * 16)
+POOLING = form(1, "Pooling")
+SLOW = measurement(8.0, brick=POOLING.key, when=at(2), system="c5.2xlarge", uuid="0b" * 16)
+DOUBTFUL = measurement(0.6, brick=brick(0), when=at(3), flags=("drift",), uuid="0c" * 16)
+BLOCKED = measurement(0.4, brick=brick(0), context="blocked", when=at(4), level=Level.WRITTEN, uuid="ab" * 16)
+MODEL = end_to_end(30.0, when=at(5), uuid="ac" * 16)
+ALL = (FAST, SLOW, DOUBTFUL, BLOCKED, MODEL)
+
+
+@pytest.fixture(scope="module")
+def generation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generation]:
+    """A store with four measurements and one model, each a day younger than the one before."""
+    with Store(tmp_path_factory.mktemp("store")) as store:
+        store.add(form(0), POOLING, failure(), *ALL)
+        yield store.generation
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ([], ALL),
+        (["system=c5.2xlarge"], (SLOW,)),
+        (["system=c5.2xlarge,nowhere"], (SLOW,)),
+        (["system!=c5.2xlarge"], (FAST, DOUBTFUL, BLOCKED, MODEL)),
+        (["system~2XL"], (SLOW,)),
+        (["name~pool"], (SLOW,)),
+        (["name=resnet50_v1"], (MODEL,)),
+        (["pooling"], (SLOW,)),
+        (["resnet"], (MODEL,)),
+        (["of=brick"], (FAST, SLOW, DOUBTFUL, BLOCKED)),
+        (["of=model"], (MODEL,)),
+        (["good=no"], (DOUBTFUL,)),
+        (["good=yes", "context=plain"], (FAST, SLOW)),
+        (["level=written"], (BLOCKED,)),
+        (["context="], (MODEL,)),
+        ([f"brick={brick(0)[:6]}"], (FAST, DOUBTFUL, BLOCKED)),
+        ([f"brick={brick(0)[:6]},{POOLING.key[:6]}"], (FAST, SLOW, DOUBTFUL, BLOCKED)),
+        (["brick="], (MODEL,)),
+        ([f"brick=={brick(0)[:6]}"], ()),
+        ([f"brick=={POOLING.key}"], (SLOW,)),
+        (["id=0"], (FAST, SLOW, DOUBTFUL)),
+        (["id=0b"], (SLOW,)),
+        (["id=ab,ac"], (BLOCKED, MODEL)),
+        (["id=abab", "id!=0"], (BLOCKED,)),
+        (["trimmed_mean_ms>1"], (SLOW, MODEL)),
+        (["trimmed_mean_ms>1", "trimmed_mean_ms<=10"], (SLOW,)),
+        (["samples=10"], ALL),
+        (["samples!=10"], ()),
+        (["batch_size=1,2"], ALL),
+        (["when>=2026-11-04"], (BLOCKED, MODEL)),
+        (["when>2026-11-04"], (MODEL,)),
+        (["when<2026-11-02"], (FAST,)),
+        (["when<=2026-11-02"], (FAST, SLOW)),
+        (["when=2026-11-03"], (DOUBTFUL,)),
+        (["when!=2026-11-03"], (FAST, SLOW, BLOCKED, MODEL)),
+        (["when=2026-11-03T08:00:00"], (DOUBTFUL,)),
+        (["when<2026-11-03T09:00:00+01:00"], (FAST, SLOW)),
+    ],
+)
+def test_filters_find_what_they_say(generation: Generation, filters: list[str], expected: tuple[Any, ...]) -> None:
+    found = select(generation, [parse_condition(text) for text in filters])
+    assert found.values("id") == [record.uuid for record in expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("colour=red", "there is no column 'colour'; the columns are id, of, name"),
+        ("samples=many", "needs a number"),
+        ("samples~1", "compares by ="),
+        ("samples<1,2", "compares by ="),
+        ("good=perhaps", "needs yes or no"),
+        ("system>a", "compares texts by"),
+        ("id=xyz", "needs an id"),
+        ("id~ab", "compares ids by"),
+        ("when=yesterday", "needs a date such as 2026-11-21"),
+        ("when~2026", "compares times by"),
+    ],
+)
+def test_a_filter_that_makes_no_sense_says_why(generation: Generation, text: str, complaint: str) -> None:
+    with pytest.raises(QueryError, match=complaint):
+        select(generation, [parse_condition(text)])
+
+
+def test_conditions_from_values_take_them_literally(generation: Generation) -> None:
+    assert select(generation, where(brick=brick(0), good=True, batch_size=1)).values("id") == [FAST.uuid, BLOCKED.uuid]
+    assert not len(select(generation, where(system="c5.xlarge,c5.2xlarge")))
+    assert not len(select(generation, where(brick=brick(0)[:8])))
+    assert select(generation, where(name="resnet50_v1")).values("id") == [MODEL.uuid]
+
+
+@pytest.mark.parametrize("column", list(COLUMNS))
+def test_every_column_sorts_as_its_values_do(generation: Generation, column: str) -> None:
+    ascending = select(generation, orders=[parse_order(column)]).values(column)
+    assert ascending == sorted(ascending)
+    assert select(generation, orders=[parse_order(f"-{column}")]).values(column) == sorted(ascending, reverse=True)
+
+
+def test_equal_ones_are_sorted_by_the_next_order_and_then_stay_as_they_were(generation: Generation) -> None:
+    def ids(*orders: Order) -> list[str]:
+        return [each[:2] for each in select(generation, orders=orders).values("id")]
+
+    assert ids(Order("of"), Order("trimmed_mean_ms")) == ["ab", "0a", "0c", "0b", "ac"]
+    assert ids(Order("of", descending=True), Order("when", descending=True)) == ["ac", "ab", "0c", "0b", "0a"]
+    assert ids(Order("dtype", descending=True)) == ids(Order("dtype")) == ["0a", "0b", "0c", "ab", "ac"]
+
+
+def test_a_column_that_is_none_cannot_be_sorted_by_or_shown() -> None:
+    for names in (["colour"], ["id", "-when"]):
+        with pytest.raises(QueryError, match="there is no column"):
+            checked_columns(names)
+    with pytest.raises(QueryError, match="there is no column 'colour'"):
+        parse_order("-colour")
+
+
+def test_a_summary_says_all_but_the_samples(generation: Generation) -> None:
+    (summary,) = select(generation, where(id=SLOW.uuid)).summaries()
+    statistics = SLOW.statistics
+    assert (summary.trimmed_mean_ms, summary.low_ms, summary.samples) == (
+        statistics.trimmed_mean_ms,
+        statistics.low_ms,
+        statistics.count,
+    )
+    assert (summary.level, summary.when, summary.good, summary.of) == (Level.FUSED, at(2), True, "brick")
+    assert summary.name == "Pooling 3x3/2 1x64x56x1"
+
+
+def test_a_part_of_a_selection_keeps_its_order(generation: Generation) -> None:
+    found = select(generation, orders=[Order("when", descending=True)])
+    assert found.part(1, 3).values("id") == [BLOCKED.uuid, DOUBTFUL.uuid]
+    assert found.part(1, 3).result(1) == DOUBTFUL
+
+
+def test_the_history_of_a_brick_is_oldest_first(generation: Generation) -> None:
+    assert history(generation, brick(0)).values("id") == [FAST.uuid, DOUBTFUL.uuid, BLOCKED.uuid]
+
+
+def test_pairs_keep_contexts_apart_and_take_the_newest(generation: Generation) -> None:
+    bricks = select(generation, where(of="brick"))
+    newest = newest_by_pair(bricks)
+    assert {pair: summary.id for pair, summary in newest.items()} == {
+        Pair(brick(0), "plain"): DOUBTFUL.uuid,
+        Pair(brick(0), "blocked"): BLOCKED.uuid,
+        Pair(POOLING.key, "plain"): SLOW.uuid,
+    }
+    assert newest_by_pair(select(generation, where(of="brick"), orders=[Order("trimmed_mean_ms")])) == newest
+    some = among(bricks, [Pair(brick(0), "blocked"), Pair(POOLING.key, "blocked"), Pair("", ""), Pair("ab", "plain")])
+    assert some.values("id") == [BLOCKED.uuid]
+    every = all_by_pair(bricks)
+    assert [summary.id for summary in every[Pair(brick(0), "plain")]] == [FAST.uuid, DOUBTFUL.uuid]
+    assert newest_by_pair(select(generation, where(system="nowhere"))) == {}
+
+
+def test_of_equally_old_measurements_the_one_stored_last_counts(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.add(measurement(1.0), measurement(2.0, uuid="0d" * 16))
+        (summary,) = newest_by_pair(select(store.generation)).values()
+        assert summary.id == "0d" * 16
+
+
+def test_what_was_measured_where_is_counted(generation: Generation) -> None:
+    assert combinations(generation) == [
+        Combination("c5.xlarge", "mxnet-1.9.1", Level.FUSED, "hot", pairs=1, measurements=2, models=1),
+        Combination("c5.2xlarge", "mxnet-1.9.1", Level.FUSED, "hot", pairs=1, measurements=1, models=0),
+        Combination("c5.xlarge", "mxnet-1.9.1", Level.WRITTEN, "hot", pairs=1, measurements=1, models=0),
+    ]
+
+
+def test_a_run_stands_as_it_was_recorded_last(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        done = run("r1", state="done", when=at(2))
+        store.add(done, run("r1", state="running", when=at(1)), run("r2", when=at(1)))
+        assert runs(store.generation)["r1"] == done
+        assert set(runs(store.generation)) == {"r1", "r2"}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    column=st.sampled_from([name for name, content in COLUMNS.items() if content is Content.NUMBER]),
+    comparison=st.sampled_from(list(COMPARISONS)),
+    value=st.sampled_from([0.0, 0.4, 0.51, 1, 10, 30.6]),
+)
+def test_number_filters_agree_with_python(generation: Generation, column: str, comparison: str, value: float) -> None:
+    test = COMPARISONS[comparison]
+    kept = [each for each in select(generation).values(column) if test(each, value)]
+    assert select(generation, [parse_condition(f"{column}{comparison}{value}")]).values(column) == kept
