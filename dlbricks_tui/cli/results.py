@@ -135,12 +135,12 @@ def show_result(args: argparse.Namespace) -> int:
 def export_results(args: argparse.Namespace) -> int:
     """Writes what passes the filters, and all that says what it is, to a file."""
     from dlbricks_tui.store.errors import ExchangeError
-    from dlbricks_tui.store.exchange import export
+    from dlbricks_tui.store.exchange import export_file
 
     if args.file.exists() and not args.force:
         raise ExchangeError(f"{args.file} is there already: name another file, or replace it with --force")
     with _open_store(args) as store:
-        results = export(store.generation, _conditions(args), args.file)
+        results = export_file(store.generation, _conditions(args), args.file)
     if args.json:
         write_json({"path": str(args.file.absolute()), "results": results})
     else:
@@ -256,9 +256,11 @@ def _open_store(args: argparse.Namespace) -> Iterator[Store]:
     with Store(args.data.store) as store:
         yield store
         if store.damage:
+            count = len(store.damage)
+            verb, more = ("is", "") if count == 1 else ("are", ", the first of which is")
             narrate(
-                f"{len(store.damage)} damaged lines of the store are set aside, the first is {store.damage[0]}; "
-                "`dlbricks results verify` names all"
+                f"{_results(count, 'damaged line')} of the store {verb} set aside{more}: {store.damage[0]}; "
+                "`dlbricks results verify` reads everything"
             )
 
 

@@ -81,7 +81,7 @@ def show_brick(key: str, form: BrickForm | None, found: Selection, as_json: bool
         canonical = form.canonical if form else None
         write_json({"brick": key, "canonical": canonical, "results": list(_objects(found, tuple(COLUMNS)))})
         return
-    _write_lines([summaries[-1].name, f"  brick           {key}"])
+    _write_lines([summaries[-1].name or key, f"  brick           {key}"])
     if form:
         _write_lines([f"  canonical form  {one_line(form.canonical)}"])
     write("\n")

@@ -1,0 +1,257 @@
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tinydb
+
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.cli.results_output import table_lines
+from dlbricks_tui.store.documents import seal, to_document
+from dlbricks_tui.store.store import Store
+from tests.store.samples import brick, end_to_end, form, measurement, one_of_each
+
+FAST = measurement(0.5, when="2026-11-01T08:00:00.000000+00:00", uuid="0a" * 16)
+SLOW = measurement(8.0, brick=brick(1), when="2026-11-02T08:00:00.000000+00:00", uuid="0b" * 16, flags=("drift",))
+MODEL = end_to_end(30.0, when="2026-11-03T08:00:00.000000+00:00", uuid="ac" * 16)
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+class Terminal(io.StringIO):
+    """Standard input where somebody sits and types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data folder with three results."""
+    with Store(tmp_path / "data" / "store") as store:
+        store.add(form(0), form(1), FAST, SLOW, MODEL)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def results(data: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs `dlbricks results ...` on it: exit status, standard output and standard error."""
+
+    def run(*arguments: str, folder: Path = data) -> tuple[int, str, str]:
+        status = main(["--data-dir", str(folder), "results", *arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def test_the_list_as_json_has_all_that_is_promised_for_every_result(results: Command) -> None:
+    status, out, _ = results("list", "--json")
+    assert status == 0
+    listed = json.loads(out)
+    assert [each["id"] for each in listed] == [MODEL.uuid, SLOW.uuid, FAST.uuid]
+    assert {"brick", "context", "system", "runtime", "trimmed_mean_ms", "samples", "when"} <= listed[0].keys()
+    assert listed[2]["brick"] == brick(0)
+    assert listed[2]["trimmed_mean_ms"] == FAST.statistics.trimmed_mean_ms
+    assert (listed[2]["samples"], listed[2]["when"]) == (10, FAST.when)
+
+
+def test_json_lines_and_csv_say_the_same_as_json(results: Command) -> None:
+    documents = json.loads(results("list", "--json")[1])
+    assert [json.loads(line) for line in results("list", "--jsonl")[1].splitlines()] == documents
+    rows = list(csv.DictReader(io.StringIO(results("list", "--csv")[1])))
+    assert rows == [{name: str(value) for name, value in each.items()} for each in documents]
+
+
+def test_the_list_is_filtered_sorted_cut_and_shows_the_columns_asked_for(results: Command) -> None:
+    _, out, err = results(
+        "list", "of=brick", "--sort", "trimmed_mean_ms", "--columns", "name,good", "--limit", "1", "--csv"
+    )
+    assert out == "name,good\nConvolution 3x3/2 1x64x56x0,True\n"
+    assert err == ""
+
+
+def test_a_person_sees_a_table_and_how_much_of_all_it_is(results: Command) -> None:
+    _, out, err = results("list", "--limit", "2")
+    head, first, second = out.splitlines()
+    assert head.split()[:3] == ["ID", "NAME", "CONTEXT"]
+    assert first.split()[:2] == [MODEL.uuid[:12], "resnet50_v1"]
+    assert "30.60" in first
+    assert "2026-11-02 08:00:00" in second
+    assert err == "2 of 3 results shown\n"
+    assert results("list", "nothing")[2] == "0 results\n"
+
+
+def test_an_empty_store_has_an_empty_list(results: Command, tmp_path: Path) -> None:
+    assert results("list", "--json", folder=tmp_path / "none") == (0, "[]\n", "")
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["list", "colour=red"], "there is no column 'colour'"),
+        (["list", "--sort", "colour"], "there is no column 'colour'"),
+        (["list", "--columns", "id,colour"], "there is no column 'colour'"),
+        (["list", "--limit", "0"], "--limit takes a number from 1 on"),
+        (["list", "--limit", "x"], "invalid int value"),
+        (["list", "samples=x"], "needs a number"),
+        (["show", "zz"], "'zz' is no id or brick key"),
+        (["show", ""], "'' is no id or brick key"),
+        (["show", "ffff"], "no result id and no brick key begins with ffff"),
+        (["show", "0"], "give more of it"),
+        (["delete"], "say which results to delete"),
+        (["delete", "good=no"], "say --yes"),
+        (["import", "none.json"], "cannot read none.json"),
+        ([], "required"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(results: Command, arguments: list[str], complaint: str) -> None:
+    status, out, err = results(*arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("dlbricks: error: ")
+    assert err.count("\n") == 1
+    assert complaint in err
+
+
+def test_a_result_is_shown_with_statistics_and_a_histogram(results: Command) -> None:
+    status, out, _ = results("show", SLOW.uuid[:4])
+    assert status == 0
+    assert out.startswith("Convolution 3x3/2 1x64x56x1\n")
+    for part in ("trimmed mean    8.160 ms (95 % between", "good            no: drift", f"brick           {brick(1)}"):
+        assert part in out
+    assert "8.000 ms █" in out
+
+
+def test_a_result_as_json_is_the_whole_document(results: Command) -> None:
+    assert json.loads(results("show", FAST.uuid, "--json")[1]) == to_document(FAST)
+
+
+def test_a_brick_is_shown_with_all_its_results(results: Command) -> None:
+    _, out, _ = results("show", brick(0)[:10])
+    assert brick(0) in out
+    assert FAST.uuid[:12] in out
+    assert "█" in out
+    shown = json.loads(results("show", brick(0)[:10], "--json")[1])
+    assert shown["canonical"] == form(0).canonical
+    assert [each["id"] for each in shown["results"]] == [FAST.uuid]
+
+
+def test_a_brick_whose_form_nobody_stored_is_shown_too(results: Command, data: Path) -> None:
+    with Store(data / "store") as store:
+        store.add(measurement(brick=brick(9)))
+    status, out, _ = results("show", brick(9)[:10])
+    assert status == 0
+    assert out.startswith(brick(9))
+
+
+def test_what_is_exported_can_be_imported_elsewhere(results: Command, tmp_path: Path) -> None:
+    file, again = tmp_path / "file.json", tmp_path / "again.json"
+    assert results("export", str(file)) == (0, "", f"3 results written to {file}\n")
+    assert results("import", str(file), folder=tmp_path / "other") == (
+        0,
+        "",
+        f"{file}: 5 records are new, 0 were known\n",
+    )
+    status, out, _ = results("import", str(file), "--json", folder=tmp_path / "other")
+    assert json.loads(out) == [{"path": str(file), "new": 0, "known": 5, "conflicts": [], "refused": []}]
+    results("export", str(again), folder=tmp_path / "other")
+    assert (status, again.read_bytes()) == (0, file.read_bytes())
+
+
+def test_an_export_replaces_nothing_unasked(results: Command, tmp_path: Path) -> None:
+    file = tmp_path / "file.json"
+    file.write_text("precious")
+    status, _, err = results("export", str(file))
+    assert (status, file.read_text()) == (2, "precious")
+    assert "--force" in err
+    assert (
+        results("export", str(file), "of=model", "--force", "--json")[1]
+        == json.dumps({"path": str(file), "results": 1}) + "\n"
+    )
+
+
+def test_an_import_with_damaged_lines_names_them_and_ends_with_status_1(results: Command, tmp_path: Path) -> None:
+    file = tmp_path / "file.json"
+    results("export", str(file))
+    file.write_bytes(file.read_bytes().replace(b"drift", b"drift!"))
+    status, _, err = results("import", str(file), folder=tmp_path / "other")
+    assert status == 1
+    assert "4 records are new" in err
+    assert "file.json line 13 (byte" in err
+
+
+def test_deleting_asks_and_takes_no_for_an_answer(results: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal("\n"))
+    assert results("delete", "good=no") == (0, "", "Delete 1 of 3 results? [y/N]\n0 results deleted\n")
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    assert results("delete", "good=no")[2].endswith("1 result deleted\n")
+    assert results("list", "--columns", "id", "--csv")[1] == f"id\n{MODEL.uuid}\n{FAST.uuid}\n"
+
+
+def test_deleting_with_yes_does_not_ask(results: Command) -> None:
+    assert results("delete", "of=brick", "--yes") == (0, "", "2 results deleted\n")
+    assert results("delete", "--all", "--yes", "--json")[1] == '{"deleted": 1}\n'
+    assert json.loads(results("list", "--json")[1]) == []
+
+
+def test_compacting_prints_a_file_that_plain_tinydb_opens(results: Command) -> None:
+    status, out, err = results("compact")
+    assert (status, err) == (0, "3 results; the generation before is kept until the next compaction\n")
+    with tinydb.TinyDB(out.strip(), access_mode="r") as database:
+        assert len(database.table("measurements")) == 2
+    assert json.loads(results("compact", "--json")[1])["results"] == 3
+
+
+def test_verifying_a_whole_store_counts_what_it_holds(results: Command) -> None:
+    status, out, err = results("verify")
+    assert (status, err) == (0, "")
+    assert "measurements: 2\n" in out
+    assert "damaged lines: 0\n" in out
+    found: dict[str, Any] = json.loads(results("verify", "--json")[1])
+    assert found["records"]["end_to_end"] == 1
+    assert found["damage"] == []
+
+
+def test_damage_is_told_at_every_command_and_named_by_verify(results: Command, data: Path) -> None:
+    journal = data / "store" / "journal-0.jsonl"
+    content = journal.read_bytes()
+    journal.write_bytes(content.replace(b"drift", b"draft") + b'{"check":"')
+    status, out, err = results("list", "--json")
+    assert (status, len(json.loads(out))) == (0, 2)
+    assert err.startswith("1 damaged line of the store is set aside: journal-0.jsonl line 5 (byte ")
+    status, out, err = results("verify")
+    assert status == 1
+    assert "damaged lines: 1\n" in out
+    assert "line 5" in err
+    assert "the last line is unfinished (10 bytes)" in err
+
+
+def test_a_store_of_a_newer_dlbricks_is_refused_with_what_to_do(results: Command, data: Path) -> None:
+    journal = data / "store" / "journal-0.jsonl"
+    with journal.open("ab") as file:
+        file.write(seal({**to_document(FAST), "schema": 99}).text + b"\n")
+    for arguments in (["list"], ["verify"], ["compact"], ["delete", "--all", "--yes"]):
+        status, out, err = results(*arguments)
+        assert (status, out) == (2, "")
+        assert "update dlbricks" in err
+
+
+def test_every_kind_of_record_survives_the_command_line(tmp_path: Path, results: Command) -> None:
+    with Store(tmp_path / "full" / "store") as store:
+        store.add(*one_of_each())
+    file = tmp_path / "file.json"
+    assert results("export", str(file), folder=tmp_path / "full")[0] == 0
+    assert "8 records are new" in results("import", str(file), folder=tmp_path / "other")[2]
+
+
+def test_tables_fit_the_terminal_by_cutting_texts_only() -> None:
+    headers = ("id", "name", "runtime", "trimmed_mean_ms")
+    cells = [["0123456789ab"], ["a name of some length"], ["a runtime that is longer"], ["1.234"]]
+    wide = list(table_lines(headers, cells, 200))
+    assert wide[1] == "0123456789ab  a name of some length  a runtime that is longer            1.234"
+    narrow = list(table_lines(headers, cells, 60))
+    assert narrow[1] == "0123456789ab  a name of so…  a runtime tha…            1.234"
+    assert max(map(len, narrow)) <= 60
