@@ -1,0 +1,199 @@
+"""How long the results store takes at 1,000, 10,000 and 100,000 results, and plain TinyDB on the same documents.
+
+usage: python -m benchmarks.store_scale [SIZE ...]
+
+Each store is opened in a process of its own, so that memory is that of one store. The promises at 100,000 results: an
+insert in 5 ms or twice a bare write and fsync, a look-up in 1 ms, opening in 1 s.
+"""
+
+import hashlib
+import json
+import os
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.conditions import parse_condition
+from dlbricks_tui.store.generation import INDEX_NAME
+from dlbricks_tui.store.queries import Order, Pair, newest_good, select
+from dlbricks_tui.store.records import BrickForm, Measurement, utc_now
+from dlbricks_tui.store.statistics import summarise
+from dlbricks_tui.store.store import Store
+
+SIZES = (1_000, 10_000, 100_000)
+SAMPLES = 25
+# Each brick is measured ten times: on different days, say, or in several contexts.
+RESULTS_PER_BRICK = 10
+BATCH = 5_000
+INSERTS = 300
+LOOKUPS = 300
+SYSTEM, RUNTIME = "c5.xlarge", "mxnet-1.9.1 python-3.11 threads-2"
+
+
+def measurement(chance: random.Random, bricks: int) -> Measurement:
+    """A result as runs write them."""
+    base_ms = chance.uniform(0.01, 10)
+    samples = tuple(round(base_ms * (1 + abs(chance.gauss(0, 0.02))), 4) for _ in range(SAMPLES))
+    return Measurement(
+        brick=form(chance.randrange(bricks)).key,
+        context="plain",
+        system=SYSTEM,
+        runtime=RUNTIME,
+        level=Level.FUSED,
+        protocol="interleaved",
+        when=utc_now(),
+        run="2026-11-21",
+        statistics=summarise(samples),
+        samples_ms=samples,
+    )
+
+
+@cache
+def form(number: int) -> BrickForm:
+    """One of the bricks."""
+    operators = [{"op": "Convolution", "params": {"kernel": [3, 3]}, "inputs": [["data", 0, 0]]}]
+    document = {"data": [[[1, 64, 56, number], "float32"]], "level": "fused", "operators": operators, "version": 1}
+    canonical = json.dumps(document, separators=(",", ":"))
+    return BrickForm(key=hashlib.sha256(canonical.encode()).hexdigest(), canonical=canonical)
+
+
+def fill(folder: Path, size: int) -> None:
+    """Stores that many results."""
+    chance, bricks = random.Random(size), size // RESULTS_PER_BRICK
+    with Store(folder) as store:
+        store.add(*map(form, range(bricks)))
+        for start in range(0, size, BATCH):
+            store.add(*(measurement(chance, bricks) for _ in range(min(BATCH, size - start))))
+
+
+def times_ms(work: Callable[[], object], repeats: int) -> list[float]:
+    """How long each of several calls took."""
+    taken = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        taken.append(1000 * (time.perf_counter() - start))
+    return taken
+
+
+def resident_mib() -> float:
+    """The memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def bare_write_ms(folder: Path, length: int) -> float:
+    """The median of writing so many bytes at the end of a file and making them durable: what no store can beat."""
+    file = os.open(folder / "bare", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def write() -> None:
+        os.write(file, b"x" * length)
+        os.fsync(file)
+
+    taken = times_ms(write, INSERTS)
+    os.close(file)
+    return statistics.median(taken)
+
+
+def measure_ours(folder: Path) -> dict[str, float]:
+    """What our store takes, in a process that has done nothing else."""
+    chance = random.Random(1)
+    before_mib = resident_mib()
+    found = {"open": statistics.median(times_ms(lambda: Store(folder).close(), 5))}
+    store = Store(folder)
+    bricks = int(store.generation.index.rows_of("bricks").size)
+    found["memory MiB"] = resident_mib() - before_mib
+
+    def look_up() -> None:
+        store.refresh()
+        newest_good(store.generation, Pair(form(chance.randrange(bricks)).key, "plain"), SYSTEM, RUNTIME)
+
+    found["look-up"] = statistics.median(times_ms(look_up, LOOKUPS))
+    wanted = [parse_condition("name~56x7"), parse_condition("good=yes")]
+    found["filter"] = statistics.median(times_ms(lambda: select(store.generation, wanted), 5))
+    by_latency = [Order("trimmed_mean_ms", descending=True)]
+    found["sort"] = statistics.median(times_ms(lambda: select(store.generation, orders=by_latency), 5))
+    new = iter([measurement(chance, bricks) for _ in range(INSERTS + 1)])
+    # The first insert of a process indexes the ids once.
+    found["first insert"] = times_ms(lambda: store.add(next(new)), 1)[0]
+    inserts = times_ms(lambda: store.add(next(new)), INSERTS)
+    found["insert"] = statistics.median(inserts)
+    found["insert, 95th"] = statistics.quantiles(inserts, n=20)[-1]
+    found["write+fsync"] = bare_write_ms(folder, int(store.generation.index.column("length")[-1]))
+    store.close()
+    (folder / INDEX_NAME).unlink(missing_ok=True)
+    found["open, no index"] = times_ms(lambda: Store(folder), 1)[0]
+    return found
+
+
+def measure_tinydb(path: Path) -> dict[str, float]:
+    """What plain TinyDB takes for the same; each of its calls reads the whole file, inserts write it too."""
+    import tinydb
+
+    chance = random.Random(1)
+    before_mib = resident_mib()
+    database = tinydb.TinyDB(path)
+    table = database.table("measurements")
+    found = {"open": times_ms(lambda: len(table), 1)[0]}
+    keys = [form(number).key for number in range(len(database.table("bricks")))]
+    found["look-up"] = times_ms(lambda: table.search(tinydb.where("brick") == chance.choice(keys)), 1)[0]
+    document = dict(next(iter(table)))
+    found["insert"] = statistics.median(times_ms(lambda: table.insert(document), 2))
+    # What it held is given back by now: the peak is what the machine has to have.
+    found["memory MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10 - before_mib
+    return found
+
+
+def in_own_process(which: str, path: Path) -> dict[str, float]:
+    """The figures of one store, by name."""
+    command = [sys.executable, "-m", "benchmarks.store_scale", which, str(path)]
+    found: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    return found
+
+
+def main(sizes: list[int]) -> None:
+    """Prints the figures of all sizes, then how they grow and whether the promises hold."""
+    ours: dict[int, dict[str, float]] = {}
+    plain: dict[int, dict[str, float]] = {}
+    for size in sizes:
+        folder = Path(tempfile.mkdtemp(prefix="store-scale-"))
+        try:
+            fill(folder, size)
+            ours[size] = {"file MiB": sum(path.stat().st_size for path in folder.glob("journal*")) / 2**20}
+            ours[size] |= in_own_process("ours", folder)
+            with Store(folder) as store:
+                path = store.compact()
+            plain[size] = in_own_process("tinydb", path)
+        finally:
+            shutil.rmtree(folder)
+    print("ms unless said otherwise" + "".join(f"{size:>12,}" for size in sizes))
+    for name in ours[sizes[0]]:
+        print(f"{name:<24}" + "".join(f"{ours[size][name]:12.3f}" for size in sizes))
+    for name in plain[sizes[0]]:
+        print(f"{'tinydb ' + name:<24}" + "".join(f"{plain[size][name]:12.3f}" for size in sizes))
+    for name in ("open", "look-up", "insert"):
+        print(f"{name + ', times faster':<24}" + "".join(f"{plain[s][name] / ours[s][name]:12.0f}" for s in sizes))
+    last = ours[sizes[-1]]
+    for name in ("open", "look-up", "insert"):
+        print(f"{name}: {last[name] / ours[sizes[0]][name]:.2f} times as long at {sizes[-1]:,} as at {sizes[0]:,}")
+    allowed = {"insert": max(5.0, 2 * last["write+fsync"]), "look-up": 1.0, "open": 1000.0, "memory MiB": 200.0}
+    for name, most in allowed.items():
+        print(f"{name} at {sizes[-1]:,}: {last[name]:.3f} of {most:.3f} {'kept' if last[name] <= most else 'BROKEN'}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["ours"]:
+        print(json.dumps(measure_ours(Path(sys.argv[2]))))
+    elif sys.argv[1:2] == ["tinydb"]:
+        print(json.dumps(measure_tinydb(Path(sys.argv[2]))))
+    else:
+        main([int(size) for size in sys.argv[1:]] or list(SIZES))
