@@ -1,5 +1,7 @@
 """What can be wrong with a model, each said in one line."""
 
+from collections.abc import Sequence
+
 from dlbricks_tui.errors import UserError
 
 
@@ -16,7 +18,11 @@ class UnknownModelError(ModelError):
 
 
 class MissingShapeError(ModelError):
-    """An input has no shape, and nothing tells it."""
+    """Inputs have no shape, and nothing tells it."""
+
+    def __init__(self, message: str, inputs: Sequence[str]) -> None:
+        super().__init__(message)
+        self.inputs = tuple(inputs)
 
 
 class InconsistentModelError(ModelError):

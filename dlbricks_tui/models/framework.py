@@ -1,7 +1,9 @@
 """The framework as a worker process, started when the first question comes."""
 
+import os
+import signal
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -33,6 +35,15 @@ class WorkerFramework:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open.close()
+
+    def interrupt(self) -> None:
+        """From another thread: kills the worker, so that whoever waits for its answer hears of its death instead."""
+        worker = self._worker
+        pid = worker.pid if worker is not None else None
+        if pid is not None:
+            # It leads a group of its own; one that has ended meanwhile needs no killing.
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
 
     @property
     def identity(self) -> str:

@@ -70,7 +70,8 @@ def input_shapes(
 def missing_shapes(names: Sequence[str], where: str) -> MissingShapeError:
     """The complaint that some inputs have no shape."""
     example = f"--input {names[0][:80]}=1,3,224,224"
-    return MissingShapeError(f"{where} does not say the shape of: {_listed(names)}; give each, such as {example}")
+    problem = f"{where} does not say the shape of: {_listed(names)}; give each, such as {example}"
+    return MissingShapeError(problem, names)
 
 
 def _listed(names: Sequence[str]) -> str:
