@@ -1,0 +1,26 @@
+"""What can be done in the boxes that stand in front of a screen."""
+
+from dlbricks_tui.tui.actions.action import Action
+
+ERROR = (Action("error.copy", ("y",), "copy", "Copy the text to the clipboard of your terminal.", footer=True),)
+
+PATH = (
+    Action("path.take", ("enter",), "open", "Open the file, or add the folder to the library.", footer=True),
+    Action("path.complete", ("tab",), "complete", "Complete the path as far as it is clear.", footer=True),
+)
+
+FORM = (
+    Action("form.submit", ("enter",), "use", "Use these shapes.", footer=True),
+    Action("form.next_field", ("tab", "down"), "next", "Go to the next field.", footer=True),
+    Action("form.previous_field", ("shift+tab", "up"), "previous", "Go to the field before."),
+)
+
+WELCOME = (
+    Action("welcome.begin", ("enter",), "begin", "Open the sample, so that its bricks can be run.", footer=True),
+)
+
+PALETTE = (
+    Action("palette.take", ("enter",), "do it", "Do what the cursor is on.", footer=True),
+    Action("palette.next", ("down", "ctrl+n"), "next", "Go to the next command.", footer=True),
+    Action("palette.previous", ("up", "ctrl+p"), "previous", "Go to the command before."),
+)

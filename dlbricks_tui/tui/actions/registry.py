@@ -1,0 +1,41 @@
+"""All actions, in the order in which help and key bar show them."""
+
+from textual.binding import Binding, BindingType
+
+from dlbricks_tui.tui.actions.action import Action, Scope
+from dlbricks_tui.tui.actions.dialogs import ERROR, FORM, PALETTE, PATH, WELCOME
+from dlbricks_tui.tui.actions.estimate import ESTIMATE
+from dlbricks_tui.tui.actions.everywhere import DIALOG, EVERYWHERE, LIST, SEARCH
+from dlbricks_tui.tui.actions.models import MODELS
+from dlbricks_tui.tui.actions.workbench import WORKBENCH
+
+ACTIONS: tuple[Action, ...] = (
+    *WELCOME,
+    *ERROR,
+    *PATH,
+    *FORM,
+    *PALETTE,
+    *MODELS,
+    *ESTIMATE,
+    *WORKBENCH,
+    *SEARCH,
+    *DIALOG,
+    *LIST,
+    *EVERYWHERE,
+)
+BY_ID = {action.id: action for action in ACTIONS}
+
+
+def actions_in(scope: Scope) -> tuple[Action, ...]:
+    """The actions of a scope."""
+    return tuple(action for action in ACTIONS if action.scope is scope)
+
+
+def bindings(*scopes: Scope) -> list[BindingType]:
+    """What a widget of these scopes puts into its BINDINGS."""
+    return [_binding(action) for scope in scopes for action in actions_in(scope)]
+
+
+def _binding(action: Action) -> Binding:
+    keys = ",".join(action.keys)
+    return Binding(keys, action.method, action.label, show=action.footer, tooltip=action.help, id=action.id)

@@ -1,0 +1,21 @@
+"""What can be done on the workbench, from whichever panel."""
+
+from dlbricks_tui.tui.actions.action import Action
+
+WORKBENCH = (
+    Action("workbench.open_path", ("o",), "open", "Open a model file, or add a folder of models.", footer=True),
+    Action("workbench.finer", ("-",), "finer", "Cut into sequences of one layer less."),
+    Action("workbench.coarser", ("+", "="), "granularity", "Cut into sequences of one layer more.", footer=True),
+    Action("workbench.other_level", ("f",), "fused/written", "Change between fused and written layers.", footer=True),
+    Action("workbench.other_cut", ("c",), "cut", "Change which windows of layers are sequences."),
+    Action("workbench.more_workers", ("w",), "workers", "Compose for one worker more."),
+    Action("workbench.fewer_workers", ("W",), "fewer workers", "Compose for one worker less."),
+    Action("workbench.show_settings", ("s",), "settings", "Go to the settings of the estimate."),
+    Action("workbench.go_to_models", ("1",), "models", "Go to the models."),
+    Action("workbench.go_to_tree", ("2",), "tree", "Go to the decomposition."),
+    Action("workbench.go_to_details", ("3",), "details", "Go to the details."),
+    Action("workbench.go_to_estimate", ("4",), "estimate", "Go to the estimate."),
+    Action("workbench.go_to_run", ("5",), "run", "Go to the run."),
+    Action("workbench.next_panel", ("tab",), "next panel", "Go to the next panel."),
+    Action("workbench.previous_panel", ("shift+tab",), "previous panel", "Go to the panel before."),
+)

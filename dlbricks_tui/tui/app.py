@@ -1,0 +1,109 @@
+"""The application: what is the same on all screens."""
+
+import asyncio
+import signal
+from pathlib import Path, PurePath
+from typing import ClassVar
+
+from textual.app import App
+from textual.screen import Screen
+
+from dlbricks_tui.crash_log import keep_traceback
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.settings import THEMES
+from dlbricks_tui.tui.actions.action import Scope
+from dlbricks_tui.tui.actions.registry import actions_in, bindings
+from dlbricks_tui.tui.messages import Failed
+from dlbricks_tui.tui.places import about_of, actions_on, places_around, scope_of
+from dlbricks_tui.tui.screens.error import ErrorScreen
+from dlbricks_tui.tui.screens.help import HelpScreen
+from dlbricks_tui.tui.screens.palette import Command, PaletteScreen
+from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.themes import read_themes
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.rows import RowsView
+
+STYLES = Path(__file__).parent / "styles"
+FIRST_THEME = "dark"
+# From so many columns on; the style sheets say what each class of screens looks like.
+LAYOUTS = [(0, "-narrow"), (100, "-medium"), (160, "-wide")]
+
+
+class DlbricksApp(App[None], inherit_bindings=False):
+    """One person's session, its themes and its screens."""
+
+    TITLE = "dlbricks"
+    CSS_PATH: ClassVar[list[str | PurePath]] = [*sorted(STYLES.glob("*.tcss"))]
+    BINDINGS = bindings(Scope.EVERYWHERE)
+    ENABLE_COMMAND_PALETTE = False
+    HORIZONTAL_BREAKPOINTS = LAYOUTS
+    scope = Scope.EVERYWHERE
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        # What nobody foresaw; the door tells of it when the terminal is itself again.
+        self.fault: Exception | None = None
+        self.animation_level = "none"
+        self._session = session
+        themes, self._refused_themes = read_themes(THEMES, session.data.path / "themes")
+        self._theme_names = [theme.name for theme in themes]
+        for theme in themes:
+            self.register_theme(theme)
+        self.theme = FIRST_THEME
+
+    def get_default_screen(self) -> Screen[None]:
+        return WorkbenchScreen(self._session)
+
+    def on_mount(self) -> None:
+        if not self.is_headless:
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                asyncio.get_running_loop().add_signal_handler(number, self.exit)
+        for error in self._refused_themes:
+            self.notify(str(error), severity="warning", timeout=20, markup=False)
+
+    def on_unmount(self) -> None:
+        self._session.close()
+
+    def on_failed(self, event: Failed) -> None:
+        if isinstance(event.error, UserError):
+            self.push_screen(ErrorScreen(str(event.error)))
+            return
+        text = f"{type(event.error).__name__}: {event.error}"
+        self.push_screen(ErrorScreen(text, keep_traceback(event.error, self._session.data.log)))
+
+    def action_show_help(self) -> None:
+        places = list(places_around(self))
+        about = [about for place in places if (about := about_of(place))]
+        scopes = [scope_of(place) for place in places]
+        if isinstance(self.screen.focused, RowsView):
+            scopes.insert(len(scopes) - 1, Scope.LIST)
+        self.push_screen(HelpScreen(about, [action for scope in scopes if scope for action in actions_in(scope)]))
+
+    def action_find_command(self) -> None:
+        self.push_screen(PaletteScreen(list(actions_on(self.screen))), self._command_found)
+
+    def action_search(self) -> None:
+        panel = next((place for place in places_around(self) if isinstance(place, Panel)), None)
+        if panel is not None:
+            panel.search()
+
+    def action_next_theme(self) -> None:
+        here = self._theme_names.index(self.theme)
+        self.theme = self._theme_names[(here + 1) % len(self._theme_names)]
+
+    async def _command_found(self, command: Command | None) -> None:
+        if command is None:
+            return
+        action, node = command
+        if isinstance(node, Panel):
+            node.take_focus()
+        await self.run_action(action.method, node)
+
+    def _handle_exception(self, error: Exception) -> None:
+        # Textual would print the traceback over the terminal: the door keeps it in the log and says a line.
+        self.fault = self.fault or error
+        if self.is_headless:
+            super()._handle_exception(error)
+        else:
+            self.panic()

@@ -1,0 +1,64 @@
+"""The settings in view: how models are cut and composed, and by whose measurements."""
+
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.records import Runtime, System
+
+MOST_LAYERS = 999
+MOST_WORKERS = 64
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What all panels go by; a system or runtime that is None is this host's own."""
+
+    granularity: int = 1
+    level: Level = Level.FUSED
+    cut: Cut = Cut.CHAIN
+    order: Order = Order.BRANCH
+    system: str | None = None
+    runtime: str | None = None
+    workers: int = 2
+
+    @property
+    def cutting(self) -> Cutting:
+        """How a model is cut."""
+        return Cutting(self.granularity, self.cut, self.order)
+
+    def with_granularity(self, granularity: int) -> "Choices":
+        """The same at another granularity, as far as there is such a one."""
+        return replace(self, granularity=min(max(granularity, 1), MOST_LAYERS))
+
+    def with_workers(self, workers: int) -> "Choices":
+        """The same for another number of workers, as far as there can be so many."""
+        return replace(self, workers=min(max(workers, 1), MOST_WORKERS))
+
+    def with_next_level(self) -> "Choices":
+        """The same at the other level."""
+        return replace(self, level=next_of(tuple(Level), self.level, 1))
+
+    def with_next_cut(self) -> "Choices":
+        """The same with the next of the cuts."""
+        return replace(self, cut=next_of(tuple(Cut), self.cut, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Available:
+    """Whose measurements there are to choose from."""
+
+    host: str
+    systems: tuple[System, ...]
+    runtimes: tuple[Runtime, ...]
+    results: int
+
+
+def next_of(values: tuple[Value, ...], value: Value, step: int) -> Value:
+    """The value that stands so many places further, around the corner; the first one for a value that is none."""
+    return values[(values.index(value) + step) % len(values)] if value in values else values[0]

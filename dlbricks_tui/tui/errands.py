@@ -1,0 +1,72 @@
+"""What threads do for the workbench: each errand asks the session and posts what it has found."""
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from textual.message import Message
+from textual.worker import get_current_worker
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.models.errors import MissingShapeError
+from dlbricks_tui.tui.choices import Choices
+from dlbricks_tui.tui.messages import (
+    ChoicesAvailable,
+    LibraryListed,
+    ModelGlanced,
+    ModelJudged,
+    ModelOpened,
+    ModelRefused,
+)
+from dlbricks_tui.tui.opened import Opened, Wish
+from dlbricks_tui.tui.session import Session
+
+# Leaves the interpreter to whoever presses a key while all models are looked through.
+BREATH_SECONDS = 0.02
+
+
+class Errands:
+    """For one screen, which hears of everything by messages."""
+
+    def __init__(self, session: Session, post: Callable[[Message], object]) -> None:
+        self._session = session
+        self._post = post
+
+    def list_models(self) -> None:
+        """Finds all models of the library."""
+        self._post(LibraryListed(self._session.opener.library.sources()))
+
+    def add_folder(self, folder: Path) -> None:
+        """Adds a folder to the library."""
+        self._session.opener.library.add_folder(folder)
+        self.list_models()
+
+    def list_choices(self) -> None:
+        """Finds whose measurements there are."""
+        self._post(ChoicesAvailable(self._session.judge.available()))
+
+    def open(self, wish: Wish) -> None:
+        """Reads a model and takes it apart."""
+        try:
+            self._post(ModelOpened(self._session.opener.open(wish)))
+        except MissingShapeError as error:
+            self._post(ModelRefused(wish, str(error), error.inputs))
+        except UserError as error:
+            self._post(ModelRefused(wish, str(error)))
+
+    def judge(self, opened: Opened, choices: Choices) -> None:
+        """Estimates the model that is open."""
+        self._post(ModelJudged(opened, choices, self._session.judge.judge(opened.decomposition, choices)))
+
+    def glance_at(self, wishes: Iterable[Wish], choices: Choices) -> None:
+        """Estimates many models as far as that goes without the framework."""
+        worker = get_current_worker()
+        for wish in wishes:
+            decomposition = self._session.opener.glance(wish)
+            if worker.is_cancelled:
+                return
+            if decomposition is not None:
+                judged = self._session.judge.judge(decomposition, choices)
+                if judged.estimate.composed is not None:
+                    self._post(ModelGlanced(wish.source, choices, judged))
+            time.sleep(BREATH_SECONDS)

@@ -1,0 +1,23 @@
+"""Numbers as people read them."""
+
+
+def milliseconds(value_ms: float) -> str:
+    """A latency with as many digits as mean something: `1,234`, `123.4`, `12.34`, `0.123`."""
+    if abs(value_ms) >= 1000:
+        return f"{value_ms:,.0f}"
+    return f"{value_ms:.{1 if abs(value_ms) >= 100 else 2 if abs(value_ms) >= 10 else 3}f}"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share of one: `14 %`."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def signed_percent(share: float) -> str:
+    """A deviation: `+3.1 %`."""
+    return f"{100 * share:+.1f} %"
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something: `1 layer`, `2,417 layers`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,66 @@
+"""Makes estimates from the store; screens ask from threads."""
+
+from pathlib import Path
+from threading import Lock
+
+from dlbricks_tui.bench.fingerprint import fingerprint
+from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.estimate.estimate import Options
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.store.queries import counts, runtimes, systems
+from dlbricks_tui.store.records import System
+from dlbricks_tui.store.store import Store
+from dlbricks_tui.tui.choices import Available, Choices
+
+
+class Judge:
+    """Judges one model at a time, whichever threads ask; the store is opened by the first who does."""
+
+    def __init__(self, store: Path) -> None:
+        self._folder = store
+        self._store: Store | None = None
+        self._host: System | None = None
+        self._lock = Lock()
+
+    def available(self) -> Available:
+        """The systems and runtimes of the store, and this host."""
+        with self._lock:
+            generation = self._opened().generation
+            counted = counts(generation)
+            return Available(
+                self._this_host().id,
+                tuple(systems(generation).values()),
+                tuple(runtimes(generation).values()),
+                counted["measurements"] + counted["end_to_end"],
+            )
+
+    def judge(self, decomposition: Decomposition, choices: Choices) -> SystemEstimate:
+        """What the store knows of the model, by the measurements that the choices name."""
+        with self._lock:
+            generation = self._opened().generation
+            inquiry = Inquiry(generation, decomposition, Options(workers=choices.workers))
+            system = choices.system or self._this_host().id
+            return inquiry.on(system, choices.runtime) or inquiry.empty(system, choices.runtime or "")
+
+    def refresh(self) -> bool:
+        """Reads what other processes have stored since, and says whether that was anything."""
+        with self._lock:
+            return self._opened().refresh()
+
+    def close(self) -> None:
+        """Leaves the store as whoever opens it next likes it."""
+        with self._lock:
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+
+    def _opened(self) -> Store:
+        if self._store is None:
+            self._store = Store(self._folder)
+        return self._store
+
+    def _this_host(self) -> System:
+        if self._host is None:
+            self._host = fingerprint()
+        return self._host

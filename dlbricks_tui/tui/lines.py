@@ -1,0 +1,121 @@
+"""Lines as panels show them: spans of text with the names of their styles, measured in terminal cells."""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rich.cells import cell_len, chop_cells
+
+STYLES = ("text", "strong", "muted", "accent", "good", "warn", "bad", "bar", "rest", "mark", "match", "heading")
+
+ELLIPSIS = "…"
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+class Span(NamedTuple):
+    """Text in one style; which colours that is, the theme says."""
+
+    text: str
+    style: str = "text"
+
+
+Line = tuple[Span, ...]
+BLANK: Line = ()
+
+
+def line(*parts: str | Span) -> Line:
+    """A line of spans and of plain texts."""
+    return tuple(Span(part) if isinstance(part, str) else part for part in parts)
+
+
+def width_of(spans: Iterable[Span]) -> int:
+    """How many cells a line takes."""
+    return sum(cell_len(span.text) for span in spans)
+
+
+def clean(text: str) -> str:
+    """The text with line breaks and terminal control codes, which names in files may hold, spelled out."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def cut(text: str, width: int) -> str:
+    """The text in at most so many cells; where it is longer it ends in an ellipsis."""
+    if cell_len(text) <= width:
+        return text
+    return _beginning(text, width - 1) + ELLIPSIS if width > 0 else ""
+
+
+def fitted(spans: Line, width: int) -> Line:
+    """The line in exactly so many cells."""
+    used = width_of(spans)
+    if used < width:
+        return (*spans, Span(" " * (width - used)))
+    if used == width:
+        return spans
+    kept: list[Span] = []
+    left = max(0, width - len(ELLIPSIS))
+    for span in spans:
+        length = cell_len(span.text)
+        if length > left:
+            kept.append(Span(_beginning(span.text, left) + ELLIPSIS, span.style))
+            break
+        kept.append(span)
+        left -= length
+    # A wide character that did not fit leaves a cell over.
+    return fitted(tuple(kept), width) if width > 0 else ()
+
+
+def _beginning(text: str, width: int) -> str:
+    return chop_cells(text, width)[0] if width > 0 else ""
+
+
+def spread(left: Line, right: Line, width: int) -> Line:
+    """One part at the left, one at the right; the left one gives way."""
+    room = width - width_of(right)
+    return fitted(right, width) if room <= 0 else (*fitted(left, room), *right)
+
+
+def column(text: str, width: int, style: str = "text", *, right: bool = False) -> Span:
+    """The text as a table's cell of exactly so many cells."""
+    shown = cut(text, width)
+    gap = " " * (width - cell_len(shown))
+    return Span(gap + shown if right else shown + gap, style)
+
+
+def bar(share: float, width: int) -> Line:
+    """A share of one as a bar, to an eighth of a cell; what is not nothing is seen."""
+    eighths = round(min(1.0, max(0.0, share)) * width * 8)
+    if share > 0:
+        eighths = max(1, eighths)
+    full, rest = divmod(eighths, 8)
+    drawn = "█" * full + (_EIGHTHS[rest] if rest else "")
+    return (Span(drawn, "bar"), Span(" " * (width - len(drawn)), "rest"))
+
+
+def wrapped(spans: Line, width: int) -> list[Line]:
+    """The line as lines of at most so many cells, broken between words, as far as words fit; the indent is kept.
+
+    The indent is the first span's width where a line has several spans, else that of its leading blanks.
+    """
+    if width_of(spans) <= width:
+        return [spans]
+    indent = cell_len(spans[0].text) if len(spans) > 1 else len(spans[0].text) - len(spans[0].text.lstrip())
+    if indent >= width // 2:
+        indent = 0
+    lines: list[list[Span]] = [[]]
+    used = 0
+    for span in spans:
+        for word in _words(span.text, width - indent):
+            length = cell_len(word)
+            if used + len(word.rstrip()) > width:
+                lines.append([Span(" " * indent)] if indent else [])
+                used = indent
+            lines[-1].append(Span(word, span.style))
+            used += length
+    return [tuple(each) for each in lines]
+
+
+def _words(text: str, width: int) -> list[str]:
+    """The words, each with the blanks behind it; such as are wider than a line in pieces."""
+    words = re.findall(r"\s*\S+\s*|\s+", text) if cell_len(text) > 1 else [text]
+    return [piece for word in words for piece in (chop_cells(word, width) if cell_len(word) > width else [word])]

@@ -1,0 +1,74 @@
+"""What threads tell the screens."""
+
+from textual.message import Message
+
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.tui.choices import Available, Choices
+from dlbricks_tui.tui.opened import Opened, Wish
+
+
+class LibraryListed(Message):
+    """The models of the library."""
+
+    def __init__(self, sources: tuple[ModelSource, ...]) -> None:
+        super().__init__()
+        self.sources = sources
+
+
+class ModelOpened(Message):
+    """A model is read and taken apart."""
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__()
+        self.opened = opened
+
+
+class ModelRefused(Message):
+    """A model cannot be had as wished; `inputs` are those whose shapes would help."""
+
+    def __init__(self, wish: Wish, reason: str, inputs: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.wish = wish
+        self.reason = reason
+        self.inputs = inputs
+
+
+class ModelJudged(Message):
+    """What the store knows of the open model."""
+
+    def __init__(self, opened: Opened, choices: Choices, judged: SystemEstimate) -> None:
+        super().__init__()
+        self.opened = opened
+        self.choices = choices
+        self.judged = judged
+
+
+class ModelGlanced(Message):
+    """What the store knows of a model of the library, in passing."""
+
+    def __init__(self, source: ModelSource, choices: Choices, judged: SystemEstimate) -> None:
+        super().__init__()
+        self.source = source
+        self.choices = choices
+        self.judged = judged
+
+
+class ChoicesAvailable(Message):
+    """Whose measurements there are to choose from."""
+
+    def __init__(self, available: Available) -> None:
+        super().__init__()
+        self.available = available
+
+
+class ResultsGrew(Message):
+    """Results were stored since anybody looked."""
+
+
+class Failed(Message):
+    """Something that was asked for ended in an error; one that is no UserError is a fault of ours."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error

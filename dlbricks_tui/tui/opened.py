@@ -1,0 +1,43 @@
+"""A model as it stands on the bench, and what is said of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
+from dlbricks_tui.bricks.regions import RegionTree
+from dlbricks_tui.models.graph import LayerGraph, Level, Shape
+from dlbricks_tui.models.library import ModelSource
+
+
+class ModelId(NamedTuple):
+    """What tells models apart: two of Table 1 share a file, and two files may share a name."""
+
+    path: Path
+    name: str
+
+
+def id_of(source: ModelSource) -> ModelId:
+    """What a model is known by."""
+    return ModelId(source.path, source.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wish:
+    """Which model is wanted, and how; an answer to a wish of yesterday is known by it."""
+
+    source: ModelSource
+    level: Level
+    cutting: Cutting
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """A model that has been read, cut and taken apart into regions."""
+
+    wish: Wish
+    graph: LayerGraph
+    decomposition: Decomposition
+    regions: RegionTree

@@ -1,0 +1,93 @@
+"""Reads models and takes them apart; slow the first time, so that screens ask from threads."""
+
+from collections import OrderedDict
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.bricks.regions import RegionTree, region_tree
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.loading import Answer, Framework, Loader
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.opened import Opened, Wish
+
+# Going to and fro between a few models is quick; all fifty at once would take the memory of a small host.
+MOST_KEPT = 4
+
+
+class NotReadBeforeError(ModelError):
+    """Only the framework could tell, and this is not worth to start it."""
+
+
+class _Read(NamedTuple):
+    graph: LayerGraph
+    regions: RegionTree
+
+
+class Opener:
+    """Opens one model at a time, whichever threads ask."""
+
+    def __init__(self, data: DataFolder, samples: Path) -> None:
+        self.library = Library(samples, data.path)
+        self._cache = data.cache
+        self._framework = WorkerFramework(Registry(data.path).default(), data.log / "framework.log")
+        self._lock = Lock()
+        self._read: OrderedDict[object, _Read] = OrderedDict()
+
+    def open(self, wish: Wish) -> Opened:
+        """The model as wished."""
+        with self._lock:
+            graph, regions = self._graph_and_regions(wish)
+            return Opened(wish, graph, decompose(graph, wish.cutting), regions)
+
+    def glance(self, wish: Wish) -> Decomposition | None:
+        """The model if it can be had without the framework, which takes too long for a passing look."""
+        with self._lock:
+            known = self._read.get(_key(wish))
+            try:
+                graph = known.graph if known else self._load(wish, _Absent(self._framework.identity))
+            except ModelError:
+                return None
+            return decompose(graph, wish.cutting)
+
+    def close(self) -> None:
+        """Ends the framework's process, and with it whatever it is asked."""
+        self._framework.interrupt()
+
+    def _graph_and_regions(self, wish: Wish) -> _Read:
+        key = _key(wish)
+        found = self._read.get(key)
+        if found is None:
+            graph = self._load(wish, self._framework)
+            signatures = [brick_of(graph, (layer.index,)).key for layer in graph.layers]
+            found = self._read[key] = _Read(graph, region_tree(graph, signatures))
+            if len(self._read) > MOST_KEPT:
+                self._read.popitem(last=False)
+        self._read.move_to_end(key)
+        return found
+
+    def _load(self, wish: Wish, framework: Framework) -> LayerGraph:
+        return Loader(self._cache, framework).load(wish.source, wish.level, wish.shapes)
+
+
+def _key(wish: Wish) -> object:
+    return wish.source.path, wish.level, tuple(sorted(wish.shapes.items()))
+
+
+class _Absent:
+    """Stands for a framework that is not to be started."""
+
+    def __init__(self, identity: str) -> None:
+        self.identity = identity
+
+    def infer(self, symbol: str, shapes: object) -> Answer:
+        raise NotReadBeforeError("this model was not read before")
+
+    def fuse(self, symbol: str, shapes: object) -> Answer:
+        raise NotReadBeforeError("this model was not read before")

@@ -1,0 +1,35 @@
+"""Paths as a person types them: completed like a shell does, as far as they lead to models."""
+
+import os
+from pathlib import Path
+
+from dlbricks_tui.models.library import MODEL_SUFFIXES
+
+MOST_OFFERED = 200
+
+
+def completions(typed: str) -> tuple[str, ...]:
+    """What the typed beginning may become: folders, with a slash at their end, then model files."""
+    folder, _, beginning = typed.rpartition("/")
+    where = Path(f"{folder}/" if "/" in typed else ".").expanduser()
+    head = typed[: len(typed) - len(beginning)]
+    folders, files = list[str](), list[str]()
+    try:
+        with os.scandir(where) as found:
+            for entry in found:
+                if not entry.name.startswith(beginning) or (entry.name.startswith(".") and not beginning):
+                    continue
+                if entry.is_dir():
+                    folders.append(f"{head}{entry.name}/")
+                elif entry.name.endswith((*MODEL_SUFFIXES, ".onnx")):
+                    files.append(f"{head}{entry.name}")
+    except OSError:
+        # While one types, most paths lead nowhere yet.
+        return ()
+    return tuple([*sorted(folders), *sorted(files)][:MOST_OFFERED])
+
+
+def common_beginning(offered: tuple[str, ...]) -> str:
+    """As much as all of them have in common."""
+    first, last = min(offered, default=""), max(offered, default="")
+    return next((first[:place] for place, sign in enumerate(first) if last[place : place + 1] != sign), first)

@@ -1,0 +1,41 @@
+"""An error, as one can read and copy it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from dlbricks_tui.tui.actions.action import Scope
+from dlbricks_tui.tui.actions.registry import bindings
+from dlbricks_tui.tui.lines import BLANK, Line, Span, line
+from dlbricks_tui.tui.screens.dialog import Dialog
+from dlbricks_tui.tui.widgets.key_bar import KeyBar
+from dlbricks_tui.tui.widgets.reading import Reading
+
+
+class ErrorScreen(Dialog[None]):
+    """Says what went wrong and what to do; the text can be taken along."""
+
+    BINDINGS = bindings(Scope.ERROR)
+
+    def __init__(self, text: str, log: Path | None = None) -> None:
+        super().__init__()
+        self._text = text
+        self._log = log
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box box-error") as box:
+            box.border_title = "This did not work"
+            yield Reading(self._said, classes="box-text")
+            yield KeyBar()
+
+    def action_copy(self) -> None:
+        self.app.copy_to_clipboard(self._text)
+        self.notify("Copied, if your terminal allows it.")
+
+    def _said(self) -> Iterable[Line]:
+        yield line(self._text)
+        if self._log is not None:
+            yield BLANK
+            yield line(Span(f"This is a fault of dlbricks. The details for a report are in {self._log}", "muted"))

@@ -1,0 +1,62 @@
+"""What can be done, here and now."""
+
+from collections.abc import Iterable, Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from dlbricks_tui.tui.actions.action import Action, Scope
+from dlbricks_tui.tui.key_names import all_shown
+from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line
+from dlbricks_tui.tui.screens.dialog import Dialog
+from dlbricks_tui.tui.widgets.key_bar import KeyBar
+from dlbricks_tui.tui.widgets.reading import Reading
+
+_KEYS = 16
+
+TITLES = {
+    Scope.EVERYWHERE: "Everywhere",
+    Scope.LIST: "In every list",
+    Scope.SEARCH: "While you search",
+    Scope.DIALOG: "In this box",
+    Scope.FORM: "In this form",
+    Scope.PATH: "While you type a path",
+    Scope.ERROR: "With this error",
+    Scope.WELCOME: "To begin",
+    Scope.PALETTE: "Among the commands",
+    Scope.WORKBENCH: "On the workbench",
+    Scope.MODELS: "Among the models",
+    Scope.TREE: "In the decomposition",
+    Scope.DETAILS: "In the details",
+    Scope.ESTIMATE: "In the estimate",
+    Scope.RUN_BAR: "In the run bar",
+    Scope.RUN: "On the run screen",
+}
+
+
+class HelpScreen(Dialog[None]):
+    """The actions of where the person was, the nearest first, and what that place is about."""
+
+    def __init__(self, about: Sequence[str], actions: Iterable[Action]) -> None:
+        super().__init__()
+        self._about = about
+        self._actions = tuple(actions)
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box") as box:
+            box.border_title = "Help"
+            yield Reading(self._paragraphs, classes="box-text")
+            yield KeyBar()
+
+    def _paragraphs(self) -> Iterable[Line]:
+        for paragraph in self._about:
+            yield line(paragraph)
+            yield BLANK
+        scope = None
+        for action in self._actions:
+            if action.scope is not scope:
+                if scope is not None:
+                    yield BLANK
+                scope = action.scope
+                yield line(Span(TITLES[scope], "heading"))
+            yield line(column(all_shown(action.keys), _KEYS, "accent"), action.help)

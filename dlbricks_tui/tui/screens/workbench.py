@@ -1,0 +1,257 @@
+"""The workbench: models at the left, the decomposition in the middle, details and the estimate at the right."""
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.timer import Timer
+
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.models.graph import Shape
+from dlbricks_tui.models.library import ModelSource, source_of
+from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.actions.action import Scope
+from dlbricks_tui.tui.actions.registry import bindings
+from dlbricks_tui.tui.choices import Choices
+from dlbricks_tui.tui.errands import Errands
+from dlbricks_tui.tui.opened import ModelId, Opened, Wish, id_of
+from dlbricks_tui.tui.screens.asking import AskingScreen
+from dlbricks_tui.tui.screens.input_shapes import InputShapesScreen
+from dlbricks_tui.tui.screens.open_path import OpenPathScreen
+from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.widgets.estimate.panel import EstimatePanel
+from dlbricks_tui.tui.widgets.estimate.view import EstimateView
+from dlbricks_tui.tui.widgets.headline import Headline
+from dlbricks_tui.tui.widgets.key_bar import KeyBar
+from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
+from dlbricks_tui.tui.widgets.panel import Panel
+
+# Who walks through the settings with a held key does not wait for each of them.
+SETTLED_SECONDS = 0.4
+
+
+class WorkbenchScreen(AskingScreen[None]):
+    """Puts together what the panels say and what threads answer."""
+
+    scope: ClassVar[Scope] = Scope.WORKBENCH
+    BINDINGS = bindings(Scope.WORKBENCH)
+    AUTO_FOCUS = "#models RowsView"
+    ABOUT = "Choose a model, see what it is made of and how long it takes, and run the bricks that nobody has run yet."
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._errands = Errands(session, self.post_message)
+        self._choices = Choices()
+        self._shapes: dict[ModelId, dict[str, Shape]] = {}
+        self._listed: tuple[ModelSource, ...] = ()
+        # Models that were opened by their path and are in no folder of the library.
+        self._by_path: tuple[ModelSource, ...] = ()
+        self._glancing: Timer | None = None
+        self._wish: Wish | None = None
+        self._opened: Opened | None = None
+        self._judged: SystemEstimate | None = None
+        self._headline = Headline()
+        self._models = ModelsPanel()
+        self._estimate = EstimatePanel()
+
+    def compose(self) -> ComposeResult:
+        yield self._headline
+        with Container(id="panels"):
+            yield self._models
+            yield self._estimate
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self._make_current(self._models)
+        self.ask(self._errands.list_models, "list")
+        self.ask(self._errands.list_choices, "choices")
+
+    # What panels say
+
+    @on(ModelsPanel.Opened)
+    def _model_wanted(self, event: ModelsPanel.Opened) -> None:
+        self.open(event.source)
+
+    @on(ModelsPanel.ShapesAsked)
+    def _shapes_wanted(self, event: ModelsPanel.ShapesAsked) -> None:
+        opened = self._opened if self._opened and self._opened.wish.source == event.source else None
+        inputs = [it.name for it in opened.graph.inputs] if opened else list(event.source.inputs)
+        if inputs:
+            self._ask_for_shapes(event.source, inputs)
+        else:
+            self.open(event.source)
+
+    @on(EstimatePanel.Chosen)
+    def _chosen(self, event: EstimatePanel.Chosen) -> None:
+        self.choose(event.choices)
+
+    def open(self, source: ModelSource) -> None:
+        """Reads a model and shows it, in place of the one that is shown."""
+        wish = self._wish_for(source)
+        self._wish, self._opened, self._judged = wish, None, None
+        self._estimate.show(None)
+        self._show_headline()
+        self.ask(partial(self._errands.open, wish), "open")
+
+    def choose(self, choices: Choices) -> None:
+        """Lets everything follow other settings."""
+        before, self._choices = self._choices, choices
+        self._estimate.show_choices(choices)
+        self._show_headline()
+        self._models.forget_standings()
+        self._glance()
+        if self._wish is None:
+            return
+        if (before.level, before.cutting) != (choices.level, choices.cutting):
+            self.open(self._wish.source)
+        else:
+            self._judge()
+
+    # What threads answer
+
+    @on(messages.LibraryListed)
+    def _library_listed(self, event: messages.LibraryListed) -> None:
+        self._listed = event.sources
+        self._models.show((*self._by_path, *self._listed))
+
+    @on(messages.ChoicesAvailable)
+    def _choices_available(self, event: messages.ChoicesAvailable) -> None:
+        self._estimate.show_choices(self._choices, event.available)
+        if event.available.results:
+            self._glance()
+
+    @on(messages.ModelOpened)
+    def _model_opened(self, event: messages.ModelOpened) -> None:
+        if event.opened.wish is self._wish:
+            self._opened = event.opened
+            self._judge()
+
+    @on(messages.ModelRefused)
+    def _model_refused(self, event: messages.ModelRefused) -> None:
+        if event.wish is not self._wish:
+            return
+        if event.inputs:
+            self._ask_for_shapes(event.wish.source, event.inputs, event.reason)
+
+    @on(messages.ModelJudged)
+    def _model_judged(self, event: messages.ModelJudged) -> None:
+        if event.opened is not self._opened or event.choices != self._choices:
+            return
+        self._judged = event.judged
+        self._estimate.show(EstimateView(event.opened.graph, event.judged))
+        self._models.show_standing(event.opened.wish.source, event.judged)
+        self._show_headline()
+
+    @on(messages.ModelGlanced)
+    def _model_glanced(self, event: messages.ModelGlanced) -> None:
+        if event.choices == self._choices:
+            self._models.show_standing(event.source, event.judged)
+
+    @on(messages.ResultsGrew)
+    def _results_grew(self) -> None:
+        self._judge()
+
+    def _judge(self) -> None:
+        if self._opened is not None:
+            self.ask(partial(self._errands.judge, self._opened, self._choices), "judge")
+
+    def _glance(self) -> None:
+        if self._glancing is not None:
+            self._glancing.stop()
+        self._glancing = self.set_timer(SETTLED_SECONDS, self._glance_now)
+
+    def _glance_now(self) -> None:
+        wishes = [self._wish_for(source) for source in (*self._by_path, *self._listed)]
+        self.ask(partial(self._errands.glance_at, wishes, self._choices), "glance")
+
+    def _wish_for(self, source: ModelSource) -> Wish:
+        return Wish(source, self._choices.level, self._choices.cutting, self._shapes.get(id_of(source), {}))
+
+    def _show_headline(self) -> None:
+        self._headline.show(self._wish.source.name if self._wish else "", self._choices, self._judged)
+
+    # What the person does
+
+    def action_open_path(self) -> None:
+        self.app.push_screen(OpenPathScreen(), self._path_given)
+
+    def action_finer(self) -> None:
+        self.choose(self._choices.with_granularity(self._choices.granularity - 1))
+
+    def action_coarser(self) -> None:
+        self.choose(self._choices.with_granularity(self._choices.granularity + 1))
+
+    def action_other_level(self) -> None:
+        self.choose(self._choices.with_next_level())
+
+    def action_other_cut(self) -> None:
+        self.choose(self._choices.with_next_cut())
+
+    def action_more_workers(self) -> None:
+        self.choose(self._choices.with_workers(self._choices.workers + 1))
+
+    def action_fewer_workers(self) -> None:
+        self.choose(self._choices.with_workers(self._choices.workers - 1))
+
+    def action_show_settings(self) -> None:
+        self._go_to(self._estimate)
+        self._estimate.go_to_settings()
+
+    def action_go_to_models(self) -> None:
+        self._go_to(self._models)
+
+    def action_go_to_estimate(self) -> None:
+        self._go_to(self._estimate)
+
+    def action_next_panel(self) -> None:
+        self._step(1)
+
+    def action_previous_panel(self) -> None:
+        self._step(-1)
+
+    def _path_given(self, path: Path | None) -> None:
+        if path is None:
+            return
+        if path.is_dir():
+            self.ask(partial(self._errands.add_folder, path), "list")
+            return
+        source = source_of(path)
+        self._by_path = (source, *(other for other in self._by_path if id_of(other) != id_of(source)))
+        self._models.show((*self._by_path, *self._listed))
+        self._models.put_cursor_on(source)
+        self.open(source)
+
+    def _ask_for_shapes(self, source: ModelSource, inputs: Iterable[str], reason: str = "") -> None:
+        known = {**source.inputs, **self._shapes.get(id_of(source), {})}
+        shapes = {name: known.get(name) for name in inputs}
+        self.app.push_screen(InputShapesScreen(source.name, shapes, reason), partial(self._shapes_given, source))
+
+    def _shapes_given(self, source: ModelSource, shapes: dict[str, Shape] | None) -> None:
+        if shapes is not None:
+            self._shapes[id_of(source)] = shapes
+            self.open(source)
+
+    def _go_to(self, panel: Panel) -> None:
+        # Where there is room for one panel only, it has to be shown before it can take the keys.
+        self._make_current(panel)
+        panel.take_focus()
+
+    def _step(self, step: int) -> None:
+        panels = list(self.query(Panel))
+        here = next((index for index, panel in enumerate(panels) if panel.has_focus_within), 0)
+        self._go_to(panels[(here + step) % len(panels)])
+
+    def _make_current(self, current: Panel) -> None:
+        for panel in self.query(Panel):
+            panel.set_class(panel is current, "-current")
+
+    @on(events.DescendantFocus)
+    def _focus_moved(self, event: events.DescendantFocus) -> None:
+        panel = next((each for each in event.widget.ancestors_with_self if isinstance(each, Panel)), None)
+        if panel is not None:
+            self._make_current(panel)

@@ -1,0 +1,120 @@
+"""The estimate of the open model, with the settings that it follows."""
+
+from textual.message import Message
+
+from dlbricks_tui.tui.actions.action import Scope
+from dlbricks_tui.tui.actions.registry import bindings
+from dlbricks_tui.tui.choices import Available, Choices
+from dlbricks_tui.tui.lines import Line
+from dlbricks_tui.tui.widgets.estimate.settings import NONE_AVAILABLE, Setting, changed
+from dlbricks_tui.tui.widgets.estimate.view import EstimateRow, EstimateView, rows
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.rows import RowsView
+
+
+class EstimateRows(RowsView):
+    """Latencies, settings, and what explains them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.view: EstimateView | None = None
+        self.choices = Choices()
+        self.available = NONE_AVAILABLE
+        self._made: tuple[EstimateRow, ...] = ()
+        self._made_for = -1
+
+    @property
+    def row_count(self) -> int:
+        return len(self._rows())
+
+    def row(self, index: int, width: int) -> Line:
+        return self._rows()[index].line
+
+    def can_rest_on(self, index: int) -> bool:
+        return self._rows()[index].rest
+
+    @property
+    def setting(self) -> Setting | None:
+        """The setting that the cursor is on."""
+        return self._rows()[self.cursor].setting
+
+    def remake(self) -> None:
+        """Makes the rows of what is known now; the cursor stays on its setting."""
+        before = self.setting if self._made_for >= 0 else Setting.GRANULARITY
+        self._made_for = -1
+        self.rows_changed()
+        if before is not None:
+            self.go_to(before)
+
+    def go_to(self, setting: Setting) -> None:
+        """Puts the cursor on a setting."""
+        self.move_to(next(index for index, each in enumerate(self._rows()) if each.setting is setting))
+
+    def on_mount(self) -> None:
+        self.remake()
+
+    def on_resize(self) -> None:
+        self.remake()
+
+    def _rows(self) -> tuple[EstimateRow, ...]:
+        width = max(0, self.size.width - 1)
+        if width != self._made_for:
+            self._made_for = width
+            self._made = rows(self.view, self.choices, self.available, width)
+        return self._made
+
+
+class EstimatePanel(Panel):
+    """What the model takes, by each composition."""
+
+    scope = Scope.ESTIMATE
+    BINDINGS = bindings(Scope.ESTIMATE)
+    TITLE = "4 Estimate"
+    ABOUT = (
+        "Sequential is the sum over all sequences, as frameworks run one layer after another. Parallel is the critical "
+        "path, as if independent layers ran at the same time. The range beside the sequential estimate holds the truth "
+        "in 19 of 20 cases, as far as that is known. Settings count at once, for all panels."
+    )
+
+    class Chosen(Message):
+        """The person has changed a setting."""
+
+        def __init__(self, choices: Choices) -> None:
+            super().__init__()
+            self.choices = choices
+
+    def __init__(self) -> None:
+        self._list = EstimateRows()
+        super().__init__(self._list, id="estimate")
+
+    def show(self, view: EstimateView | None) -> None:
+        """Shows what is known of a model."""
+        self._list.view = view
+        self.border_title = f"{self.TITLE}  {view.graph.name}" if view else self.TITLE
+        self._list.remake()
+
+    def show_choices(self, choices: Choices, available: Available | None = None) -> None:
+        """Shows the settings, and knows from now on what there is to choose from."""
+        self._list.choices = choices
+        self._list.available = available or self._list.available
+        self._list.remake()
+
+    def go_to_settings(self) -> None:
+        """Puts the cursor on the first setting."""
+        self.take_focus()
+        self._list.go_to(Setting.GRANULARITY)
+
+    def on_click(self) -> None:
+        self.take_focus()
+
+    def action_next(self) -> None:
+        self._change(1)
+
+    def action_previous(self) -> None:
+        self._change(-1)
+
+    def _change(self, step: int) -> None:
+        if self._list.setting is not None:
+            choices = changed(self._list.setting, self._list.choices, self._list.available, step)
+            if choices != self._list.choices:
+                self.post_message(self.Chosen(choices))

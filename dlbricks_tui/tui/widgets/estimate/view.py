@@ -1,0 +1,154 @@
+"""An estimate as the rows of its panel."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dlbricks_tui.estimate.explanation import Slice, by_type, parallel_gain, residual
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.tui.choices import Available, Choices
+from dlbricks_tui.tui.figures import counted, milliseconds, percent, signed_percent
+from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line
+from dlbricks_tui.tui.widgets.estimate.settings import Setting, shown
+
+_NAME = 14
+_NUMBER = 9
+_BAR = 10
+
+
+class EstimateRow(NamedTuple):
+    """A row, the setting that it changes if it is one, and whether the cursor may stand on it."""
+
+    line: Line
+    setting: Setting | None = None
+    rest: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EstimateView:
+    """What the panel shows of one model."""
+
+    graph: LayerGraph
+    judged: SystemEstimate
+
+
+def rows(view: EstimateView | None, choices: Choices, available: Available, width: int) -> tuple[EstimateRow, ...]:
+    """All rows, from what matters most to what explains it."""
+    settings = (EstimateRow(_heading("Settings")), *_settings(choices, available, width))
+    if view is None:
+        return settings
+    return (
+        *_plain(_latencies(view.judged, width)),
+        EstimateRow(BLANK),
+        *settings,
+        EstimateRow(BLANK),
+        *_plain(_coverage(view.judged, width)),
+        *_readable(_breakdown(view, width)),
+        *_readable(_residual(view.judged, width)),
+    )
+
+
+def _latencies(judged: SystemEstimate, width: int) -> Iterator[Line]:
+    composed = judged.estimate.composed
+    if composed is None:
+        yield line(Span("Nothing of it was measured here yet.", "strong"))
+        yield line(Span("r", "accent"), Span(" runs its bricks", "muted"))
+        return
+    low, high = composed.interval.low_ms, composed.interval.high_ms
+    # In part it is a bound; the sign says so where there is no colour.
+    sign = "" if judged.estimate.coverage.complete else ">"
+    yield _figure("sequential", composed.sequential_ms, f"{milliseconds(low)} to {milliseconds(high)}", sign)
+    gain = parallel_gain(composed)
+    yield _figure("parallel", composed.parallel_ms, f"{gain:.2f} times as fast", sign)
+    if composed.workers_ms is not None:
+        workers = judged.estimate.options.workers or 0
+        yield _figure(counted(workers, "worker"), composed.workers_ms, "", sign)
+    if judged.end_to_end is None:
+        yield line(column("measured", _NAME, "muted"), Span("not end to end yet", "muted"))
+        return
+    whole = judged.end_to_end
+    yield _figure("measured", whole.value_ms, f"{milliseconds(whole.low_ms)} to {milliseconds(whole.high_ms)}", "")
+    if judged.error is not None:
+        style = "good" if abs(judged.error) <= 0.05 else "warn" if abs(judged.error) <= 0.1 else "bad"
+        yield line(column("error", _NAME), column(signed_percent(judged.error), _NUMBER, style, right=True))
+
+
+def _figure(name: str, value_ms: float, remark: str, sign: str) -> Line:
+    return line(
+        column(name, _NAME),
+        column(sign + milliseconds(value_ms), _NUMBER, "strong", right=True),
+        Span(" ms", "muted"),
+        Span(f"  {remark}", "muted"),
+    )
+
+
+def _settings(choices: Choices, available: Available, width: int) -> Iterator[EstimateRow]:
+    for setting in Setting:
+        value = cut(shown(setting, choices, available), max(4, width - _NAME - 4))
+        text = line(column(setting.value, _NAME), Span("◂ ", "muted"), Span(value, "accent"), Span(" ▸", "muted"))
+        yield EstimateRow(text, setting, True)
+
+
+def _coverage(judged: SystemEstimate, width: int) -> Iterator[Line]:
+    coverage = judged.estimate.coverage
+    share = coverage.measured / coverage.layers if coverage.layers else 0.0
+    yield _heading("Coverage")
+    yield (*bar(share, max(4, min(24, width - 24))), Span(f" {percent(share)} of {counted(coverage.layers, 'layer')}"))
+    if coverage.missing:
+        yield line(Span(f"{counted(coverage.missing, 'layer')} not measured yet", "warn"))
+    if coverage.unmeasurable:
+        yield line(Span(f"{counted(coverage.unmeasurable, 'layer')} that nothing can run", "bad"))
+        for reason in dict.fromkeys(part.reason for part in judged.estimate.parts if part.reason):
+            yield line(Span(f"  {reason}", "muted"))
+
+
+def _breakdown(view: EstimateView, width: int) -> Iterator[Line]:
+    slices = by_type(view.graph, view.judged.estimate)
+    if view.judged.estimate.composed is None or not slices:
+        return
+    yield BLANK
+    yield _heading("Where the time goes")
+    for each in slices:
+        yield _slice(each, width)
+
+
+def _slice(each: Slice, width: int) -> Line:
+    return (
+        column(each.label, _NAME),
+        *bar(each.share, _BAR),
+        column(percent(each.share), 6, "strong", right=True),
+        column(milliseconds(each.latency_ms), _NUMBER, right=True),
+        Span(" ms", "muted"),
+        Span(f"  {counted(each.layers, 'layer')}", "muted"),
+    )
+
+
+def _residual(judged: SystemEstimate, width: int) -> Iterator[Line]:
+    left = residual(judged)
+    if left is None:
+        return
+    yield BLANK
+    yield _heading("What the estimate leaves open")
+    yield _figure("residual", left.residual_ms, "measured less estimated", "")
+    for name, value_ms in (
+        ("sampling", left.sampling_ms),
+        ("method", left.method_ms),
+        ("not measured", left.lacking_ms),
+    ):
+        if value_ms:
+            yield _figure(name, value_ms, "may explain up to this", "")
+    yield _figure("unexplained", left.unexplained_ms, "", "")
+
+
+def _heading(text: str) -> Line:
+    return line(Span(text, "heading"))
+
+
+def _plain(lines: Iterator[Line]) -> Iterator[EstimateRow]:
+    return (EstimateRow(each) for each in lines)
+
+
+def _readable(lines: Iterator[Line]) -> Iterator[EstimateRow]:
+    """Rows that the cursor walks over, so that what is further down can be reached."""
+    return (EstimateRow(each, None, bool(each)) for each in lines)

@@ -1,0 +1,46 @@
+"""The line at the head of the workbench: which model, how it is cut, and what is known of it."""
+
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.tui.choices import Choices
+from dlbricks_tui.tui.figures import counted, milliseconds, percent
+from dlbricks_tui.tui.lines import Line, Span, spread
+from dlbricks_tui.tui.widgets.ink import LineBar
+
+
+class Headline(LineBar):
+    """Stays in sight whichever panel is shown."""
+
+    def __init__(self) -> None:
+        super().__init__(id="headline")
+        self._model = ""
+        self._choices = Choices()
+        self._judged: SystemEstimate | None = None
+
+    def show(self, model: str, choices: Choices, judged: SystemEstimate | None) -> None:
+        """Says which model is open and what is known of it."""
+        self._model, self._choices, self._judged = model, choices, judged
+        self.refresh()
+
+    def lines(self, width: int) -> tuple[Line, ...]:
+        how = self._choices
+        settings = f"{how.level.value} · G {how.granularity} · {how.cut.value} · {counted(how.workers, 'worker')} "
+        right: Line = (Span(settings, "muted"),) if width >= 60 else ()
+        return (spread((Span(" dlbricks ", "accent"), *self._said()), right, width),)
+
+    def _said(self) -> Line:
+        if not self._model:
+            return (Span(" How fast does it run here?", "muted"),)
+        name = Span(f" {self._model} ", "strong")
+        composed = self._judged.estimate.composed if self._judged else None
+        if self._judged is None or composed is None:
+            return (name,)
+        coverage = self._judged.estimate.coverage
+        sign = "" if coverage.complete else ">"
+        return (
+            name,
+            Span(f" {sign}{milliseconds(composed.sequential_ms)} ms", "strong"),
+            Span(" sequential ", "muted"),
+            Span(f" {sign}{milliseconds(composed.parallel_ms)} ms", "strong"),
+            Span(" parallel ", "muted"),
+            Span(f" {percent(coverage.measured / coverage.layers if coverage.layers else 0)} measured", "muted"),
+        )

@@ -1,0 +1,63 @@
+"""The base of every panel: a titled frame around one list, with a search line at its foot."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from dlbricks_tui.tui.actions.action import Scope
+from dlbricks_tui.tui.lines import Line
+from dlbricks_tui.tui.widgets.ink import LineBar
+from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.search_line import SearchLine
+
+
+class Panel(Vertical, can_focus=False):
+    """A panel shows one list; whoever gives it the focus gives it to the list."""
+
+    scope: ClassVar[Scope]
+    # What help says of it beside its keys.
+    ABOUT: ClassVar[str] = ""
+    TITLE: ClassVar[str] = ""
+    # What can be searched for; a panel without it has no search.
+    SEARCH_HINT: ClassVar[str] = ""
+    # Whether `heading` stands above the list.
+    HEADED: ClassVar[bool] = False
+
+    def __init__(self, rows: RowsView, *, id: str) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self.rows = rows
+        self.search_line = SearchLine(self.SEARCH_HINT)
+        self.border_title = self.TITLE
+
+    def compose(self) -> ComposeResult:
+        if self.HEADED:
+            yield _Heading(self)
+        yield self.rows
+        if self.SEARCH_HINT:
+            yield self.search_line
+
+    def heading(self, width: int) -> Line:
+        """What the columns of the list are called."""
+        return ()
+
+    def take_focus(self) -> None:
+        """Gives the keys to the list."""
+        self.rows.focus()
+
+    def search(self) -> None:
+        """Begins a search in this panel."""
+        if self.SEARCH_HINT:
+            self.search_line.begin()
+
+    def on_search_line_left(self) -> None:
+        self.take_focus()
+
+
+class _Heading(LineBar):
+    def __init__(self, panel: Panel) -> None:
+        super().__init__()
+        self._panel = panel
+
+    def lines(self, width: int) -> tuple[Line, ...]:
+        return (self._panel.heading(width),)
