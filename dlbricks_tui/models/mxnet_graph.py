@@ -232,7 +232,7 @@ class _Builder:
                     raise UnreadableModelError(f"{self._name}: {what}")
 
     def _why_unmeasurable(self, group: Group, inputs: Sequence[TensorType]) -> str | None:
-        if self._all_known:
+        if self._all_known and UNKNOWN_TYPE not in inputs:
             return None
         for member in group.members:
             if member in self._unknown:

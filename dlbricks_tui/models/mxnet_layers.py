@@ -82,7 +82,9 @@ class _Composite:
         return Group(self._name, kind, tuple([tuple([part[place] for place in order]) for part in parts]))
 
     def _times(self) -> int:
-        text = self._agreed(TIMES_ATTRIBUTE) or "1"
+        text = self._agreed(TIMES_ATTRIBUTE)
+        if text is None:
+            return 1
         # The length comes first: a long row of digits takes long to read.
         if len(text) > 7 or not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= MOST_TIMES:
             self._refuse(f"has {TIMES_ATTRIBUTE} {text[:20]!r}; give a number from 1 to {MOST_TIMES}")

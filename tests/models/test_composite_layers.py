@@ -1,0 +1,217 @@
+"""Operators that share a `__layer__`, what they repeat, and arrays that are layers."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, TensorType, Wire
+from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.models.mxnet_file import parse_symbol
+from dlbricks_tui.models.mxnet_graph import InferredFile, build_graph
+from dlbricks_tui.models.mxnet_variables import variable_roles
+from tests.models.symbols import Node, content, node, variable
+
+
+def graph_of(nodes: Sequence[Node], *heads: int) -> LayerGraph:
+    file = parse_symbol(content(nodes, *heads), "net")
+    types = [[TensorType((1, 8))] * 2 for _ in file.nodes]
+    return build_graph(InferredFile(file, variable_roles(file), types), "net")
+
+
+def refusal(nodes: Sequence[Node], *heads: int) -> str:
+    with pytest.raises(UnreadableModelError) as caught:
+        graph_of(nodes, *heads)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def layer(name: str, kind: str | None = None, times: str | None = None) -> Mapping[str, str]:
+    found = {"__layer__": name, "__kind__": kind, "__times__": times}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def test_operators_of_one_layer_are_one_layer() -> None:
+    graph = graph_of(
+        [
+            variable("data"),
+            node("sqrt", "a", 0, **layer("squash", "elementwise")),
+            node("_plus_scalar", "b", 0, scalar="1", **layer("squash", "elementwise")),
+            node("elemwise_div", "c", 1, 2, **layer("squash", "elementwise")),
+            node("Flatten", "after", 3),
+        ]
+    )
+    squash, after = graph.layers
+    assert (squash.name, squash.kind, squash.op) == ("squash", Kind.ELEMENTWISE, "sqrt+mxnet._plus_scalar+div")
+    assert squash.feeds == (Feed(None, 0),)
+    assert [it.inputs for it in squash.operators] == [
+        (Wire(Origin.DATA, 0),),
+        (Wire(Origin.DATA, 0),),
+        (Wire(Origin.OPERATOR, 0), Wire(Origin.OPERATOR, 1)),
+    ]
+    assert squash.results == (Wire(Origin.OPERATOR, 2),)
+    assert squash.nodes == (1, 2, 3)
+    assert after.feeds == (Feed(0, 0),)
+
+
+def test_without_a_kind_a_layer_is_of_that_of_its_heaviest_operator() -> None:
+    nodes = [variable("data"), node("relu", "a", 0, **layer("x")), node("FullyConnected", "b", 1, **layer("x"))]
+    assert graph_of(nodes).layers[0].kind is Kind.LINEAR
+
+
+def test_every_output_that_leaves_a_layer_is_a_result_of_it() -> None:
+    graph = graph_of(
+        [
+            variable("data"),
+            node("SliceChannel", "s", 0, num_outputs="2", **layer("x")),
+            node("relu", "r", (1, 1), **layer("x")),
+            node("elemwise_add", "outside", (1, 0), 2),
+        ],
+        3,
+        2,
+    )
+    assert graph.layers[0].results == (Wire(Origin.OPERATOR, 0, 0), Wire(Origin.OPERATOR, 1, 0))
+    assert graph.layers[1].feeds == (Feed(0, 0), Feed(0, 1))
+    assert graph.heads == (Feed(1, 0), Feed(0, 1))
+
+
+def test_operators_of_a_layer_need_not_stand_together_in_the_file() -> None:
+    graph = graph_of(
+        [
+            variable("data"),
+            node("sqrt", "first", 0, **layer("late")),
+            node("exp", "before", 0),
+            node("elemwise_add", "second", 1, 2, **layer("late")),
+        ]
+    )
+    assert [it.name for it in graph.layers] == ["before", "late"]
+    assert graph.predecessors == ((), (0,))
+
+
+def test_equal_layers_are_equal_in_whatever_order_files_list_their_operators() -> None:
+    def division(first: str, second: str, top: int, bottom: int) -> list[Node]:
+        params = {"sqrt": {}, "_plus_scalar": {"scalar": "1"}}
+        return [
+            variable("data"),
+            node(first, "a", 0, **params[first], **layer("x")),
+            node(second, "b", 0, **params[second], **layer("x")),
+            node("elemwise_div", "c", top, bottom, **layer("x")),
+        ]
+
+    one = graph_of(division("sqrt", "_plus_scalar", 1, 2)).layers[0]
+    other = graph_of(division("_plus_scalar", "sqrt", 2, 1)).layers[0]
+    assert one.operators == other.operators
+    assert (one.feeds, one.results) == (other.feeds, other.results)
+
+
+# Repetitions.
+
+
+def routing(times: str = "2") -> list[Node]:
+    """A step that is written out twice: the second reads the first, and what follows reads both."""
+    inside = layer("step/add", "combine", times), layer("step/relu", "elementwise", times)
+    return [
+        variable("data"),
+        variable("start_bias"),
+        node("elemwise_add", "add", 1, 0, **inside[0]),
+        node("relu", "relu", 2, **inside[1]),
+        node("elemwise_add", "add", 3, 0, **inside[0]),
+        node("relu", "relu", 4, **inside[1]),
+        node("Concat", "joined", 3, 5, num_args="2"),
+    ]
+
+
+def test_a_repeated_layer_is_counted_once_and_paid_several_times() -> None:
+    graph = graph_of(routing())
+    assert [(it.name, it.times) for it in graph.layers] == [("step/add", 2), ("step/relu", 2), ("joined", 1)]
+    assert graph.layers[0].nodes == (2, 4)
+
+
+def test_edges_between_repetitions_are_dropped() -> None:
+    graph = graph_of(routing())
+    assert graph.predecessors == ((), (0,), (1,))
+    # The first repetition stands for all: it starts from the learned array.
+    assert [it.inputs for it in graph.layers[0].operators] == [(Wire(Origin.WEIGHT, 0), Wire(Origin.DATA, 0))]
+
+
+def test_what_reads_several_repetitions_reads_one_layer() -> None:
+    joined = graph_of(routing()).layers[2]
+    assert joined.feeds == (Feed(1, 0),)
+    assert joined.operators[0].inputs == (Wire(Origin.DATA, 0), Wire(Origin.DATA, 0))
+
+
+@pytest.mark.parametrize("times", ["0", "-2", "2.0", "two", "", "²", "٢", "1000001", "9" * 5_000, "2\n"])
+def test_an_impossible_number_of_repetitions_is_refused(times: str) -> None:
+    nodes = [variable("data"), node("relu", "r", 0, **layer("step", None, times))]
+    assert refusal(nodes) == f"net: layer 'step' has __times__ {times[:20]!r}; give a number from 1 to 1000000"
+
+
+def test_repetitions_must_be_as_many_as_the_operators_make() -> None:
+    assert "has 2 operators, which is not 3 times the same" in refusal(routing("3"))
+    assert "has 2 operators, which is not 1000000 times the same" in refusal(routing("1000000"))
+
+
+def test_repetitions_must_be_alike() -> None:
+    nodes = [
+        variable("data"),
+        node("relu", "a", 0, **layer("x", None, "2")),
+        node("exp", "b", 1, **layer("x", None, "2")),
+    ]
+    assert refusal(nodes) == "net: layer 'x' is repeated 2 times, but its repetitions differ"
+
+
+def test_only_a_layer_can_be_repeated() -> None:
+    message = refusal([variable("data"), node("relu", "r", 0, __times__="2")])
+    assert message == "net: node 1 ('r') has __times__ but no __layer__ to repeat"
+
+
+# What else is refused.
+
+
+def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
+    message = refusal([variable("data"), node("relu", "r", 0, **layer("x", "fancy"))])
+    assert message.startswith("net: layer 'x' has __kind__ 'fancy'; it must be one of convolution, deconvolution, ")
+
+
+@pytest.mark.parametrize("one", [layer("x", "reduce"), layer("x", None, "2")])
+def test_operators_of_one_layer_must_agree(one: Mapping[str, str]) -> None:
+    nodes = [variable("data"), node("relu", "a", 0, **one), node("exp", "b", 1, **layer("x", "pad", "1"))]
+    assert refusal(nodes).startswith("net: layer 'x' has operators of different __")
+
+
+def test_layers_in_a_cycle_are_refused() -> None:
+    nodes = [
+        variable("data"),
+        node("relu", "a", 0, **layer("around")),
+        node("exp", "b", 1),
+        node("sqrt", "c", 2, **layer("around")),
+    ]
+    assert refusal(nodes) == "net: layer 'around' is in a cycle of layers, or behind one"
+
+
+# Arrays that are layers.
+
+
+def test_an_array_with_a_layer_of_its_own_is_a_constant_layer() -> None:
+    grid = variable("grid", __shape__="(1, 8)", **layer("Grid", "constant"))
+    graph = graph_of([variable("data"), grid, node("broadcast_add", "placed", 0, 1)])
+    constant, placed = graph.layers
+    assert (constant.name, constant.kind, constant.op, constant.operators) == ("Grid", Kind.CONSTANT, "constant", ())
+    assert (constant.weights, constant.outputs) == ((TensorType((1, 8)),), (TensorType((1, 8)),))
+    assert constant.results == (Wire(Origin.WEIGHT, 0),)
+    assert placed.feeds == (Feed(None, 0), Feed(0, 0))
+    assert [it.name for it in graph.inputs] == ["data"]
+
+
+def test_an_array_in_a_layer_of_operators_is_one_of_its_weights() -> None:
+    nodes = [variable("data"), variable("w", **layer("x")), node("broadcast_mul", "m", 0, 1, **layer("x"))]
+    scaled = graph_of(nodes).layers
+    assert [it.op for it in scaled] == ["mxnet.broadcast_mul"]
+    assert scaled[0].weights == (TensorType((1, 8)),)
+
+
+def test_arrays_that_share_a_layer_are_one_constant_layer() -> None:
+    nodes = [variable("w", **layer("x")), variable("v", **layer("x")), node("broadcast_mul", "m", 1, 0)]
+    constant, product = graph_of(nodes).layers
+    assert constant.results == (Wire(Origin.WEIGHT, 0), Wire(Origin.WEIGHT, 1))
+    assert product.feeds == (Feed(0, 1), Feed(0, 0))

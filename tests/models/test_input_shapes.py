@@ -1,0 +1,149 @@
+from collections.abc import Mapping
+
+import pytest
+
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import Shape
+from dlbricks_tui.models.input_shapes import input_shapes, missing_shapes, parse_input
+from dlbricks_tui.models.mxnet_file import parse_symbol
+from dlbricks_tui.models.mxnet_variables import variable_roles
+from tests.models.symbols import Node, content, node, small_network, variable
+
+NOTHING: Mapping[str, Shape] = {}
+
+
+def shapes(
+    nodes: list[Node], given: Mapping[str, Shape] = NOTHING, known: Mapping[str, Shape] = NOTHING, name: str = "net"
+) -> dict[str, Shape]:
+    file = parse_symbol(content(nodes), name)
+    roles = variable_roles(file, {*given, *known})
+    return {file.nodes[number].name: shape for number, shape in input_shapes(file, roles, given, known, name).items()}
+
+
+def with_declared(text: str) -> list[Node]:
+    return [variable("data", __shape__=text), *small_network()[1:]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("data=1,3,224,224", ("data", (1, 3, 224, 224))),
+        ("data=(1, 3)", ("data", (1, 3))),
+        ("data=7", ("data", (7,))),
+        ("a=b=1,2", ("a=b", (1, 2))),
+    ],
+)
+def test_a_shape_on_the_command_line(text: str, expected: tuple[str, Shape]) -> None:
+    assert parse_input(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "data", "data=", "=1,3", "1,3,224", "data=1,x", "data=1,0", "data=1,-3", "data=1.5", "data=None", "d=1,,2"],
+)
+def test_what_is_no_shape_on_the_command_line_is_refused(text: str) -> None:
+    with pytest.raises(ModelError, match="is not NAME=1,3,224,224"):
+        parse_input(text)
+
+
+def test_the_file_says_the_shape() -> None:
+    assert shapes(with_declared("(2, 3, 8, 8)")) == {"data": (2, 3, 8, 8)}
+    assert shapes(with_declared("[2L, 3L, 8L, 8L]")) == {"data": (2, 3, 8, 8)}
+
+
+@pytest.mark.parametrize("batch", ["0", "-1"])
+def test_an_open_batch_is_one_image(batch: str) -> None:
+    assert shapes(with_declared(f"({batch}, 3, 8, 8)")) == {"data": (1, 3, 8, 8)}
+
+
+@pytest.mark.parametrize("text", ["", "None", "()", "(1, 3, 0, 0)", "(1, None, 8)", "large", "(1, 2.5)", "(1e99,)"])
+def test_a_shape_that_says_too_little_says_nothing(text: str) -> None:
+    assert shapes(with_declared(text)) == {}
+
+
+def test_the_person_counts_for_more_than_the_manifest_and_that_for_more_than_the_file() -> None:
+    nodes = with_declared("(1, 3, 8, 8)")
+    assert shapes(nodes, known={"data": (1, 3, 16, 16)}) == {"data": (1, 3, 16, 16)}
+    assert shapes(nodes, {"data": (1, 3, 32, 32)}, {"data": (1, 3, 16, 16)}) == {"data": (1, 3, 32, 32)}
+
+
+def test_a_name_that_the_file_lacks_is_refused_with_those_it_has() -> None:
+    with pytest.raises(ModelError, match=r"^net has no input 'image'; its inputs are: data$"):
+        shapes(small_network(), {"image": (1, 3, 8, 8)})
+
+
+def test_a_manifest_may_name_what_the_file_lacks() -> None:
+    assert shapes(small_network(), known={"image": (1, 3, 8, 8)}) == {}
+
+
+def test_the_shape_of_a_weight_may_be_given_and_it_stays_a_weight() -> None:
+    assert shapes(small_network(), {"conv0_weight": (8, 3, 3, 3)}) == {"conv0_weight": (8, 3, 3, 3)}
+
+
+def test_variables_of_one_name_have_one_shape() -> None:
+    nodes = [variable("x"), variable("x"), node("elemwise_add", "s", 0, 1)]
+    file = parse_symbol(content(nodes), "net")
+    assert input_shapes(file, variable_roles(file), {"x": (1, 2)}, {}, "net") == {0: (1, 2), 1: (1, 2)}
+
+
+@pytest.mark.parametrize("shape", [(10**12,), (2**16, 2**16), (1, 2**31)])
+def test_more_elements_than_mxnet_can_hold_are_refused(shape: Shape) -> None:
+    with pytest.raises(ModelError, match="has more elements than MXNet can hold"):
+        shapes(small_network(), {"data": shape})
+    with pytest.raises(ModelError, match="has more elements than MXNet can hold"):
+        shapes(with_declared(str(shape)))
+
+
+@pytest.mark.parametrize(
+    ("name", "side"),
+    [
+        ("resnet-50", 224),
+        ("ResNeXt101", 224),
+        ("vgg16_bn", 224),
+        ("densenet121", 224),
+        # Not the networks whose names they end with.
+        ("mobilenetv2_1.0", 224),
+        ("GoogLeNet", 224),
+        ("inceptionv3", 299),
+        ("inception-resnet-v2", 299),
+        ("inception_bn", 224),
+        ("cifar_resnet20", 32),
+        ("ssd_300_vgg16", 300),
+        ("ssd512_resnet50", 512),
+        ("yolo3_darknet53", 416),
+        ("nin", 224),
+    ],
+)
+def test_a_network_known_by_its_name_takes_what_it_takes(name: str, side: int) -> None:
+    assert shapes(small_network(), name=name) == {"data": (1, 3, side, side)}
+
+
+@pytest.mark.parametrize("name", ["lenet", "LeNet-5", "mnist_cnn"])
+def test_digits_are_small_and_grey(name: str) -> None:
+    assert shapes(small_network(), name=name) == {"data": (1, 1, 28, 28)}
+
+
+@pytest.mark.parametrize("name", ["net", "training", "my_net"])
+def test_other_networks_are_not_guessed(name: str) -> None:
+    assert shapes(small_network(), name=name) == {}
+
+
+def test_only_an_image_called_data_is_guessed() -> None:
+    one_axis = [
+        it | {"attrs": it["attrs"] | {"kernel": "(3,)", "pad": "(1,)", "stride": "(1,)"}}
+        if it["name"] == "conv0"
+        else it
+        for it in small_network()
+    ]
+    words = [variable("data"), node("Embedding", "e", 0)]
+    two = [variable("data"), variable("more"), node("Concat", "c", 0, 1), node("Convolution", "d", 2, kernel="(3, 3)")]
+    assert shapes(one_axis, name="resnet") == shapes(words, name="resnet") == shapes(two, name="resnet") == {}
+    assert shapes(small_network(data="x"), name="resnet") == {}
+
+
+def test_the_complaint_names_all_that_is_missing() -> None:
+    assert str(missing_shapes(["a", "b"], "net")) == (
+        "net does not say the shape of: a, b; give each, such as --input a=1,3,224,224"
+    )
+    many = str(missing_shapes([f"input{number}" for number in range(100)], "net"))
+    assert "input7 and 92 more" in many

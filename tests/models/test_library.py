@@ -1,0 +1,202 @@
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.models.errors import ModelError, UnknownModelError
+from dlbricks_tui.models.library import Library, ModelSource, source_of
+
+ENTRIES: list[dict[str, Any]] = [
+    {
+        "name": "Big Net",
+        "file": "table1/big-symbol.json",
+        "inputs": {"data": [1, 3, 8, 8]},
+        "table1_id": "1",
+        "task": "IC",
+    },
+    {"name": "Big Net on Faces", "file": "table1/big-symbol.json", "inputs": {"data": [1, 3, 8, 8]}, "table1_id": "2"},
+    {"name": "resnet50_v1", "file": "zoo/resnet50_v1-symbol.json", "inputs": {}, "layers": 174, "unique_layers": 46},
+]
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    (tmp_path / "samples").mkdir()
+    (tmp_path / "samples" / "manifest.json").write_text(json.dumps({"models": ENTRIES}))
+    return Library(tmp_path / "samples", tmp_path / "data")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three models, one of them further down, and what is none."""
+    (tmp_path / "mine" / "deeper").mkdir(parents=True)
+    for name in ("net-symbol.json", "deeper/net2-symbol.json.gz", "a-symbol.json", "notes.json", "net-0000.params"):
+        (tmp_path / "mine" / name).write_text("{}")
+    return tmp_path / "mine"
+
+
+def test_a_sample_carries_what_the_manifest_says(library: Library, tmp_path: Path) -> None:
+    first, _, last = library.samples()
+    path = tmp_path / "samples" / "table1" / "big-symbol.json"
+    assert first == ModelSource("Big Net", path, "IC", "1", {"data": (1, 3, 8, 8)})
+    assert (last.layers, last.unique_layers, last.table1_id, last.types) == (174, 46, None, None)
+
+
+def test_a_model_is_found_by_its_name_and_by_its_row_of_table_1(library: Library) -> None:
+    assert [it.name for it in library.find("resnet50_v1")] == ["resnet50_v1"]
+    assert [it.name for it in library.find("table1:2")] == ["Big Net on Faces"]
+
+
+def test_table_1_is_all_its_rows(library: Library) -> None:
+    assert [it.name for it in library.find("table1")] == ["Big Net", "Big Net on Faces"]
+
+
+def test_a_path_is_a_model_of_its_own(library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert library.find(str(folder / "net-symbol.json")) == (ModelSource("net", folder / "net-symbol.json"),)
+    monkeypatch.chdir(folder)
+    (folder / "odd").write_text("{}")
+    assert library.find("odd") == (ModelSource("odd", Path("odd")),)
+    assert library.find("absent.json") == (ModelSource("absent", Path("absent.json")),)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("net-symbol.json", "net"),
+        ("net-symbol.json.gz", "net"),
+        ("net.json", "net"),
+        ("net.json.gz", "net"),
+        ("-symbol.json", "-symbol"),
+        ("net", "net"),
+        (".json", ".json"),
+    ],
+)
+def test_a_model_is_called_what_its_file_is_called(file: str, name: str) -> None:
+    assert source_of(Path("some") / file).name == name
+
+
+def test_models_are_found_in_order_and_each_once(library: Library) -> None:
+    names = ["resnet50_v1", "table1", "table1:1", "resnet50_v1"]
+    assert [it.name for it in library.find_all(names)] == ["resnet50_v1", "Big Net", "Big Net on Faces"]
+
+
+def test_a_name_that_is_nearly_right_is_corrected(library: Library) -> None:
+    with pytest.raises(UnknownModelError, match=r"^no model 'ResNet50': did you mean 'resnet50_v1'\?$"):
+        library.find("ResNet50")
+
+
+@pytest.mark.parametrize("name", ["", "zzz", "z" * 5_000, "\0", "\ud800"])
+def test_a_name_that_nobody_has_is_refused(library: Library, name: str) -> None:
+    with pytest.raises(UnknownModelError, match="give the path of a ") as refusal:
+        library.find(name)
+    assert len(str(refusal.value)) < 1_000
+
+
+@pytest.mark.parametrize("number", ["0", "51", "", "one", "1.0"])
+def test_a_row_that_table_1_lacks_is_refused(library: Library, number: str) -> None:
+    with pytest.raises(UnknownModelError, match="the numbers go from 1 to 50"):
+        library.find(f"table1:{number}")
+
+
+# Folders.
+
+
+def test_the_models_of_an_added_folder_are_in_the_library(library: Library, folder: Path) -> None:
+    assert library.add_folder(folder) == 3
+    assert [it.name for it in library.sources()][3:] == ["a", "net2", "net"]
+    assert library.find("net2") == (ModelSource("net2", folder / "deeper" / "net2-symbol.json.gz"),)
+
+
+def test_a_folder_is_added_once_and_kept_for_the_next_time(library: Library, folder: Path, tmp_path: Path) -> None:
+    library.add_folder(folder)
+    library.add_folder(folder)
+    assert Library(tmp_path / "samples", tmp_path / "data").folders() == (folder,)
+
+
+def test_a_folder_is_kept_by_its_absolute_path(library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    library.add_folder(Path("mine"))
+    assert library.folders() == (folder,)
+    library.remove_folder(Path("mine"))
+    assert library.folders() == ()
+
+
+def test_a_removed_folder_leaves_the_library_and_its_files_stay(library: Library, folder: Path) -> None:
+    library.add_folder(folder)
+    library.remove_folder(folder)
+    assert len(library.sources()) == 3
+    assert (folder / "net-symbol.json").exists()
+
+
+def test_a_folder_that_has_gone_holds_nothing(library: Library, folder: Path) -> None:
+    library.add_folder(folder)
+    folder.rename(folder.with_name("elsewhere"))
+    assert len(library.sources()) == 3
+
+
+def test_two_models_of_one_name_are_told_apart_by_path(library: Library, folder: Path) -> None:
+    (folder / "deeper" / "net-symbol.json").write_text("{}")
+    library.add_folder(folder)
+    with pytest.raises(UnknownModelError, match="2 models are called 'net'; give a path: ") as refusal:
+        library.find("net")
+    assert str(folder / "deeper" / "net-symbol.json") in str(refusal.value)
+
+
+def test_a_folder_within_an_added_folder_doubles_no_model(library: Library, folder: Path) -> None:
+    library.add_folder(folder)
+    library.add_folder(folder / "deeper")
+    assert len(library.find("net2")) == 1
+
+
+def test_links_in_a_circle_are_not_followed(library: Library, folder: Path) -> None:
+    (folder / "deeper" / "again").symlink_to(folder)
+    assert library.add_folder(folder) == 3
+
+
+@pytest.mark.parametrize("name", ["absent", "mine/net-symbol.json", "n" * 5_000, "n\0"])
+def test_what_is_no_folder_is_refused(library: Library, folder: Path, name: str) -> None:
+    with pytest.raises(ModelError, match="is not a folder"):
+        library.add_folder(folder.parent / name)
+
+
+def test_a_folder_without_models_is_refused(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ModelError, match=r"holds no \*-symbol.json file"):
+        library.add_folder(tmp_path / "empty")
+
+
+def test_the_home_of_somebody_unknown_is_refused(library: Library) -> None:
+    with pytest.raises(ModelError, match="home"):
+        library.add_folder(Path("~nobody-of-this-name/models"))
+
+
+def test_a_folder_that_was_not_added_cannot_be_removed(library: Library, folder: Path) -> None:
+    with pytest.raises(ModelError, match="is not in the library; the folders are: none"):
+        library.remove_folder(folder)
+
+
+def test_a_data_folder_that_cannot_be_written_is_named(library: Library, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file")
+    with pytest.raises(ModelError, match="cannot be "):
+        library.add_folder(folder)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"folders": 7}', '{"folders": [7]}', '{"folder": []}', "\x00"])
+def test_a_broken_list_of_folders_is_named(library: Library, tmp_path: Path, text: str) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "model-folders.json").write_text(text)
+    with pytest.raises(ModelError, match=r"model-folders.json cannot be read .*; mend or remove it"):
+        library.sources()
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"models": 7}', '{"models": [7]}', '{"models": [{"name": "a"}]}'])
+def test_a_broken_manifest_is_named(library: Library, tmp_path: Path, text: str) -> None:
+    (tmp_path / "samples" / "manifest.json").write_text(text)
+    with pytest.raises(ModelError, match=r"manifest.json cannot be read .*; install dlbricks-tui again"):
+        library.samples()
+
+
+def test_a_name_with_a_separator_is_a_path(library: Library) -> None:
+    assert library.find(f"some{os.sep}where")[0].path == Path("some/where")
