@@ -1,13 +1,32 @@
 """Opens the door that the command line asks for; `dlbricks` and `python -m dlbricks_tui` are the same."""
 
+from __future__ import annotations
+
+import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dlbricks_tui.settings import DataFolder
 
 
 def main() -> int:
     """Runs this process's command line and returns its exit status."""
     from dlbricks_tui.cli.main import main as command_line
 
-    return command_line(sys.argv[1:])
+    return command_line(sys.argv[1:], without_command=_workbench if _in_a_terminal() else None)
+
+
+def _workbench(data: DataFolder) -> int:
+    from dlbricks_tui.tui.door import open_workbench
+
+    return open_workbench(data)
+
+
+def _in_a_terminal() -> bool:
+    # The workbench reads keys from standard input and draws on standard error.
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return all(stream is not None and stream.isatty() for stream in streams) and os.environ.get("TERM") != "dumb"
 
 
 if __name__ == "__main__":

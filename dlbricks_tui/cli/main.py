@@ -28,10 +28,17 @@ class CommandGroup(Protocol):
 GROUPS: tuple[CommandGroup, ...] = (models, tree, corpus, results)
 
 
-def main(arguments: Sequence[str], groups: Sequence[CommandGroup] = GROUPS) -> int:
-    """Runs one command and returns its exit status."""
+def main(
+    arguments: Sequence[str],
+    groups: Sequence[CommandGroup] = GROUPS,
+    without_command: Callable[[DataFolder], int] | None = None,
+) -> int:
+    """Runs one command and returns its exit status; who names none is shown the help, unless told otherwise."""
     try:
-        args = _parser(groups).parse_args(arguments)
+        parser = _parser(groups)
+        if without_command is not None:
+            parser.set_defaults(handler=lambda args: without_command(args.data))
+        args = parser.parse_args(arguments)
         args.data = _data_folder(args.data_dir)
         return _run(args.handler, args)
     except ReaderGoneError:
@@ -76,7 +83,7 @@ def _parser(groups: Sequence[CommandGroup]) -> Parser:
     parser = Parser(
         prog="dlbricks",
         description="Benchmark deep-learning models by their unique layer sequences: "
-        "run each brick once, compose every model's latency.",
+        "run each brick once, compose every model's latency. Without a command, the workbench opens in the terminal.",
     )
     parser.add_argument("--version", action=_Version)
     parser.set_defaults(data_dir=None, handler=lambda _: _help(parser))
