@@ -176,17 +176,14 @@ class _Builder:
         for start, period, times in runs:
             grouped += parts[done:start]
             done = start + period * times
-            instances = [self._module(parts[first : first + period]) for first in range(start, done, period)]
+            modules = [parts[first : first + period] for first in range(start, done, period)]
+            # A module may hold repeats of its own; each is at most half as long, so that this recursion is shallow.
+            instances = [module[0] if period == 1 else self._chain(module) for module in modules]
             key = self._key("repeat", instances[0].key, times)
             repeat = Repeat(key, instances[0].size * times, tuple(instances))
             self._first_layers[repeat] = self._first_layers[parts[start]]
             grouped.append(repeat)
         return (*grouped, *parts[done:])
-
-    def _module(self, parts: Sequence[Region]) -> Region:
-        if len(parts) == 1:
-            return parts[0]
-        return Chain(self._key("chain", *(part.key for part in parts)), sum(part.size for part in parts), tuple(parts))
 
 
 def _with_all_inside(whole: Stretch) -> list[Stretch]:

@@ -1,6 +1,5 @@
 """Takes a directed acyclic graph apart into what stands in series and what stands in parallel."""
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -30,7 +29,7 @@ class Tangle:
 
 
 # Vertices, forks and tangles in series.
-Stretch = deque[int | Fork | Tangle]
+Stretch = list[int | Fork | Tangle]
 
 
 def decompose(predecessors: Sequence[Sequence[int]]) -> Stretch:
@@ -64,11 +63,11 @@ class _Web:
         self.targets: list[dict[int, list[Stretch]]] = [{} for _ in self.sources]
         for target, sources in enumerate(self.sources):
             for source in sources:
-                self.targets[source][target] = [deque()]
+                self.targets[source][target] = [[]]
         # Without any vertex, the entry itself leads to the exit.
         for vertex in range(count) if count else (self.entry,):
             if not self.targets[vertex]:
-                self.targets[vertex][self.exit] = [deque()]
+                self.targets[vertex][self.exit] = [[]]
                 self.sources[self.exit].add(vertex)
 
     def reduce(self) -> None:
@@ -80,7 +79,9 @@ class _Web:
                 continue
             source = self.sources[vertex].pop()
             target, behind = self.targets[vertex].popitem()
-            stretch = _joined(_in_series(self.targets[source].pop(vertex)), vertex, _in_series(behind))
+            stretch = _in_series(self.targets[source].pop(vertex))
+            # What is behind is short, as vertices come in topological order: nothing long is copied.
+            stretch += [vertex, *_in_series(behind)]
             self.sources[target].remove(vertex)
             if target in self.targets[source]:
                 # Both ends lose a neighbour, so that now they may have one on either side.
@@ -114,7 +115,7 @@ class _Web:
 
     def _branches(self, start: int, end: int, inner: Sequence[int], tasks: list["_Part"]) -> list[Stretch]:
         """What leads from start to end directly or through the vertices, which become tasks, part by part."""
-        parts = [_Part(Stretch(), start, end, vertices) for vertices in self._connected(inner)]
+        parts = [_Part([], start, end, vertices) for vertices in self._connected(inner)]
         tasks += parts
         return [*self.targets[start].get(end, ()), *(part.stretch for part in parts)]
 
@@ -159,15 +160,4 @@ class _Web:
 
 
 def _in_series(branches: Sequence[Stretch]) -> Stretch:
-    return branches[0] if len(branches) == 1 else deque([Fork(tuple(branches))])
-
-
-def _joined(before: Stretch, vertex: int, behind: Stretch) -> Stretch:
-    # The shorter moves into the longer, or long chains would take quadratic time.
-    if len(before) < len(behind):
-        behind.appendleft(vertex)
-        behind.extendleft(reversed(before))
-        return behind
-    before.append(vertex)
-    before += behind
-    return before
+    return branches[0] if len(branches) == 1 else [Fork(tuple(branches))]

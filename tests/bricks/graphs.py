@@ -70,10 +70,12 @@ def _layer(index: int, spec: Spec, name: str) -> Layer:
     tensor = TensorType((1, spec.width))
     outputs = (tensor, tensor) if spec.op == "split" else (tensor,)
     constant = spec.op == "constant"
+    # A tensor that is read twice is one feed.
+    feeds = tuple(dict.fromkeys(spec.feeds))
     operator = Operator(
         op=spec.op,
         params=(("width", spec.width),),
-        inputs=tuple(Wire(Origin.DATA, slot) for slot in range(len(spec.feeds))),
+        inputs=tuple(Wire(Origin.DATA, feeds.index(feed)) for feed in spec.feeds),
         outputs=outputs,
         native=NativeNode(spec.op),
     )
@@ -83,8 +85,8 @@ def _layer(index: int, spec: Spec, name: str) -> Layer:
         op=spec.op,
         kind=KINDS[spec.op],
         operators=() if constant else (operator,),
-        feeds=spec.feeds,
-        data=tuple(TensorType((1, 8)) for _ in spec.feeds),
+        feeds=feeds,
+        data=tuple(TensorType((1, 8)) for _ in feeds),
         weights=(tensor,) if constant or spec.op == "conv" else (),
         results=tuple(Wire(Origin.WEIGHT if constant else Origin.OPERATOR, 0, n) for n in range(len(outputs))),
         outputs=outputs,
@@ -114,6 +116,20 @@ def rewritten(graph: LayerGraph, order: Sequence[int], names: Callable[[int], st
         for layer in order
     ]
     return replace(graph, layers=tuple(layers), heads=tuple(moved(head) for head in graph.heads))
+
+
+def side_by_side(one: LayerGraph, other: LayerGraph) -> LayerGraph:
+    """Both as one model; no layer reads one of the other graph."""
+    count = len(one.layers)
+
+    def moved(feed: Feed) -> Feed:
+        return feed if feed.layer is None else Feed(feed.layer + count, feed.output)
+
+    behind = [
+        replace(layer, index=layer.index + count, feeds=tuple(moved(feed) for feed in layer.feeds))
+        for layer in other.layers
+    ]
+    return replace(one, layers=(*one.layers, *behind), heads=(*one.heads, *(moved(head) for head in other.heads)))
 
 
 @st.composite

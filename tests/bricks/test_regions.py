@@ -1,6 +1,6 @@
 from collections.abc import Hashable, Iterator
 
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.regions import (
@@ -27,8 +27,12 @@ from tests.bricks.graphs import (
     graphs,
     laid_out,
     random_graphs,
+    rewritten,
     series_parallel,
     series_parallel_branches,
+    side_by_side,
+    sound_graphs,
+    topological_orders,
 )
 
 
@@ -141,13 +145,32 @@ def form_of(branch: Branch) -> tuple[Hashable, ...]:
     return tuple(pieces)
 
 
-@given(series_parallel_branches(), series_parallel_branches())
-def test_two_branches_have_one_key_exactly_if_they_are_equal(one: Branch, other: Branch) -> None:
-    assume(one and other)
+def branch_keys(one: Branch, other: Branch) -> list[int]:
     tree = tree_of(laid_out((("concat", (one, other)),)))
     (module,) = [part for part in tree.root.parts if isinstance(part, Parallel)]
-    keys = [branch.key for branch in module.branches]
+    return [branch.key for branch in module.branches]
+
+
+@given(series_parallel_branches(), series_parallel_branches())
+@example(("conv", "relu"), ("relu", "conv"))
+@example((("add", (("conv",), ())),), (("add", (("conv",), ("conv",))),))
+def test_two_branches_have_one_key_exactly_if_they_are_equal(one: Branch, other: Branch) -> None:
+    assume(one and other)
+    keys = branch_keys(one, other)
     assert (keys[0] == keys[1]) == (form_of(one) == form_of(other))
+
+
+@given(sound_graphs(), st.data())
+def test_equal_parts_of_a_model_share_their_keys_however_the_file_lists_them(
+    graph: LayerGraph, data: st.DataObject
+) -> None:
+    tree = tree_of(side_by_side(graph, rewritten(graph, data.draw(topological_orders(graph)))))
+    (all_side_by_side,) = tree.root.parts
+    assert isinstance(all_side_by_side, Parallel)
+    found: list[list[int]] = [[], []]
+    for branch in all_side_by_side.branches:
+        found[next(layers_in(branch)) >= len(graph.layers)].append(branch.key)
+    assert sorted(found[0]) == sorted(found[1])
 
 
 @given(series_parallel_branches(), st.integers(2, 4))
@@ -170,6 +193,22 @@ def test_occurrences_count_every_region_by_its_key(graph: LayerGraph) -> None:
 def test_residual_blocks_are_a_branch_beside_an_empty_one() -> None:
     block: Branch = (("add", (("conv", "relu"), ())), "relu")
     assert drawn(laid_out((*block * 3, "pool"))) == "conv [{conv relu|} add relu]x3 pool"
+
+
+def test_a_repeated_module_begins_where_the_model_forks() -> None:
+    branches: tuple[Branch, ...] = (("conv", "relu"), ())
+    graph = laid_out((("add", branches), ("add", branches), ("concat", branches)))
+    assert drawn(graph) == "conv [{conv relu|} add]x2 {conv relu|} concat"
+
+
+def test_a_repeated_module_may_hold_repeats() -> None:
+    assert drawn(chain(*("split", "conv", "relu", "conv", "relu") * 3)) == "[split [conv relu]x2]x3"
+
+
+def test_a_module_has_its_key_wherever_it_is_repeated() -> None:
+    tree = tree_of(chain("split", *("conv", "relu") * 2, "pool", *("conv", "relu") * 3, "split", *("pool", "relu") * 2))
+    repeats = [part for part in tree.root.parts if isinstance(part, Repeat)]
+    assert [tree.occurrences[repeat.instances[0].key] for repeat in repeats] == [5, 5, 2]
 
 
 def test_an_inception_module_is_four_chains_and_their_concat() -> None:
@@ -258,33 +297,32 @@ def test_irregular_modules_side_by_side_are_branches() -> None:
     assert drawn(built(specs)) == "split {<conv pool add> concat|<relu pool sub> concat|} add"
 
 
-def test_equal_irregular_modules_share_a_key_however_they_are_listed() -> None:
-    specs = [Spec("split", DATA)]
-    crossed(specs)
-    specs += [
-        Spec("pool", after(4)),
-        Spec("conv", after(4)),
-        Spec("add", after(5, 6)),
-        Spec("concat", after(6, 7)),
-    ]
-    crossed(specs, "relu")
-    keys = [region.key for _, region in walk(tree_of(built(specs)).root) if isinstance(region, Irregular)]
-    assert len(keys) == 3
-    assert keys[0] == keys[1] != keys[2]
-
-
 def test_irregular_modules_of_the_same_layers_wired_differently_have_different_keys() -> None:
-    specs = [Spec("split", DATA)]
-    crossed(specs, "pool")
-    # As before, but it is the other branch that is read twice.
-    specs += [
-        Spec("conv", after(4)),
-        Spec("pool", after(4)),
-        Spec("add", after(5, 6)),
-        Spec("concat", after(6, 7)),
-    ]
-    keys = [region.key for _, region in walk(tree_of(built(specs)).root) if isinstance(region, Irregular)]
-    assert len(set(keys)) == 2
+    def module(first_readers: tuple[str, str], second_readers: tuple[str, str]) -> list[Spec]:
+        # Each of two layers has two readers, all of which read a third layer too.
+        readers = [Spec(op, after(reads, 3)) for ops, reads in ((first_readers, 1), (second_readers, 2)) for op in ops]
+        return [Spec("split", DATA), *(Spec(op, after(0)) for op in ("relu", "relu", "conv")), *readers]
+
+    one = built([*module(("add", "sub"), ("add", "sub")), Spec("concat", after(4, 5, 6, 7))])
+    other = built([*module(("add", "add"), ("sub", "sub")), Spec("concat", after(4, 5, 6, 7))])
+    keys = [region.key for _, region in walk(tree_of(side_by_side(one, other)).root) if isinstance(region, Irregular)]
+    assert len(keys) == 2
+    assert keys[0] != keys[1]
+
+
+def test_a_repeat_inside_what_is_irregular_stands_behind_what_it_reads() -> None:
+    graph = built(
+        [
+            Spec("split", DATA),
+            Spec("conv", after(0)),
+            Spec("pool", after(0)),
+            Spec("relu", after(1)),
+            Spec("relu", after(3)),
+            Spec("add", after(2, 1)),
+            Spec("concat", after(4, 5)),
+        ]
+    )
+    assert drawn(graph) == "split <conv pool [relu]x2 add> concat"
 
 
 def test_a_recurrent_network_is_one_step_many_times() -> None:

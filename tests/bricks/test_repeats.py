@@ -42,6 +42,7 @@ def test_the_longest_run_wins_and_leaves_the_others_what_it_does_not_take() -> N
     assert runs_of("cpcppcppcp") == [Run(1, 3, 3)]
     assert runs_of("ababababbcbcbcbcbc") == [Run(0, 2, 4), Run(8, 2, 5)]
     assert runs_of("aBaBaBcBcBcBcB") == [Run(1, 2, 2), Run(5, 2, 4)]
+    assert runs_of("bcbcbcbcbabab") == [Run(1, 2, 4), Run(9, 2, 2)]
 
 
 def test_a_run_ends_where_the_equal_stretch_ends() -> None:
@@ -51,6 +52,7 @@ def test_a_run_ends_where_the_equal_stretch_ends() -> None:
 
 
 def test_a_run_starts_where_something_opens_if_it_can() -> None:
+    assert runs_of("EbCbrDbCbrDbCbr") == [Run(5, 5, 2)]
     assert runs_of("bCbCbCb") == [Run(1, 2, 3)]
     assert runs_of("CbbCbbCb") == [Run(0, 3, 2)]
 

@@ -1,0 +1,238 @@
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.bricks.contexts import output_layouts
+from dlbricks_tui.bricks.cutting import Cut, cut
+from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.bricks.identity import brick_of, outer_feeds
+from dlbricks_tui.models.graph import Feed, LayerGraph, Shape, TensorType
+from dlbricks_tui.models.mxnet_file import SymbolFile, parse_symbol
+from dlbricks_tui.models.mxnet_graph import InferredFile, build_graph
+from dlbricks_tui.models.mxnet_variables import variable_roles
+from tests.bricks.graphs import random_graphs
+from tests.models.symbols import Document, Node, content, document, node, small_network, variable
+from tests.models.table_framework import TableFramework
+
+IMAGE = (1, 3, 32, 32)
+
+
+def graph_of(file: SymbolFile, shapes: Mapping[str, Shape], dtype: str = "float32") -> LayerGraph:
+    by_number = {f"n{number}": shapes[it.name] for number, it in enumerate(file.nodes) if it.name in shapes}
+    answer = TableFramework().infer(file.render(), by_number)
+    types = [[TensorType(found.shape, dtype) for found in outputs] for outputs in answer.types]
+    return build_graph(InferredFile(file, variable_roles(file, shapes), types, answer.unknown), "net")
+
+
+def network(nodes: Sequence[Node], shape: Shape = IMAGE, dtype: str = "float32") -> LayerGraph:
+    return graph_of(parse_symbol(content(nodes), "net"), {"data": shape}, dtype)
+
+
+def keys(graph: LayerGraph, granularity: int = 1) -> list[str]:
+    return [brick_of(graph, it.layers).key for it in cut(graph, granularity, Cut.RUNNABLE)]
+
+
+def changed(nodes: Sequence[Node], name: str, **attributes: str) -> list[Node]:
+    return [it | {"attrs": it.get("attrs", {}) | attributes} if it["name"] == name else it for it in nodes]
+
+
+# One network, however it is written.
+
+
+def as_of_2015(nodes: Sequence[Node]) -> Document:
+    """As before 0.9: `param` beside `attr`, entries of two numbers, no states, no version, Python 2's tuples."""
+    states = ("moving_mean", "moving_var")
+    kept = [number for number, it in enumerate(nodes) if not it["name"].endswith(states)]
+    place = {number: position for position, number in enumerate(kept)}
+    old = [
+        {
+            "op": nodes[number]["op"],
+            "param": {key: text.replace(", 3)", "L, 3L)") for key, text in nodes[number].get("attrs", {}).items()},
+            "name": nodes[number]["name"],
+            "inputs": [[place[source], output] for source, output, _ in nodes[number]["inputs"] if source in place],
+            "backward_source_id": -1,
+            "attr": {"lr_mult": "1.0", "ctx_group": "all"},
+        }
+        for number in kept
+    ]
+    return {"nodes": old, "arg_nodes": [0], "heads": [[len(old) - 1, 0]]}
+
+
+def as_of_2017(nodes: Sequence[Node]) -> Document:
+    """As from 0.9 to 0.12: `attr`, True for 1, and defaults spelled out."""
+    spelled = changed(nodes, "conv0", dilate="[1,1]", num_group="1", no_bias="False", workspace="1024")
+    spelled = changed(spelled, "bn0", eps="0.0010000000474974513", fix_gamma="0", momentum="0.9")
+    spelled = changed(spelled, "pool0", pooling_convention="valid", pad="()")
+    renamed = [{key if key != "attrs" else "attr": value for key, value in it.items()} for it in spelled]
+    return document(renamed, version=1200)
+
+
+def as_of_today(nodes: Sequence[Node]) -> Document:
+    return document(nodes)
+
+
+VINTAGES = (as_of_2015, as_of_2017, as_of_today)
+
+
+@pytest.mark.parametrize("granularity", [1, 3, 100])
+def test_the_same_network_in_three_vintages_is_the_same_bricks(granularity: int) -> None:
+    files = [parse_symbol(json.dumps(write(small_network())), "net") for write in VINTAGES]
+    found = [keys(graph_of(file, {"data": IMAGE}), granularity) for file in files]
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("granularity", [1, 3, 100])
+def test_names_do_not_count(granularity: int) -> None:
+    renamed = [it | {"name": f"x{number % 3}"} for number, it in enumerate(small_network())]
+    file = parse_symbol(content(renamed), "other")
+    by_number = {"n0": IMAGE}
+    answer = TableFramework().infer(file.render(), by_number)
+    graph = build_graph(InferredFile(file, variable_roles(file), answer.types), "other")
+    assert keys(graph, granularity) == keys(network(small_network()), granularity)
+
+
+@pytest.mark.parametrize("granularity", [1, 3, 100])
+def test_annotations_do_not_count(granularity: int) -> None:
+    noted = changed(small_network(), "conv0", __profile__="7", __lr_mult__="2")
+    assert keys(network(noted), granularity) == keys(network(small_network()), granularity)
+
+
+# What changes a brick.
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("conv0", {"kernel": "(5, 5)", "pad": "(2, 2)"}),
+        ("conv0", {"stride": "(2, 2)"}),
+        ("conv0", {"num_group": "2"}),
+        ("conv0", {"dilate": "(2, 2)"}),
+        ("bn0", {"eps": "0.002"}),
+        ("relu0", {"act_type": "tanh"}),
+        ("pool0", {"pool_type": "avg"}),
+        ("pool0", {"stride": "(1, 1)"}),
+        ("fc0", {"num_hidden": "11"}),
+        ("softmax", {"multi_output": "True"}),
+    ],
+)
+def test_one_changed_parameter_changes_the_brick(name: str, attributes: Mapping[str, str]) -> None:
+    one, other = network(small_network()), network(changed(small_network(), name, **attributes))
+    (index,) = (layer.index for layer in one.layers if layer.name == name)
+    assert brick_of(one, [index]) != brick_of(other, [index])
+    assert keys(one, 100) != keys(other, 100)
+
+
+def test_another_shape_changes_every_brick_that_it_reaches() -> None:
+    one, other = network(small_network()), network(small_network(), (1, 3, 16, 16))
+    assert [a == b for a, b in zip(keys(one), keys(other), strict=True)] == [False] * 7 + [True]
+
+
+def test_another_dtype_changes_every_brick() -> None:
+    one, other = network(small_network()), network(small_network(), dtype="float16")
+    assert not set(keys(one)) & set(keys(other))
+
+
+def test_a_bias_more_changes_the_brick() -> None:
+    without = changed(small_network(), "conv0", no_bias="True")
+    without[3] = without[3] | {"inputs": without[3]["inputs"][:2]}
+    assert keys(network(without))[0] != keys(network(small_network()))[0]
+
+
+def test_what_is_read_twice_is_not_what_reads_two() -> None:
+    def joined(*inputs: int) -> str:
+        nodes = [variable("data"), node("relu", "a", 0), node("tanh", "b", 0), node("Concat", "c", *inputs)]
+        graph = network(nodes)
+        return brick_of(graph, [len(graph.layers) - 1]).key
+
+    assert joined(1, 2) == joined(2, 1)
+    assert joined(1, 1) != joined(1, 2)
+
+
+def test_what_stands_before_a_layer_changes_its_context_at_most() -> None:
+    nodes = small_network()
+    fed_by_relu = [*nodes[:1], node("relu", "r", 0), *small_network()[1:]]
+    shifted = [
+        it | {"inputs": [[entry[0] + 1, *entry[1:]] for entry in it["inputs"]]} if number > 1 else it
+        for number, it in enumerate(fed_by_relu)
+    ]
+    one, other = network(nodes), network(shifted)
+    assert keys(other)[1:] == keys(one)
+    pool = node("Pooling", "p", 1, kernel="(2, 2)")
+    after_relu = network([variable("data"), node("Activation", "a", 0, act_type="relu"), pool])
+    conv = node("Convolution", "c", 0, 1, kernel="(1, 1)", num_filter="3", no_bias="1")
+    after_conv = network([variable("data"), variable("w_weight"), conv, pool | {"inputs": [[2, 0, 0]]}])
+    assert brick_of(after_relu, [1]) == brick_of(after_conv, [1])
+    assert output_layouts(after_relu)[0] is not output_layouts(after_conv)[0]
+    assert decompose(after_relu).occurrences[1].context != decompose(after_conv).occurrences[1].context
+
+
+# Sequences.
+
+
+def test_the_topology_inside_a_sequence_counts() -> None:
+    def branches(left: int, right: int) -> str:
+        nodes = [
+            variable("data"),
+            node("tanh", "a", 0),
+            node("sigmoid", "b", left),
+            node("elemwise_mul", "c", 2, right),
+        ]
+        return keys(network(nodes), 3)[0]
+
+    assert branches(1, 1) != branches(1, 2)
+    assert branches(1, 1) == branches(1, 1)
+
+
+def test_a_sequence_reads_each_outer_tensor_once() -> None:
+    nodes = [
+        variable("data"),
+        node("tanh", "a", 0),
+        node("elemwise_add", "b", 1, 0),
+        node("elemwise_mul", "c", 2, 0),
+    ]
+    graph = network(nodes)
+    assert outer_feeds(graph.layers) == (Feed(None, 0),)
+    form = json.loads(brick_of(graph, [0, 1, 2]).canonical)
+    assert form["data"] == [[list(IMAGE), "float32"]]
+    assert [it["inputs"] for it in form["operators"]] == [
+        [["data", 0, 0]],
+        [["operator", 0, 0], ["data", 0, 0]],
+        [["operator", 1, 0], ["data", 0, 0]],
+    ]
+
+
+def test_operators_and_weights_of_a_sequence_are_numbered_through() -> None:
+    graph = network(small_network())
+    form = json.loads(brick_of(graph, [0, 1, 2]).canonical)
+    assert [it["op"] for it in form["operators"]] == ["conv", "batch_norm", "relu"]
+    assert form["operators"][1]["inputs"] == [["operator", 0, 0], *(["weight", number, 0] for number in range(2, 6))]
+    assert len(form["weights"]) == 6
+
+
+def test_the_canonical_form_is_this() -> None:
+    """Stored keys hang on it: a change here is a new CANONICAL_VERSION."""
+    brick = brick_of(network(small_network()), [0])
+    assert brick.canonical == (
+        '{"data":[[[1,3,32,32],"float32"]],"level":"written","operators":[{"inputs":[["data",0,0],["weight",0,0],'
+        '["weight",1,0]],"op":"conv","params":{"kernel":[3,3],"pads":[1,1,1,1]}}],"version":1,'
+        '"weights":[[[8,3,3,3],"float32"],[[8],"float32"]]}'
+    )
+    assert brick.key == "0"
+
+
+@given(random_graphs(), st.integers(1, 4))
+def test_one_layer_alone_and_as_a_sequence_of_one_are_the_same_brick(graph: LayerGraph, granularity: int) -> None:
+    for sequence in decompose(graph, Cutting(granularity)).occurrences:
+        brick = sequence.brick
+        form = json.loads(brick.canonical)
+        layers = [graph.layers[index] for index in sequence.sequence.layers]
+        assert len(form["operators"]) == sum(len(layer.operators) for layer in layers)
+        assert len(form["weights"]) == sum(len(layer.weights) for layer in layers)
+        assert len(form["data"]) == len(outer_feeds(layers))
+        for operator in form["operators"]:
+            for origin, number, _ in operator["inputs"]:
+                limit = {"data": "data", "weight": "weights", "operator": "operators"}[origin]
+                assert 0 <= number < len(form[limit])
