@@ -18,16 +18,8 @@ from dlbricks_tui.runtime.errors import (
     WorkerHungError,
     WorkerRefusedError,
 )
-from dlbricks_tui.runtime.protocol import (
-    Answer,
-    ProtocolError,
-    Reason,
-    Refused,
-    Request,
-    answers,
-    decode_reply,
-    encode,
-)
+from dlbricks_tui.runtime.lines import ProtocolError, decode_reply, encode
+from dlbricks_tui.runtime.protocol import Answer, Reason, Refused, Request, answers
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.worker_log import WorkerLog
 
@@ -121,6 +113,8 @@ class Worker:
     def _start(self, worker_reads: int, worker_writes: int) -> subprocess.Popen[bytes]:
         command = [self._runtime.python, str(self._program)]
         command += ["--requests", str(worker_reads), "--replies", str(worker_writes)]
+        if self._runtime.settings.memory_limit_bytes is not None:
+            command += ["--memory-limit", str(self._runtime.settings.memory_limit_bytes)]
         if threading.current_thread() is threading.main_thread():
             # The kernel minds the death of the starting thread, and only the main one lives as long as we do.
             command += ["--die-with", str(os.getpid())]

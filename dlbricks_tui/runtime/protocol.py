@@ -1,19 +1,14 @@
-"""What a worker is asked and what it answers: one JSON object a line.
+"""What a worker is asked and what it answers.
 
 Both sides import this module, so that it keeps to the syntax and the library of Python 3.7.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
-
-
-class ProtocolError(ValueError):
-    """A line that is no message of this protocol."""
 
 
 class Tensor(NamedTuple):
@@ -21,6 +16,36 @@ class Tensor(NamedTuple):
 
     shape: tuple[int, ...] | None
     dtype: str | None
+
+
+class ArrayType(NamedTuple):
+    """What an array is that has to be made."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Network:
+    """A graph to be run as it stands: a symbol file of unique node names, and what its variables are, by name.
+
+    `weights` never change; `inputs` are fed, and their order counts.
+    """
+
+    symbol: str
+    inputs: Mapping[str, ArrayType]
+    weights: Mapping[str, ArrayType]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is timed; the heads of `producer`, in order, become the inputs of `network` before each run.
+
+    So the data arrives in the layout that the model gives it. Without a producer the inputs are plain arrays.
+    """
+
+    network: Network
+    producer: Network | None = None
 
 
 class Reason(str, Enum):
@@ -31,6 +56,8 @@ class Reason(str, Enum):
     TOO_LARGE = "too large"
     UNKNOWN_OPERATOR = "unknown operator"
     UNFUSABLE = "unfusable"
+    UNBUILDABLE = "unbuildable"
+    NOT_FINITE = "not finite"
     NO_FRAMEWORK = "no framework"
 
 
@@ -65,6 +92,27 @@ class Fused(Reply):
     symbol: str
     outputs: tuple[tuple[Tensor, ...], ...]
     parts: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Loaded(Reply):
+    """The program is there and has run once; `bytes` is what the arrays take that enter and leave it."""
+
+    first_run_seconds: float
+    outputs: tuple[tuple[int, ...], ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Sampled(Reply):
+    """How long each timed run took, for each program in the order in which they were asked for."""
+
+    durations_ns: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Unloaded(Reply):
+    """The programs are gone."""
 
 
 @dataclass(frozen=True)
@@ -106,136 +154,54 @@ class Fuse(Request[Fused]):
     dtypes: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class Load(Request[Loaded]):
+    """Keep this program ready under that name, in the place of one that has it already.
+
+    It is refused when its arrays take more than the limit, and, where values are checked, when it computes some that
+    are not finite.
+    """
+
+    program_id: str
+    program: Program
+    memory_limit_bytes: int | None = None
+    check_values: bool = True
+
+
+@dataclass(frozen=True)
+class Sample(Request[Sampled]):
+    """How long do these programs take now, one after another, each after `warm` untimed runs?"""
+
+    programs: tuple[str, ...]
+    warm: int
+    repeat: int
+
+
+@dataclass(frozen=True)
+class NullCalls(Request[Sampled]):
+    """How long does it take to have almost nothing computed?"""
+
+    count: int
+
+
+@dataclass(frozen=True)
+class Unload(Request[Unloaded]):
+    """Forget these programs; one that is not there is forgotten already."""
+
+    programs: tuple[str, ...]
+
+
 def answers(request: Request[Any], reply: Reply) -> bool:
     """Whether that reply is of the kind which that request is for."""
     return isinstance(reply, _ANSWERS[type(request)])
 
 
-def encode(message: Request[Any] | Reply) -> bytes:
-    """The message as a line."""
-    fields = {"kind": type(message).__name__, **vars(message)}
-    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
-
-
-def decode_request(line: bytes) -> Request[Any]:
-    """The request on a line that a worker reads."""
-    message = _decode(line)
-    if not isinstance(message, Request):
-        raise ProtocolError(f"expected a request, found {type(message).__name__}")
-    return message
-
-
-def decode_reply(line: bytes) -> Reply:
-    """The reply on a line that a worker wrote."""
-    message = _decode(line)
-    if not isinstance(message, Reply):
-        raise ProtocolError(f"expected a reply, found {type(message).__name__}")
-    return message
-
-
-def _decode(line: bytes) -> Request[Any] | Reply:
-    try:
-        fields = json.loads(line.decode())
-    except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"not JSON: {error}") from None
-    if not isinstance(fields, dict):
-        raise ProtocolError("not a JSON object")
-    kind = fields.pop("kind", None)
-    if not isinstance(kind, str) or kind not in _MESSAGES:
-        raise ProtocolError(f"no message of the kind {kind!r}")
-    message, readers = _MESSAGES[kind]
-    if fields.keys() != readers.keys():
-        raise ProtocolError(f"{kind} takes {sorted(readers)}, found {sorted(fields)}")
-    values = {}
-    for name, read in readers.items():
-        try:
-            values[name] = read(fields[name])
-        except ProtocolError as error:
-            raise ProtocolError(f"{kind}.{name}: {error}") from None
-    made: Request[Any] | Reply = message(**values)
-    return made
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ProtocolError("not a text")
-    return value
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ProtocolError("neither true nor false")
-    return value
-
-
-def _count(value: Any) -> int:
-    # JSON's true is an int to Python.
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ProtocolError("not a count")
-    return value
-
-
-def _reason(value: Any) -> Reason:
-    try:
-        return Reason(value)
-    except ValueError:
-        raise ProtocolError(f"no reason of the name {value!r}") from None
-
-
-def _list(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
-    def read_list(value: Any) -> tuple[Any, ...]:
-        if not isinstance(value, list):
-            raise ProtocolError("not a list")
-        return tuple([read(item) for item in value])
-
-    return read_list
-
-
-def _by_name(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
-    def read_by_name(value: Any) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise ProtocolError("not an object")
-        return {name: read(item) for name, item in value.items()}
-
-    return read_by_name
-
-
-def _optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else read(value)
-
-
-_shape = _list(_count)
-_optional_shape = _optional(_shape)
-_optional_text = _optional(_text)
-
-
-def _tensor(value: Any) -> Tensor:
-    if not isinstance(value, list) or len(value) != 2:
-        raise ProtocolError("not a shape and a dtype")
-    return Tensor(_optional_shape(value[0]), _optional_text(value[1]))
-
-
-_ANSWERS: dict[type[Request[Any]], type[Reply]] = {Describe: Described, Infer: Inferred, Fuse: Fused}
-
-_GRAPH = {"symbol": _text, "shapes": _by_name(_shape), "dtypes": _by_name(_text)}
-_OUTPUTS = _list(_list(_tensor))
-
-_MESSAGES: dict[str, tuple[type[Any], dict[str, Callable[[Any], Any]]]] = {
-    "Describe": (Describe, {}),
-    "Infer": (Infer, _GRAPH),
-    "Fuse": (Fuse, _GRAPH),
-    "Described": (
-        Described,
-        {
-            "python": _text,
-            "framework": _text,
-            "version": _text,
-            "numpy": _text,
-            "features": _list(_text),
-            "fuses": _flag,
-        },
-    ),
-    "Inferred": (Inferred, {"outputs": _OUTPUTS, "unknown": _list(_count)}),
-    "Fused": (Fused, {"symbol": _text, "outputs": _OUTPUTS, "parts": _list(_list(_count))}),
-    "Refused": (Refused, {"reason": _reason, "message": _text, "node": _optional(_count)}),
+_ANSWERS: dict[type[Request[Any]], type[Reply]] = {
+    Describe: Described,
+    Infer: Inferred,
+    Fuse: Fused,
+    Load: Loaded,
+    Sample: Sampled,
+    NullCalls: Sampled,
+    Unload: Unloaded,
 }

@@ -154,5 +154,9 @@ def _from_json(entry: Mapping[str, Any]) -> Runtime:
     if threads is not None and not isinstance(threads, int):
         raise TypeError(f"threads is {threads!r}")
     environment = tuple((str(name), str(value)) for name, value in settings["environment"])
+    # Lists from before there were memory limits have none.
+    limit = settings.get("memory_limit_bytes")
+    if limit is not None and not isinstance(limit, int):
+        raise TypeError(f"memory_limit_bytes is {limit!r}")
     texts = {name: str(entry[name]) for name in ("name", "python", "framework", "version", "python_version")}
-    return Runtime(**texts, settings=Settings(threads, environment))
+    return Runtime(**texts, settings=Settings(threads, environment, limit))

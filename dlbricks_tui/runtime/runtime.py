@@ -14,10 +14,14 @@ FOREIGN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "__PYVENV_LAUNCHER__", "VIRTUAL
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is fixed before the framework is imported; `threads` None leaves their number to the framework."""
+    """What is fixed before the framework is imported; `threads` None leaves their number to the framework.
+
+    The memory limit is one of the address space, and changes no result.
+    """
 
     threads: int | None = None
     environment: tuple[tuple[str, str], ...] = ()
+    memory_limit_bytes: int | None = None
 
 
 UNTUNED = Settings()

@@ -4,42 +4,58 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlbricks_tui.runtime.lines import ProtocolError, decode_reply, decode_request, encode
 from dlbricks_tui.runtime.protocol import (
+    ArrayType,
     Describe,
     Described,
     Fuse,
     Fused,
     Infer,
     Inferred,
-    ProtocolError,
+    Load,
+    Loaded,
+    Network,
+    NullCalls,
+    Program,
     Reason,
     Refused,
     Reply,
     Request,
+    Sample,
+    Sampled,
     Tensor,
+    Unload,
+    Unloaded,
     answers,
-    decode_reply,
-    decode_request,
-    encode,
 )
 
 counts = st.integers(0, 2**40)
+texts = st.lists(st.text(), max_size=3).map(tuple)
 shapes = st.lists(counts, max_size=4).map(tuple)
 tensors = st.builds(Tensor, st.none() | shapes, st.none() | st.text())
 outputs = st.lists(st.lists(tensors, max_size=3).map(tuple), max_size=4).map(tuple)
 shapes_by_name = st.dictionaries(st.text(), shapes, max_size=3)
 texts_by_name = st.dictionaries(st.text(), st.text(), max_size=3)
+arrays = st.dictionaries(st.text(), st.builds(ArrayType, shapes, st.text()), max_size=3)
+networks = st.builds(Network, st.text(), arrays, arrays)
+programs = st.builds(Program, networks, st.none() | networks)
 requests = st.one_of(
     st.just(Describe()),
     st.builds(Infer, st.text(), shapes_by_name, texts_by_name),
     st.builds(Fuse, st.text(), shapes_by_name, texts_by_name),
+    st.builds(Load, st.text(), programs, st.none() | counts, st.booleans()),
+    st.builds(Sample, texts, counts, counts),
+    st.builds(NullCalls, counts),
+    st.builds(Unload, texts),
 )
 replies = st.one_of(
-    st.builds(
-        Described, st.text(), st.text(), st.text(), st.text(), st.lists(st.text(), max_size=3).map(tuple), st.booleans()
-    ),
+    st.builds(Described, st.text(), st.text(), st.text(), st.text(), texts, st.booleans()),
     st.builds(Inferred, outputs, st.lists(counts, max_size=3).map(tuple)),
     st.builds(Fused, st.text(), outputs, st.lists(shapes, max_size=3).map(tuple)),
+    st.builds(Loaded, st.floats(0, 1e9), st.lists(shapes, max_size=3).map(tuple), counts),
+    st.builds(Sampled, st.lists(shapes, max_size=3).map(tuple)),
+    st.just(Unloaded()),
     st.builds(Refused, st.sampled_from(Reason), st.text(), st.none() | counts),
 )
 json_values = st.recursive(
@@ -57,6 +73,13 @@ def test_a_request_arrives_as_it_was_sent(request: Request[Reply]) -> None:
 @given(replies)
 def test_a_reply_arrives_as_it_was_sent(reply: Reply) -> None:
     assert decode_reply(encode(reply)) == reply
+
+
+@given(programs)
+def test_the_inputs_of_a_program_arrive_in_their_order(program: Program) -> None:
+    arrived = decode_request(encode(Load("it", program)))
+    assert isinstance(arrived, Load)
+    assert list(arrived.program.network.inputs) == list(program.network.inputs)
 
 
 @given(requests | replies)
@@ -92,6 +115,9 @@ def test_a_reply_with_a_wrong_field_is_a_protocol_error_or_another_reply(reply: 
         b'{"kind": "Refused", "reason": "because", "message": "m", "node": null}',
         b'{"kind": "Inferred", "outputs": [[[[1], "float32", 0]]], "unknown": []}',
         b'{"kind": "Inferred", "outputs": [[[[1.5], "float32"]]], "unknown": []}',
+        b'{"kind": "Loaded", "first_run_seconds": NaN, "outputs": [], "bytes": 1}',
+        b'{"kind": "Loaded", "first_run_seconds": -1, "outputs": [], "bytes": 1}',
+        b'{"kind": "Sampled", "durations_ns": [1, 2]}',
         b'{"kind": "reply"}',
         b'["Refused"]',
         b"[" * 100_000,
@@ -101,6 +127,22 @@ def test_a_reply_with_a_wrong_field_is_a_protocol_error_or_another_reply(reply: 
 def test_nothing_is_guessed(line: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_reply(line)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "null",
+        '{"network": null, "producer": null}',
+        '{"network": {"symbol": "", "inputs": {}}, "producer": null}',
+        '{"network": {"symbol": "", "inputs": {"x": [[1], null]}, "weights": {}}, "producer": null}',
+        '{"network": {"symbol": "", "inputs": {"x": [[1]]}, "weights": {}}, "producer": null}',
+    ],
+)
+def test_nothing_is_guessed_of_a_program(program: str) -> None:
+    line = f'{{"kind": "Load", "program_id": "", "program": {program}, "memory_limit_bytes": 1, "check_values": true}}'
+    with pytest.raises(ProtocolError, match=r"Load\.program"):
+        decode_request(line.encode())
 
 
 def test_a_request_is_no_reply_and_a_reply_no_request() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
+import resource
 import select
 import signal
 import sys
@@ -21,9 +22,12 @@ def main() -> None:
     parser.add_argument("--requests", type=int, required=True)
     parser.add_argument("--replies", type=int, required=True)
     parser.add_argument("--die-with", type=int)
+    parser.add_argument("--memory-limit", type=int)
     arguments = parser.parse_args()
     if arguments.die_with is not None:
         _die_with(arguments.die_with)
+    if arguments.memory_limit is not None:
+        _limit_memory(arguments.memory_limit)
     threading.Thread(target=_end_when_closed, args=(arguments.requests,), daemon=True).start()
     _make_package_known()
     from dlbricks_tui.runtime.inside.answering import answer_all
@@ -38,6 +42,15 @@ def _die_with(parent: int) -> None:
         ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != parent:
             sys.exit()
+
+
+def _limit_memory(limit_bytes: int) -> None:
+    # Elsewhere the system does not keep to it, or refuses to set it.
+    if sys.platform == "linux":
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        if most != resource.RLIM_INFINITY:
+            limit_bytes = min(limit_bytes, most)
+        resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, most))
 
 
 def _end_when_closed(requests: int) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dlbricks_tui.runtime.inside.framework import operators
 from dlbricks_tui.runtime.inside.infer import infer_outputs
-from dlbricks_tui.runtime.inside.loading import ask, load, save
+from dlbricks_tui.runtime.inside.loading import ask, load, refuse_unknown, save
 from dlbricks_tui.runtime.inside.refusal import RefusalError
 from dlbricks_tui.runtime.inside.symbol_file import ALIAS, SymbolFile
 from dlbricks_tui.runtime.protocol import Fuse, Fused, Reason, Tensor
@@ -16,10 +15,7 @@ from dlbricks_tui.runtime.protocol import Fuse, Fused, Reason, Tensor
 def fuse(mxnet: Any, request: Fuse) -> Fused:
     """The graph that an executor of this MXNet would run, which before 1.6 is the graph itself."""
     file = SymbolFile(request.symbol)
-    unknown = file.unknown_to(operators(mxnet))
-    if unknown:
-        names = ", ".join(file.names[index] for index in unknown[:3])
-        raise RefusalError(Reason.UNKNOWN_OPERATOR, f"MXNet lacks the operators of {names}", unknown[0])
+    refuse_unknown(mxnet, file)
     outputs = infer_outputs(mxnet, file, request.shapes, request.dtypes)
     if not hasattr(mxnet.executor.Executor, "get_optimized_symbol"):
         return Fused(request.symbol, outputs, tuple((index,) for index in range(len(file.names))))

@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from dlbricks_tui.runtime.inside.framework import first_meaningful_line
+from dlbricks_tui.runtime.inside.framework import first_meaningful_line, operators
 from dlbricks_tui.runtime.inside.refusal import RefusalError
 from dlbricks_tui.runtime.inside.symbol_file import SymbolFile
 from dlbricks_tui.runtime.protocol import Reason
+
+OUT_OF_MEMORY = "Failed to allocate"
 
 
 def load(mxnet: Any, file: SymbolFile, left_out: Collection[int] = ()) -> Any:
     """The file as a symbol, its nodes under their aliases."""
     return ask(mxnet, file, lambda: mxnet.symbol.load_json(file.aliased(left_out)))
+
+
+def refuse_unknown(mxnet: Any, file: SymbolFile) -> None:
+    """Objects where MXNet lacks an operator of the file."""
+    unknown = file.unknown_to(operators(mxnet))
+    if unknown:
+        names = ", ".join(file.names[index] for index in unknown[:3])
+        raise RefusalError(Reason.UNKNOWN_OPERATOR, f"MXNet lacks the operators of {names}", unknown[0])
 
 
 def save(symbol: Any) -> str:
@@ -34,4 +44,4 @@ def ask(mxnet: Any, file: SymbolFile, question: Callable[[], Any], reason: Reaso
         node = file.node_in(str(error))
         if node is not None and file.names[node] not in message:
             message = f"{file.names[node]}: {message}"
-        raise RefusalError(reason, message, node) from error
+        raise RefusalError(Reason.TOO_LARGE if OUT_OF_MEMORY in message else reason, message, node) from error

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from dlbricks_tui.runtime.inside.refusal import RefusalError
 from dlbricks_tui.runtime.protocol import Reason
 
+VARIABLE = "null"
+
 # Ours or somebody's Python code, or an address in the memory of the process that saved the file: MXNet has the
 # names, but cannot make these operators from a file, and crashes on the addresses.
 NOT_FROM_A_FILE = frozenset({"Custom", "_CachedOp", "_CustomFunction", "_NDArray", "_Native"})
@@ -40,10 +42,11 @@ class SymbolFile:
             self._nodes: list[dict[str, Any]] = document["nodes"]
             self._versions = _expect(dict, document.get("attrs") or {})
             self.names = [_expect(str, node["name"]) for node in self._nodes]
-            self._operators = [_operators_within(node) for node in self._nodes]
+            self.operators = [_expect(str, node["op"]) for node in self._nodes]
+            self._operators_within = [_operators_within(node) for node in self._nodes]
             self._declared = [_expect(dict, node.get("attrs") or {}) for node in self._nodes]
             self.inputs = [self._edges(node["inputs"]) for node in self._nodes]
-            self._variables = {self.names[i]: i for i, needed in enumerate(self._operators) if not needed}
+            self._variables = {self.names[i]: i for i, op in enumerate(self.operators) if op == VARIABLE}
             self.heads = self._edges(document["heads"])
             if not self.heads:
                 raise ValueError("it has no heads")
@@ -53,13 +56,17 @@ class SymbolFile:
     def unknown_to(self, operators: frozenset[str]) -> list[int]:
         """The nodes that cannot be made of these operators, because of themselves or of a subgraph."""
         makeable = operators - NOT_FROM_A_FILE
-        return [i for i, needed in enumerate(self._operators) if not needed <= makeable]
+        return [i for i, needed in enumerate(self._operators_within) if not needed <= makeable]
+
+    def variable(self, name: str) -> int:
+        """The node of the variable of that name."""
+        if name not in self._variables:
+            raise RefusalError(Reason.MALFORMED, f"there is no input called {name}")
+        return self._variables[name]
 
     def alias(self, variable: str) -> str:
         """The alias of the variable of that name."""
-        if variable not in self._variables:
-            raise RefusalError(Reason.MALFORMED, f"there is no input called {variable}")
-        return f"#{self._variables[variable]}#"
+        return f"#{self.variable(variable)}#"
 
     def declaring(self, attribute: str) -> frozenset[str]:
         """The aliases of the nodes to which the file gives such an attribute."""
@@ -70,7 +77,7 @@ class SymbolFile:
         twins: list[int] = []
         first: dict[str, int] = {}
         for index, node in enumerate(self._nodes):
-            if not self._operators[index]:
+            if node["op"] == VARIABLE:
                 twins.append(index)
                 continue
             inputs = [
@@ -85,7 +92,7 @@ class SymbolFile:
         nodes = [{**node, "name": f"#{i}#"} for i, node in enumerate(self._nodes)]
         heads = list(self.heads)
         for index in left_out:
-            nodes[index] = {"op": "null", "name": f"#{index}#", "inputs": []}
+            nodes[index] = {"op": VARIABLE, "name": f"#{index}#", "inputs": []}
             # What only a node left out reads is still asked for.
             heads += self.inputs[index]
         stand_ins: dict[Edge, int] = {}
@@ -95,14 +102,14 @@ class SymbolFile:
                 return [edge.node, edge.output, 0]
             if edge not in stand_ins:
                 stand_ins[edge] = len(nodes)
-                nodes.append({"op": "null", "name": f"#{edge.node}#.{edge.output}", "inputs": []})
+                nodes.append({"op": VARIABLE, "name": f"#{edge.node}#.{edge.output}", "inputs": []})
             return [stand_ins[edge], 0, 0]
 
         for index, edges in enumerate(self.inputs):
             if index not in left_out:
                 nodes[index]["inputs"] = [redirected(edge) for edge in edges]
         document = {"nodes": nodes, "heads": [redirected(edge) for edge in heads], "attrs": self._versions}
-        document["arg_nodes"] = [i for i, node in enumerate(nodes) if node["op"] == "null"]
+        document["arg_nodes"] = [i for i, node in enumerate(nodes) if node["op"] == VARIABLE]
         text = UNREADABLE_ESCAPE.sub(r"\1?", json.dumps(document, ensure_ascii=False))
         return text.encode(errors="replace").decode()
 
@@ -136,7 +143,7 @@ def _operators_within(node: dict[str, Any]) -> frozenset[str]:
         found.add(_expect(str, node["op"]))
         for subgraph in node.get("subgraphs", ()):
             waiting += subgraph["nodes"]
-    return frozenset(found - {"null"})
+    return frozenset(found - {VARIABLE})
 
 
 def _expect(kind: type, value: Any) -> Any:

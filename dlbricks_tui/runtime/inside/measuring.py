@@ -1,0 +1,129 @@
+"""Programs kept ready and timed."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter, perf_counter_ns
+from typing import Any
+
+from dlbricks_tui.runtime.inside.binding import BoundNetwork, array_bytes
+from dlbricks_tui.runtime.inside.refusal import RefusalError
+from dlbricks_tui.runtime.protocol import (
+    ArrayType,
+    Load,
+    Loaded,
+    Network,
+    NullCalls,
+    Program,
+    Reason,
+    Sample,
+    Sampled,
+    Unload,
+    Unloaded,
+)
+
+# Copying one number: as little as a graph can compute.
+_ONE = ArrayType((1,), "float32")
+_NULL_NODES = [{"op": "null", "name": "data", "inputs": []}, {"op": "_copy", "name": "copy", "inputs": [[0, 0, 0]]}]
+_NULL = Program(Network(json.dumps({"nodes": _NULL_NODES, "heads": [[1, 0, 0]]}), {"data": _ONE}, {}))
+
+
+class Bench:
+    """The programs of one worker by their names."""
+
+    def __init__(self, mxnet: Any) -> None:
+        self._mxnet = mxnet
+        self._programs: dict[str, _BoundProgram] = {}
+        self._null = _BoundProgram(mxnet, _NULL)
+
+    def load(self, request: Load) -> Loaded:
+        """Makes a program ready and runs it once."""
+        self._programs.pop(request.program_id, None)
+        needed, limit = _needed_bytes(request.program), request.memory_limit_bytes
+        if limit is not None and needed > limit:
+            raise RefusalError(Reason.TOO_LARGE, f"its arrays take {needed} bytes, more than {limit}")
+        try:
+            return self._load(request, needed)
+        except MemoryError as error:
+            raise RefusalError(Reason.TOO_LARGE, f"out of memory: {error}") from error
+
+    def sample(self, request: Sample) -> Sampled:
+        """Times programs one after another."""
+        programs = [self._program(name) for name in request.programs]
+        with _no_collection():
+            return Sampled(tuple(program.durations_ns(request.warm, request.repeat) for program in programs))
+
+    def null_calls(self, request: NullCalls) -> Sampled:
+        """Times the calling alone."""
+        with _no_collection():
+            return Sampled((self._null.durations_ns(1, request.count),))
+
+    def unload(self, request: Unload) -> Unloaded:
+        """Forgets programs."""
+        for name in request.programs:
+            self._programs.pop(name, None)
+        return Unloaded()
+
+    def _load(self, request: Load, needed_bytes: int) -> Loaded:
+        begin = perf_counter()
+        program = _BoundProgram(self._mxnet, request.program)
+        program.refresh()
+        program.network.run()
+        seconds = perf_counter() - begin
+        if request.check_values:
+            program.network.refuse_infinite_values()
+        self._programs[request.program_id] = program
+        outputs = [ArrayType(output.shape, output.dtype) for output in program.network.outputs]
+        return Loaded(seconds, tuple(shape for shape, _ in outputs), needed_bytes + array_bytes(outputs))
+
+    def _program(self, name: str) -> _BoundProgram:
+        if name not in self._programs:
+            raise RefusalError(Reason.MALFORMED, f"no program is loaded as {name}")
+        return self._programs[name]
+
+
+class _BoundProgram:
+    """A network, and what brings its inputs into the state in which a model hands them on."""
+
+    def __init__(self, mxnet: Any, program: Program) -> None:
+        self._producer = None if program.producer is None else BoundNetwork(mxnet, program.producer)
+        fed = None if self._producer is None else self._producer.outputs
+        self.network = BoundNetwork(mxnet, program.network, fed)
+
+    def refresh(self) -> None:
+        """Has the inputs written anew, as the layers before would."""
+        if self._producer is not None:
+            self._producer.run()
+
+    def durations_ns(self, warm: int, repeat: int) -> tuple[int, ...]:
+        """How long each of so many runs takes, after some that nobody times."""
+        for _ in range(warm):
+            self.refresh()
+            self.network.run()
+        durations = []
+        for _ in range(repeat):
+            self.refresh()
+            begin = perf_counter_ns()
+            self.network.run()
+            durations.append(perf_counter_ns() - begin)
+        return tuple(durations)
+
+
+def _needed_bytes(program: Program) -> int:
+    """What all arrays take that are made before anything runs."""
+    networks = (program.network,) if program.producer is None else (program.producer, program.network)
+    learned = sum(array_bytes(network.weights.values()) for network in networks)
+    return learned + array_bytes(networks[0].inputs.values())
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    # A collection in the middle of a run would be timed with it.
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

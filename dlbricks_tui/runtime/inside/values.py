@@ -1,0 +1,64 @@
+"""The numbers that a network computes with when it is timed: made up, the same at every start, none of them special.
+
+A denormal number, or one that is none, can make a kernel ten times slower. So all values are positive and near one,
+and weights are such that every layer hands on about the mean of what it gets, however deep the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import mul
+from typing import Any
+
+import numpy
+
+from dlbricks_tui.runtime.inside.symbol_file import SymbolFile
+
+# A prime number of values, so that the rows of a matrix do not repeat one another.
+VALUES = 65521
+LEAST, MOST = 0.5, 1.5
+
+# Gamma, beta, mean, variance and bias all alike: a batch norm of four quarters halves what it gets and adds an eighth,
+# so that the sums of many branches stay small.
+QUARTER = 0.25
+
+# The operators that look up rows by number: which input has the numbers, and which the rows.
+LOOK_UPS = {"Embedding": (0, 1), "_contrib_SparseEmbedding": (0, 1), "take": (1, 0)}
+
+
+def data_values(shape: tuple[int, ...], dtype: str) -> Any:
+    """What is fed to a data input; where only whole numbers fit, 0 and 1: flags, or numbers of what is surely there."""
+    return _repeated(_spread(), shape, dtype)
+
+
+def learned_values(shape: tuple[int, ...], dtype: str) -> Any:
+    """What stands in an array that never changes."""
+    if not numpy.issubdtype(numpy.dtype(dtype), numpy.floating):
+        return _repeated(_spread(), shape, dtype)
+    fan_in = reduce(mul, shape[1:], 1)
+    return _repeated(_spread() * (1 / fan_in if len(shape) > 1 else QUARTER), shape, dtype)
+
+
+def row_numbers(shape: tuple[int, ...], dtype: str, rows: int) -> Any:
+    """The numbers of rows from all over a table."""
+    return _repeated(numpy.floor((_spread() - LEAST) * rows), shape, dtype)
+
+
+def rows_counted(file: SymbolFile, shapes: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
+    """The variables that hold the numbers of rows, each with how many rows there are; `shapes` are of variables."""
+    counted = {}
+    for node, edges in enumerate(file.inputs):
+        if file.operators[node] in LOOK_UPS:
+            numbers, table = (edges[place].node for place in LOOK_UPS[file.operators[node]])
+            if numbers in shapes and table in shapes:
+                counted[numbers] = shapes[table][0]
+    return counted
+
+
+def _spread() -> Any:
+    return numpy.random.RandomState(0).uniform(LEAST, MOST, size=VALUES)
+
+
+def _repeated(values: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    return numpy.resize(values.astype(dtype), shape)
