@@ -70,7 +70,12 @@ class RegionTree:
 
 def region_tree(graph: LayerGraph, signatures: Sequence[Hashable]) -> RegionTree:
     """The regions of a model, given for each layer what makes it equal to another."""
-    root = _Builder(signatures).built(decompose(graph.predecessors))
+    return regions_of(graph.predecessors, signatures)
+
+
+def regions_of(predecessors: Sequence[Sequence[int]], signatures: Sequence[Hashable]) -> RegionTree:
+    """The regions of any graph without cycles whose vertices, such as layers, stand in topological order."""
+    root = _Builder(signatures).built(decompose(predecessors))
     return RegionTree(root, Counter(region.key for _, region in walk(root)))
 
 

@@ -1,25 +1,32 @@
-"""Bars and shades drawn with characters: readable without colour, and in plain ASCII where that is all there is."""
+"""Characters to draw bars, shades and trees with: readable without colour, and plain ASCII where there is no more."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import OverflowMethod
 
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """The characters to draw with: a full cell, its parts from small to large, and shades from none to all."""
+    """The characters to draw with: a full cell, its parts from small to large, shades from none to all, and guides."""
 
     full: str
     parts: str
     shades: str
+    # Before a line of a tree, before the last of its siblings, and below either.
     branch: str
     last_branch: str
     passing: str
-    warning: str = "!"
+    gap: str
+    # What happens to words that are too long.
+    overflow: OverflowMethod
 
 
-UNICODE = Glyphs(full="█", parts="▏▎▍▌▋▊▉", shades="·░▒▓█", branch="├─ ", last_branch="└─ ", passing="│  ")
-ASCII = Glyphs(full="#", parts="", shades=".:+*#", branch="|- ", last_branch="`- ", passing="|  ")
+UNICODE = Glyphs("█", "▏▎▍▌▋▊▉", "·░▒▓█", "├─ ", "└─ ", "│  ", "   ", "ellipsis")
+ASCII = Glyphs("#", "", ".:+*#", "|- ", "`- ", "|  ", "   ", "crop")
 
 # Below which share each shade between none and all ends.
 SHADE_LIMITS = (0.25, 0.5, 1.0)

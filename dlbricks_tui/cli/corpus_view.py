@@ -45,7 +45,7 @@ def _totals(corpus: Corpus, unit: str) -> Text:
     share = _percent(corpus.unique_layers, corpus.layers)
     return Text(
         f"{models}, {corpus.layers:,} {unit}: {corpus.unique_layers:,} unique ({share}), "
-        f"{corpus.contexts:,} with the contexts they stand in"
+        f"{corpus.contexts:,} with their contexts"
     )
 
 
@@ -53,7 +53,7 @@ def _uniqueness(corpus: Corpus, labels: Sequence[str], unit: str, width: int, ba
     room = width - bar_width - len(str(len(labels))) - len(unit) - _COUNTS_WIDTH
     table = _table()
     table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("MODEL", overflow="ellipsis", no_wrap=True, max_width=max(NARROWEST_LABEL, room))
+    table.add_column("MODEL", overflow=glyphs.overflow, no_wrap=True, max_width=max(NARROWEST_LABEL, room))
     for heading in (unit.upper(), "UNIQUE", "SHARE"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, width=bar_width)
@@ -97,7 +97,7 @@ def _similarity(corpus: Corpus, width: int, glyphs: Glyphs) -> Group:
         panel = _column_heads(columns, digits, room, cell)
         for row, model in enumerate(corpus.models):
             name = Text(f"{row + 1:>{digits}} {model.name}")
-            name.truncate(room, overflow="ellipsis", pad=True)
+            name.truncate(room, overflow=glyphs.overflow, pad=True)
             panel.append("\n").append_text(name).append(" ")
             for column in columns:
                 similarity = corpus.jaccard[row][column]

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, cutting, library, load, open_loader
-from dlbricks_tui.cli.output import Json, narrate, show, write_json
+from dlbricks_tui.cli.output import Json, data_console, narrate, show, write_json
 from dlbricks_tui.cli.parser import Groups, UsageError, add_json_option
 from dlbricks_tui.cli.status import Status
 
@@ -39,7 +39,7 @@ def show_tree(args: argparse.Namespace) -> int:
     else:
         from dlbricks_tui.cli.tree_view import tree_view
 
-        show(*tree_view(decomposition))
+        show(*tree_view(decomposition, data_console()))
     for layer in graph.layers:
         if layer.unmeasurable is not None:
             narrate(f"unmeasurable: layer {layer.index} {layer.name!r} ({layer.op}): {layer.unmeasurable}")

@@ -1,0 +1,77 @@
+"""The few words by which a person knows a layer: `conv 3x3/2 64`, `max pool 2x2`, `concat of 4`."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from dlbricks_tui.models.graph import Layer, Shape, TensorType
+from dlbricks_tui.models.kinds import Kind
+
+_MOST_OPERATORS = 4
+# Most are what the operator is called anyway.
+_SHORT_NAMES = {"conv_transpose": "deconv", "upsample_nearest": "upsample"}
+_JOINS = (Kind.CONCAT, Kind.COMBINE)
+_UNKNOWN = "?"
+
+
+def layer_title(layer: Layer) -> str:
+    """What a layer does: its operators, kernel and stride, how many outputs it has, and how many tensors it joins."""
+    names = [_short_name(op) for op in layer.op.split("+")]
+    words = "+".join(names[:_MOST_OPERATORS]) + ("+..." if len(names) > _MOST_OPERATORS else "")
+    joined = len(layer.data)
+    of_many = f"of {joined}" if layer.kind in _JOINS and (joined > 2 or layer.kind is Kind.CONCAT) else ""
+    return " ".join(filter(None, (words, *_window(layer), of_many)))
+
+
+def shape_text(tensor: TensorType) -> str:
+    """A shape as `1x64x56x56`."""
+    return _UNKNOWN if tensor.shape is None else _by(tensor.shape) or "scalar"
+
+
+def _window(layer: Layer) -> list[str]:
+    params = _params(layer)
+    kernel, strides, dilations = (params.get(name) or () for name in ("kernel", "stride", "dilation"))
+    words = [_by(kernel) + (f"/{_once(strides)}" if strides else ""), _width(layer)]
+    words += [f"d{_once(dilations)}" if dilations else "", f"g{params['groups']}" if "groups" in params else ""]
+    if "scale" in params:
+        words.append(f"x{params['scale']}")
+    return words
+
+
+def _width(layer: Layer) -> str:
+    """How many channels or features come out of a layer that is free to choose."""
+    shape = layer.outputs[0].shape if layer.outputs else None
+    if not shape or len(shape) < 2:
+        return ""
+    if layer.kind in (Kind.CONVOLUTION, Kind.DECONVOLUTION):
+        return str(shape[1])
+    return str(shape[-1]) if layer.kind is Kind.LINEAR else ""
+
+
+def _params(layer: Layer) -> Mapping[str, Any]:
+    """The parameters of the first operator that slides a window, else of the first; fused ones carry theirs inside."""
+    forms: list[Mapping[str, Any]] = [dict(operator.params) for operator in layer.operators]
+    forms += [params for operator in layer.operators for inner in operator.inner for params in _nested_params(inner)]
+    return next((params for params in forms if "kernel" in params), forms[0] if forms else {})
+
+
+@lru_cache(maxsize=1 << 10)
+def _nested_params(canonical: str) -> tuple[Mapping[str, Any], ...]:
+    """The parameters of each operator in the canonical form of a nested graph."""
+    *nodes, _heads = json.loads(canonical)
+    return tuple([dict(node[1]) for node in nodes if isinstance(node, list)])
+
+
+def _short_name(op: str) -> str:
+    name = op.removeprefix("mxnet.").removeprefix("_contrib_").strip("_")
+    return _SHORT_NAMES.get(name, name).replace("_", " ")
+
+
+def _by(sizes: Sequence[int] | Shape) -> str:
+    return "x".join(map(str, sizes))
+
+
+def _once(sizes: Sequence[int]) -> str:
+    """`2` for a stride of two along every axis, else the stride of each."""
+    return str(sizes[0]) if len(set(sizes)) == 1 else _by(sizes)

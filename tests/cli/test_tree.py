@@ -1,0 +1,223 @@
+import io
+import json
+import sys
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.cli.tree_lines import tree_lines
+from dlbricks_tui.cli.tree_view import MOST_LINES, tree_view
+from dlbricks_tui.models.graph import LayerGraph
+from tests.bricks.graphs import DATA, Branch, Spec, after, built, chain, laid_out, random_graphs
+
+cuttings = st.builds(Cutting, st.integers(1, 4), st.sampled_from(Cut))
+
+
+@pytest.fixture(autouse=True)
+def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main(["tree", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def view(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert main(["tree", *arguments]) == 0
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def drawn(graph: LayerGraph, how: Cutting | None = None, width: int = 80) -> list[str]:
+    """What a person sees of a model on a terminal of some width."""
+    out = io.StringIO()
+    console = Console(file=out, width=width, markup=False, emoji=False, highlight=False)
+    console.print(*tree_view(decompose(graph, how), console), sep="\n")
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_the_document_lists_every_layer_once_with_its_brick_and_shapes(capsys: pytest.CaptureFixture[str]) -> None:
+    tree = document(capsys, "resnet50_v1")
+    assert (tree["model"], tree["level"], tree["granularity"]) == ("resnet50_v1", "written", 1)
+    assert (tree["layers"], tree["unique_layers"], len(tree["sequences"])) == (174, 46, 174)
+    assert len({sequence["brick"] for sequence in tree["sequences"]}) == 46
+    assert len({(sequence["brick"], sequence["context"]) for sequence in tree["sequences"]}) == tree["contexts"]
+    layers = {layer["index"]: layer for sequence in tree["sequences"] for layer in sequence["layers"]}
+    assert sorted(layers) == list(range(174))
+    assert layers[0] == {
+        "index": 0,
+        "name": "resnet50_v1_conv0_fwd",
+        "op": "conv",
+        "kind": "convolution",
+        "times": 1,
+        "in_shapes": [[1, 3, 224, 224]],
+        "out_shapes": [[1, 64, 112, 112]],
+        "unmeasurable": None,
+    }
+    assert all(0 <= source < reader < 174 for source, reader in tree["edges"])
+
+
+def test_a_table_1_model_has_the_papers_layer_names(capsys: pytest.CaptureFixture[str]) -> None:
+    tree = document(capsys, "table1:39", "-g", "4")
+    names = {layer["name"] for sequence in tree["sequences"] for layer in sequence["layers"]}
+    assert len(names) == tree["layers"] == 145
+    assert {"1/1/blockNet4/pool3/1", "2/reshapePoint", "1/8"} <= names
+
+
+def test_capsnets_routing_loop_is_counted_once_and_paid_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    tree = document(capsys, "table1:4")
+    times = Counter(layer["times"] for sequence in tree["sequences"] for layer in sequence["layers"])
+    assert (tree["layers"], times) == (53, {1: 38, 2: 15})
+    lines = view(capsys, "table1:4")
+    assert sum("(runs 2 ti" in line for line in lines) >= 10
+    assert lines[-1] == "runs 2 times: counted as one layer, paid 2 times whenever the model runs"
+
+
+def test_a_person_sees_totals_modules_branches_and_how_often_bricks_occur(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = view(capsys, "resnet18_v1")
+    assert lines[:4] == [
+        "resnet18_v1",
+        "level written, granularity 1, cut chain, order branch",
+        "68 layers: 28 unique (41.2 %), 28 with their contexts",
+        "input data 1x3x224x224",
+    ]
+    assert [line.split()[:-1] for line in lines if "conv 7x7/2" in line] == [
+        ["├─", "conv", "7x7/2", "64", "1x64x112x112", "x1"]
+    ]
+    start = lines.index("├─ module A x2, in a row, 7 layers")
+    assert [line.split("  ")[0].rstrip() for line in lines[start + 1 : start + 3]] == ["│", "│"]
+    assert lines[start + 1 : start + 3] == ["│  ├─ 2 branches, 5 layers", "│  │  ├─ branch 1: 5 layers"]
+    assert lines[start + 3].split()[:-1] == ["│", "│", "│", "├─", "conv", "3x3", "64", "1x64x56x56", "x4"]
+    assert lines[start + 8] == "│  │  └─ branch 2: passes by"
+
+
+def test_at_a_higher_granularity_a_line_is_a_sequence(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = view(capsys, "resnet18_v1", "-g", "4")
+    assert lines[2].startswith("68 layers in 38 sequences: 25 unique")
+    assert lines[6].startswith("├─ conv 7x7/2 64 > batch norm > relu >")
+
+
+@pytest.mark.parametrize(("model", "layers", "most"), [("table1:47", 1029, 150), ("table1:13", 517, 140)])
+def test_a_model_that_repeats_itself_is_short_to_read(
+    model: str, layers: int, most: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = view(capsys, model)
+    assert lines[2].startswith(f"{layers:,} layers")
+    assert len(lines) < most
+    assert any(" again, " in line for line in lines) or any(" in a row, " in line for line in lines)
+
+
+@pytest.mark.parametrize("model", ["table1:4", "table1:22", "table1:36", "table1:40", "table1:42", "densenet121"])
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_every_line_fits_the_terminal(
+    model: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = view(capsys, model)
+    assert max(map(cell_len, lines)) <= columns
+    # Whatever the width, a line says what it stands for.
+    assert not [line for line in lines if line.split("…")[0].strip("│├└─ ") == "" and "…" in line]
+
+
+def test_a_pipe_gets_whole_names_of_the_layers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS")
+    out = "\n".join(view(capsys, "table1:39"))
+    assert "1/1/blockNet4/pool3/1" in out
+    assert "…" not in out
+    assert "\x1b" not in out
+
+
+class Terminal(io.StringIO):
+    """A standard output that a person watches."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("no_color", [True, False])
+def test_colour_is_an_addition_only(no_color: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    assert main(["tree", "alexnet"]) == 0
+    assert "conv 11x11/4 64" in terminal.getvalue()
+    assert not any(f"\x1b[{colour}m" in terminal.getvalue() for colour in range(30, 38))
+
+
+def test_a_terminal_without_line_characters_gets_plain_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main(["tree", "resnet18_v1"]) == 0
+    lines = raw.getvalue().decode("ascii").splitlines()
+    assert lines[6].startswith("|- conv 7x7/2 64 ")
+    assert "\\u" not in "".join(lines)
+
+
+def test_what_cannot_be_run_is_marked_by_sign_and_words() -> None:
+    graph = chain("conv", "relu", "conv")
+    layers = (graph.layers[0], replace(graph.layers[1], unmeasurable="MXNet lacks it"), graph.layers[2])
+    lines = drawn(replace(graph, layers=layers), Cutting(3))
+    assert any("! relu, unmeasurable" in line for line in lines)
+    assert any(line.startswith("! unmeasurable: ") for line in lines)
+
+
+def test_names_from_files_cannot_steer_the_terminal() -> None:
+    graph = chain("conv")
+    named = replace(graph, name="a\x1b[2Jb", layers=(replace(graph.layers[0], name="x\x1b]0;y\ny"),))
+    text = "\n".join(drawn(named, width=120))
+    assert "\x1b" not in text
+    assert "a\\x1b[2Jb" in text
+    assert "x\\x1b]0;y\\ny" in text
+
+
+def test_a_model_too_long_to_read_ends_with_how_much_is_left_out() -> None:
+    specs = [Spec("conv", after(index - 1) if index else DATA, width=index + 1) for index in range(MOST_LINES + 500)]
+    lines = drawn(built(specs))
+    assert len(lines) < MOST_LINES + 20
+    assert "... and 500 lines more; `--json` has everything" in lines
+
+
+def test_a_model_too_deep_to_draw_goes_on_below_under_headings() -> None:
+    branch: Branch = ("conv",)
+    for _ in range(150):
+        branch = ("pool", ("add", (branch, ())), "relu", "conv")
+    graph = laid_out(branch)
+    lines = tree_lines(decompose(graph), deepest=5)
+    assert sum(line.occurrence is not None for line in lines) == len(graph.layers)
+    assert max(len(line.hangs) for line in lines) <= 7
+    headings = [line.text for line in lines if not line.hangs]
+    references = [line.text for line in lines if line.text.endswith(", below")]
+    assert len(headings) == len(references) > 20
+    assert max(map(cell_len, drawn(graph))) <= 80
+
+
+@given(random_graphs(), cuttings, st.integers(1, 6))
+def test_every_brick_is_drawn_at_least_once(graph: LayerGraph, how: Cutting, deepest: int) -> None:
+    decomposition = decompose(graph, how)
+    shown = {line.occurrence.brick.key for line in tree_lines(decomposition, deepest) if line.occurrence is not None}
+    assert shown == decomposition.bricks
+
+
+def test_one_model_at_a_time_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tree", "table1"]) == 2
+    assert capsys.readouterr().err == (
+        "dlbricks: error: table1 stands for 50 models; `tree` shows one, such as table1:14\n"
+    )

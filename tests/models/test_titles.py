@@ -1,0 +1,99 @@
+from dataclasses import replace
+
+import pytest
+
+from dlbricks_tui.models.graph import (
+    Feed,
+    Layer,
+    NativeNode,
+    Operator,
+    Origin,
+    Params,
+    ParamValue,
+    Shape,
+    TensorType,
+    Wire,
+)
+from dlbricks_tui.models.kinds import Kind, kind_of
+from dlbricks_tui.models.titles import layer_title, shape_text
+
+IMAGE: Shape = (1, 64, 56, 56)
+FUSED = (
+    '["variable","variable",["conv",[["kernel",[3,3]],["stride",[2,2]]],[[0,0],[1,0]],[]],'
+    '["relu",[],[[2,0]],[]],[[3,0]]]'
+)
+
+
+def params(**values: ParamValue) -> Params:
+    return tuple(sorted(values.items()))
+
+
+def layer(op: str, *data: Shape, out: Shape = IMAGE, inner: tuple[str, ...] = (), **values: ParamValue) -> Layer:
+    """A layer of one operator that reads tensors of these shapes."""
+    names = op.split("+")
+    operator = Operator(
+        names[0],
+        params(**values),
+        tuple(Wire(Origin.DATA, number) for number in range(len(data))),
+        (TensorType(out),),
+        NativeNode(op),
+        inner,
+        tuple(names),
+    )
+    return Layer(
+        index=0,
+        name="named",
+        op=op,
+        kind=kind_of(names[0]),
+        operators=(operator,),
+        feeds=tuple(Feed(None, number) for number in range(len(data))),
+        data=tuple(TensorType(shape) for shape in data),
+        weights=(),
+        results=(Wire(Origin.OPERATOR, 0),),
+        outputs=(TensorType(out),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("described", "title"),
+    [
+        (layer("conv", IMAGE, kernel=(3, 3)), "conv 3x3 64"),
+        (layer("conv", IMAGE, kernel=(7, 7), stride=(2, 2), dilation=(4, 4), groups=32), "conv 7x7/2 64 d4 g32"),
+        (layer("conv", IMAGE, kernel=(1, 7), stride=(1, 2)), "conv 1x7/1x2 64"),
+        (layer("conv_transpose", IMAGE, kernel=(4, 4), stride=(2, 2)), "deconv 4x4/2 64"),
+        (layer("max_pool", IMAGE, kernel=(3, 3), stride=(2, 2)), "max pool 3x3/2"),
+        (layer("global_mean_pool", IMAGE), "global mean pool"),
+        (layer("linear", (1, 2048), out=(1, 1000)), "linear 1000"),
+        (layer("linear", (1, 7, 64), out=(1, 7, 32), keep_axes=True), "linear 32"),
+        (layer("batch_norm", IMAGE, epsilon=0.001), "batch norm"),
+        (layer("upsample_nearest", IMAGE, scale=2), "upsample x2"),
+        (layer("concat", IMAGE, IMAGE), "concat of 2"),
+        (layer("add", IMAGE, IMAGE), "add"),
+        (layer("sum", IMAGE, IMAGE, IMAGE), "sum of 3"),
+        (layer("mxnet._contrib_BilinearResize2D", IMAGE), "BilinearResize2D"),
+        (layer("mxnet._mul_scalar", IMAGE, scalar=2.0), "mul scalar"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_title_says_what_a_layer_does(described: Layer, title: str) -> None:
+    assert layer_title(described) == title
+
+
+def test_a_fused_layer_has_the_window_of_the_convolution_in_it() -> None:
+    fused = replace(layer("conv+relu", IMAGE, inner=(FUSED,), with_act=True), kind=Kind.CONVOLUTION)
+    assert layer_title(fused) == "conv+relu 3x3/2 64"
+
+
+def test_of_many_operators_the_first_are_named() -> None:
+    assert layer_title(layer("square+sqrt+exp+log+abs", IMAGE)) == "square+sqrt+exp+log+..."
+
+
+def test_a_layer_without_operators_or_shapes_has_a_title_too() -> None:
+    constant = replace(layer("constant"), operators=(), outputs=(TensorType((4, 2)),))
+    assert layer_title(constant) == "constant"
+    assert layer_title(replace(layer("conv", IMAGE, kernel=(3, 3)), outputs=(TensorType(None),))) == "conv 3x3"
+
+
+@pytest.mark.parametrize(("shape", "text"), [((1, 3, 224, 224), "1x3x224x224"), ((), "scalar"), (None, "?")])
+def test_shapes_are_written_with_crosses(shape: Shape | None, text: str) -> None:
+    assert shape_text(TensorType(shape)) == text
