@@ -7,7 +7,7 @@ bricks held back: the guesses are off by a tenth in the median, and 96 % lie wit
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -17,8 +17,8 @@ from dlbricks_tui.estimate.knowledge import Latency, Similar
 _GROWTH = 0.9
 # The natural logarithm of the factor of doubt: of a twin, and for each unit of distance.
 _DOUBT_OF_A_TWIN, _DOUBT_PER_DISTANCE, _MOST_DOUBT = 0.2, 0.7, 4.0
-# What it counts to be another operator altogether.
-_STRANGER = 4.0
+# The same of a brick that has nothing in common with the one it is compared with but that it works.
+_DOUBT_OF_A_STRANGER = 2.0
 
 
 class Features(NamedTuple):
@@ -42,29 +42,46 @@ class Bridge:
     def __init__(self, measured: Iterable[Similar]) -> None:
         self._by_ops: defaultdict[tuple[str, ...], list[_Example]] = defaultdict(list)
         self._slowest_ms = 0.0
+        # A model asks of one brick as often as it uses it.
+        self._guesses: dict[str, Latency | None] = {}
         for canonical, latency in measured:
             self._slowest_ms = max(self._slowest_ms, latency.high_ms)
             features = features_of(canonical)
             if features is not None:
                 self._by_ops[features.ops].append(_Example(features, latency))
 
-    def predict(self, canonical: str) -> Latency | None:
-        """A latency with a wide interval, None where nothing with the same operators was measured."""
-        features = features_of(canonical)
-        if features is None or features.ops not in self._by_ops:
-            return None
-        return _scaled(features, self._by_ops[features.ops], 0.0)
+    def predict(self, canonical: str, layers: Sequence[str] = ()) -> Latency | None:
+        """A latency with a wide interval, None where nothing with the same operators was measured.
 
-    def most_ms(self, canonical: str) -> float:
+        Where it was not for a sequence, but for each of its layers by itself, it is the sum of these.
+        """
+        if canonical not in self._guesses:
+            self._guesses[canonical] = self._guess(canonical, layers)
+        return self._guesses[canonical]
+
+    def most_ms(self, canonical: str, layers: Sequence[str] = ()) -> float:
         """What a brick may well take at most, however little it resembles the measured ones."""
-        predicted = self.predict(canonical)
+        predicted = self.predict(canonical, layers)
         if predicted is not None:
             return predicted.high_ms
+        if len(layers) > 1:
+            return math.fsum(map(self.most_ms, layers))
         features = features_of(canonical)
         everything = [example for examples in self._by_ops.values() for example in examples]
         if features is None or not everything:
             return self._slowest_ms
-        return _scaled(features, everything, _STRANGER).high_ms
+        nearest = min(everything, key=lambda example: _distance(features, example.features))
+        return nearest.latency.high_ms * _growth(features, nearest.features) * math.exp(_DOUBT_OF_A_STRANGER)
+
+    def _guess(self, canonical: str, layers: Sequence[str]) -> Latency | None:
+        features = features_of(canonical)
+        if features is not None and features.ops in self._by_ops:
+            return _scaled(features, self._by_ops[features.ops])
+        alone = [self.predict(layer) for layer in layers] if len(layers) > 1 else []
+        known = [latency for latency in alone if latency is not None]
+        if not known or len(known) < len(alone):
+            return None
+        return Latency(*map(math.fsum, zip(*known, strict=True)))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -74,22 +91,41 @@ def features_of(canonical: str) -> Features | None:
     operators, data, weights = form["operators"], _shapes(form["data"]), _shapes(form["weights"])
     if not operators or data is None or weights is None:
         return None
+    parts = list(_parts(operators))
     return Features(
-        tuple(each["op"] for each in operators),
-        tuple(_spelled(each.get("params", {})) for each in operators),
+        tuple(op for op, _ in parts),
+        tuple(_spelled(params) for _, params in parts),
         math.log(_elements(data)),
         math.log(_elements(weights)),
-        math.log(_work(operators[0].get("params", {}), data, weights)),
+        math.log(_work(parts[0][1], data, weights)),
     )
 
 
-def _scaled(features: Features, examples: Sequence[_Example], more_distance: float) -> Latency:
+def _parts(operators: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The operators with their parameters, and in place of a fused one those that it was made of."""
+    for operator in operators:
+        fused = [part for graph in operator.get("inner", ()) for part in _nested(graph)]
+        yield from fused or [(operator["op"], operator.get("params", {}))]
+
+
+def _nested(graph: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    # The last entry names the outputs; variables are only words.
+    for op, params, _, inner in (node for node in json.loads(graph)[:-1] if isinstance(node, list)):
+        deeper = [part for each in inner for part in _nested(each)]
+        yield from deeper or [(op, dict(params))]
+
+
+def _scaled(features: Features, examples: Sequence[_Example]) -> Latency:
     nearest = min(examples, key=lambda example: _distance(features, example.features))
-    scale = math.exp(_GROWTH * (features.work - nearest.features.work))
-    distance = _distance(features, nearest.features) + more_distance
+    scale = _growth(features, nearest.features)
+    distance = _distance(features, nearest.features)
     doubt = math.exp(min(_MOST_DOUBT, _DOUBT_OF_A_TWIN + _DOUBT_PER_DISTANCE * distance))
     value, low, high = nearest.latency
     return Latency(value * scale, low * scale / doubt, high * scale * doubt)
+
+
+def _growth(features: Features, measured: Features) -> float:
+    return math.exp(_GROWTH * (features.work - measured.work))
 
 
 def _distance(one: Features, other: Features) -> float:

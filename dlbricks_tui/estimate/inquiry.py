@@ -16,8 +16,8 @@ class Inquiry:
     """One model asked about; what the store says of its bricks is read once."""
 
     def __init__(self, generation: Generation, decomposition: Decomposition, options: Options | None = None) -> None:
+        self.decomposition = decomposition
         self._generation = generation
-        self._decomposition = decomposition
         self._options = options or Options()
         self._results = BrickResults(generation, decomposition)
 
@@ -41,11 +41,11 @@ class Inquiry:
     def by(self, way: Way) -> SystemEstimate:
         """The estimate from what was measured in one way."""
         knowledge = self._results.knowledge(way, with_similar=self._options.bridge)
-        graph = self._decomposition.graph
+        graph = self.decomposition.graph
         measured = end_to_end(self._generation, whole_model(graph).key, graph.name, way)
-        return SystemEstimate(way, estimate(self._decomposition, knowledge, self._options), measured)
+        return SystemEstimate(way, estimate(self.decomposition, knowledge, self._options), measured)
 
     def empty(self, system: str, runtime: str) -> SystemEstimate:
         """What can be said of a model of which nothing was measured there: what there is to run."""
-        way = Way(system, runtime, self._decomposition.graph.level, "")
-        return SystemEstimate(way, estimate(self._decomposition, NOTHING_KNOWN, self._options))
+        way = Way(system, runtime, self.decomposition.graph.level, "")
+        return SystemEstimate(way, estimate(self.decomposition, NOTHING_KNOWN, self._options))

@@ -13,7 +13,7 @@ from dlbricks_tui.estimate.knowledge import ANY_CONTEXT, Knowledge, Latency, Mea
 from dlbricks_tui.estimate.selection import Offer
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.columns import Rows
+from dlbricks_tui.store.columns import Rows, texts_of
 from dlbricks_tui.store.conditions import Condition, meeting, where
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.queries import Selection, brick_form, newest_by_pair, records_of, select
@@ -112,11 +112,14 @@ def end_to_end(generation: Generation, model: str, name: str, way: Way) -> Laten
     return Latency(newest.trimmed_mean_ms, newest.low_ms, newest.high_ms)
 
 
-def has_results(generation: Generation, system: str, runtime: str | None, level: Level) -> bool:
-    """Whether any good measurement of a brick was made there."""
-    wanted = where(system=system, level=level.value, good=True)
+def levels_measured(generation: Generation, system: str | None = None, runtime: str | None = None) -> tuple[Level, ...]:
+    """The levels at which any brick was well measured, there or anywhere."""
+    wanted = where(good=True)
+    wanted += where(system=system) if system is not None else ()
     wanted += where(runtime=runtime) if runtime is not None else ()
-    return bool(len(meeting(generation.index, wanted, generation.index.rows_of("measurements"))))
+    rows = meeting(generation.index, wanted, generation.index.rows_of("measurements"))
+    texts, codes = texts_of(generation.index, "level", rows)
+    return tuple(sorted(Level(texts[code]) for code in np.unique(codes).tolist()))
 
 
 def _of_way(way: Way) -> tuple[Condition, ...]:

@@ -127,9 +127,10 @@ def _examples(parts: Iterable[Part], knowledge: Knowledge) -> Iterator[Similar]:
 
 def _guessed(graph: LayerGraph, part: Part, bridge: Bridge, knowledge: Knowledge, bridge_gaps: bool) -> Part:
     # Of a window that is left out but for one layer, only that layer is to be guessed.
-    canonical = brick_of(graph, part.layers).canonical
+    whole = brick_of(graph, part.layers).canonical
+    layers = [brick_of(graph, (index,)).canonical for index in part.layers]
     added_ms = knowledge.correction.added_ms([graph.layers[index] for index in part.layers])
-    predicted = bridge.predict(canonical) if bridge_gaps else None
+    predicted = bridge.predict(whole, layers) if bridge_gaps else None
     if predicted is not None:
         return replace(part, standing=Standing.BRIDGED, latency=predicted.shifted(added_ms))
-    return replace(part, most_ms=max(0.0, bridge.most_ms(canonical) + added_ms))
+    return replace(part, most_ms=max(0.0, bridge.most_ms(whole, layers) + added_ms))

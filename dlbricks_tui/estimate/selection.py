@@ -9,7 +9,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.queries import Combination
 from dlbricks_tui.store.records import Runtime, System
 
-_MOST_OFFERED = 5
+_MOST_OFFERED = 3
 Named = TypeVar("Named", System, Runtime)
 
 
@@ -42,16 +42,14 @@ def preferred_level(levels: Sequence[Level]) -> Level:
     return Level.WRITTEN if levels and Level.FUSED not in levels else Level.FUSED
 
 
-def what_is_there(combinations: Sequence[Combination]) -> str:
-    """What the store has instead of what was asked for, in words."""
-    if not combinations:
-        return "the store has no results yet"
+def what_is_there(combinations: Iterable[Combination], system: str, runtime: str | None) -> str:
+    """What the store has instead of what was asked for, in words, the nearest first."""
+    nearest = sorted(combinations, key=lambda it: (it.system != system, it.runtime != runtime, -it.pairs))
     told = [
-        f"{each.pairs} bricks at level {each.level.value} on {each.system} by {each.runtime}"
-        for each in combinations[:_MOST_OFFERED]
+        f"{it.pairs} bricks at level {it.level.value} on {it.system} by {it.runtime}" for it in nearest[:_MOST_OFFERED]
     ]
-    more = len(combinations) - len(told)
-    return "the store has " + "; ".join(told) + (f"; and {more} other sets" if more else "")
+    more = f", and {len(nearest) - len(told)} other sets" if len(nearest) > len(told) else ""
+    return f"the store has {', '.join(told)}{more}" if told else "the store has no results yet"
 
 
 def _find(what: str, wanted: str, known: Mapping[str, Named], names_of: Callable[[Named], Sequence[str]]) -> str:

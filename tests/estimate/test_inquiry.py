@@ -8,7 +8,7 @@ from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.calibration import Correction
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.lookup import correction_of, has_results
+from dlbricks_tui.estimate.lookup import correction_of, levels_measured
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
@@ -143,12 +143,13 @@ def test_bricks_of_other_models_and_contexts_are_looked_up_only_to_bridge(tmp_pa
     assert on_system(tmp_path / "bridged", records, Options(bridge=True)).estimate.coverage.bridged == 2
 
 
-def test_whether_a_system_has_results_at_a_level_is_told(tmp_path: Path) -> None:
-    with store_of(tmp_path / "store", *brick_records(MODEL)) as store:
-        assert has_results(store.generation, SYSTEM, None, Level.WRITTEN)
-        assert has_results(store.generation, SYSTEM, RUNTIME, Level.WRITTEN)
-        assert not has_results(store.generation, SYSTEM, RUNTIME, Level.FUSED)
-        assert not has_results(store.generation, "a1", None, Level.WRITTEN)
+def test_the_levels_that_were_measured_are_told(tmp_path: Path) -> None:
+    fused = measurement(level=Level.FUSED, runtime="other")
+    doubtful = measurement(level=Level.FUSED, flags=("drift",))
+    with store_of(tmp_path / "store", *brick_records(MODEL), fused, doubtful) as store:
+        assert levels_measured(store.generation, SYSTEM) == (Level.FUSED, Level.WRITTEN)
+        assert levels_measured(store.generation, SYSTEM, RUNTIME) == (Level.WRITTEN,)
+        assert levels_measured(store.generation, "a1") == ()
 
 
 @pytest.mark.parametrize("system", [SYSTEM, "nowhere"])

@@ -97,8 +97,14 @@ def test_a_system_is_estimated_at_the_level_that_really_runs_unless_it_has_resul
     assert preferred_level([Level.WRITTEN]) is Level.WRITTEN
 
 
-def test_what_is_there_is_told_with_system_runtime_and_level() -> None:
-    there = [Combination("c5.xlarge", "mxnet-1.5", Level.WRITTEN, "dlbricks-2019", 1440, 10_815, 49)]
-    assert what_is_there(there) == "the store has 1440 bricks at level written on c5.xlarge by mxnet-1.5"
-    assert what_is_there(there * 7).endswith("; and 2 other sets")
-    assert what_is_there([]) == "the store has no results yet"
+def test_what_is_there_is_told_the_nearest_first() -> None:
+    def there(system: str, runtime: str, pairs: int) -> Combination:
+        return Combination(system, runtime, Level.WRITTEN, "hot", pairs, pairs, 1)
+
+    found = [there("a", "old", 90), there("b", "ours", 80), there("c5", "ours", 1), there("c5", "old", 2)]
+    assert what_is_there(found[:1], "c5", "ours") == "the store has 90 bricks at level written on a by old"
+    assert what_is_there(found, "c5", "ours") == (
+        "the store has 1 bricks at level written on c5 by ours, 2 bricks at level written on c5 by old, "
+        "80 bricks at level written on b by ours, and 1 other sets"
+    )
+    assert what_is_there([], "c5", None) == "the store has no results yet"

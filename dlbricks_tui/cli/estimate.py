@@ -1,0 +1,211 @@
+"""`dlbricks estimate`: a model's latency composed of its bricks, and how well such estimates agree with the truth."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, NamedTuple
+
+from dlbricks_tui.cli.asking import Asked, Desk, Whose, add_composition_options, composition_options, open_desk
+from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, library
+from dlbricks_tui.cli.output import data_console, narrate, show, write, write_json
+from dlbricks_tui.cli.parser import Groups
+from dlbricks_tui.cli.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dlbricks_tui.bricks.decomposition import Decomposition
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.models.library import ModelSource
+
+# Gaps of more models than these are told together.
+_MOST_TOLD = 5
+
+
+class Answer(NamedTuple):
+    """A model with what was found out about it."""
+
+    source: ModelSource
+    decomposition: Decomposition
+    found: SystemEstimate
+
+
+def register(groups: Groups) -> None:
+    """Adds `estimate`."""
+    parser = groups.add_parser("estimate", help="compose models' latencies from the results of their bricks")
+    add_models_argument(parser, many=True)
+    add_cutting_options(parser, level="fused")
+    # None tells that nobody chose: then what the system has results of decides too.
+    parser.set_defaults(level=None)
+    parser.add_argument(
+        "--system", metavar="S", help="a system of the store by its id, name or instance type (default: this host)"
+    )
+    parser.add_argument(
+        "--runtime",
+        metavar="R",
+        help="a registered runtime, or one of the store (default: ours; of another system the one that covers most)",
+    )
+    add_composition_options(parser)
+    parser.add_argument(
+        "--accuracy",
+        action="store_true",
+        help="print how well estimates agree with end-to-end results, per system, runtime and level",
+    )
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--json", action="store_true", help="print one JSON document")
+    shape.add_argument("--csv", action="store_true", help="print comma-separated values")
+    parser.set_defaults(handler=estimate_models)
+
+
+def estimate_models(args: argparse.Namespace) -> int:
+    """Estimates each model, or judges the estimates of all of them."""
+    sources = library(args).find_all(args.models)
+    with open_desk(args, composition_options(args)) as desk:
+        return _judge(desk, sources) if args.accuracy else _estimate(desk, sources)
+
+
+def _estimate(desk: Desk, sources: Sequence[ModelSource]) -> int:
+    whose = desk.whose()
+    _tell_choice(desk.args, whose)
+    answers = [_answer(asked, whose) for asked in desk.inquiries(sources, whose.level)]
+    _write_estimates(desk.args, answers)
+    for answer in answers:
+        _tell_unmeasurable(answer)
+    _tell_gaps(whose, [it for it in answers if it.found.estimate.composed and it.found.estimate.remaining.pairs])
+    without = [it for it in answers if it.found.estimate.composed is None]
+    if without:
+        _tell_what_is_there(desk, whose, without)
+    return Status.DONE_WITH_FAILURES if without or len(answers) < len(sources) else Status.DONE
+
+
+def _answer(asked: Asked, whose: Whose) -> Answer:
+    inquiry = asked.inquiry
+    found = inquiry.on(whose.system, whose.runtime) or inquiry.empty(whose.system, whose.runtime or "")
+    return Answer(asked.source, inquiry.decomposition, found)
+
+
+def _judge(desk: Desk, sources: Sequence[ModelSource]) -> int:
+    from dlbricks_tui.cli import estimate_output as output
+    from dlbricks_tui.estimate.accuracy import accuracy, by_group
+
+    groups = by_group(_all_ways(desk, sources))
+    judged = [(group, found) for group, held in groups.items() if (found := accuracy(held)) is not None]
+    judged.sort(key=lambda pair: pair[0])
+    if desk.args.json:
+        write_json([output.accuracy_document(group, found) for group, found in judged])
+    elif desk.args.csv:
+        write(output.csv_text([output.accuracy_document(group, found) for group, found in judged]))
+    elif judged:
+        from dlbricks_tui.cli.estimate_view import accuracy_view
+
+        show(accuracy_view(judged))
+    if judged:
+        return Status.DONE
+    narrate(
+        "no model was measured both end to end and in all of its bricks: `dlbricks run MODEL... --end-to-end` does both"
+    )
+    return Status.DONE_WITH_FAILURES
+
+
+def _all_ways(desk: Desk, sources: Sequence[ModelSource]) -> Iterator[SystemEstimate]:
+    """Each model by everything that was measured on the systems, runtimes and at the level of the command line."""
+    from dlbricks_tui.estimate.lookup import levels_measured
+    from dlbricks_tui.models.graph import Level
+
+    whose = desk.whose()
+    system = None if desk.args.system is None else whose.system
+    runtime = None if desk.args.runtime is None else whose.runtime
+    levels = levels_measured(desk.generation) if desk.args.level is None else (Level(desk.args.level),)
+    for level in levels:
+        for _, inquiry in desk.inquiries(sources, level):
+            for offer in inquiry.offers:
+                if system in (None, offer.way.system) and runtime in (None, offer.way.runtime):
+                    yield inquiry.by(offer.way)
+
+
+def _write_estimates(args: argparse.Namespace, answers: Sequence[Answer]) -> None:
+    from dlbricks_tui.cli import estimate_output as output
+
+    if args.json:
+        write_json([output.estimate_document(it.decomposition, it.found) for it in answers])
+    elif args.csv:
+        write(output.csv_text([output.estimate_row(it.found) for it in answers]))
+    elif len(answers) > 1:
+        from dlbricks_tui.cli.estimate_view import estimates_view
+
+        show(*estimates_view([it.found for it in answers], data_console()))
+    elif answers[0].found.estimate.composed is not None:
+        from dlbricks_tui.cli.estimate_view import estimate_view
+
+        show(*estimate_view(answers[0].decomposition, answers[0].found, data_console()))
+
+
+def _tell_choice(args: argparse.Namespace, whose: Whose) -> None:
+    from dlbricks_tui.models.graph import Level
+
+    if args.level is None and whose.level is Level.WRITTEN:
+        narrate(f"{whose.system} has results at level written and none at fused: estimating at written")
+
+
+def _tell_unmeasurable(answer: Answer) -> None:
+    layers = answer.decomposition.graph.layers
+    for part in answer.found.estimate.parts:
+        if part.reason:
+            named = ", ".join(f"layer {index} {layers[index].name!r} ({layers[index].op})" for index in part.layers)
+            narrate(f"unmeasurable: {answer.source.name}: {named}: {part.reason}")
+
+
+def _tell_gaps(whose: Whose, incomplete: Sequence[Answer]) -> None:
+    if len(incomplete) > _MOST_TOLD:
+        pairs = {pair for it in incomplete for pair in it.found.estimate.remaining.pairs}
+        narrate(f"{len(incomplete)} models are incomplete ({_bricks(len(pairs))} to run): {_cure(whose, incomplete)}")
+        return
+    for answer in incomplete:
+        coverage, remaining = answer.found.estimate.coverage, answer.found.estimate.remaining
+        takes = "" if remaining.seconds is None else f", about {_duration(remaining.seconds)}"
+        narrate(
+            f"{answer.source.name} is incomplete: {coverage.missing} of {coverage.layers} layers are missing "
+            f"({_bricks(len(remaining.pairs))} to run{takes}): {_cure(whose, [answer])}"
+        )
+
+
+def _tell_what_is_there(desk: Desk, whose: Whose, without: Sequence[Answer]) -> None:
+    from dlbricks_tui.estimate.selection import what_is_there
+    from dlbricks_tui.store.queries import combinations
+
+    names = ", ".join(it.source.name for it in without[:_MOST_TOLD])
+    more = f" and {len(without) - _MOST_TOLD} others" if len(without) > _MOST_TOLD else ""
+    system = f"this host, {whose.system}," if whose.is_host else whose.system
+    runtime = f" by {whose.runtime}" if whose.runtime else ""
+    there = what_is_there(combinations(desk.generation), whose.system, whose.runtime)
+    narrate(
+        f"nothing fits {names}{more}: none of its bricks was measured at level {whose.level.value} on "
+        f"{system}{runtime}; {there}; {_cure(whose, without)}"
+    )
+
+
+def _cure(whose: Whose, lacking: Sequence[Answer]) -> str:
+    where = "" if whose.is_host else f" there, on {whose.system}"
+    return f"{_command(whose, [it.source for it in lacking])}{where}"
+
+
+def _command(whose: Whose, sources: Sequence[ModelSource]) -> str:
+    shown = " ".join(map(_reference, sources[:_MOST_TOLD])) + (" ..." if len(sources) > _MOST_TOLD else "")
+    level = "" if whose.level.value == "fused" else f" --level {whose.level.value}"
+    return f"run `dlbricks run {shown}{level}`"
+
+
+def _reference(source: ModelSource) -> str:
+    import shlex
+
+    return f"table1:{source.table1_id}" if source.table1_id else shlex.quote(source.name)
+
+
+def _bricks(count: int) -> str:
+    return f"{count} brick{'' if count == 1 else 's'}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1:
+        return "a second"
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,229 @@
+"""Estimates as a person reads them: bars, tables and a few sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Group as Renderables
+from rich.table import Table
+from rich.text import Text
+
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.bricks.regions import region_tree
+from dlbricks_tui.cli.tables import Pen, name_cell, pen_for, plain_table
+from dlbricks_tui.estimate.accuracy import Accuracy, Group, accuracy, by_group
+from dlbricks_tui.estimate.explanation import RegionSlice, by_region, by_type, costliest, parallel_gain, residual
+from dlbricks_tui.store.histogram import format_ms
+from dlbricks_tui.store.labels import label_of
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from dlbricks_tui.bricks.decomposition import Decomposition
+    from dlbricks_tui.estimate.estimate import Composed, Estimate
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.models.graph import LayerGraph
+
+# What the other columns take, of short names at least.
+_BESIDE_BARS = 52
+_BESIDE_BARS_OF_MODELS = 76
+_MOST_REGIONS = 10
+_MOST_NAMED = 8
+# Below this share of the time a line tells nothing.
+_LEAST_SHARE = 0.001
+
+
+def estimate_view(decomposition: Decomposition, one: SystemEstimate, console: Console) -> Iterator[RenderableType]:
+    """One model in full."""
+    found, graph, pen = one.estimate, decomposition.graph, pen_for(console, _BESIDE_BARS)
+    if found.composed is not None:
+        yield _heading(one)
+        yield _compositions(one, found.composed, pen)
+        yield from _sentences(graph, one, found.composed)
+        yield _types(graph, found, pen)
+        yield _bricks(graph, found, pen)
+        yield _regions(graph, found, pen)
+
+
+def estimates_view(estimates: Sequence[SystemEstimate], console: Console) -> Iterator[RenderableType]:
+    """Several models, a line each, and how well they agree with the truth as far as that was measured."""
+    pen = pen_for(console, _BESIDE_BARS_OF_MODELS)
+    longest_ms = max((it.sequential_ms or 0.0 for it in estimates), default=0.0) or 1.0
+    workers = estimates[0].estimate.options.workers
+    compositions = ("SEQUENTIAL", "", "PARALLEL", *([] if workers is None else [_workers(workers).upper()]))
+    table = plain_table("MODEL", *compositions, "LAYERS", "END TO END", "ERROR")
+    for one in estimates:
+        composed, coverage = one.estimate.composed, one.estimate.coverage
+        sequential_ms = one.sequential_ms or 0.0
+        table.add_row(
+            name_cell(one.estimate.model),
+            _at_least(one.estimate, sequential_ms) if composed else "-",
+            pen.bar(sequential_ms / longest_ms),
+            _ms(composed.parallel_ms) if composed else "-",
+            *([] if workers is None else [_ms(composed.workers_ms or 0.0) if composed else "-"]),
+            f"{coverage.measured}/{coverage.layers}",
+            _ms(one.end_to_end.value_ms) if one.end_to_end else "-",
+            "-" if one.error is None else _error(one.error),
+        )
+    yield Text("\n".join(dict.fromkeys(_where(it) for it in estimates if it.estimate.composed)) + "\n")
+    yield table
+    groups = by_group(estimates)
+    judged = [(group, found) for group, held in groups.items() if (found := accuracy(held)) is not None]
+    if judged:
+        yield accuracy_view(judged)
+
+
+def accuracy_view(judged: Iterable[tuple[Group, Accuracy]]) -> RenderableType:
+    """How well estimates agree with the truth, a line for each way of measuring."""
+    table = plain_table("SYSTEM", "LEVEL", "G", "MODELS", "MEAN", "ERROR", "WORST", "5 %", "10 %", "SPEED-UP")
+    table.columns[1].justify = "left"
+    for group, found in judged:
+        cut = group.cut.value
+        table.add_row(
+            name_cell(f"{group.way.system}, {group.way.runtime}"),
+            group.way.level.value,
+            f"{group.granularity}{'' if cut == 'chain' else f' {cut}'}",
+            str(found.models),
+            f"{found.geometric_mean:.3f}",
+            f"{100 * found.mean_absolute_error:.1f} %",
+            _error(found.worst_error),
+            f"{100 * found.within_5_percent:.0f} %",
+            f"{100 * found.within_10_percent:.0f} %",
+            "-" if found.speedup is None else f"{found.speedup:.2f}",
+        )
+    legend = "geometric mean, mean absolute and worst error, share within 5 % and 10 %, speed-up by the paper's formula"
+    return _titled("Sequential estimate over end to end", Text(legend, style="dim"), table)
+
+
+def _workers(workers: int) -> str:
+    return f"{workers} worker{'' if workers == 1 else 's'}"
+
+
+def _where(one: SystemEstimate) -> str:
+    cutting = one.estimate.cutting
+    cut = "" if cutting.cut.value == "chain" else f"{cutting.cut.value} cut"
+    words = [one.way.system, one.way.runtime, f"{one.way.level.value} layers", f"G={cutting.granularity}", cut]
+    return ", ".join(filter(None, words))
+
+
+def _heading(one: SystemEstimate) -> Text:
+    return Text(one.estimate.model, style="bold").append(f"\n{_where(one)}\n", style="not bold")
+
+
+def _compositions(one: SystemEstimate, composed: Composed, pen: Pen) -> Table:
+    rows = [("sequential", composed.sequential_ms), ("parallel", composed.parallel_ms)]
+    workers = one.estimate.options.workers
+    if composed.workers_ms is not None:
+        rows.append((_workers(workers or 1), composed.workers_ms))
+    if one.end_to_end is not None:
+        rows.append(("end to end", one.end_to_end.value_ms))
+    longest_ms = max(latency for _, latency in rows) or 1.0
+    low, high = composed.interval.low_ms, composed.interval.high_ms
+    notes = {
+        "sequential": f"95 %: {format_ms(low)} to {_ms(high)}",
+        "parallel": f"{parallel_gain(composed):.2f} times as fast",
+        "end to end": "" if one.error is None else f"measured, error {_error(one.error)}",
+    }
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column(no_wrap=True)
+    for label, latency in rows:
+        shown = _at_least(one.estimate, latency) if label == "sequential" else _ms(latency)
+        table.add_row(label, shown, pen.bar(latency / longest_ms), notes.get(label, ""))
+    return table
+
+
+def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> Iterable[Text]:
+    found, coverage = one.estimate, one.estimate.coverage
+    counts = [f"{coverage.measured} of {coverage.layers} layers measured"]
+    counts += [f"{coverage.missing} missing"] * bool(coverage.missing)
+    counts += [f"{coverage.unmeasurable} unmeasurable"] * bool(coverage.unmeasurable)
+    counts += [f"{coverage.bridged} guessed from similar ones"] * bool(coverage.bridged)
+    yield Text(", ".join(counts))
+    path = found.critical_layers
+    gained_ms = composed.sequential_ms - composed.parallel_ms
+    yield Text(
+        f"critical path: {len(path)} layers, {_named(graph, path)}; "
+        + (f"all else in parallel would save {_ms(gained_ms)}" if gained_ms else "nothing can run beside it")
+    )
+    explained = residual(one)
+    if explained is not None:
+        parts = [f"sampling allows for {_ms(explained.sampling_ms)}"]
+        parts += [f"the method for {_ms(explained.method_ms)}"] * bool(explained.method_ms)
+        parts += [f"what is not measured for {_ms(explained.lacking_ms)}"] * bool(explained.lacking_ms)
+        rest = (
+            f"{_ms(abs(explained.unexplained_ms))} unexplained" if explained.unexplained_ms else "nothing unexplained"
+        )
+        direction = "more" if explained.residual_ms >= 0 else "less"
+        yield Text(f"residual: {_ms(abs(explained.residual_ms))} {direction} was measured; {', '.join(parts)}: {rest}")
+
+
+def _types(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:
+    table = plain_table("TYPE", "LAYERS", "LATENCY", "SHARE", "")
+    for it in by_type(graph, found):
+        if it.share >= _LEAST_SHARE:
+            table.add_row(it.label, str(it.layers), *_part(it.latency_ms, it.share, pen))
+    return _titled("Latency by type", table)
+
+
+def _bricks(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:
+    table = plain_table("BRICK", "USES", "LATENCY", "SHARE", "")
+    for it in costliest(found):
+        label = label_of(it.part.brick.canonical) or graph.layers[it.part.layers[0]].op
+        table.add_row(name_cell(label), str(it.uses), *_part(it.latency_ms, it.share, pen))
+    return _titled("Costliest bricks", table)
+
+
+def _regions(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:
+    signatures = [brick_of(graph, (index,)).key for index in range(len(graph.layers))]
+    slices = by_region(region_tree(graph, signatures), found)
+    shown = set(sorted(slices, key=lambda it: -it.latency_ms)[:_MOST_REGIONS])
+    table = plain_table("REGION", "LAYERS", "LATENCY", "SHARE", "")
+    for it in slices:
+        if it in shown and it.share >= _LEAST_SHARE:
+            label = name_cell(_region_label(graph, it))
+            table.add_row(label, str(len(it.layers)), *_part(it.latency_ms, it.share, pen))
+    return _titled("Latency by region" if len(slices) <= _MOST_REGIONS else "Costliest regions", table)
+
+
+def _part(latency_ms: float, share: float, pen: Pen) -> tuple[str, str, Text]:
+    return _ms(latency_ms), f"{100 * share:.1f} %", pen.bar(share)
+
+
+def _region_label(graph: LayerGraph, it: RegionSlice) -> str:
+    first, last = graph.layers[min(it.layers)], graph.layers[max(it.layers)]
+    names = first.name if first is last else f"{first.name} to {last.name}"
+    if it.repeats > 1:
+        return f"module x{it.repeats}: {names}"
+    return f"module: {names}" if it.repeats else names
+
+
+def _named(graph: LayerGraph, path: Sequence[int]) -> str:
+    """The kinds of layers on the path that take most, by how many there are."""
+    counted: dict[str, int] = {}
+    for index in path:
+        kind = graph.layers[index].kind.value
+        counted[kind] = counted.get(kind, 0) + 1
+    largest = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+    told = ", ".join(f"{count} {kind}" for kind, count in largest[:_MOST_NAMED])
+    return told + (" and others" if len(largest) > _MOST_NAMED else "")
+
+
+def _titled(title: str, *parts: RenderableType) -> RenderableType:
+    return Renderables(Text(f"\n{title}", style="bold"), *parts)
+
+
+def _at_least(found: Estimate, latency_ms: float) -> str:
+    # What leaves layers out is a lower bound and must not look like more.
+    lacking = any(not part.counts for part in found.parts)
+    return f"at least {_ms(latency_ms)}" if lacking else _ms(latency_ms)
+
+
+def _ms(latency_ms: float) -> str:
+    return f"{format_ms(latency_ms)} ms"
+
+
+def _error(error: float) -> str:
+    return f"{100 * error:+.1f} %"

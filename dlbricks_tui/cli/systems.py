@@ -1,0 +1,167 @@
+"""`dlbricks systems`: the machines of the store, and which of them runs a model quickest and cheapest."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.cli.asking import Desk, add_composition_options, composition_options, open_desk
+from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, library
+from dlbricks_tui.cli.output import Json, narrate, show, write_json
+from dlbricks_tui.cli.parser import Groups, add_json_option
+from dlbricks_tui.cli.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dlbricks_tui.estimate.comparison import Candidate
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.store.records import System
+
+# Names of more models than these are not listed.
+_MOST_TOLD = 5
+
+
+def register(groups: Groups) -> None:
+    """Adds `systems` with `list` and `compare`; without either it lists."""
+    parser = groups.add_parser("systems", help="list the machines of the store, or compare them for some models")
+    add_json_option(parser)
+    parser.set_defaults(handler=list_systems)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
+    listing = actions.add_parser("list", help="list the machines (what `systems` does by itself)")
+    add_json_option(listing)
+    listing.set_defaults(handler=list_systems)
+    comparing = actions.add_parser("compare", help="each model on every machine, by latency and by cost")
+    add_models_argument(comparing, many=True)
+    add_cutting_options(comparing, level="fused")
+    # None tells that nobody chose: then each system is asked at the level that it has results of.
+    comparing.set_defaults(level=None)
+    comparing.add_argument(
+        "--system",
+        dest="systems",
+        metavar="S",
+        action="append",
+        default=[],
+        help="only this machine, by its id, name or instance type; repeatable",
+    )
+    add_composition_options(comparing)
+    add_json_option(comparing)
+    comparing.set_defaults(handler=compare_systems)
+
+
+def list_systems(args: argparse.Namespace) -> int:
+    """Lists the machines with their prices and what was measured on them."""
+    from dlbricks_tui.estimate.comparison import names_of
+    from dlbricks_tui.estimate.prices import PRICES_FILE, read_prices
+    from dlbricks_tui.store.queries import combinations, systems
+    from dlbricks_tui.store.store import Store
+
+    prices = read_prices(args.data.path)
+    with Store(args.data.store) as store:
+        known = systems(store.generation)
+        measured = combinations(store.generation)
+    if args.json:
+        write_json(
+            [
+                {
+                    "system": system.id,
+                    "name": system.name,
+                    "cpu": system.cpu,
+                    "cores": system.cores,
+                    "memory_bytes": system.memory_bytes,
+                    "instance_type": system.instance_type or None,
+                    "dollars_per_hour": prices.of(names_of(system.id, known)),
+                    "results": [
+                        {
+                            "runtime": it.runtime,
+                            "level": it.level.value,
+                            "protocol": it.protocol,
+                            "bricks": it.pairs,
+                            "models": it.models,
+                        }
+                        for it in measured
+                        if it.system == system.id
+                    ],
+                }
+                for system in known.values()
+            ]
+        )
+    elif known:
+        from dlbricks_tui.cli.systems_view import systems_view
+
+        show(systems_view(known, measured, prices))
+        narrate(f"prices are yours to change, in {args.data.path / PRICES_FILE}")
+    else:
+        narrate("no system has been measured yet: `dlbricks run MODEL` measures this one")
+    return Status.DONE
+
+
+def compare_systems(args: argparse.Namespace) -> int:
+    """Ranks machines for each model and models for each machine, by the runtime that covers most of a model there."""
+    from dlbricks_tui.estimate.comparison import candidates
+    from dlbricks_tui.estimate.prices import read_prices
+    from dlbricks_tui.store.queries import systems
+
+    prices = read_prices(args.data.path)
+    sources = library(args).find_all(args.models)
+    with open_desk(args, composition_options(args)) as desk:
+        known = systems(desk.generation)
+        estimates = _estimates(desk, sources, _chosen(args, known))
+    ranked = {name: found for name, held in estimates.items() if (found := candidates(held, known, prices))}
+    if args.json:
+        write_json([document for found in ranked.values() for document in _documents(found)])
+    elif ranked:
+        from dlbricks_tui.cli.output import data_console
+        from dlbricks_tui.cli.systems_view import comparison_view
+
+        show(*comparison_view(ranked, data_console()))
+    without = [source.name for source in sources if source.name not in ranked]
+    if without:
+        others = f" and {len(without) - _MOST_TOLD} others" if len(without) > _MOST_TOLD else ""
+        narrate(f"nothing was measured there of {', '.join(without[:_MOST_TOLD])}{others}")
+    return Status.DONE_WITH_FAILURES if without else Status.DONE
+
+
+def _chosen(args: argparse.Namespace, known: Mapping[str, System]) -> tuple[str, ...]:
+    from dlbricks_tui.estimate.selection import find_system
+
+    return tuple(find_system(wanted, known) for wanted in args.systems) or tuple(known)
+
+
+def _estimates(desk: Desk, sources: Sequence[ModelSource], systems: Sequence[str]) -> dict[str, list[SystemEstimate]]:
+    """By model, in the order of the models, what the systems have measured of it."""
+    from dlbricks_tui.models.graph import Level
+
+    systems_at: dict[Level, list[str]] = {}
+    for system in systems:
+        level = Level(desk.args.level) if desk.args.level else desk.preferred_level(system, None)
+        systems_at.setdefault(level, []).append(system)
+    found: dict[str, list[SystemEstimate]] = {source.name: [] for source in sources}
+    for level, of_level in systems_at.items():
+        for source, inquiry in desk.inquiries(sources, level):
+            found[source.name] += filter(None, (inquiry.on(system, None) for system in of_level))
+    return found
+
+
+def _documents(found: Sequence[Candidate]) -> list[Json]:
+    from dlbricks_tui.estimate.comparison import cheapest, quickest
+
+    best, thrifty = quickest(found), cheapest(found)
+    return [
+        {
+            "model": it.estimate.estimate.model,
+            "system": it.estimate.way.system,
+            "runtime": it.estimate.way.runtime,
+            "level": it.estimate.way.level.value,
+            "granularity": it.estimate.estimate.cutting.granularity,
+            "latency_ms": it.latency_ms,
+            "complete": it.complete,
+            "measured_ms": it.estimate.end_to_end.value_ms if it.estimate.end_to_end else None,
+            "dollars_per_hour": it.dollars_per_hour,
+            "dollars_per_million": it.dollars_per_million,
+            "quickest": it is best,
+            "cheapest": it is thrifty,
+        }
+        for it in found
+    ]

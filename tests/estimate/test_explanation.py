@@ -1,0 +1,143 @@
+import pytest
+from hypothesis import given
+
+from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.bricks.regions import region_tree
+from dlbricks_tui.estimate.calibration import Correction
+from dlbricks_tui.estimate.estimate import estimate
+from dlbricks_tui.estimate.explanation import by_region, by_type, costliest, layer_latencies, parallel_gain, residual
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.models.graph import LayerGraph
+from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
+from tests.estimate.knowledge_of import measured
+from tests.estimate.test_accuracy import WAY
+
+TAKES_MS = {"conv": 4.0, "relu": 1.0, "pool": 2.0, "add": 1.0}
+
+
+def knowledge_by_op(graph: LayerGraph, doubt: float = 0.0, residuals: tuple[float, ...] = ()) -> Knowledge:
+    known = {}
+    for it in decompose(graph).occurrences:
+        ms = TAKES_MS[graph.layers[it.sequence.layers[0]].op]
+        pair = (it.brick.key, it.context)
+        known[pair] = Measured(Latency(ms, ms * (1 - doubt), ms * (1 + doubt)), pair, 25)
+    return Knowledge(known, correction=Correction(residuals=residuals))
+
+
+def module() -> LayerGraph:
+    """conv, a fork of conv and relu, their sum, relu: 4 + (4 and 1) + 1 + 1."""
+    return built(
+        [
+            Spec("conv", DATA),
+            Spec("conv", after(0)),
+            Spec("relu", after(0)),
+            Spec("add", after(1, 2)),
+            Spec("relu", after(3)),
+        ]
+    )
+
+
+def test_the_latency_is_told_by_type_the_largest_first() -> None:
+    graph = module()
+    found = by_type(graph, estimate(decompose(graph), knowledge_by_op(graph)))
+    assert [(it.label, it.layers, it.latency_ms) for it in found] == [
+        ("convolution", 2, 8.0),
+        ("elementwise", 2, 2.0),
+        ("combine", 1, 1.0),
+    ]
+    assert found[0].share == pytest.approx(8 / 11)
+
+
+def test_a_sequence_of_several_kinds_is_a_type_of_its_own() -> None:
+    graph = chain("conv", "relu", "relu")
+    decomposition = decompose(graph, Cutting(3))
+    assert [it.label for it in by_type(graph, estimate(decomposition, measured(decomposition)))] == [
+        "convolution + elementwise"
+    ]
+
+
+def test_the_costliest_bricks_are_told_with_their_uses() -> None:
+    graph = chain("relu", "relu", "relu", "relu", "relu", "pool", "conv")
+    found = costliest(estimate(decompose(graph), knowledge_by_op(graph)), most=2)
+    assert [it.latency_ms for it in found] == [5.0, 4.0]
+    assert found[0].uses == 5
+    assert found[0].share == pytest.approx(5 / 11)
+
+
+def test_regions_are_told_in_the_order_of_the_model() -> None:
+    graph = module()
+    decomposition = decompose(graph)
+    tree = region_tree(graph, [it.brick.key for it in decomposition.occurrences])
+    found = by_region(tree, estimate(decomposition, knowledge_by_op(graph)))
+    assert [(it.layers, it.repeats, it.latency_ms) for it in found] == [
+        ((0,), 0, 4.0),
+        ((1, 2), 1, 5.0),
+        ((3, 4), 0, 2.0),
+    ]
+
+
+@given(graphs())
+def test_layers_regions_and_types_add_up_to_the_sequential_latency(graph: LayerGraph) -> None:
+    decomposition = decompose(graph, Cutting(3))
+    found = estimate(decomposition, measured(decomposition))
+    if found.composed is None:
+        return
+    whole_ms = pytest.approx(found.composed.sequential_ms, abs=1e-6)
+    assert sum(layer_latencies(found).values()) == whole_ms
+    assert sum(it.latency_ms for it in by_type(graph, found)) == whole_ms
+    tree = region_tree(graph, [layer.op for layer in graph.layers])
+    assert sum(it.latency_ms for it in by_region(tree, found)) == whole_ms
+
+
+def test_the_gain_of_perfect_parallelism_is_a_factor() -> None:
+    graph = module()
+    composed = estimate(decompose(graph), knowledge_by_op(graph)).composed
+    assert composed is not None
+    assert parallel_gain(composed) == pytest.approx(11 / 10)
+
+
+def judged(end_to_end_ms: float, knowledge: Knowledge) -> SystemEstimate:
+    measured_whole = Latency(end_to_end_ms, end_to_end_ms - 0.03, end_to_end_ms + 0.03)
+    return SystemEstimate(WAY, estimate(decompose(chain("conv", "pool")), knowledge), measured_whole)
+
+
+def test_what_sampling_and_method_allow_for_is_explained_and_the_rest_is_not() -> None:
+    knowledge = knowledge_by_op(chain("conv", "pool"), doubt=0.01, residuals=(0.02,))
+    found = residual(judged(8.0, knowledge))
+    assert found is not None
+    assert found.residual_ms == pytest.approx(2.0)
+    assert found.sampling_ms == pytest.approx((0.04**2 + 0.02**2 + 0.03**2) ** 0.5)
+    assert found.method_ms == pytest.approx(1.96 * 0.02 * 6)
+    explained = (found.sampling_ms**2 + found.method_ms**2) ** 0.5
+    assert found.unexplained_ms == pytest.approx(2.0 - explained)
+
+
+def test_a_small_residual_is_explained_entirely() -> None:
+    found = residual(judged(6.02, knowledge_by_op(chain("conv", "pool"), doubt=0.01)))
+    assert found is not None
+    assert found.unexplained_ms == 0
+
+
+def test_an_estimate_that_is_too_high_has_a_negative_residual() -> None:
+    found = residual(judged(4.0, knowledge_by_op(chain("conv", "pool"), doubt=0.001)))
+    assert found is not None
+    assert found.residual_ms == pytest.approx(-2.0)
+    assert found.unexplained_ms < -1.9
+
+
+def test_missing_layers_may_explain_that_more_was_measured_and_never_that_less_was() -> None:
+    graph = chain("conv", "pool")
+    whole = knowledge_by_op(graph)
+    (conv, conv_measured), _ = whole.measured.items()
+    lacking = Knowledge({conv: conv_measured})
+    more, less = residual(judged(6.0, lacking)), residual(judged(3.0, lacking))
+    assert more is not None
+    assert less is not None
+    assert more.lacking_ms > 0
+    assert less.lacking_ms == 0
+
+
+def test_without_an_end_to_end_measurement_there_is_no_residual() -> None:
+    graph = module()
+    assert residual(SystemEstimate(WAY, estimate(decompose(graph), knowledge_by_op(graph)))) is None
