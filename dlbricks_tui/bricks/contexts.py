@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from dlbricks_tui.bricks.identity import outer_feeds
-from dlbricks_tui.models.graph import Feed, LayerGraph
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph
 
 
 class Layout(str, Enum):
@@ -47,3 +47,22 @@ def context_key(graph: LayerGraph, layers: Sequence[int], layouts: Sequence[Layo
     """The layouts of a sequence's data inputs in order, such as `blocked` or `blocked+plain`."""
     feeds = outer_feeds([graph.layers[index] for index in layers])
     return "+".join(layout_of(feed, layouts).value for feed in feeds) or "none"
+
+
+def layers_behind(graph: LayerGraph, feeds: Sequence[Feed], layouts: Sequence[Layout]) -> tuple[int, ...]:
+    """The layers that must run so that these tensors have their layouts: each way up to what sets a layout."""
+    found: set[int] = set()
+    waiting = [feed for feed in feeds if layout_of(feed, layouts) is Layout.BLOCKED]
+    while waiting:
+        feed = waiting.pop()
+        if feed.layer is None or feed.layer in found:
+            continue
+        found.add(feed.layer)
+        layer = graph.layers[feed.layer]
+        if not _sets_blocked(layer):
+            waiting += [source for source in layer.feeds if layout_of(source, layouts) is Layout.BLOCKED]
+    return tuple(sorted(found))
+
+
+def _sets_blocked(layer: Layer) -> bool:
+    return any((operator.parts[0] if operator.parts else operator.op) in _SET_BLOCKED for operator in layer.operators)

@@ -1,0 +1,154 @@
+"""Layer sequences and models as programs that a worker can run: written again operator by operator."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from dlbricks_tui.bricks.contexts import layers_behind, output_layouts
+from dlbricks_tui.bricks.cutting import times_paid
+from dlbricks_tui.bricks.identity import outer_feeds
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin, TensorType
+from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
+
+# The oldest version whose format is today's.
+FORMAT_VERSION = 10500
+
+
+VARIABLE = "null"
+
+
+class ProgramError(UserError):
+    """Layers that no runtime can run."""
+
+
+class _Entry(NamedTuple):
+    """One output of a node that has been written."""
+
+    node: int
+    output: int
+
+
+def sequence_program(graph: LayerGraph, layers: Sequence[int]) -> Program:
+    """A sequence of layers, fed as it is in the model: what is not plain there comes from the layers before it."""
+    feeds = outer_feeds([graph.layers[index] for index in layers])
+    paid = times_paid(graph, layers)
+    network = _Writer(graph)
+    for feed in feeds:
+        network.source(feed)
+    for index in layers:
+        network.write(graph.layers[index], graph.layers[index].times // paid)
+    written = network.network(_results(graph, layers))
+    before = layers_behind(graph, feeds, output_layouts(graph))
+    if not before:
+        return Program(written)
+    producer = _Writer(graph)
+    for index in before:
+        producer.write(graph.layers[index], 1)
+    return Program(written, producer.network(feeds))
+
+
+def model_program(graph: LayerGraph) -> Program:
+    """A whole model."""
+    writer = _Writer(graph)
+    for number in range(len(graph.inputs)):
+        writer.source(Feed(None, number))
+    for layer in graph.layers:
+        writer.write(layer, layer.times)
+    return Program(writer.network(graph.heads))
+
+
+def _results(graph: LayerGraph, layers: Sequence[int]) -> list[Feed]:
+    """What leaves a sequence, in the order of its layers."""
+    readers = {reader for index in layers for reader in graph.successors[index]}.difference(layers)
+    read = {feed for reader in readers for feed in graph.layers[reader].feeds}.union(graph.heads)
+    made = [Feed(index, number) for index in layers for number in range(len(graph.layers[index].results))]
+    return [feed for feed in made if feed in read]
+
+
+class _Writer:
+    """Writes layers as a symbol file; what they read and nobody has written becomes a data input."""
+
+    def __init__(self, graph: LayerGraph) -> None:
+        self._graph = graph
+        self._nodes: list[dict[str, Any]] = []
+        self._names: set[str] = set()
+        self._inputs: dict[str, ArrayType] = {}
+        self._weights: dict[str, ArrayType] = {}
+        self._sources: dict[Feed, _Entry] = {}
+        # What only an earlier repetition of a layer makes: nobody reads it, and yet it is paid for.
+        self._unread: list[_Entry] = []
+
+    def source(self, feed: Feed) -> _Entry:
+        """Where a tensor is that layers read."""
+        if feed not in self._sources:
+            self._sources[feed] = self._variable(self._inputs, "data", self._type_of(feed), f"input {feed.output}")
+        return self._sources[feed]
+
+    def write(self, layer: Layer, times: int) -> None:
+        """Writes a layer so many times; those that come after read the last one."""
+        sources = [self.source(feed) for feed in layer.feeds]
+        for _ in range(times):
+            weights = [self._variable(self._weights, "weight", found, layer.name) for found in layer.weights]
+            self._unread += [self._sources[feed] for feed in self._made_by(layer) if feed in self._sources]
+            operators: list[int] = []
+            for operator in layer.operators:
+                found = {Origin.DATA: sources, Origin.WEIGHT: weights}
+                entries = [
+                    _Entry(operators[wire.number], wire.output)
+                    if wire.origin is Origin.OPERATOR
+                    else found[wire.origin][wire.number]
+                    for wire in operator.inputs
+                ]
+                operators.append(self._operator(operator, layer.name, entries))
+            for feed, wire in zip(self._made_by(layer), layer.results, strict=True):
+                made = wire.origin is Origin.OPERATOR
+                self._sources[feed] = _Entry(operators[wire.number], wire.output) if made else weights[wire.number]
+
+    def network(self, heads: Sequence[Feed]) -> Network:
+        """The network that puts out these tensors."""
+        entries = [self.source(feed) for feed in heads] + self._unread
+        document = {
+            "nodes": self._nodes,
+            "arg_nodes": [number for number, node in enumerate(self._nodes) if node["op"] == VARIABLE],
+            "node_row_ptr": list(range(len(self._nodes) + 1)),
+            "heads": [[*entry, 0] for entry in entries],
+            "attrs": {"mxnet_version": ["int", FORMAT_VERSION]},
+        }
+        return Network(json.dumps(document, separators=(",", ":")), self._inputs, self._weights)
+
+    def _made_by(self, layer: Layer) -> list[Feed]:
+        return [Feed(layer.index, number) for number in range(len(layer.results))]
+
+    def _operator(self, operator: Operator, layer: str, inputs: Sequence[_Entry]) -> int:
+        node: dict[str, Any] = {"op": operator.native.op, "name": self._unique(layer)}
+        if operator.native.attributes:
+            node["attrs"] = dict(operator.native.attributes)
+        node["inputs"] = [[*entry, 0] for entry in inputs]
+        if operator.native.subgraphs:
+            node["subgraphs"] = [json.loads(text) for text in operator.native.subgraphs]
+        self._nodes.append(node)
+        return len(self._nodes) - 1
+
+    def _variable(self, arrays: dict[str, ArrayType], role: str, found: TensorType, where: str) -> _Entry:
+        if found.shape is None or not found.is_known:
+            raise ProgramError(
+                f"{self._graph.name}: {where} cannot be run, because nobody knows the shape of its {role}"
+            )
+        name = self._unique(f"{role}{len(arrays)}")
+        arrays[name] = ArrayType(found.shape, found.dtype)
+        self._nodes.append({"op": VARIABLE, "name": name, "inputs": []})
+        return _Entry(len(self._nodes) - 1, 0)
+
+    def _type_of(self, feed: Feed) -> TensorType:
+        if feed.layer is None:
+            return self._graph.inputs[feed.output].type
+        return self._graph.layers[feed.layer].outputs[feed.output]
+
+    def _unique(self, name: str) -> str:
+        candidate, count = name, 1
+        while candidate in self._names:
+            count += 1
+            candidate = f"{name}_{count}"
+        self._names.add(candidate)
+        return candidate

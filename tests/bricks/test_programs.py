@@ -1,0 +1,120 @@
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from dlbricks_tui.bricks.cutting import Cut, cut
+from dlbricks_tui.bricks.programs import ProgramError, model_program, sequence_program
+from dlbricks_tui.models.graph import UNKNOWN_TYPE, Feed, LayerGraph
+from dlbricks_tui.runtime.protocol import Network, Program
+from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
+
+
+def nodes_of(network: Network) -> list[dict[str, Any]]:
+    nodes: list[dict[str, Any]] = json.loads(network.symbol)["nodes"]
+    return nodes
+
+
+def ops_of(network: Network | None) -> list[str]:
+    return [node["op"] for node in nodes_of(network) if node["op"] != "null"] if network else []
+
+
+def heads_of(network: Network) -> list[str]:
+    nodes = nodes_of(network)
+    return [f"{nodes[node]['name']}:{output}" for node, output, _ in json.loads(network.symbol)["heads"]]
+
+
+def programs(graph: LayerGraph) -> Sequence[Program]:
+    return [sequence_program(graph, it.layers) for it in cut(graph, 3, Cut.RUNNABLE)] + [model_program(graph)]
+
+
+@given(graphs())
+def test_every_node_reads_only_what_is_written_before_it_under_a_name_of_its_own(graph: LayerGraph) -> None:
+    for program in programs(graph):
+        for network in filter(None, (program.network, program.producer)):
+            nodes = nodes_of(network)
+            assert all(source < place for place, node in enumerate(nodes) for source, _, _ in node["inputs"])
+            assert len({node["name"] for node in nodes}) == len(nodes)
+            variables = [node["name"] for node in nodes if node["op"] == "null"]
+            assert sorted(variables) == sorted([*network.inputs, *network.weights])
+
+
+@given(graphs())
+def test_a_model_runs_every_layer_as_often_as_it_is_paid_for(graph: LayerGraph) -> None:
+    expected = [layer.op for layer in graph.layers for _ in range(layer.times) if layer.operators]
+    assert ops_of(model_program(graph).network) == expected
+    assert model_program(graph).producer is None
+
+
+@given(graphs())
+def test_a_sequence_puts_out_what_others_read(graph: LayerGraph) -> None:
+    for sequence in cut(graph, 3, Cut.RUNNABLE):
+        outside = [layer for layer in graph.layers if layer.index not in sequence.layers]
+        read = {feed for layer in outside for feed in layer.feeds}.union(graph.heads)
+        leaving = [feed for feed in read if feed.layer in sequence.layers]
+        assert len(heads_of(sequence_program(graph, sequence.layers).network)) >= len(leaving)
+
+
+@given(graphs())
+def test_a_producer_has_one_head_of_the_right_type_for_each_input(graph: LayerGraph) -> None:
+    for program in programs(graph):
+        if program.producer is not None:
+            heads = json.loads(program.producer.symbol)["heads"]
+            assert len(heads) == len(program.network.inputs)
+
+
+def test_a_layer_that_is_fed_plain_arrays_needs_no_producer() -> None:
+    graph = chain("pool", "relu", "conv")
+    assert [sequence_program(graph, [layer]).producer for layer in range(3)] == [None] * 3
+
+
+def test_a_producer_begins_where_the_layout_is_set() -> None:
+    graph = chain("pool", "conv", "relu", "relu", "pool", "relu")
+    assert ops_of(sequence_program(graph, [2]).producer) == ["conv"]
+    assert ops_of(sequence_program(graph, [4, 5]).producer) == ["conv", "relu", "relu"]
+
+
+def test_a_plain_input_passes_through_the_producer() -> None:
+    graph = built([Spec("conv", DATA), Spec("add", (Feed(None, 1), Feed(0, 0)))])
+    program = sequence_program(graph, [1])
+    assert program.producer is not None
+    assert list(program.network.inputs) == ["data0", "data1"]
+    assert ops_of(program.producer) == ["conv"]
+    assert heads_of(program.producer) == ["data1:0", "layer0:0"]
+
+
+def test_only_what_leaves_a_sequence_is_put_out() -> None:
+    graph = built([Spec("split", DATA), Spec("relu", (Feed(0, 0),)), Spec("add", (Feed(0, 1), Feed(1, 0)))])
+    assert heads_of(sequence_program(graph, [0]).network) == ["layer0:0", "layer0:1"]
+    assert heads_of(sequence_program(graph, [0, 1]).network) == ["layer0:1", "layer1:0"]
+    assert heads_of(sequence_program(graph, [0, 1, 2]).network) == ["layer2:0"]
+
+
+def test_repetitions_are_all_run_although_nobody_reads_the_first() -> None:
+    graph = built([Spec("relu", DATA, times=2), Spec("pool", after(0), times=2)])
+    program = model_program(graph)
+    assert ops_of(program.network) == ["relu", "relu", "pool", "pool"]
+    assert heads_of(program.network) == ["layer1_2:0", "layer0:0", "layer1:0"]
+    # One run of a sequence is paid for twice.
+    assert ops_of(sequence_program(graph, [0, 1]).network) == ["relu", "pool"]
+
+
+def test_a_sequence_holds_a_layer_that_is_paid_more_often_more_often() -> None:
+    graph = built([Spec("relu", DATA, times=2), Spec("pool", after(0))])
+    assert ops_of(sequence_program(graph, [0, 1]).network) == ["relu", "relu", "pool"]
+
+
+def test_equal_names_in_a_model_file_do_not_meet() -> None:
+    graph = built([Spec("conv", DATA), Spec("conv", after(0))], names=lambda index: "weight0")
+    names = [node["name"] for node in nodes_of(model_program(graph).network)]
+    assert len(set(names)) == len(names)
+
+
+def test_a_layer_of_unknown_shape_is_named() -> None:
+    graph = chain("conv", "relu")
+    unknown = replace(graph.layers[0], weights=(UNKNOWN_TYPE,))
+    with pytest.raises(ProgramError, match="generated: layer0 cannot be run: nobody knows the shape of its weight"):
+        sequence_program(replace(graph, layers=(unknown, graph.layers[1])), [0])
