@@ -93,6 +93,7 @@ class Layer:
     op: str
     kind: Kind
     operators: tuple[Operator, ...]
+    # Where its data inputs come from, each once, and their types.
     feeds: tuple[Feed, ...]
     data: tuple[TensorType, ...]
     weights: tuple[TensorType, ...]
