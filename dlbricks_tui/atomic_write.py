@@ -1,20 +1,41 @@
 """Files that are written whole or not at all."""
 
 import os
-import tempfile
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
+
+# What a writer that was killed leaves behind ends so.
+DRAFT_SUFFIX = ".new"
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replaces the file at once, so that no reader and no crash ever sees half of it."""
+    """Replaces the file at once by a text; folders on the way to it are made."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    replace_file(path, lambda file: file.write(text.encode()))
+
+
+def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Puts a whole file in the place of another, durably, or changes nothing: nobody ever sees half of it."""
+    # A name of its own for every writer: threads and processes may be at the same file.
+    draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}{DRAFT_SUFFIX}")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with draft.open("xb") as file:
+            write(file)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        draft.replace(path)
+        sync_folder(path.parent)
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder as durable as what the files hold."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -3,9 +3,10 @@
 from contextlib import suppress
 from pathlib import Path
 
+from dlbricks_tui.atomic_write import DRAFT_SUFFIX, replace_file
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.errors import DamagedResultError, cannot_write
-from dlbricks_tui.store.files import replace_file, write_tinydb_file
+from dlbricks_tui.store.files import write_tinydb_file
 from dlbricks_tui.store.folder import base_name, journal_name, layout_of
 from dlbricks_tui.store.generation import Generation
 
@@ -42,7 +43,7 @@ def _clear_away(folder: Path, kept: int) -> None:
     names = [base_name(number) for number in layout.bases if number < kept]
     names += [journal_name(number) for number in layout.journals if number < kept]
     # What writers left that were killed in the middle of a file.
-    names += [draft.name for draft in folder.glob("*.new")]
+    names += [draft.name for draft in folder.glob(f"*{DRAFT_SUFFIX}")]
     for name in names:
         with suppress(OSError):
             (folder / name).unlink()

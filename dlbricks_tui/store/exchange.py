@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from dlbricks_tui.atomic_write import replace_file
 from dlbricks_tui.store.columns import Rows
 from dlbricks_tui.store.conditions import Condition
 from dlbricks_tui.store.documents import (
@@ -23,7 +24,7 @@ from dlbricks_tui.store.documents import (
     to_record,
 )
 from dlbricks_tui.store.errors import ExchangeError, NewerStoreError
-from dlbricks_tui.store.files import Damage, all_lines, document_on, replace_file, write_tinydb_file
+from dlbricks_tui.store.files import Damage, all_lines, document_on, write_tinydb_file
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.migrations import SCHEMA, Document
 from dlbricks_tui.store.queries import select

@@ -1,4 +1,4 @@
-"""The two layouts of documents in a file, and how a file comes to stand there whole.
+"""The two layouts of documents in a file.
 
 A journal has one document per line. A TinyDB file is one JSON object of tables of numbered documents, as plain TinyDB
 reads it, laid out so that each document has a line to itself: `"7": {...},`. One reader serves both, and a damaged line
@@ -7,10 +7,8 @@ costs the document on it and no other.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from dlbricks_tui.store.documents import HEAD, BrokenDocumentError, seal, unseal
@@ -120,27 +118,3 @@ def write_tinydb_file(file: BinaryIO, texts: Iterable[tuple[str, bytes]], docume
             current, number = table, 1
             file.write(b'\n},\n"%s": {\n"1": %s' % (table.encode(), text))
     file.write(b"\n%s\n" % _END)
-
-
-def replace_file(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Puts a whole file in the place of another, or changes nothing."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
-    try:
-        with draft.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        sync_folder(path.parent)
-    finally:
-        with suppress(OSError):
-            draft.unlink()
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder as durable as what the files hold."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dlbricks_tui.store.files import Damage, replace_file
+from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.index import COLUMN_TYPES, TEXT_COLUMNS, Index
 
 # Raised with any change to the columns, or to what a document means to them.

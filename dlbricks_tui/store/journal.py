@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from dlbricks_tui.atomic_write import sync_folder
 from dlbricks_tui.store.errors import cannot_write
-from dlbricks_tui.store.files import head, sync_folder
+from dlbricks_tui.store.files import head
 
 
 def append(journal: Path, texts: Iterable[bytes]) -> None:

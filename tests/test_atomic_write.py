@@ -1,0 +1,43 @@
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from dlbricks_tui.atomic_write import replace_file, write_atomically
+
+
+def test_a_file_is_replaced_and_nothing_else_stays(tmp_path: Path) -> None:
+    path = tmp_path / "made" / "on" / "the" / "way"
+    write_atomically(path, "first, and longer")
+    write_atomically(path, "zweite, größer")
+    assert path.read_text(encoding="utf-8") == "zweite, größer"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_writer_that_fails_half_way_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("precious")
+
+    def write(file: BinaryIO) -> None:
+        file.write(b"half")
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        replace_file(path, write)
+    assert path.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_of_writers_at_once_each_writes_a_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    texts = [str(number) * 50_000 for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda text: write_atomically(path, text), texts))
+    assert path.read_text() in texts
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_not_there_is_no_place_for_a_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        replace_file(tmp_path / "none" / "file", lambda file: file.write(b""))
