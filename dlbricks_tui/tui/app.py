@@ -13,6 +13,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings import THEMES
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import actions_in, bindings
+from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.places import about_of, actions_on, places_around, scope_of
 from dlbricks_tui.tui.screens.error import ErrorScreen
@@ -40,12 +41,13 @@ class DlbricksApp(App[None], inherit_bindings=False):
     HORIZONTAL_BREAKPOINTS = LAYOUTS
     scope = Scope.EVERYWHERE
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, choices: Choices | None = None) -> None:
         super().__init__()
         # What nobody foresaw; the door tells of it when the terminal is itself again.
         self.fault: Exception | None = None
         self.animation_level = "none"
         self._session = session
+        self._choices = choices or Choices()
         themes, self._refused_themes = read_themes(THEMES, session.data.path / "themes")
         self._theme_names = [theme.name for theme in themes]
         for theme in themes:
@@ -53,7 +55,7 @@ class DlbricksApp(App[None], inherit_bindings=False):
         self.theme = FIRST_THEME
 
     def get_default_screen(self) -> Screen[None]:
-        return WorkbenchScreen(self._session)
+        return WorkbenchScreen(self._session, self._choices)
 
     def on_mount(self) -> None:
         if not self.is_headless:

@@ -21,6 +21,8 @@ from dlbricks_tui.tui.messages import (
 from dlbricks_tui.tui.opened import Opened, Wish
 from dlbricks_tui.tui.session import Session
 
+# Who walks through the settings with a held key does not have all models looked through for each of them.
+SETTLED_SECONDS = 0.15
 # Leaves the interpreter to whoever presses a key while all models are looked through.
 BREATH_SECONDS = 0.02
 
@@ -61,10 +63,11 @@ class Errands:
     def glance_at(self, wishes: Iterable[Wish], choices: Choices) -> None:
         """Estimates many models as far as that goes without the framework."""
         worker = get_current_worker()
+        time.sleep(SETTLED_SECONDS)
         for wish in wishes:
-            decomposition = self._session.opener.glance(wish)
             if worker.is_cancelled:
                 return
+            decomposition = self._session.opener.glance(wish)
             if decomposition is not None:
                 judged = self._session.judge.judge(decomposition, choices)
                 if judged.estimate.composed is not None:

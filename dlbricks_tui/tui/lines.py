@@ -82,14 +82,14 @@ def column(text: str, width: int, style: str = "text", *, right: bool = False) -
     return Span(gap + shown if right else shown + gap, style)
 
 
-def bar(share: float, width: int) -> Line:
-    """A share of one as a bar, to an eighth of a cell; what is not nothing is seen."""
+def bar(share: float, width: int, track: str = " ") -> Line:
+    """A share of one as a bar, to an eighth of a cell, on a track; what is not nothing is seen."""
     eighths = round(min(1.0, max(0.0, share)) * width * 8)
     if share > 0:
         eighths = max(1, eighths)
     full, rest = divmod(eighths, 8)
     drawn = "█" * full + (_EIGHTHS[rest] if rest else "")
-    return (Span(drawn, "bar"), Span(" " * (width - len(drawn)), "rest"))
+    return (Span(drawn, "bar"), Span(track * (width - len(drawn)), "rest"))
 
 
 def wrapped(spans: Line, width: int) -> list[Line]:
@@ -97,6 +97,7 @@ def wrapped(spans: Line, width: int) -> list[Line]:
 
     The indent is the first span's width where a line has several spans, else that of its leading blanks.
     """
+    width = max(1, width)
     if width_of(spans) <= width:
         return [spans]
     indent = cell_len(spans[0].text) if len(spans) > 1 else len(spans[0].text) - len(spans[0].text.lstrip())

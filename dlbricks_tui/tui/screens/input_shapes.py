@@ -5,7 +5,6 @@ from functools import partial
 
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
-from textual.widgets import Input
 
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Shape
@@ -14,6 +13,7 @@ from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.lines import Line, Span, line, wrapped
 from dlbricks_tui.tui.screens.dialog import Dialog
+from dlbricks_tui.tui.widgets.field import Field
 from dlbricks_tui.tui.widgets.key_bar import KeyBar
 from dlbricks_tui.tui.widgets.said import Said
 
@@ -50,10 +50,10 @@ class InputShapesScreen(Dialog[dict[str, Shape]]):
         self._below.refresh()
 
     def action_next_field(self) -> None:
-        self.focus_next(Input)
+        self.focus_next(Field)
 
     def action_previous_field(self) -> None:
-        self.focus_previous(Input)
+        self.focus_previous(Field)
 
     def action_submit(self) -> None:
         shapes: dict[str, Shape] = {}
@@ -75,5 +75,5 @@ def _label(name: str, width: int) -> tuple[Line, ...]:
     return (line(Span(name, "strong")),)
 
 
-def _field(shape: Shape | None) -> Input:
-    return Input(",".join(map(str, shape or ())), placeholder="1,3,224,224", compact=True)
+def _field(shape: Shape | None) -> Field:
+    return Field(",".join(map(str, shape or ())), hint="1,3,224,224")

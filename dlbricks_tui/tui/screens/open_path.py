@@ -6,13 +6,13 @@ from pathlib import Path
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.widgets import Input
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.paths import common_beginning, completions
 from dlbricks_tui.tui.screens.dialog import Dialog
+from dlbricks_tui.tui.widgets.field import Field
 from dlbricks_tui.tui.widgets.key_bar import KeyBar
 from dlbricks_tui.tui.widgets.said import Said
 
@@ -36,7 +36,7 @@ class OpenPathScreen(Dialog[Path]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._path = Input(placeholder="~/models/resnet50-symbol.json", compact=True)
+        self._path = Field(hint="~/models/resnet50-symbol.json")
         self._offered: tuple[str, ...] = ()
         self._problem = ""
         self._below = Said(self._below_lines)

@@ -12,6 +12,7 @@ from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.key_names import all_shown
 from dlbricks_tui.tui.lines import Line, Span, column, line, spread
 from dlbricks_tui.tui.screens.dialog import Dialog
+from dlbricks_tui.tui.widgets.field import Field
 from dlbricks_tui.tui.widgets.key_bar import KeyBar
 from dlbricks_tui.tui.widgets.rows import RowsView
 
@@ -34,7 +35,7 @@ class PaletteScreen(Dialog[Command]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="box box-tall") as box:
             box.border_title = "Commands"
-            yield Input(placeholder="what to do", compact=True)
+            yield Field(hint="what to do")
             yield self._list
             yield KeyBar()
 

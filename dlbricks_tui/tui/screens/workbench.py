@@ -8,7 +8,6 @@ from typing import ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Container
-from textual.timer import Timer
 
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Shape
@@ -30,9 +29,6 @@ from dlbricks_tui.tui.widgets.key_bar import KeyBar
 from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
 from dlbricks_tui.tui.widgets.panel import Panel
 
-# Who walks through the settings with a held key does not wait for each of them.
-SETTLED_SECONDS = 0.4
-
 
 class WorkbenchScreen(AskingScreen[None]):
     """Puts together what the panels say and what threads answer."""
@@ -42,16 +38,15 @@ class WorkbenchScreen(AskingScreen[None]):
     AUTO_FOCUS = "#models RowsView"
     ABOUT = "Choose a model, see what it is made of and how long it takes, and run the bricks that nobody has run yet."
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, choices: Choices) -> None:
         super().__init__()
         self._session = session
         self._errands = Errands(session, self.post_message)
-        self._choices = Choices()
+        self._choices = choices
         self._shapes: dict[ModelId, dict[str, Shape]] = {}
         self._listed: tuple[ModelSource, ...] = ()
         # Models that were opened by their path and are in no folder of the library.
         self._by_path: tuple[ModelSource, ...] = ()
-        self._glancing: Timer | None = None
         self._wish: Wish | None = None
         self._opened: Opened | None = None
         self._judged: SystemEstimate | None = None
@@ -68,6 +63,8 @@ class WorkbenchScreen(AskingScreen[None]):
 
     def on_mount(self) -> None:
         self._make_current(self._models)
+        self._estimate.show_choices(self._choices)
+        self._show_headline()
         self.ask(self._errands.list_models, "list")
         self.ask(self._errands.list_choices, "choices")
 
@@ -94,7 +91,7 @@ class WorkbenchScreen(AskingScreen[None]):
         """Reads a model and shows it, in place of the one that is shown."""
         wish = self._wish_for(source)
         self._wish, self._opened, self._judged = wish, None, None
-        self._estimate.show(None)
+        self._estimate.show_waiting()
         self._show_headline()
         self.ask(partial(self._errands.open, wish), "open")
 
@@ -135,6 +132,7 @@ class WorkbenchScreen(AskingScreen[None]):
     def _model_refused(self, event: messages.ModelRefused) -> None:
         if event.wish is not self._wish:
             return
+        self._estimate.show_problem(event.reason)
         if event.inputs:
             self._ask_for_shapes(event.wish.source, event.inputs, event.reason)
 
@@ -161,11 +159,6 @@ class WorkbenchScreen(AskingScreen[None]):
             self.ask(partial(self._errands.judge, self._opened, self._choices), "judge")
 
     def _glance(self) -> None:
-        if self._glancing is not None:
-            self._glancing.stop()
-        self._glancing = self.set_timer(SETTLED_SECONDS, self._glance_now)
-
-    def _glance_now(self) -> None:
         wishes = [self._wish_for(source) for source in (*self._by_path, *self._listed)]
         self.ask(partial(self._errands.glance_at, wishes, self._choices), "glance")
 

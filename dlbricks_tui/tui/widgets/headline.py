@@ -6,6 +6,8 @@ from dlbricks_tui.tui.figures import counted, milliseconds, percent
 from dlbricks_tui.tui.lines import Line, Span, spread
 from dlbricks_tui.tui.widgets.ink import LineBar
 
+_ROOMY = 110
+
 
 class Headline(LineBar):
     """Stays in sight whichever panel is shown."""
@@ -23,9 +25,11 @@ class Headline(LineBar):
 
     def lines(self, width: int) -> tuple[Line, ...]:
         how = self._choices
-        settings = f"{how.level.value} · G {how.granularity} · {how.cut.value} · {counted(how.workers, 'worker')} "
-        right: Line = (Span(settings, "muted"),) if width >= 60 else ()
-        return (spread((Span(" dlbricks ", "accent"), *self._said()), right, width),)
+        settings = [how.level.value, f"G {how.granularity}"]
+        if width >= _ROOMY:
+            settings += [how.cut.value, counted(how.workers, "worker")]
+        right = Span(" · ".join(settings) + " ", "muted")
+        return (spread((Span(" dlbricks ", "accent"), *self._said()), (right,), width),)
 
     def _said(self) -> Line:
         if not self._model:

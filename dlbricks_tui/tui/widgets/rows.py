@@ -114,10 +114,17 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
             self.cursor = index
 
     def action_down(self) -> None:
-        self.move_to(self.cursor + 1)
+        before = self.cursor
+        self.move_to(before + 1)
+        if self.cursor == before:
+            # What lies beyond the last row that takes the cursor is to be read too.
+            self.scroll_end(animate=False)
 
     def action_up(self) -> None:
-        self.move_to(self.cursor - 1)
+        before = self.cursor
+        self.move_to(before - 1)
+        if self.cursor == before:
+            self.scroll_home(animate=False)
 
     def action_page_down(self) -> None:
         self.move_to(self.cursor + max(1, self.size.height - 1))

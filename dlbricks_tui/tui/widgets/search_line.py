@@ -5,9 +5,10 @@ from textual.widgets import Input
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
+from dlbricks_tui.tui.widgets.field import Field
 
 
-class SearchLine(Input):
+class SearchLine(Field):
     """Hidden until a search begins; what is typed counts at once."""
 
     scope = Scope.SEARCH
@@ -24,7 +25,7 @@ class SearchLine(Input):
         """The person goes back to the list, with the text kept or cleared."""
 
     def __init__(self, hint: str) -> None:
-        super().__init__(placeholder=hint, compact=True, select_on_focus=False)
+        super().__init__(hint=hint)
         self.display = False
 
     def begin(self) -> None:

@@ -5,9 +5,9 @@ from textual.message import Message
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.choices import Available, Choices
-from dlbricks_tui.tui.lines import Line
+from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.widgets.estimate.settings import NONE_AVAILABLE, Setting, changed
-from dlbricks_tui.tui.widgets.estimate.view import EstimateRow, EstimateView, rows
+from dlbricks_tui.tui.widgets.estimate.view import CHOOSE_A_MODEL, READING, EstimateRow, EstimateView, Note, rows
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 
@@ -17,7 +17,7 @@ class EstimateRows(RowsView):
 
     def __init__(self) -> None:
         super().__init__()
-        self.view: EstimateView | None = None
+        self.subject: EstimateView | Note = CHOOSE_A_MODEL
         self.choices = Choices()
         self.available = NONE_AVAILABLE
         self._made: tuple[EstimateRow, ...] = ()
@@ -36,31 +36,28 @@ class EstimateRows(RowsView):
     @property
     def setting(self) -> Setting | None:
         """The setting that the cursor is on."""
-        return self._rows()[self.cursor].setting
+        return self._made[self.cursor].setting if self.cursor < len(self._made) else None
 
     def remake(self) -> None:
         """Makes the rows of what is known now; the cursor stays on its setting."""
-        before = self.setting if self._made_for >= 0 else Setting.GRANULARITY
+        before = self.setting if self._made else Setting.GRANULARITY
         self._made_for = -1
         self.rows_changed()
-        if before is not None:
+        if before is not None and self._made:
             self.go_to(before)
 
     def go_to(self, setting: Setting) -> None:
         """Puts the cursor on a setting."""
         self.move_to(next(index for index, each in enumerate(self._rows()) if each.setting is setting))
 
-    def on_mount(self) -> None:
-        self.remake()
-
     def on_resize(self) -> None:
         self.remake()
 
     def _rows(self) -> tuple[EstimateRow, ...]:
-        width = max(0, self.size.width - 1)
-        if width != self._made_for:
+        width = self.size.width - 1
+        if width != self._made_for and width > 0:
             self._made_for = width
-            self._made = rows(self.view, self.choices, self.available, width)
+            self._made = rows(self.subject, self.choices, self.available, width)
         return self._made
 
 
@@ -87,11 +84,17 @@ class EstimatePanel(Panel):
         self._list = EstimateRows()
         super().__init__(self._list, id="estimate")
 
-    def show(self, view: EstimateView | None) -> None:
+    def show(self, view: EstimateView) -> None:
         """Shows what is known of a model."""
-        self._list.view = view
-        self.border_title = f"{self.TITLE}  {view.graph.name}" if view else self.TITLE
-        self._list.remake()
+        self._show(view)
+
+    def show_waiting(self) -> None:
+        """Says that a model is being read."""
+        self._show(READING)
+
+    def show_problem(self, reason: str) -> None:
+        """Says why there is nothing to estimate."""
+        self._show((line(Span("This model cannot be shown so.", "bad")), line(Span(reason))))
 
     def show_choices(self, choices: Choices, available: Available | None = None) -> None:
         """Shows the settings, and knows from now on what there is to choose from."""
@@ -112,6 +115,10 @@ class EstimatePanel(Panel):
 
     def action_previous(self) -> None:
         self._change(-1)
+
+    def _show(self, subject: EstimateView | Note) -> None:
+        self._list.subject = subject
+        self._list.remake()
 
     def _change(self, step: int) -> None:
         if self._list.setting is not None:

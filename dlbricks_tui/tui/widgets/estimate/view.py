@@ -9,12 +9,15 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.tui.choices import Available, Choices
 from dlbricks_tui.tui.figures import counted, milliseconds, percent, signed_percent
-from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line
+from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line, width_of, wrapped
 from dlbricks_tui.tui.widgets.estimate.settings import Setting, shown
 
-_NAME = 14
-_NUMBER = 9
-_BAR = 10
+_NAME = 12
+_NUMBER = 8
+_UNIT = " ms"
+# A type of several kinds has a long name; its bar gives way.
+_TYPE = 15
+_MOST_BAR = 24
 
 
 class EstimateRow(NamedTuple):
@@ -33,23 +36,34 @@ class EstimateView:
     judged: SystemEstimate
 
 
-def rows(view: EstimateView | None, choices: Choices, available: Available, width: int) -> tuple[EstimateRow, ...]:
+# Lines to read in place of an estimate.
+Note = tuple[Line, ...]
+
+CHOOSE_A_MODEL: Note = (
+    line(Span("No model is open.", "strong")),
+    line(Span("enter", "accent"), Span(" among the models opens one.", "muted")),
+)
+READING: Note = (line(Span("Reading the model.", "muted")),)
+
+
+def rows(subject: EstimateView | Note, choices: Choices, available: Available, width: int) -> tuple[EstimateRow, ...]:
     """All rows, from what matters most to what explains it."""
     settings = (EstimateRow(_heading("Settings")), *_settings(choices, available, width))
-    if view is None:
-        return settings
+    if not isinstance(subject, EstimateView):
+        said = (each for long in subject for each in wrapped(long, width))
+        return (*_plain(said), EstimateRow(BLANK), *settings)
     return (
-        *_plain(_latencies(view.judged, width)),
+        *_plain(_latencies(subject.judged)),
         EstimateRow(BLANK),
         *settings,
         EstimateRow(BLANK),
-        *_plain(_coverage(view.judged, width)),
-        *_readable(_breakdown(view, width)),
-        *_readable(_residual(view.judged, width)),
+        *_plain(_coverage(subject.judged, width)),
+        *_readable(_breakdown(subject, width)),
+        *_readable(_residual(subject.judged)),
     )
 
 
-def _latencies(judged: SystemEstimate, width: int) -> Iterator[Line]:
+def _latencies(judged: SystemEstimate) -> Iterator[Line]:
     composed = judged.estimate.composed
     if composed is None:
         yield line(Span("Nothing of it was measured here yet.", "strong"))
@@ -60,7 +74,7 @@ def _latencies(judged: SystemEstimate, width: int) -> Iterator[Line]:
     sign = "" if judged.estimate.coverage.complete else ">"
     yield _figure("sequential", composed.sequential_ms, f"{milliseconds(low)} to {milliseconds(high)}", sign)
     gain = parallel_gain(composed)
-    yield _figure("parallel", composed.parallel_ms, f"{gain:.2f} times as fast", sign)
+    yield _figure("parallel", composed.parallel_ms, f"{gain:.2f}x as fast", sign)
     if composed.workers_ms is not None:
         workers = judged.estimate.options.workers or 0
         yield _figure(counted(workers, "worker"), composed.workers_ms, "", sign)
@@ -78,7 +92,7 @@ def _figure(name: str, value_ms: float, remark: str, sign: str) -> Line:
     return line(
         column(name, _NAME),
         column(sign + milliseconds(value_ms), _NUMBER, "strong", right=True),
-        Span(" ms", "muted"),
+        Span(_UNIT, "muted"),
         Span(f"  {remark}", "muted"),
     )
 
@@ -94,7 +108,8 @@ def _coverage(judged: SystemEstimate, width: int) -> Iterator[Line]:
     coverage = judged.estimate.coverage
     share = coverage.measured / coverage.layers if coverage.layers else 0.0
     yield _heading("Coverage")
-    yield (*bar(share, max(4, min(24, width - 24))), Span(f" {percent(share)} of {counted(coverage.layers, 'layer')}"))
+    told = Span(f" {percent(share)} of {counted(coverage.layers, 'layer')}")
+    yield (*bar(share, max(4, min(_MOST_BAR, width - _MOST_BAR)), "░"), told)
     if coverage.missing:
         yield line(Span(f"{counted(coverage.missing, 'layer')} not measured yet", "warn"))
     if coverage.unmeasurable:
@@ -114,30 +129,31 @@ def _breakdown(view: EstimateView, width: int) -> Iterator[Line]:
 
 
 def _slice(each: Slice, width: int) -> Line:
-    return (
-        column(each.label, _NAME),
-        *bar(each.share, _BAR),
+    figures = (
         column(percent(each.share), 6, "strong", right=True),
         column(milliseconds(each.latency_ms), _NUMBER, right=True),
-        Span(" ms", "muted"),
-        Span(f"  {counted(each.layers, 'layer')}", "muted"),
+        Span(_UNIT, "muted"),
     )
+    room = width - _TYPE - width_of(figures)
+    layers = column(counted(each.layers, "layer"), 14, "muted", right=True)
+    told = (layers,) if room >= _MOST_BAR + 14 else ()
+    return (column(each.label, _TYPE), *bar(each.share, max(0, min(room, _MOST_BAR))), *figures, *told)
 
 
-def _residual(judged: SystemEstimate, width: int) -> Iterator[Line]:
+def _residual(judged: SystemEstimate) -> Iterator[Line]:
     left = residual(judged)
     if left is None:
         return
     yield BLANK
     yield _heading("What the estimate leaves open")
-    yield _figure("residual", left.residual_ms, "measured less estimated", "")
+    yield _figure("residual", left.residual_ms, "beyond it", "")
     for name, value_ms in (
         ("sampling", left.sampling_ms),
         ("method", left.method_ms),
-        ("not measured", left.lacking_ms),
+        ("missing", left.lacking_ms),
     ):
         if value_ms:
-            yield _figure(name, value_ms, "may explain up to this", "")
+            yield _figure(name, value_ms, "of it at most", "")
     yield _figure("unexplained", left.unexplained_ms, "", "")
 
 

@@ -1,0 +1,72 @@
+"""The application as tests run it: on a data folder of its own, with models that need no framework."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from textual.pilot import Pilot
+from textual.worker import WorkerError
+
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.tui.app import DlbricksApp
+from dlbricks_tui.tui.choices import Choices
+from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.widgets.rows import REST_SECONDS
+
+# Narrow, medium and wide.
+SIZES = ((80, 24), (120, 40), (200, 50))
+# What the samples' own types suffice for.
+WRITTEN = Choices(level=Level.WRITTEN)
+# Enough to scroll, to search and to compare in; all of them would take each test seconds.
+LIBRARY = ("squeezenet1.1", "resnet50_v1", "resnet18_v1", "mobilenet0.25", "inceptionv3", "alexnet", "vgg16")
+
+
+def app_on(data: DataFolder) -> DlbricksApp:
+    """The application on a data folder, with a small library."""
+    return DlbricksApp(Session(data, small_library(data.path / "samples")), WRITTEN)
+
+
+def small_library(folder: Path) -> Path:
+    """Some of the samples as samples of their own."""
+    entries = json.loads((SAMPLE_MODELS / "manifest.json").read_text())["models"]
+    kept = [entry for entry in entries if entry["name"] in LIBRARY]
+    for entry in kept:
+        entry |= {key: str(SAMPLE_MODELS / entry[key]) for key in ("file", "types") if key in entry}
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text(json.dumps({"models": kept}))
+    return folder
+
+
+@asynccontextmanager
+async def running(app: DlbricksApp, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Pilot[None]]:
+    """The application with everything settled that it starts by itself."""
+    async with app.run_test(size=size) as pilot:
+        await settled(pilot)
+        yield pilot
+
+
+async def settled(pilot: Pilot[None]) -> None:
+    """Waits for all threads, for what they have posted, and for the timers that follow."""
+    while working := [worker for worker in pilot.app.workers if not worker.is_finished]:
+        for worker in working:
+            # One that failed has told the screen; one that was overtaken has nothing to tell.
+            with suppress(WorkerError):
+                await worker.wait()
+        await pilot.pause()
+    await pilot.pause(2 * REST_SECONDS)
+
+
+async def press(pilot: Pilot[None], *keys: str) -> None:
+    """Presses keys one after another and waits until everything has followed; a text in quotes is typed."""
+    for key in keys:
+        if key.startswith('"'):
+            await pilot.press(*(_named(sign) for sign in key.strip('"')))
+        else:
+            await pilot.press(key)
+    await settled(pilot)
+
+
+def _named(sign: str) -> str:
+    return {" ": "space", ".": "full_stop", "_": "underscore", "/": "slash", ",": "comma", "-": "minus"}.get(sign, sign)

@@ -1,0 +1,41 @@
+"""Lets tests of this folder be coroutines."""
+
+import asyncio
+import inspect
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.settings import DataFolder
+from tests.tui.results import store_run
+
+
+@pytest.fixture(scope="session")
+def _measured_once(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
+    data = DataFolder(tmp_path_factory.mktemp("measured"))
+    store_run(data, ["resnet18_v1"])
+    store_run(data, ["squeezenet1.1"], share=0.6, end_to_end=False)
+    return data
+
+
+@pytest.fixture
+def new(tmp_path: Path) -> DataFolder:
+    """The data folder of somebody who has never measured anything."""
+    return DataFolder(tmp_path / "new")
+
+
+@pytest.fixture
+def measured(_measured_once: DataFolder, tmp_path: Path) -> DataFolder:
+    """A data folder with all of resnet18_v1 and some of squeezenet1.1 measured, on this host and on another system."""
+    return DataFolder(shutil.copytree(_measured_once.path, tmp_path / "measured"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a coroutine test to its end; a plugin for this one function would be one more dependency."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    wanted = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+    return True

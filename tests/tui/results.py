@@ -1,0 +1,89 @@
+"""Results as a run would have stored them, made up from the models themselves."""
+
+import hashlib
+import random
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any
+
+from dlbricks_tui.bench.fingerprint import fingerprint
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.models.loading import Answer, Loader
+from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Record, Runtime, System
+from dlbricks_tui.store.statistics import summarise
+from dlbricks_tui.store.store import Store
+
+WHEN = "2026-11-21T08:00:00.000000+00:00"
+RUNTIME = Runtime(
+    id="mxnet-1.9.1 threads-2", name="mxnet, 2 threads", framework="mxnet", version="1.9.1", python="3.11", threads=2
+)
+OTHER_SYSTEM = System(
+    id="c5.xlarge-4c-1f2e3d4c", name="c5.xlarge, 4 cores", cpu="Xeon 8124M", cores=4, memory_bytes=8 << 30
+)
+PROTOCOL = "hot-1"
+SAMPLES = 25
+
+
+class _NoFramework:
+    identity = "mxnet-1.9.1"
+
+    def infer(self, symbol: str, shapes: object) -> Answer:
+        raise AssertionError("the samples bring their types along")
+
+    fuse = infer
+
+
+@cache
+def source_called(name: str) -> ModelSource:
+    """A sample model."""
+    return next(source for source in Library(SAMPLE_MODELS, SAMPLE_MODELS).samples() if source.name == name)
+
+
+@cache
+def graph_of(name: str) -> LayerGraph:
+    """The written layers of a sample model."""
+    return Loader(SAMPLE_MODELS / "no cache", _NoFramework()).load(source_called(name))
+
+
+def store_run(data: DataFolder, names: Iterable[str], *, share: float = 1.0, end_to_end: bool = True) -> None:
+    """Stores results of the bricks of models at G=1, or of a share of them: here, and half as fast elsewhere."""
+    with Store(data.store) as store:
+        for name in names:
+            store.add(*_records(decompose(graph_of(name)), share, end_to_end))
+
+
+def _records(decomposition: Decomposition, share: float, end_to_end: bool) -> Iterator[Record]:
+    bricks = {(it.brick.key, it.context): it.brick for it in decomposition.occurrences}
+    measured = sorted(bricks)[: round(share * len(bricks))]
+    yield RUNTIME
+    for system, slower in ((fingerprint(), 1.0), (OTHER_SYSTEM, 2.0)):
+        yield system
+        way: dict[str, Any] = {
+            "system": system.id,
+            "runtime": RUNTIME.id,
+            "level": decomposition.graph.level,
+            "protocol": PROTOCOL,
+        }
+        for key, context in measured:
+            samples = _samples(slower * _latency_ms(key), key)
+            yield BrickForm(key=key, canonical=bricks[key, context].canonical)
+            yield Measurement(**way, brick=key, context=context, when=WHEN, run="r1", **samples)
+        if end_to_end:
+            total = sum(slower * _latency_ms(it.brick.key) for it in decomposition.occurrences)
+            whole = whole_model(decomposition.graph).key
+            name = decomposition.graph.name
+            yield EndToEnd(**way, model=whole, name=name, when=WHEN, run="r1", **_samples(total * 1.02, whole))
+
+
+def _latency_ms(key: str) -> float:
+    return 0.02 + int(key[:6], 16) / 2**24 * 0.4
+
+
+def _samples(base_ms: float, seed: str) -> dict[str, Any]:
+    draw = random.Random(hashlib.sha256(seed.encode()).hexdigest())
+    samples = tuple(base_ms * (1 + 0.03 * draw.random()) for _ in range(SAMPLES))
+    return {"samples_ms": samples, "statistics": summarise(samples)}
