@@ -1,0 +1,37 @@
+"""What a brick may take before anybody has measured it: to order the work, to share out memory, to know what hangs."""
+
+import math
+from collections.abc import Sequence
+
+from dlbricks_tui.estimate.bridging import features_of
+from dlbricks_tui.models.graph import Layer, TensorType
+
+# What any of today's machines manages with two cores, within a factor of some tens.
+_MULTIPLICATIONS_PER_MS = 5e7
+_ELEMENTS_PER_MS = 1e6
+_CALL_MS = 0.01
+_DEFAULT_ITEM_BYTES = 4
+_ITEM_BYTES = {"float64": 8, "int64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "bool": 1}
+
+
+def expected_ms(canonical: str) -> float:
+    """A guess from the shapes of a brick alone."""
+    features = features_of(canonical)
+    if features is None:
+        return _CALL_MS
+    # Where there is no matrix of weights, the work is as many elements as the data has.
+    work_ms = math.exp(features.work) / _MULTIPLICATIONS_PER_MS
+    return _CALL_MS + work_ms + (math.exp(features.data) + math.exp(features.weights)) / _ELEMENTS_PER_MS
+
+
+def memory_bytes(layers: Sequence[Layer]) -> int:
+    """What the weights, inputs and outputs of some layers take, all at once."""
+    return sum(
+        _bytes(tensor)
+        for layer in layers
+        for tensor in (*layer.weights, *layer.data, *(made for it in layer.operators for made in it.outputs))
+    )
+
+
+def _bytes(tensor: TensorType) -> int:
+    return math.prod(tensor.shape or ()) * _ITEM_BYTES.get(tensor.dtype, _DEFAULT_ITEM_BYTES)

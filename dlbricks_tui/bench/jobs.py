@@ -1,0 +1,62 @@
+"""What is to be measured: a brick in a context where it stands in some model, or a whole model."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.models.graph import LayerGraph
+
+
+class Target(NamedTuple):
+    """A brick in a context by their keys, or (brick empty) a whole model by its key."""
+
+    brick: str = ""
+    context: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A model to be estimated; its key is that of all its layers taken as one brick."""
+
+    key: str
+    decomposition: Decomposition
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.decomposition.graph.name
+
+
+class Use(NamedTuple):
+    """How often a model, by name, pays for a brick."""
+
+    model: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """A program to be timed. `layers` stand in `graph`: one place of many for a brick, all of them for a model."""
+
+    target: Target
+    label: str
+    canonical: str
+    graph: LayerGraph
+    layers: tuple[int, ...]
+    uses: tuple[Use, ...]
+    expected_ms: float
+    memory_bytes: int
+    # How much of the doubt about all models it takes away, 1 being all the doubt about one model.
+    gain: float = 0.0
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is a model and no brick."""
+        return not self.target.brick
+
+
+def subject_of(decomposition: Decomposition) -> Subject:
+    """A model that has been taken apart, as something to be estimated."""
+    return Subject(whole_model(decomposition.graph).key, decomposition)

@@ -1,0 +1,99 @@
+"""Keeps what a run finds out: in the store first, then in the estimates, then in everybody's ears."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from dlbricks_tui.bench.events import Event, ProgramFailed, ProgramLoaded, ProgramMeasured
+from dlbricks_tui.bench.jobs import Job, Target
+from dlbricks_tui.bench.outlook import Outlook
+from dlbricks_tui.bench.results import Recorder
+from dlbricks_tui.bench.run_folder import Tally
+from dlbricks_tui.bench.stopping import Series
+from dlbricks_tui.store.records import Facts, Statistics
+from dlbricks_tui.store.store import Store
+
+
+class Entry(NamedTuple):
+    """A job under the number by which events and the worker know it."""
+
+    number: int
+    job: Job
+
+    @property
+    def name(self) -> str:
+        """What the worker calls it."""
+        return str(self.number)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """How events speak of it."""
+        return {"program": self.number, **self.job.target._asdict(), "label": self.job.label}
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of bricks in their contexts, and apart from them of whole models."""
+
+    bricks: Tally
+    models: Tally
+
+
+class Ledger:
+    """What is finished goes in here, in whatever order it comes."""
+
+    def __init__(
+        self, store: Store, recorder: Recorder, outlook: Outlook, tell: Callable[[Event], None], counts: Counts
+    ) -> None:
+        self._store = store
+        self._recorder = recorder
+        self._outlook = outlook
+        self._tell = tell
+        self.counts = counts
+
+    def loaded(self, entry: Entry, first_run_seconds: float) -> None:
+        """A program runs."""
+        used_by = tuple(use.model for use in entry.job.uses)
+        self._tell(ProgramLoaded(first_run_ms=first_run_seconds * 1000, used_by=used_by, **entry.about))
+
+    def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
+        """Programs were timed often enough, or as often as there was time for."""
+        if not finished:
+            return
+        self._store.add(*[it for entry, series in finished for it in self._recorder.measured(entry.job, series, noise)])
+        self._outlook.learn({entry.job.target: series.statistics for entry, series in finished})
+        for entry, series in finished:
+            self._count(entry.job, measured=1)
+            self._tell(_measured(entry, series))
+
+    def fail(self, entry: Entry, reason: str, message: str) -> None:
+        """A program cannot be measured."""
+        self._store.add(self._recorder.failed(entry.job, reason, message))
+        self._outlook.give_up(entry.job.target, f"{reason}: {message}")
+        self._count(entry.job, failed=1)
+        self._tell(ProgramFailed(reason=reason, message=message, **entry.about))
+
+    def tell_estimates(self, provisional: Callable[[], Mapping[Target, Statistics]] | None = None) -> None:
+        """Tells how estimates stand with what is known so far, unless that was told just now; at the end, for good."""
+        for event in self._outlook.changes(provisional):
+            self._tell(event)
+
+    def _count(self, job: Job, measured: int = 0, failed: int = 0) -> None:
+        def counted(tally: Tally) -> Tally:
+            return replace(tally, measured=tally.measured + measured, failed=tally.failed + failed)
+
+        bricks, models = self.counts.bricks, self.counts.models
+        self.counts = Counts(bricks, counted(models)) if job.whole else Counts(counted(bricks), models)
+
+
+def _measured(entry: Entry, series: Series) -> ProgramMeasured:
+    statistics = series.statistics
+    return ProgramMeasured(
+        trimmed_mean_ms=statistics.trimmed_mean_ms,
+        low_ms=statistics.low_ms,
+        high_ms=statistics.high_ms,
+        samples=statistics.count,
+        warm_up=series.warm_up,
+        outliers=series.outliers,
+        **entry.about,
+    )

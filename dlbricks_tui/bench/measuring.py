@@ -1,0 +1,201 @@
+"""The rounds of a run: every program of a batch once per round, until each has been timed often enough."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from dlbricks_tui.bench.batching import BatchLimits, batches
+from dlbricks_tui.bench.control import Control
+from dlbricks_tui.bench.events import BatchStarted, DriftNoted, Event, RoundDone
+from dlbricks_tui.bench.jobs import Job, Target
+from dlbricks_tui.bench.ledger import Entry, Ledger
+from dlbricks_tui.bench.pace import Pace
+from dlbricks_tui.bench.stop_signals import RunStopped
+from dlbricks_tui.bench.stopping import FEWEST_WORTH_KEEPING, Series, StoppingRule, series_of
+from dlbricks_tui.bench.workbench import Task, Workbench
+from dlbricks_tui.bricks.programs import ProgramError
+from dlbricks_tui.runtime.protocol import Reason
+from dlbricks_tui.store.records import Facts, Statistics
+
+_WARM_RUNS, _TIMED_RUNS = 1, 1
+_NULL_CALLS = 10
+_NANOSECONDS_PER_MS = 1e6
+_REFERENCE = "reference"
+# On a quiet host the reference varies by one or two percent.
+_NOTEWORTHY_DRIFT = 0.05
+# A quantile of fewer samples says little.
+_FEWEST_WORTH_SHOWING = 5
+
+
+@dataclass(slots=True)
+class _Series:
+    """A program that is being measured."""
+
+    entry: Entry
+    samples_ms: list[float] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Mood:
+    """How the machine felt while a batch was measured."""
+
+    null_calls_ms: list[float] = field(default_factory=list)
+    reference_ms: list[float] = field(default_factory=list)
+
+    @property
+    def facts(self) -> Facts:
+        """What of it is kept with each result."""
+        found = (("null_call_ms", self.null_calls_ms), ("reference_ms", self.reference_ms))
+        return tuple((name, median(values)) for name, values in found if values)
+
+
+class Measuring:
+    """Works through jobs on a workbench; what it has measured is in the store before anybody hears of it."""
+
+    def __init__(
+        self,
+        bench: Workbench,
+        ledger: Ledger,
+        control: Control,
+        rule: StoppingRule,
+        task_of: Callable[[Job], Task],
+        tell: Callable[[Event], None],
+    ) -> None:
+        self._bench = bench
+        self._ledger = ledger
+        self._control = control
+        self._rule = rule
+        self._task_of = task_of
+        self._tell = tell
+        self._pace = Pace(rule)
+        self._usual_reference_ms: float | None = None
+        # Of the batch at hand, by the name that the worker knows.
+        self._batch: dict[str, Entry] = {}
+        self._running: dict[str, _Series] = {}
+        self._mood = _Mood()
+        self._to_try_alone: list[Entry] = []
+
+    def take_reference(self, reference: Task) -> None:
+        """Has this program run along, so that it shows whether the machine changes."""
+        self._bench.load(_REFERENCE, reference, fixture=True)
+        self._face_losses()
+
+    def work_through(self, jobs: Sequence[Job], limits: BatchLimits) -> None:
+        """Measures all jobs; those that do not work beside others come last, each alone."""
+        entries = {job: Entry(number, job) for number, job in enumerate(jobs)}
+        waiting = deque([[entries[job] for job in batch] for batch in batches(jobs, limits)])
+        number = 0
+        while waiting:
+            number += 1
+            batch = waiting.popleft()
+            self._tell(BatchStarted(number=number, of=number + len(waiting), programs=len(batch)))
+            began = time.monotonic()
+            self._measure(batch, [entry.job for rest in waiting for entry in rest])
+            self._pace.note([entry.job for entry in batch], time.monotonic() - began)
+            waiting.extend([entry] for entry in self._to_try_alone)
+            self._control.count(self._ledger.counts.bricks)
+
+    def _measure(self, batch: Sequence[Entry], later: Sequence[Job]) -> None:
+        self._batch = {entry.name: entry for entry in batch}
+        self._running, self._mood, self._to_try_alone = {}, _Mood(), []
+        try:
+            for entry in batch:
+                self._control.checkpoint()
+                self._load(entry)
+            while self._running:
+                self._control.checkpoint()
+                self._sample(later)
+                self._keep_what_is_enough()
+                self._ledger.tell_estimates(self._provisional)
+        except RunStopped:
+            self._keep_what_there_is()
+            raise
+        self._bench.clear()
+        self._note_drift()
+
+    def _load(self, entry: Entry) -> None:
+        try:
+            task = self._task_of(entry.job)
+        except ProgramError as error:
+            self._ledger.fail(entry, Reason.UNBUILDABLE.value, str(error))
+            return
+        loaded = self._bench.load(entry.name, task)
+        if loaded is not None:
+            self._running[entry.name] = _Series(entry)
+            self._ledger.loaded(entry, loaded.first_run_seconds)
+        self._face_losses()
+
+    def _sample(self, later: Sequence[Job]) -> None:
+        reference = [_REFERENCE] if self._bench.holds(_REFERENCE) else []
+        taken = self._bench.sample([*reference, *self._running], _WARM_RUNS, _TIMED_RUNS)
+        null_calls_ms = _milliseconds(self._bench.null_calls(_NULL_CALLS))
+        taken_ms = {name: _milliseconds(durations) for name, durations in taken.items()}
+        reference_ms = taken_ms.pop(_REFERENCE, ())
+        for name, samples_ms in taken_ms.items():
+            self._running[name].samples_ms += samples_ms
+        self._mood.null_calls_ms += null_calls_ms
+        self._mood.reference_ms += reference_ms
+        self._face_losses()
+        self._tell(
+            RoundDone(
+                samples_ms=tuple((self._batch[name].number, samples_ms) for name, samples_ms in taken_ms.items()),
+                null_call_ms=median(null_calls_ms) if null_calls_ms else None,
+                reference_ms=median(reference_ms) if reference_ms else None,
+                seconds_left=self._seconds_left(later),
+            )
+        )
+
+    def _face_losses(self) -> None:
+        for name, loss in self._bench.take_losses().items():
+            self._running.pop(name, None)
+            if name == _REFERENCE:
+                # Drift goes unseen, and every result says so by lacking the fact.
+                continue
+            if loss.try_alone:
+                self._to_try_alone.append(self._batch[name])
+            else:
+                self._ledger.fail(self._batch[name], loss.reason, loss.message)
+
+    def _keep_what_is_enough(self) -> None:
+        finished: list[tuple[Entry, Series]] = []
+        for running in self._running.values():
+            if self._rule.looks_at(len(running.samples_ms)):
+                series = series_of(running.samples_ms, self._rule)
+                if self._rule.satisfied_by(series.statistics):
+                    finished.append((running.entry, series))
+        self._ledger.keep(finished, self._mood.facts)
+        for entry, _ in finished:
+            del self._running[entry.name]
+
+    def _keep_what_there_is(self) -> None:
+        worth_keeping = [it for it in self._running.values() if len(it.samples_ms) >= FEWEST_WORTH_KEEPING]
+        self._ledger.keep([(it.entry, series_of(it.samples_ms, self._rule)) for it in worth_keeping], self._mood.facts)
+
+    def _provisional(self) -> Mapping[Target, Statistics]:
+        """What the samples so far say of bricks that are not timed often enough yet."""
+        return {
+            running.entry.job.target: series_of(running.samples_ms, self._rule).statistics
+            for running in self._running.values()
+            if len(running.samples_ms) >= _FEWEST_WORTH_SHOWING and not running.entry.job.whole
+        }
+
+    def _seconds_left(self, later: Sequence[Job]) -> float:
+        begun = {running.entry.job: len(running.samples_ms) for running in self._running.values()}
+        left = self._pace.seconds_for({**dict.fromkeys(later, 0), **begun})
+        budget = self._control.seconds_left
+        return left if budget is None else min(left, budget)
+
+    def _note_drift(self) -> None:
+        if not self._mood.reference_ms:
+            return
+        reference_ms = median(self._mood.reference_ms)
+        if self._usual_reference_ms is None:
+            self._usual_reference_ms = reference_ms
+        elif abs(reference_ms / self._usual_reference_ms - 1) > _NOTEWORTHY_DRIFT:
+            self._tell(DriftNoted(reference_ms=reference_ms, usual_ms=self._usual_reference_ms))
+
+
+def _milliseconds(durations_ns: Sequence[int]) -> tuple[float, ...]:
+    return tuple(duration / _NANOSECONDS_PER_MS for duration in durations_ns)

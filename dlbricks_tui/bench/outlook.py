@@ -1,0 +1,99 @@
+"""What the models' estimates look like while their bricks are being measured."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from dlbricks_tui.bench.events import EstimateChanged
+from dlbricks_tui.bench.jobs import Subject, Target
+from dlbricks_tui.bench.known import Conditions
+from dlbricks_tui.estimate.estimate import Estimate, estimate
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured
+from dlbricks_tui.estimate.lookup import BrickResults
+from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.records import Statistics
+
+# Composing may take this share of the time that passes: what is computed here is not measured meanwhile.
+_SHARE_OF_TIME = 0.05
+
+
+class Outlook:
+    """Follows what becomes known of bricks, whether it is final or not, and tells which estimates have changed."""
+
+    def __init__(
+        self,
+        subjects: Sequence[Subject],
+        generation: Generation,
+        conditions: Conditions,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._subjects = {subject.name: subject for subject in subjects}
+        self._knowledge: dict[str, Knowledge] = {}
+        self._users: defaultdict[Target, list[str]] = defaultdict(list)
+        for subject in subjects:
+            decomposition = subject.decomposition
+            way = Way(conditions.system, conditions.runtime, decomposition.graph.level, conditions.protocol)
+            self._knowledge[subject.name] = BrickResults(generation, decomposition).knowledge(way)
+            for brick, context in decomposition.suite:
+                self._users[Target(brick, context)].append(subject.name)
+        self._changed: dict[str, None] = dict.fromkeys(self._subjects)
+        self._not_before = 0.0
+
+    def learn(self, found: Mapping[Target, Statistics]) -> None:
+        """Takes up what is known of bricks now."""
+        by_model: defaultdict[str, dict[tuple[str, str], Measured]] = defaultdict(dict)
+        for target, statistics in found.items():
+            pair = target.brick, target.context
+            latency = Latency(statistics.trimmed_mean_ms, statistics.low_ms, statistics.high_ms)
+            for model in self._users.get(target, ()):
+                by_model[model][pair] = Measured(latency, pair, statistics.count)
+        for model, measured in by_model.items():
+            known = self._knowledge[model]
+            self._knowledge[model] = replace(known, measured={**known.measured, **measured})
+            self._changed[model] = None
+
+    def give_up(self, target: Target, reason: str) -> None:
+        """Takes up that a brick cannot be measured."""
+        for model in self._users.get(target, ()):
+            known = self._knowledge[model]
+            failed = {**known.failed, (target.brick, target.context): reason}
+            self._knowledge[model] = replace(known, failed=failed)
+            self._changed[model] = None
+
+    def changes(
+        self, provisional: Callable[[], Mapping[Target, Statistics]] | None = None
+    ) -> tuple[EstimateChanged, ...]:
+        """The estimates that have changed, with what is only provisionally known; none where it would be too soon.
+
+        Without anything provisional it is the end, for which it is never too soon.
+        """
+        begin = self._clock()
+        if provisional is not None:
+            if begin < self._not_before:
+                return ()
+            self.learn(provisional())
+        models, self._changed = self._changed, {}
+        found = tuple(_told(model, self._estimate(model)) for model in models)
+        end = self._clock()
+        self._not_before = end + (end - begin) / _SHARE_OF_TIME
+        return found
+
+    def _estimate(self, model: str) -> Estimate:
+        return estimate(self._subjects[model].decomposition, self._knowledge[model])
+
+
+def _told(model: str, now: Estimate) -> EstimateChanged:
+    composed, coverage = now.composed, now.coverage
+    return EstimateChanged(
+        model=model,
+        sequential_ms=None if composed is None else composed.sequential_ms,
+        parallel_ms=None if composed is None else composed.parallel_ms,
+        low_ms=None if composed is None else composed.interval.low_ms,
+        high_ms=None if composed is None else composed.interval.high_ms,
+        measured_layers=coverage.measured,
+        missing_layers=coverage.missing,
+        unmeasurable_layers=coverage.unmeasurable,
+    )

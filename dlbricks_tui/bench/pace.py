@@ -1,0 +1,36 @@
+"""How fast a run gets on, and so how long it will still take."""
+
+from collections.abc import Iterable, Mapping
+
+from dlbricks_tui.bench.jobs import Job
+from dlbricks_tui.bench.stopping import Adaptive, StoppingRule
+
+# For each sample the producer runs, then the program once untimed and once timed.
+_PASSES_PER_SAMPLE = 3.0
+# Of the samples that an adaptive rule allows, how many a program takes on an ordinary host.
+_USUAL_SHARE = 0.4
+# How much measuring it takes to trust the pace and no longer the guess.
+_SECONDS_TO_TRUST = 5.0
+
+
+class Pace:
+    """Compares what programs took with what was expected of them."""
+
+    def __init__(self, rule: StoppingRule) -> None:
+        self._samples = max(rule.least, _USUAL_SHARE * rule.most) if isinstance(rule, Adaptive) else float(rule.runs)
+        self._spent_seconds = 0.0
+        self._done_ms = 0.0
+
+    def note(self, jobs: Iterable[Job], seconds: float) -> None:
+        """These jobs are done, and have taken so long together."""
+        self._spent_seconds += seconds
+        self._done_ms += sum(job.expected_ms for job in jobs)
+
+    def seconds_for(self, samples: Mapping[Job, int]) -> float:
+        """How long jobs will still take that have so many samples already."""
+        left_ms = sum(job.expected_ms * max(0.0, 1 - taken / self._samples) for job, taken in samples.items())
+        guess = self._samples * _PASSES_PER_SAMPLE / 1000
+        if not self._done_ms:
+            return left_ms * guess
+        trust = min(1.0, self._spent_seconds / _SECONDS_TO_TRUST)
+        return left_ms * (trust * self._spent_seconds / self._done_ms + (1 - trust) * guess)

@@ -1,0 +1,154 @@
+"""What still has to be measured so that models can be estimated, and in which order."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dlbricks_tui.bench.expectation import expected_ms, memory_bytes
+from dlbricks_tui.bench.jobs import Job, Subject, Target, Use
+from dlbricks_tui.bench.known import Known
+from dlbricks_tui.bench.stopping import StoppingRule
+from dlbricks_tui.bricks.cutting import times_paid
+from dlbricks_tui.bricks.decomposition import Occurrence
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.store.records import Statistics
+
+
+class Unmeasurable(NamedTuple):
+    """A layer that no runtime can run."""
+
+    model: str
+    layer: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Jobs in the order in which they take away most doubt, whole models after the bricks; and what needs no job."""
+
+    jobs: tuple[Job, ...]
+    reused: frozenset[Target]
+    # Tried before under the same conditions.
+    failed: Mapping[Target, str]
+    unmeasurable: tuple[Unmeasurable, ...]
+
+    @property
+    def total(self) -> int:
+        """How many targets there are, measured or not."""
+        return len(self.jobs) + len(self.reused) + len(self.failed)
+
+
+def plan(subjects: Sequence[Subject], known: Known, rule: StoppingRule, end_to_end: bool = False) -> Plan:
+    """All that the rule is not satisfied with yet; end to end every model once, however many are alike."""
+    jobs = {job.target: job for job in _brick_jobs(subjects, known)}
+    if end_to_end:
+        jobs.update({job.target: job for job in _model_jobs(subjects)})
+    satisfied = frozenset(
+        target for target in jobs if target in known.measured and rule.satisfied_by(known.measured[target])
+    )
+    failed = {
+        target: known.failed[target] for target in jobs if target in known.failed and target not in known.measured
+    }
+    left = [job for target, job in jobs.items() if target not in satisfied and target not in failed]
+    ordered = sorted(left, key=lambda job: (job.whole, -job.gain))
+    return Plan(tuple(ordered), satisfied, failed, _unmeasurable(subjects))
+
+
+def targets_of(subjects: Iterable[Subject], end_to_end: bool = False) -> tuple[Target, ...]:
+    """Everything that the estimates of these models are made of, each once."""
+    found = dict.fromkeys(
+        Target(it.brick.key, it.context)
+        for subject in subjects
+        for it in subject.decomposition.occurrences
+        if _is_run(subject.decomposition.graph, it)
+    )
+    if end_to_end:
+        found.update(dict.fromkeys(Target(model=subject.key) for subject in subjects))
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a brick in a context stands first, and how often it stands in each model."""
+
+    graph: LayerGraph
+    occurrence: Occurrence
+    uses: Counter[str]
+
+
+def _brick_jobs(subjects: Sequence[Subject], known: Known) -> Iterable[Job]:
+    places: dict[Target, _Place] = {}
+    for subject in subjects:
+        graph = subject.decomposition.graph
+        for occurrence in subject.decomposition.occurrences:
+            if _is_run(graph, occurrence):
+                target = Target(occurrence.brick.key, occurrence.context)
+                place = places.setdefault(target, _Place(graph, occurrence, Counter()))
+                place.uses[subject.name] += times_paid(graph, occurrence.sequence.layers)
+    latencies = {target: _latency_ms(place.occurrence, known.measured.get(target)) for target, place in places.items()}
+    wholes: defaultdict[str, float] = defaultdict(float)
+    for target, place in places.items():
+        for model, times in place.uses.items():
+            wholes[model] += times * latencies[target]
+    for target, place in places.items():
+        layers = [place.graph.layers[index] for index in place.occurrence.sequence.layers]
+        doubt_ms = _doubt_ms(latencies[target], known.measured.get(target))
+        yield Job(
+            target,
+            label_of(place.occurrence.brick.canonical),
+            place.occurrence.brick.canonical,
+            place.graph,
+            place.occurrence.sequence.layers,
+            tuple(Use(model, times) for model, times in place.uses.items()),
+            latencies[target],
+            memory_bytes(layers),
+            sum(times * doubt_ms / wholes[model] for model, times in place.uses.items()),
+        )
+
+
+def _model_jobs(subjects: Sequence[Subject]) -> Iterable[Job]:
+    for subject in subjects:
+        decomposition = subject.decomposition
+        graph = decomposition.graph
+        runnable = all(layer.unmeasurable is None for layer in graph.layers)
+        if not runnable or not any(layer.operators for layer in graph.layers):
+            continue
+        yield Job(
+            Target(model=subject.key),
+            f"{subject.name} end to end",
+            "",
+            graph,
+            tuple(range(len(graph.layers))),
+            (Use(subject.name, 1),),
+            sum(
+                expected_ms(it.brick.canonical) * times_paid(graph, it.sequence.layers)
+                for it in decomposition.occurrences
+            ),
+            memory_bytes(graph.layers),
+        )
+
+
+def _is_run(graph: LayerGraph, occurrence: Occurrence) -> bool:
+    """Whether there is anything in it to compute, and a runtime that can."""
+    layers = [graph.layers[index] for index in occurrence.sequence.layers]
+    return any(layer.operators for layer in layers) and all(layer.unmeasurable is None for layer in layers)
+
+
+def _latency_ms(occurrence: Occurrence, measured: Statistics | None) -> float:
+    return expected_ms(occurrence.brick.canonical) if measured is None else measured.trimmed_mean_ms
+
+
+def _doubt_ms(latency_ms: float, measured: Statistics | None) -> float:
+    # Of what nobody has measured, everything is in doubt.
+    return latency_ms if measured is None else (measured.high_ms - measured.low_ms) / 2
+
+
+def _unmeasurable(subjects: Iterable[Subject]) -> tuple[Unmeasurable, ...]:
+    return tuple(
+        Unmeasurable(subject.name, layer.name, layer.unmeasurable)
+        for subject in subjects
+        for layer in subject.decomposition.graph.layers
+        if layer.unmeasurable is not None
+    )

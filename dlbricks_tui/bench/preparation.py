@@ -1,0 +1,38 @@
+"""Reads and cuts the models of a run."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from dlbricks_tui.bench.events import Event, LevelLowered, ModelLoading
+from dlbricks_tui.bench.jobs import Subject, subject_of
+from dlbricks_tui.bench.request import RunRequest
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.models.errors import FusionRefusedError
+from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.models.loading import Loader
+
+
+def prepare(
+    request: RunRequest, library: Library, cache: Path, log: Path, tell: Callable[[Event], None]
+) -> tuple[Subject, ...]:
+    """The models, each at the level asked for or, where the runtime cannot fuse it, as it is written."""
+    sources = request.sources(library)
+    subjects = []
+    with WorkerFramework(request.runtime, log) as framework:
+        loader = Loader(cache, framework)
+        for number, source in enumerate(sources, start=1):
+            tell(ModelLoading(model=source.name, number=number, of=len(sources)))
+            graph = _graph(loader, source, request, tell)
+            subjects.append(subject_of(decompose(graph, request.cutting)))
+    return tuple(subjects)
+
+
+def _graph(loader: Loader, source: ModelSource, request: RunRequest, tell: Callable[[Event], None]) -> LayerGraph:
+    given = dict(request.inputs)
+    try:
+        return loader.load(source, request.level, given)
+    except FusionRefusedError as refused:
+        tell(LevelLowered(model=source.name, reason=str(refused)))
+        return loader.load(source, Level.WRITTEN, given)

@@ -1,0 +1,108 @@
+"""What a run puts into the store: series as measurements, programs that do not run as failures."""
+
+from dataclasses import dataclass
+
+from dlbricks_tui.bench.jobs import Job
+from dlbricks_tui.bench.known import Conditions
+from dlbricks_tui.bench.stopping import Series
+from dlbricks_tui.models.graph import TensorType
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.store import records
+from dlbricks_tui.store.records import BrickForm, EndToEnd, Facts, Failure, Measurement, Record, System, utc_now
+
+# Each program hot, its inputs refreshed by what produces them in the model. A change of the method is a new name.
+PROTOCOL = "hot-refreshed-1"
+
+_NO_INPUT = TensorType((1,))
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Makes the records of one run."""
+
+    run: str
+    conditions: Conditions
+
+    def measured(self, job: Job, series: Series, noise: Facts) -> tuple[Record, ...]:
+        """A series as a result, with what the brick's key stands for."""
+        known = (("warm_up", series.warm_up), ("outliers", series.outliers), *noise)
+        return self._of_model(job, series, known) if job.whole else self._of_brick(job, series, known)
+
+    def failed(self, job: Job, reason: str, message: str) -> Failure:
+        """Why a program cannot be measured."""
+        return Failure(
+            brick=job.target.brick,
+            context=job.target.context,
+            model=job.target.model,
+            system=self.conditions.system,
+            runtime=self.conditions.runtime,
+            level=job.graph.level,
+            protocol=self.conditions.protocol,
+            when=utc_now(),
+            run=self.run,
+            reason=reason,
+            message=message,
+        )
+
+    def _of_brick(self, job: Job, series: Series, noise: Facts) -> tuple[Record, ...]:
+        sample = _first_input(job)
+        measurement = Measurement(
+            brick=job.target.brick,
+            context=job.target.context,
+            system=self.conditions.system,
+            runtime=self.conditions.runtime,
+            level=job.graph.level,
+            protocol=self.conditions.protocol,
+            when=utc_now(),
+            run=self.run,
+            statistics=series.statistics,
+            samples_ms=series.samples_ms,
+            batch_size=_batch_size(sample),
+            dtype=sample.dtype,
+            noise=noise,
+        )
+        return BrickForm(key=job.target.brick, canonical=job.canonical), measurement
+
+    def _of_model(self, job: Job, series: Series, noise: Facts) -> tuple[Record, ...]:
+        sample = _first_input(job)
+        result = EndToEnd(
+            model=job.target.model,
+            name=job.graph.name,
+            system=self.conditions.system,
+            runtime=self.conditions.runtime,
+            level=job.graph.level,
+            protocol=self.conditions.protocol,
+            when=utc_now(),
+            run=self.run,
+            statistics=series.statistics,
+            samples_ms=series.samples_ms,
+            batch_size=_batch_size(sample),
+            dtype=sample.dtype,
+            noise=noise,
+        )
+        return (result,)
+
+
+def runtime_record(runtime: Runtime, system: System) -> records.Runtime:
+    """What executed, as the store keeps it."""
+    settings = runtime.settings
+    return records.Runtime(
+        id=runtime.identity,
+        name=runtime.name,
+        framework=runtime.framework,
+        version=runtime.version,
+        python=runtime.python_version,
+        # Left to itself a framework starts a thread for each core that it may use.
+        threads=system.cores if settings.threads is None else settings.threads,
+        settings=tuple(sorted(settings.environment)),
+    )
+
+
+def _first_input(job: Job) -> TensorType:
+    if job.whole:
+        return job.graph.inputs[0].type if job.graph.inputs else _NO_INPUT
+    return next((tensor for index in job.layers for tensor in job.graph.layers[index].data), _NO_INPUT)
+
+
+def _batch_size(tensor: TensorType) -> int:
+    return tensor.shape[0] if tensor.shape else 1

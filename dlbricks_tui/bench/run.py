@@ -1,0 +1,77 @@
+"""One run from its first to its last moment, whatever happens in between."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from dlbricks_tui.bench.control import Control, only_process
+from dlbricks_tui.bench.event_file import EventWriter
+from dlbricks_tui.bench.events import Event, RunEnded, RunStarted
+from dlbricks_tui.bench.host_lock import HostLock
+from dlbricks_tui.bench.process_identity import this_process
+from dlbricks_tui.bench.request import RunRequest
+from dlbricks_tui.bench.run_folder import RunFolder, RunState, State
+from dlbricks_tui.bench.stop_signals import RunStopped, StopSignals
+from dlbricks_tui.bench.work import Work, Workplace
+from dlbricks_tui.errors import UserError
+
+
+def execute(
+    folder: RunFolder,
+    request: RunRequest,
+    place: Workplace,
+    lock: HostLock,
+    listener: Callable[[Event], None] | None = None,
+    *,
+    detached: bool = False,
+) -> RunState:
+    """Does what is asked, in this process, and returns how it ended; a detached run outlives its terminal."""
+    with only_process(folder), StopSignals(ignore_hangup=detached) as signals, _events(folder, listener) as events:
+        control = Control(folder, lock, place.data.path, events.tell, signals, request.time_budget_seconds)
+        events.tell(
+            RunStarted(
+                run=folder.run,
+                pid=this_process().pid,
+                models=request.model_names,
+                runtime=request.runtime.identity,
+                level=request.level.value,
+                granularity=request.cutting.granularity,
+                end_to_end=request.end_to_end,
+            )
+        )
+        try:
+            control.begin()
+            Work(folder, request, place, control, signals, events.tell).do()
+        except RunStopped as stopped:
+            return _end(control, events, stopped.state, stopped.why)
+        except UserError as error:
+            _end(control, events, State.FAILED, str(error))
+            raise
+        except BaseException:
+            _end(control, events, State.FAILED, "a fault of dlbricks; what was measured before it is kept")
+            raise
+        return _end(control, events, State.FINISHED, "")
+
+
+@contextmanager
+def _events(folder: RunFolder, listener: Callable[[Event], None] | None) -> Iterator[EventWriter]:
+    events = EventWriter(folder.events_file, listener)
+    try:
+        yield events
+    finally:
+        events.close()
+
+
+def _end(control: Control, events: EventWriter, state: State, message: str) -> RunState:
+    ended = control.end(state, message)
+    events.tell(
+        RunEnded(
+            state=state.value,
+            message=message,
+            bricks=ended.bricks.total,
+            bricks_measured=ended.bricks.measured,
+            bricks_reused=ended.bricks.reused,
+            bricks_failed=ended.bricks.failed,
+            seconds=control.seconds,
+        )
+    )
+    return ended

@@ -1,0 +1,124 @@
+"""When a program has been timed often enough, and what its samples then say."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dlbricks_tui.bench.errors import BenchError
+from dlbricks_tui.store.records import Statistics
+from dlbricks_tui.store.statistics import summarise
+
+# What a program must have been timed for its result to be worth keeping when the run is stopped early.
+FEWEST_WORTH_KEEPING = 10
+# Looking at every new sample would stop at the first lucky one.
+_GROWTH_BETWEEN_LOOKS = 1.2
+# Beyond so many interquartile ranges outside the quartiles a sample is no longer noise but an event.
+_FENCE = 3.0
+
+
+class StoppingError(BenchError):
+    """A rule by which no run could stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptive:
+    """Until half of the 95 % interval is at most this share of the latency, within bounds on samples and time."""
+
+    target: float = 0.01
+    least: int = 20
+    most: int = 100
+    most_seconds: float = 20.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.target < 1:
+            raise StoppingError(f"a target of {self.target:g} cannot be reached: give a share such as 0.01")
+
+    def cap(self, latency_ms: float) -> int:
+        """How many samples of that latency are enough, however much they vary."""
+        affordable = self.most_seconds * 1000 / latency_ms if latency_ms > 0 else math.inf
+        return max(self.least, min(self.most, math.floor(min(affordable, self.most))))
+
+    def satisfied_by(self, statistics: Statistics) -> bool:
+        """Whether a series with these statistics needs no more samples."""
+        if statistics.count < self.least:
+            return False
+        return relative_half_width(statistics) <= self.target or statistics.count >= self.cap(statistics.median_ms)
+
+    def looks_at(self, samples: int) -> bool:
+        """Whether a series of so many samples is worth looking at."""
+        if samples >= self.most:
+            return True
+        look = self.least
+        while look < samples:
+            look = math.ceil(look * _GROWTH_BETWEEN_LOOKS)
+        return look == samples
+
+
+@dataclass(frozen=True, slots=True)
+class FixedRuns:
+    """So many runs of each program, as in the paper."""
+
+    runs: int
+
+    def __post_init__(self) -> None:
+        if self.runs < 1:
+            raise StoppingError(f"{self.runs} runs measure nothing: give 1 or more")
+
+    def satisfied_by(self, statistics: Statistics) -> bool:
+        """Whether a series with these statistics needs no more samples."""
+        return statistics.count >= self.runs
+
+    def looks_at(self, samples: int) -> bool:
+        """Whether a series of so many samples is worth looking at."""
+        return samples >= self.runs
+
+
+StoppingRule = Adaptive | FixedRuns
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """All samples of a program in the order in which they were taken, and what those after the warm-up say."""
+
+    samples_ms: tuple[float, ...]
+    warm_up: int
+    statistics: Statistics
+    # How many samples stand apart; they are kept, and trimmed like others.
+    outliers: int
+
+
+def series_of(samples_ms: Sequence[float], rule: StoppingRule) -> Series:
+    """What at least one sample says; the paper's protocol knows no warm-up, it trims."""
+    warm_up = 0 if isinstance(rule, FixedRuns) else warm_up_length(samples_ms)
+    steady = samples_ms[warm_up:]
+    return Series(tuple(samples_ms), warm_up, summarise(steady), len(outliers(steady)))
+
+
+def relative_half_width(statistics: Statistics) -> float:
+    """Half of the interval as a share of the latency."""
+    width = statistics.high_ms - statistics.low_ms
+    return width / 2 / statistics.trimmed_mean_ms if statistics.trimmed_mean_ms > 0 else 0.0
+
+
+def warm_up_length(samples_ms: Sequence[float]) -> int:
+    """How many of the first samples are slower than anything usual in the second half; less than half of all."""
+    half = len(samples_ms) // 2
+    if half < 2:
+        return 0
+    _, high = _fences(samples_ms[half:])
+    return next((place for place, sample in enumerate(samples_ms[:half]) if sample <= high), half)
+
+
+def outliers(samples_ms: Sequence[float]) -> tuple[int, ...]:
+    """The places of samples far outside of what is usual in the series."""
+    if len(samples_ms) < 4:
+        return ()
+    low, high = _fences(samples_ms)
+    return tuple(place for place, sample in enumerate(samples_ms) if not low <= sample <= high)
+
+
+def _fences(samples_ms: Sequence[float]) -> tuple[float, float]:
+    ordered = sorted(samples_ms)
+    quarter, three_quarters = ordered[len(ordered) // 4], ordered[(3 * len(ordered)) // 4]
+    reach = _FENCE * (three_quarters - quarter)
+    return quarter - reach, three_quarters + reach

@@ -1,0 +1,193 @@
+"""What a run does when it has its turn: read the models, see what the store lacks, measure that."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dlbricks_tui.bench.batching import BatchLimits
+from dlbricks_tui.bench.control import Control
+from dlbricks_tui.bench.errors import RunError
+from dlbricks_tui.bench.events import Event, LayerUnmeasurable, Planned, WorkerReplaced
+from dlbricks_tui.bench.fingerprint import GIBIBYTE, fingerprint
+from dlbricks_tui.bench.jobs import Job, Subject, Target
+from dlbricks_tui.bench.known import Conditions, known_in
+from dlbricks_tui.bench.ledger import Counts, Ledger
+from dlbricks_tui.bench.measuring import Measuring
+from dlbricks_tui.bench.outlook import Outlook
+from dlbricks_tui.bench.pace import Pace
+from dlbricks_tui.bench.plan import Plan, plan, targets_of
+from dlbricks_tui.bench.preparation import prepare
+from dlbricks_tui.bench.reference import reference_program
+from dlbricks_tui.bench.request import RunRequest
+from dlbricks_tui.bench.results import PROTOCOL, Recorder, runtime_record
+from dlbricks_tui.bench.run_folder import RunFolder, State, Tally
+from dlbricks_tui.bench.stop_signals import RunStopped, StopSignals
+from dlbricks_tui.bench.workbench import Task, Workbench
+from dlbricks_tui.bricks.programs import model_program, sequence_program
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.runtime.process import INSIDE, Worker
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.store.records import Run, utc_now
+from dlbricks_tui.store.store import Store
+
+# What a framework reserves of the address space without ever touching it.
+_RESERVED_BYTES = 8 * GIBIBYTE
+# To load a program makes its weights and compiles its kernels, which takes longer than to run it.
+_RUNS_PER_LOAD = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where a run works: the user's data, the models it may know, the program of its workers, and its limits."""
+
+    data: DataFolder
+    samples: Path = SAMPLE_MODELS
+    worker_program: Path = INSIDE
+    limits: BatchLimits = field(default_factory=BatchLimits)
+
+
+class Work:
+    """The work of one run."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        request: RunRequest,
+        place: Workplace,
+        control: Control,
+        signals: StopSignals,
+        tell: Callable[[Event], None],
+    ) -> None:
+        self._folder = folder
+        self._request = request
+        self._place = place
+        self._control = control
+        self._signals = signals
+        self._tell = tell
+        self._system = fingerprint()
+        self._conditions = Conditions(self._system.id, request.runtime.identity, PROTOCOL)
+
+    def do(self) -> None:
+        """Does all of it, or raises what stopped it; what was measured until then is in the store."""
+        with self._signals.waiting():
+            subjects = self._subjects()
+        with Store(self._place.data.store) as store:
+            plan = self._plan(subjects, store)
+            counts = _counts(plan)
+            self._control.count(counts.bricks)
+            store.add(self._system, runtime_record(self._request.runtime, self._system))
+            outlook = Outlook(subjects, store.generation, self._conditions)
+            recorder = Recorder(self._folder.run, self._conditions)
+            ledger = Ledger(store, recorder, outlook, self._tell, counts)
+            state = State.INTERRUPTED
+            try:
+                if plan.jobs:
+                    self._measure(plan.jobs, ledger)
+                state = State.FINISHED
+            except RunStopped as stopped:
+                state = stopped.state
+                raise
+            finally:
+                self._control.count(ledger.counts.bricks)
+                store.add(self._record(state, ledger.counts.bricks))
+                ledger.tell_estimates()
+
+    def _subjects(self) -> tuple[Subject, ...]:
+        library = Library(self._place.samples, self._place.data.path)
+        return prepare(self._request, library, self._place.data.cache, self._folder.worker_log, self._tell)
+
+    def _plan(self, subjects: Sequence[Subject], store: Store) -> Plan:
+        end_to_end = self._request.end_to_end
+        known = known_in(store.generation, self._conditions, targets_of(subjects, end_to_end))
+        if self._request.retry_failed:
+            known = replace(known, failed={})
+        found = plan(subjects, known, self._request.rule, end_to_end)
+        for layer in found.unmeasurable:
+            self._tell(LayerUnmeasurable(**layer._asdict()))
+        counts = _counts(found)
+        self._tell(
+            Planned(
+                system=self._conditions.system,
+                runtime=self._conditions.runtime,
+                bricks=counts.bricks.total,
+                bricks_reused=counts.bricks.reused,
+                bricks_failed_before=counts.bricks.failed,
+                models=counts.models.total,
+                models_reused=counts.models.reused,
+                models_failed_before=counts.models.failed,
+                expected_seconds=Pace(self._request.rule).seconds_for(dict.fromkeys(found.jobs, 0)),
+            )
+        )
+        return found
+
+    def _measure(self, jobs: Sequence[Job], ledger: Ledger) -> None:
+        with Workbench(
+            lambda: Worker(self._runtime(), self._folder.worker_log, self._place.worker_program),
+            self._signals.waiting,
+            lambda message: self._tell(WorkerReplaced(message=message)),
+            self._request.patience.sample_seconds,
+            self._memory_limit_bytes,
+        ) as bench:
+            self._refuse_another_version(bench.describe().version)
+            measuring = Measuring(bench, ledger, self._control, self._request.rule, self._task, self._tell)
+            measuring.take_reference(Task(reference_program(), self._request.patience.load_seconds))
+            measuring.work_through(jobs, self._place.limits)
+
+    def _task(self, job: Job) -> Task:
+        program = model_program(job.graph) if job.whole else sequence_program(job.graph, job.layers)
+        return Task(program, self._request.patience.load_seconds + _RUNS_PER_LOAD * job.expected_ms / 1000)
+
+    def _runtime(self) -> Runtime:
+        runtime = self._request.runtime
+        limit = self._memory_limit_bytes + _RESERVED_BYTES
+        return replace(runtime, settings=replace(runtime.settings, memory_limit_bytes=limit))
+
+    @property
+    def _memory_limit_bytes(self) -> int:
+        return self._request.memory_limit_bytes or self._system.memory_bytes
+
+    def _refuse_another_version(self, version: str) -> None:
+        runtime = self._request.runtime
+        if version != runtime.version:
+            raise RunError(
+                f"runtime {runtime.name} has {runtime.framework} {version} by now, and {runtime.version} when the run "
+                f"was asked for; `dlbricks runtimes check {runtime.name}`, then start the run anew"
+            )
+
+    def _record(self, state: State, bricks: Tally) -> Run:
+        request = self._request
+        return Run(
+            id=self._folder.run,
+            when=utc_now(),
+            started=self._control.state.started,
+            state=state.value,
+            system=self._conditions.system,
+            runtime=self._conditions.runtime,
+            level=request.level,
+            protocol=self._conditions.protocol,
+            granularity=request.cutting.granularity,
+            models=request.model_names,
+            measured=bricks.measured,
+            reused=bricks.reused,
+            failed=bricks.failed,
+            settings=(
+                ("rule", str(request.rule)),
+                ("cut", request.cutting.cut.value),
+                ("order", request.cutting.order.value),
+                ("end_to_end", request.end_to_end),
+                ("time_budget_seconds", request.time_budget_seconds),
+            ),
+        )
+
+
+def _counts(plan: Plan) -> Counts:
+    return Counts(_tally(plan, whole=False), _tally(plan, whole=True))
+
+
+def _tally(plan: Plan, *, whole: bool) -> Tally:
+    def count(targets: Iterable[Target]) -> int:
+        return sum(bool(target.brick) is not whole for target in targets)
+
+    reused, failed = count(plan.reused), count(plan.failed)
+    return Tally(count(job.target for job in plan.jobs) + reused + failed, 0, reused, failed)

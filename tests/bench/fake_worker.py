@@ -1,0 +1,134 @@
+"""A worker without a framework: it speaks the real protocol, makes latencies up, and misbehaves on demand.
+
+FAKE_MANNERS is a JSON object that says, by the name of an operator, how programs with that operator behave.
+FAKE_NAP is how many seconds each round of samples takes.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import random
+import signal
+import sys
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from dlbricks_tui.runtime.lines import decode_request, encode
+from dlbricks_tui.runtime.protocol import (
+    Describe,
+    Described,
+    Load,
+    Loaded,
+    NullCalls,
+    Program,
+    Reason,
+    Refused,
+    Reply,
+    Request,
+    Sample,
+    Sampled,
+    Unload,
+    Unloaded,
+)
+
+SET_PARENT_DEATH_SIGNAL = 1
+REFERENCE = "reference"
+NULL_CALL_NS = 12_500
+
+
+class FakeWorker:
+    """Answers as a worker would."""
+
+    def __init__(self, manners: dict[str, str], nap_seconds: float) -> None:
+        self._manners = manners
+        self._nap_seconds = nap_seconds
+        self._programs: dict[str, Program] = {}
+        self._chance = random.Random(os.getpid())
+
+    def answer(self, request: Request[Any]) -> bytes:
+        if isinstance(request, Load):
+            return self._load(request)
+        if isinstance(request, Sample):
+            for name in request.programs:
+                if self._behave(self._programs[name], "sample") == "garbage":
+                    return b"\xff{nonsense\n"
+            time.sleep(self._nap_seconds)
+            return encode(Sampled(tuple(self._durations(name, request.repeat) for name in request.programs)))
+        return encode(self._plain(request))
+
+    def _plain(self, request: Request[Any]) -> Reply:
+        if isinstance(request, Describe):
+            return Described("3.11.0", "fake", "1.9.1", "1.23", (), True)
+        if isinstance(request, NullCalls):
+            return Sampled(((NULL_CALL_NS,) * request.count,))
+        if isinstance(request, Unload):
+            for name in request.programs:
+                self._programs.pop(name, None)
+            return Unloaded()
+        return Refused(Reason.MALFORMED, f"{type(request).__name__} is not for this worker")
+
+    def _load(self, request: Load) -> bytes:
+        others = self._programs.keys() - {REFERENCE, request.program_id}
+        manner = self._behave(request.program, "load", crowded=bool(others))
+        if manner == "garbage":
+            return b"what?\n"
+        for refused, reason in (("not finite", Reason.NOT_FINITE), ("unbuildable", Reason.UNBUILDABLE)):
+            if manner == refused:
+                return encode(Refused(reason, f"the operator is {refused}"))
+        if manner == "too large beside others" and others:
+            return encode(Refused(Reason.TOO_LARGE, "it does not fit"))
+        self._programs[request.program_id] = request.program
+        return encode(Loaded(0.001, ((1,),), 4))
+
+    def _behave(self, program: Program, moment: str, crowded: bool = False) -> str:
+        for operator in operators_of(program):
+            manner = self._manners.get(operator, "")
+            if manner == f"crash on {moment}" or (manner == "crash beside others" and crowded):
+                sys.stdout.write("the last words\n")
+                sys.stdout.flush()
+                os.kill(os.getpid(), signal.SIGSEGV)
+            if manner == f"hang on {moment}":
+                time.sleep(600)
+            if manner == f"garbage on {moment}":
+                return "garbage"
+            if moment == "load" and manner in ("not finite", "unbuildable", "too large beside others"):
+                return manner
+        return ""
+
+    def _durations(self, name: str, count: int) -> tuple[int, ...]:
+        usual_ns = latency_ns(self._programs[name])
+        return tuple(round(usual_ns * (1 + 0.005 * self._chance.gauss(0, 1))) for _ in range(count))
+
+
+def operators_of(program: Program) -> list[str]:
+    """The operators that are timed."""
+    return [node["op"] for node in json.loads(program.network.symbol)["nodes"] if node["op"] != "null"]
+
+
+def latency_ns(program: Program) -> int:
+    """What a program takes, from 0.05 to 1 ms, as its operators will have it."""
+    return 50_000 + sum(zlib.crc32(operator.encode()) % 950_000 for operator in operators_of(program))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--requests", type=int)
+    parser.add_argument("--replies", type=int)
+    parser.add_argument("--die-with", type=int)
+    arguments, _ = parser.parse_known_args()
+    if arguments.die_with is not None:
+        ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    worker = FakeWorker(json.loads(os.environ.get("FAKE_MANNERS", "{}")), float(os.environ.get("FAKE_NAP", "0")))
+    with os.fdopen(arguments.requests, "rb") as requests, os.fdopen(arguments.replies, "wb") as replies:
+        for line in requests:
+            replies.write(worker.answer(decode_request(line)))
+            replies.flush()
+
+
+if __name__ == "__main__":
+    main()

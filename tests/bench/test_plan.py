@@ -1,0 +1,154 @@
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlbricks_tui.bench.batching import BatchLimits, batches
+from dlbricks_tui.bench.jobs import Job, Subject, Target, subject_of
+from dlbricks_tui.bench.known import Known
+from dlbricks_tui.bench.pace import Pace
+from dlbricks_tui.bench.plan import plan, targets_of
+from dlbricks_tui.bench.stopping import Adaptive, FixedRuns
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.store.records import Statistics
+from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
+
+RULE = Adaptive()
+
+
+def named(graph: LayerGraph, name: str) -> LayerGraph:
+    """The graph under another name."""
+    return replace(graph, name=name)
+
+
+def subjects_of(*graphs: LayerGraph, cutting: Cutting | None = None) -> tuple[Subject, ...]:
+    """The graphs as models called m0, m1, ..."""
+    return tuple(subject_of(decompose(named(graph, f"m{number}"), cutting)) for number, graph in enumerate(graphs))
+
+
+def measured(latency_ms: float = 1.0, half_width: float = 0.001, count: int = 50) -> Statistics:
+    """Statistics of so many samples around a latency."""
+    return Statistics(
+        trimmed_mean_ms=latency_ms,
+        median_ms=latency_ms,
+        minimum_ms=latency_ms,
+        spread_ms=0.0,
+        low_ms=latency_ms * (1 - half_width),
+        high_ms=latency_ms * (1 + half_width),
+        count=count,
+    )
+
+
+def targets(jobs: Iterable[Job]) -> list[Target]:
+    """What the jobs are about."""
+    return [job.target for job in jobs]
+
+
+@settings(max_examples=40)
+@given(st.lists(graphs(), min_size=1, max_size=3), st.sampled_from(list(Cut)), st.booleans(), st.data())
+def test_every_target_is_measured_reused_or_known_to_fail_exactly_once(
+    models: list[LayerGraph], cut: Cut, end_to_end: bool, data: st.DataObject
+) -> None:
+    subjects = subjects_of(*models, cutting=Cutting(3, cut))
+    everything = targets_of(subjects, end_to_end)
+    assert len(set(everything)) == len(everything)
+    some = st.lists(st.sampled_from(everything), unique=True) if everything else st.just([])
+    known = Known(dict.fromkeys(data.draw(some), measured()), dict.fromkeys(data.draw(some), "it crashed"))
+    found = plan(subjects, known, RULE, end_to_end)
+    runnable = {
+        Target(model=subject.key)
+        for subject in subjects
+        if all(layer.unmeasurable is None for layer in subject.decomposition.graph.layers)
+        and any(layer.operators for layer in subject.decomposition.graph.layers)
+    }
+    expected = {target for target in everything if target.brick or target in runnable}
+    counted = [*targets(found.jobs), *found.reused, *found.failed]
+    assert sorted(counted) == sorted(expected)
+    assert found.total == len(expected)
+    assert found.reused == known.measured.keys() & expected
+
+
+def test_a_brick_runs_once_however_many_models_need_it_and_knows_how_often_they_do() -> None:
+    subjects = subjects_of(chain("pool", "relu", "relu"), chain("relu"))
+    jobs = {job.label.split()[0]: job for job in plan(subjects, Known(), RULE).jobs}
+    assert set(jobs) == {"pool", "relu"}
+    assert jobs["pool"].uses == (("m0", 1),)
+    assert dict(jobs["relu"].uses) == {"m0": 2, "m1": 1}
+
+
+def test_repetitions_count_as_uses_and_constants_are_never_run() -> None:
+    graph = built([Spec("constant"), Spec("conv", DATA, times=3), Spec("add", after(0, 1))])
+    jobs = plan(subjects_of(graph), Known(), RULE).jobs
+    assert {job.label.split()[0]: job.uses[0].times for job in jobs} == {"conv": 3, "add": 1}
+
+
+def test_what_takes_away_most_doubt_comes_first() -> None:
+    often, seldom = Spec("relu", DATA), Spec("pool", DATA)
+    subjects = subjects_of(built([*[often] * 5, seldom]))
+    assert [job.label.split()[0] for job in plan(subjects, Known(), RULE).jobs] == ["relu", "pool"]
+    # What is known already, if not well enough, can wait until something is known of the rest.
+    relu = next(job.target for job in plan(subjects, Known(), RULE).jobs if job.label.startswith("relu"))
+    latency_ms = next(job.expected_ms for job in plan(subjects, Known(), RULE).jobs)
+    wide = Known({relu: measured(latency_ms, half_width=0.05)})
+    assert [job.label.split()[0] for job in plan(subjects, wide, RULE).jobs] == ["pool", "relu"]
+
+
+def test_results_that_do_not_satisfy_the_rule_are_measured_again() -> None:
+    subjects = subjects_of(chain("conv"))
+    target = targets_of(subjects)[0]
+    few = Known({target: measured(count=30)})
+    assert not plan(subjects, few, RULE).jobs
+    assert targets(plan(subjects, few, FixedRuns(100)).jobs) == [target]
+
+
+def test_a_success_overrules_an_earlier_failure() -> None:
+    subjects = subjects_of(chain("conv"))
+    target = targets_of(subjects)[0]
+    assert plan(subjects, Known({target: measured()}, {target: "it hung"}), RULE).reused == {target}
+
+
+def test_unmeasurable_layers_are_named_and_their_model_has_no_end_to_end_run() -> None:
+    graph = chain("conv", "relu")
+    layers = (graph.layers[0], replace(graph.layers[1], unmeasurable="nobody knows it"))
+    found = plan(subjects_of(replace(graph, layers=layers)), Known(), RULE, end_to_end=True)
+    assert [(it.model, it.layer, it.reason) for it in found.unmeasurable] == [("m0", "layer1", "nobody knows it")]
+    assert [job.label.split()[0] for job in found.jobs] == ["conv"]
+
+
+@settings(max_examples=40)
+@given(st.lists(graphs(), min_size=1, max_size=4), st.booleans(), st.integers(1, 5))
+def test_batches_hold_every_job_once_and_keep_within_the_limits(
+    models: list[LayerGraph], end_to_end: bool, programs: int
+) -> None:
+    jobs = plan(subjects_of(*models), Known(), RULE, end_to_end).jobs
+    found = batches(jobs, BatchLimits(programs=programs))
+    assert sorted(targets(job for batch in found for job in batch)) == sorted(targets(jobs))
+    assert all(0 < len(batch) <= programs for batch in found)
+
+
+def test_a_model_is_timed_in_the_rounds_of_its_own_bricks() -> None:
+    subjects = subjects_of(chain("conv", "relu"), chain("conv", "pool"))
+    jobs = plan(subjects, Known(), RULE, end_to_end=True).jobs
+    found = batches(jobs, BatchLimits())
+    assert len(found) == 2
+    for batch in found:
+        (model,) = (job.uses[0].model for job in batch if job.whole)
+        assert all(model in {use.model for use in job.uses} for job in batch)
+
+
+def test_a_job_that_exceeds_the_limits_is_a_batch_of_its_own() -> None:
+    jobs = plan(subjects_of(chain("conv", "relu", "pool")), Known(), RULE).jobs
+    assert len(batches(jobs, BatchLimits(memory_bytes=1))) == len(jobs)
+
+
+def test_time_left_shrinks_with_samples_and_follows_the_pace_once_there_is_one() -> None:
+    jobs = plan(subjects_of(chain("conv", "relu", "pool")), Known(), RULE).jobs
+    pace = Pace(RULE)
+    guess = pace.seconds_for(dict.fromkeys(jobs, 0))
+    assert 0 < pace.seconds_for(dict.fromkeys(jobs, 10)) < guess
+    assert pace.seconds_for(dict.fromkeys(jobs, 1000)) == 0
+    pace.note(jobs, 60.0)
+    assert abs(pace.seconds_for(dict.fromkeys(jobs, 0)) - 60.0) < 1e-6

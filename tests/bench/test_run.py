@@ -1,0 +1,217 @@
+"""What a run does and leaves behind; the worker is a fake, everything else is real."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from dlbricks_tui.bench.errors import RunError
+from dlbricks_tui.bench.events import (
+    BatchStarted,
+    EstimateChanged,
+    Event,
+    Planned,
+    ProgramFailed,
+    ProgramLoaded,
+    ProgramMeasured,
+    RoundDone,
+    RunEnded,
+    RunStarted,
+    WorkerReplaced,
+)
+from dlbricks_tui.bench.request import Patience
+from dlbricks_tui.bench.results import PROTOCOL
+from dlbricks_tui.bench.run_folder import RunFolders, State, Tally
+from dlbricks_tui.bench.stopping import FixedRuns
+from dlbricks_tui.store.queries import brick_form, runs, runtimes, systems
+from dlbricks_tui.store.store import Store
+from tests.bench.runs import BRICKS, FAKE, MODEL, Site
+
+AnEvent = TypeVar("AnEvent", bound=Event)
+IMPATIENT = Patience(load_seconds=0.5, sample_seconds=0.5)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path / "data")
+
+
+def misbehaving(site: Site, monkeypatch: pytest.MonkeyPatch, **manners: str) -> Site:
+    """The site with programs of these operators behaving so."""
+    rude = replace(site, manners=manners)
+    for name, value in rude.environment.items():
+        monkeypatch.setenv(name, value)
+    return rude
+
+
+def of_kind(events: Sequence[Event], kind: type[AnEvent]) -> list[AnEvent]:
+    """The events of one kind."""
+    return [event for event in events if isinstance(event, kind)]
+
+
+def test_a_run_measures_every_brick_once_and_the_next_one_reuses_them_all(site: Site) -> None:
+    request = site.request(end_to_end=True)
+    first = site.run(request)
+    assert (first.state, first.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
+    contents = site.contents()
+    assert set(Counter(contents.measured).values()) == {1}
+    assert len(contents.measurements) == BRICKS
+    assert [it.name for it in contents.end_to_end] == [MODEL]
+    events: list[Event] = []
+    again = site.run(request, events.append)
+    assert again.bricks == Tally(BRICKS, reused=BRICKS)
+    assert not of_kind(events, BatchStarted)
+    assert site.contents() == contents
+
+
+def test_a_result_says_how_it_came_about(site: Site) -> None:
+    state = site.run(site.request())
+    result = site.contents().measurements[0]
+    assert (result.protocol, result.run, result.runtime) == (PROTOCOL, state.run, FAKE.identity)
+    assert len(result.samples_ms) == result.statistics.count >= 20
+    assert result.good
+    noise = dict(result.noise)
+    assert noise["null_call_ms"] == 0.0125
+    assert noise["reference_ms"] == pytest.approx(0.5, rel=0.05)
+    assert {"warm_up", "outliers"} <= noise.keys()
+    with Store(site.data.store) as store:
+        assert brick_form(store.generation, result.brick) is not None
+        assert set(systems(store.generation)) == {result.system}
+        assert runtimes(store.generation)[FAKE.identity].version == FAKE.version
+        run = runs(store.generation)[state.run]
+        assert (run.state, run.measured, run.failed, run.models) == ("finished", BRICKS, 0, (MODEL,))
+
+
+def test_events_tell_all_that_happens_in_order_and_stay_in_the_file(site: Site) -> None:
+    events: list[Event] = []
+    state = site.run(site.request(end_to_end=True), events.append)
+    assert tuple(events) == site.events(RunFolders(site.data.runs).find(state.run))
+    assert isinstance(events[0], RunStarted)
+    assert isinstance(events[-1], RunEnded)
+    assert events[-1].state == "finished"
+    (planned,) = of_kind(events, Planned)
+    assert (planned.bricks, planned.models, planned.bricks_reused) == (BRICKS, 1, 0)
+    loaded = [event.program for event in of_kind(events, ProgramLoaded)]
+    measured = of_kind(events, ProgramMeasured)
+    assert sorted(loaded) == sorted(event.program for event in measured) == list(range(BRICKS + 1))
+    samples: Counter[int] = Counter()
+    for event in of_kind(events, RoundDone):
+        samples.update({program: len(taken) for program, taken in event.samples_ms})
+    assert all(samples[event.program] == event.samples + event.warm_up for event in measured)
+    estimates = of_kind(events, EstimateChanged)
+    assert (estimates[-1].missing_layers, estimates[-1].model) == (0, MODEL)
+    assert estimates[-1].sequential_ms is not None
+
+
+def test_a_model_is_sampled_in_the_rounds_of_its_bricks(site: Site) -> None:
+    events: list[Event] = []
+    site.run(site.request(end_to_end=True), events.append)
+    (whole,) = [event.program for event in of_kind(events, ProgramLoaded) if event.model]
+    together = [len(it.samples_ms) for it in of_kind(events, RoundDone) if whole in dict(it.samples_ms)]
+    assert min(together) > 1
+
+
+def test_fixed_runs_take_as_many_samples_of_each_program_as_the_paper_does(site: Site) -> None:
+    site.run(site.request(rule=FixedRuns(30)))
+    assert {it.statistics.count for it in site.contents().measurements} == {30}
+    # What took fewer does not do for a rule that wants more.
+    assert site.run(site.request(rule=FixedRuns(40))).bricks.measured == BRICKS
+
+
+@pytest.mark.parametrize(
+    ("manner", "reason"),
+    [
+        ("crash on load", "crashed"),
+        ("crash on sample", "crashed"),
+        ("hang on load", "hung"),
+        ("hang on sample", "hung"),
+        ("garbage on load", "garbled"),
+        ("garbage on sample", "garbled"),
+        ("not finite", "not finite"),
+        ("unbuildable", "unbuildable"),
+    ],
+)
+def test_a_misbehaving_program_fails_alone_and_is_named(
+    site: Site, monkeypatch: pytest.MonkeyPatch, manner: str, reason: str
+) -> None:
+    site = misbehaving(site, monkeypatch, Flatten=manner)
+    events: list[Event] = []
+    state = site.run(site.request(patience=IMPATIENT), events.append)
+    contents = site.contents()
+    assert (state.state, state.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS - 1, failed=1))
+    assert [it.reason for it in contents.failures] == [reason]
+    assert contents.failures[0].message
+    assert len(contents.measurements) == BRICKS - 1
+    (failed,) = of_kind(events, ProgramFailed)
+    assert failed.label.startswith("flatten")
+    assert (failed.brick, failed.context) == (contents.failures[0].brick, contents.failures[0].context)
+
+
+def test_a_whole_model_that_crashes_fails_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = misbehaving(site, monkeypatch, Flatten="crash on load")
+    state = site.run(site.request(end_to_end=True, patience=IMPATIENT))
+    assert state.bricks == Tally(BRICKS, measured=BRICKS - 1, failed=1)
+    assert {bool(it.model) for it in site.contents().failures} == {True, False}
+
+
+@pytest.mark.parametrize("manner", ["crash beside others", "too large beside others"])
+def test_a_program_that_works_only_alone_is_measured_alone(
+    site: Site, monkeypatch: pytest.MonkeyPatch, manner: str
+) -> None:
+    site = misbehaving(site, monkeypatch, Flatten=manner)
+    events: list[Event] = []
+    state = site.run(site.request(patience=IMPATIENT), events.append)
+    assert state.bricks == Tally(BRICKS, measured=BRICKS)
+    assert [event.programs for event in of_kind(events, BatchStarted)][-1] == 1
+    assert bool(of_kind(events, WorkerReplaced)) == manner.startswith("crash")
+
+
+def test_what_failed_is_not_tried_again_unless_that_is_asked_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    rude = misbehaving(site, monkeypatch, Flatten="crash on load")
+    rude.run(rude.request())
+    monkeypatch.setenv("FAKE_MANNERS", "{}")
+    assert site.run(site.request()).bricks == Tally(BRICKS, reused=BRICKS - 1, failed=1)
+    assert site.run(site.request(retry_failed=True)).bricks == Tally(BRICKS, measured=1, reused=BRICKS - 1)
+    assert site.run(site.request()).bricks == Tally(BRICKS, reused=BRICKS)
+
+
+def test_a_reference_that_does_not_run_costs_nothing_but_the_sight_of_drift(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = misbehaving(site, monkeypatch, Convolution="unbuildable")
+    state = site.run(site.request())
+    assert state.state is State.FINISHED
+    assert state.bricks.measured > 0
+    assert all("reference_ms" not in dict(it.noise) for it in site.contents().measurements)
+
+
+def test_a_spent_budget_ends_the_run_with_what_it_has(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_NAP", "0.02")
+    events: list[Event] = []
+    state = site.run(site.request(time_budget_seconds=0.8), events.append)
+    assert state.state is State.FINISHED
+    assert "budget" in state.message
+    assert 0 < len(site.contents().measurements) == state.bricks.measured < BRICKS
+    assert all(event.seconds_left <= 0.8 for event in of_kind(events, RoundDone))
+    monkeypatch.setenv("FAKE_NAP", "0")
+    done = site.run(site.request()).bricks
+    assert done.measured + done.reused == BRICKS
+
+
+def test_a_runtime_that_has_changed_since_the_run_was_asked_for_is_not_taken_for_the_old_one(site: Site) -> None:
+    with pytest.raises(RunError, match=r"1\.9\.1 by now"):
+        site.run(site.request(runtime=replace(FAKE, version="1.5.1")))
+    (state,) = RunFolders(site.data.runs).states()
+    assert state.state is State.FAILED
+    assert "1.9.1" in state.message
+
+
+def test_models_share_what_they_have_in_common(site: Site) -> None:
+    both = site.run(site.request("vgg11", "vgg13"))
+    alone = Site(site.path.with_name("other"))
+    separate = [alone.run(alone.request(model)).bricks.measured for model in ("vgg11", "vgg13")]
+    assert both.bricks.measured == sum(separate)
+    assert len({(it.brick, it.context) for it in site.contents().measurements}) == both.bricks.total

@@ -1,0 +1,108 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.bench.stopping import (
+    Adaptive,
+    FixedRuns,
+    StoppingError,
+    StoppingRule,
+    outliers,
+    relative_half_width,
+    series_of,
+    warm_up_length,
+)
+
+LATENCIES = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=150)
+
+
+def noisy(count: int, spread: float, seed: int = 1) -> list[float]:
+    """Samples around 10 ms."""
+    chance = random.Random(seed)
+    return [10.0 * (1 + spread * chance.gauss(0, 1)) for _ in range(count)]
+
+
+def samples_until_satisfied(rule: StoppingRule, samples: list[float]) -> int:
+    """How many samples the rule takes, looking whenever it wants to."""
+    for count in range(1, len(samples) + 1):
+        if rule.looks_at(count) and rule.satisfied_by(series_of(samples[:count], rule).statistics):
+            return count
+    raise AssertionError("the rule never stops")
+
+
+def test_a_steady_program_takes_the_fewest_samples_and_a_noisy_one_more() -> None:
+    rule = Adaptive()
+    steady = samples_until_satisfied(rule, noisy(200, 0.002))
+    restless = samples_until_satisfied(rule, noisy(200, 0.03))
+    assert steady == rule.least
+    assert rule.least < restless < rule.most
+    assert relative_half_width(series_of(noisy(200, 0.03)[:restless], rule).statistics) <= rule.target
+
+
+def test_a_program_that_never_settles_ends_at_the_cap() -> None:
+    assert samples_until_satisfied(Adaptive(), noisy(300, 0.5)) <= 110
+
+
+def test_slow_programs_are_capped_by_time() -> None:
+    rule = Adaptive(least=20, most=100, most_seconds=20.0)
+    assert rule.cap(10.0) == 100
+    assert rule.cap(400.0) == 50
+    assert rule.cap(60_000.0) == 20
+
+
+def test_fixed_runs_take_exactly_so_many_and_leave_none_out() -> None:
+    rule = FixedRuns(100)
+    samples = [99.0, 98.0, *noisy(150, 0.3)]
+    assert samples_until_satisfied(rule, samples) == 100
+    assert series_of(samples[:100], rule).statistics.count == 100
+
+
+@given(LATENCIES)
+def test_what_ended_a_series_makes_it_reusable_by_the_same_rule_and_by_laxer_ones(samples: list[float]) -> None:
+    strict, lax = Adaptive(target=0.01), Adaptive(target=0.05)
+    statistics = series_of(samples, strict).statistics
+    if strict.satisfied_by(statistics):
+        assert lax.satisfied_by(statistics)
+    assert FixedRuns(statistics.count).satisfied_by(statistics)
+    assert not FixedRuns(statistics.count + 1).satisfied_by(statistics)
+
+
+@given(LATENCIES)
+def test_the_warm_up_is_left_out_of_the_statistics_and_nothing_else_is(samples: list[float]) -> None:
+    series = series_of(samples, Adaptive())
+    assert series.samples_ms == tuple(samples)
+    assert series.statistics.count == len(samples) - series.warm_up
+    assert series.warm_up <= len(samples) // 2
+
+
+def test_slow_first_samples_are_warm_up_and_slow_later_ones_are_not() -> None:
+    assert warm_up_length([50.0, 30.0, 20.0, *noisy(30, 0.01)]) == 3
+    assert warm_up_length([*noisy(15, 0.01), 50.0, *noisy(15, 0.01)]) == 0
+    assert warm_up_length(noisy(30, 0.01)) == 0
+
+
+def test_outliers_are_counted_and_stay_in_the_samples() -> None:
+    samples = [*noisy(20, 0.01), 90.0, *noisy(20, 0.01, seed=2)]
+    assert outliers(samples) == (20,)
+    series = series_of(samples, Adaptive())
+    assert series.outliers == 1
+    assert series.statistics.count == len(samples)
+
+
+@given(st.integers(1, 400))
+def test_series_are_looked_at_more_seldom_the_longer_they_grow_and_always_at_the_end(count: int) -> None:
+    rule = Adaptive(least=20, most=100)
+    looks = [samples for samples in range(1, 100) if rule.looks_at(samples)]
+    assert looks[0] == rule.least
+    assert len(looks) < 12
+    assert rule.looks_at(count) == (count in looks or count >= rule.most)
+
+
+def test_rules_that_cannot_be_kept_are_refused() -> None:
+    for target in (0.0, -1.0, 1.0):
+        with pytest.raises(StoppingError, match="target"):
+            Adaptive(target=target)
+    with pytest.raises(StoppingError, match="runs"):
+        FixedRuns(0)
