@@ -41,6 +41,11 @@ class DataFolder:
         return self.path / "store"
 
     @property
+    def runs(self) -> Path:
+        """A folder for each run: what it was asked, how it stands, what happens in it."""
+        return self.path / "runs"
+
+    @property
     def log(self) -> Path:
         """What went wrong, in full."""
         return self.path / "log"
