@@ -1,0 +1,268 @@
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.bench.fingerprint import fingerprint
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.store.records import Record
+from tests.estimate.knowledge_of import latency_of
+from tests.estimate.stored import brick_records, model_record, store_of
+from tests.estimate.table1 import table1
+from tests.store.samples import failure, runtime, system
+
+# SqueezeNet and VGG-16, whose types are delivered at level `written`.
+SQUEEZENET, VGG = (decompose(table1()[number]) for number in ("16", "17"))
+LAYERS = len(SQUEEZENET.graph.layers)
+PAPER: list[Record] = [system("c5.xlarge"), runtime("mxnet-1.5.1")]
+ON_C5: dict[str, Any] = {"system": "c5.xlarge", "runtime": "mxnet-1.5.1"}
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def dlbricks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs `dlbricks ...` with these records in the store: exit status, standard output and standard error."""
+
+    def run(records: Sequence[Record], *arguments: str) -> tuple[int, str, str]:
+        store_of(tmp_path / "data" / "store", *records).close()
+        status = main(["--data-dir", str(tmp_path / "data"), *arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def on_c5(decomposition: Decomposition, **fields: Any) -> list[Record]:
+    return [*PAPER, *brick_records(decomposition, **{**ON_C5, **fields})]
+
+
+def sum_ms(decomposition: Decomposition) -> float:
+    return sum(latency_of((it.brick.key, it.context)).value_ms for it in decomposition.occurrences)
+
+
+def test_the_json_document_has_all_that_is_promised(dlbricks: Command) -> None:
+    records = [*on_c5(SQUEEZENET), model_record(SQUEEZENET, 40.0, **ON_C5)]
+    status, out, _ = dlbricks(records, "estimate", "table1:16", "--system", "c5.xlarge", "--workers", "2", "--json")
+    assert status == 0
+    (found,) = json.loads(out)
+    assert (found["system"], found["runtime"], found["granularity"], found["level"]) == (
+        "c5.xlarge",
+        "mxnet-1.5.1",
+        1,
+        "written",
+    )
+    assert found["model"].startswith("SqueezeNet")
+    assert found["sequential_ms"] == pytest.approx(sum_ms(SQUEEZENET))
+    assert found["parallel_ms"] <= found["workers_ms"] <= found["sequential_ms"]
+    low, high = found["interval_ms"]
+    assert low < found["sequential_ms"] < high
+    assert found["coverage"] == {"measured": LAYERS, "missing": 0, "unmeasurable": 0, "bridged": 0}
+    assert found["measured_ms"] == 40.0
+    assert found["error"] == pytest.approx(found["sequential_ms"] / 40.0 - 1)
+    assert found["critical_path"][0] == 0
+    assert found["critical_path"] == sorted(found["critical_path"])
+
+
+def test_results_of_this_host_are_taken_where_no_system_is_named(dlbricks: Command, tmp_path: Path) -> None:
+    ours: dict[str, Any] = {"system": fingerprint().id, "runtime": Registry(tmp_path / "data").default().identity}
+    records = [*brick_records(SQUEEZENET, **ours), *on_c5(SQUEEZENET)]
+    status, out, _ = dlbricks(records, "estimate", "table1:16", "--json")
+    assert status == 0
+    assert json.loads(out)[0]["system"] == ours["system"]
+
+
+def test_a_system_with_written_results_only_is_estimated_at_written_and_that_is_said(dlbricks: Command) -> None:
+    status, out, err = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:16", "--system", "c5", "--json")
+    assert (status, json.loads(out)[0]["level"]) == (0, "written")
+    assert "c5.xlarge has results at level written and none at fused" in err
+
+
+def test_a_person_sees_bars_types_bricks_regions_and_the_residual(dlbricks: Command) -> None:
+    records = [*on_c5(SQUEEZENET), model_record(SQUEEZENET, 40.0, **ON_C5)]
+    status, out, _ = dlbricks(records, "estimate", "table1:16", "--system", "c5.xlarge", "--workers", "3")
+    assert status == 0
+    shown = {line.split("  ")[0] for line in out.splitlines()}
+    assert {"sequential", "parallel", "3 workers", "end to end", "convolution", "concat"} <= shown
+    for said in (
+        "█",
+        f"{LAYERS} of {LAYERS} layers measured",
+        "critical path",
+        "residual",
+        "module",
+        "Costliest bricks",
+    ):
+        assert said in out
+
+
+def test_several_models_are_listed_with_how_well_they_agree(dlbricks: Command) -> None:
+    records = [*on_c5(SQUEEZENET), *brick_records(VGG, **ON_C5), model_record(VGG, sum_ms(VGG) / 1.04, **ON_C5)]
+    status, out, _ = dlbricks(records, "estimate", "table1:16", "table1:17", "--system", "c5.xlarge")
+    assert status == 0
+    assert "SqueezeNet" in out
+    assert "+4.0 %" in out
+
+
+def test_csv_has_a_line_for_each_model(dlbricks: Command) -> None:
+    records = [*on_c5(SQUEEZENET), *brick_records(VGG, **ON_C5)]
+    status, out, _ = dlbricks(records, "estimate", "table1:16", "table1:17", "--system", "c5.xlarge", "--csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert (status, len(rows)) == (0, 2)
+    assert float(rows[0]["sequential_ms"]) == pytest.approx(sum_ms(SQUEEZENET))
+    assert rows[1]["measured_ms"] == ""
+
+
+def test_missing_bricks_are_counted_and_the_command_that_measures_them_is_named(dlbricks: Command) -> None:
+    gone = sorted(SQUEEZENET.suite)[::2]
+    arguments = ("estimate", "table1:16", "--system", "c5.xlarge")
+    status, out, err = dlbricks(on_c5(SQUEEZENET, without=gone), *arguments, "--json")
+    (found,) = json.loads(out)
+    assert status == 0
+    assert not found["complete"]
+    assert found["coverage"]["missing"] > 0
+    assert found["remaining"]["bricks"] == len(gone)
+    assert f"{len(gone)} bricks to run" in err
+    assert "`dlbricks run table1:16 --level written` there, on c5.xlarge" in err
+    _, shown, _ = dlbricks([], *arguments)
+    assert "at least" in shown
+
+
+def test_gaps_of_many_models_are_told_together(dlbricks: Command) -> None:
+    # VGG-16, of which others have some bricks.
+    some = on_c5(VGG, without=sorted(VGG.suite)[:1])
+    models = [f"table1:{number}" for number in ("2", "3", "5", "11", "17", "18", "39", "40")]
+    _, _, err = dlbricks(some, "estimate", *models, "--system", "c5.xlarge", "--json")
+    assert "models are incomplete" in err
+    assert "`dlbricks run table1:2 table1:3 table1:5 " in err
+    assert len(err.splitlines()) <= 3
+
+
+def test_bridging_fills_gaps_and_still_says_that_they_are_gaps(dlbricks: Command) -> None:
+    gone = sorted(SQUEEZENET.suite)[::2]
+    arguments = ("estimate", "table1:16", "--system", "c5.xlarge", "--json")
+    _, plain, _ = dlbricks(on_c5(SQUEEZENET, without=gone), *arguments)
+    status, out, err = dlbricks([], *arguments, "--bridge")
+    (without,), (found,) = json.loads(plain), json.loads(out)
+    assert status == 0
+    assert found["coverage"]["bridged"] > 0
+    assert not found["complete"]
+    assert found["sequential_ms"] > without["sequential_ms"]
+    assert "bricks to run" in err
+
+
+def test_unmeasurable_layers_are_named_on_standard_error(dlbricks: Command) -> None:
+    first = SQUEEZENET.occurrences[0]
+    tried = failure(
+        brick=first.brick.key,
+        context=first.context,
+        level=SQUEEZENET.graph.level,
+        **ON_C5,
+        reason="crashed",
+        message="signal 11",
+    )
+    records = [*on_c5(SQUEEZENET, without=[(first.brick.key, first.context)]), tried]
+    status, out, err = dlbricks(records, "estimate", "table1:16", "--system", "c5.xlarge", "--json")
+    assert status == 0
+    assert json.loads(out)[0]["coverage"]["unmeasurable"] == 1
+    assert "unmeasurable: SqueezeNet" in err
+    assert "crashed: signal 11" in err
+
+
+def test_with_nothing_measured_there_is_no_number_and_what_to_run_is_said(dlbricks: Command) -> None:
+    status, out, err = dlbricks([], "estimate", "table1:16", "--level", "written", "--json")
+    (found,) = json.loads(out)
+    assert status == 1
+    assert (found["sequential_ms"], found["parallel_ms"], found["interval_ms"]) == (None, None, None)
+    assert found["coverage"]["missing"] == LAYERS
+    assert "the store has no results yet" in err
+    assert "run `dlbricks run table1:16 --level written`" in err
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [("--system", "c5.xlarge", "--runtime", "default"), ("--level", "written")],
+    ids=["another runtime", "another system"],
+)
+def test_where_nothing_fits_what_there_is_instead_is_said(dlbricks: Command, asked: tuple[str, ...]) -> None:
+    status, _, err = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:16", "--level", "written", *asked)
+    assert status == 1
+    assert "nothing fits SqueezeNet" in err
+    assert f"{len(SQUEEZENET.suite)} bricks at level written on c5.xlarge by mxnet-1.5.1" in err
+
+
+def test_a_model_that_has_no_number_fails_and_the_others_are_still_estimated(dlbricks: Command) -> None:
+    arguments = ("estimate", "table1:16", "table1:38", "--system", "c5.xlarge", "--json")
+    status, out, err = dlbricks(on_c5(SQUEEZENET), *arguments)
+    squeezenet, vdsr = json.loads(out)
+    assert status == 1
+    assert squeezenet["sequential_ms"] is not None
+    assert vdsr["sequential_ms"] is None
+    assert "nothing fits Very Deep Net" in err
+
+
+def test_rules_bind_what_runs_in_parallel(dlbricks: Command, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text("[[rule]]\nparallel = false\n")
+    arguments = ("estimate", "table1:16", "--system", "c5.xlarge", "--rules", str(rules), "--json")
+    _, out, _ = dlbricks(on_c5(SQUEEZENET), *arguments)
+    (found,) = json.loads(out)
+    assert found["parallel_ms"] == found["sequential_ms"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--workers", "0"), "--workers 0"),
+        (("--rules", "/nowhere/rules.toml"), "cannot be read"),
+        (("--system", "m5.large"), "no system in the store is called 'm5.large'; give one of: c5.xlarge"),
+        (("--runtime", "tf"), "no runtime in the store is called 'tf'; give one of: mxnet-1.5.1"),
+        (("-g", "0"), "granularity 0"),
+        (("--json", "--csv"), "not allowed with"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(
+    dlbricks: Command, arguments: tuple[str, ...], complaint: str
+) -> None:
+    status, out, err = dlbricks(PAPER, "estimate", "table1:16", "--level", "written", *arguments)
+    assert (status, out) == (2, "")
+    assert complaint in err
+    assert len(err.splitlines()) == 1
+
+
+def test_accuracy_is_told_for_each_way_of_measuring(dlbricks: Command) -> None:
+    faster: dict[str, Any] = {"system": "c5.2xlarge", "runtime": "mxnet-1.5.1"}
+    records = [
+        *on_c5(SQUEEZENET),
+        system("c5.2xlarge"),
+        *brick_records(VGG, **ON_C5),
+        *brick_records(VGG, **faster),
+        model_record(SQUEEZENET, sum_ms(SQUEEZENET) / 1.02, **ON_C5),
+        model_record(VGG, sum_ms(VGG) / 0.92, **ON_C5),
+        model_record(VGG, sum_ms(VGG), **faster),
+    ]
+    arguments = ("estimate", "table1:16", "table1:17", "--accuracy")
+    status, out, _ = dlbricks(records, *arguments, "--json")
+    assert status == 0
+    two, one = json.loads(out)
+    assert (one["system"], one["models"], two["system"], two["models"]) == ("c5.xlarge", 2, "c5.2xlarge", 1)
+    assert one["geometric_mean"] == pytest.approx((1.02 * 0.92) ** 0.5)
+    assert one["mean_absolute_error"] == pytest.approx(0.05)
+    assert (one["within_5_percent"], one["within_10_percent"]) == (0.5, 1.0)
+    assert one["speedup"] > 1
+    status, out, _ = dlbricks([], *arguments, "--system", "c5.2xlarge", "--csv")
+    (row,) = csv.DictReader(io.StringIO(out))
+    assert row["system"] == "c5.2xlarge"
+    assert float(row["geometric_mean"]) == pytest.approx(1.0)
+    status, out, _ = dlbricks([], *arguments)
+    assert "0.969" in out
+
+
+def test_without_end_to_end_results_accuracy_says_how_to_get_them(dlbricks: Command) -> None:
+    status, out, err = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:16", "--accuracy", "--json")
+    assert (status, json.loads(out)) == (1, [])
+    assert "--end-to-end" in err

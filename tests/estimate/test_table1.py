@@ -1,0 +1,59 @@
+import pytest
+
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.estimate.estimate import Composed, Options, estimate
+from dlbricks_tui.models.graph import LayerGraph
+from tests.estimate.knowledge_of import measured
+from tests.estimate.table1 import table1
+
+# VGG and VDSR: one layer after another.
+CHAINS = {"2", "5", "17", "18", "38"}
+HALF = Cutting(2)
+
+
+def composed(graph: LayerGraph, cutting: Cutting, workers: int) -> Composed:
+    decomposition = decompose(graph, cutting)
+    found = estimate(decomposition, measured(decomposition), Options(workers))
+    assert found.coverage.complete
+    assert found.composed is not None
+    return found.composed
+
+
+def test_all_fifty_are_looked_at() -> None:
+    assert len(table1()) == 37
+    assert table1().keys() >= CHAINS
+
+
+@pytest.mark.parametrize("cutting", [Cutting(1), Cutting(4), Cutting(4, Cut.OVERLAP)], ids=["1", "4", "overlap"])
+def test_workers_lie_between_the_sum_and_the_critical_path(cutting: Cutting) -> None:
+    for number, graph in table1().items():
+        found = {workers: composed(graph, cutting, workers) for workers in (1, 3, len(graph.layers))}
+        three = found[3]
+        assert three.workers_ms is not None
+        assert three.sequential_ms >= three.workers_ms >= three.parallel_ms, number
+        assert found[1].workers_ms == three.sequential_ms, number
+        assert found[len(graph.layers)].workers_ms == three.parallel_ms, number
+
+
+def test_chains_gain_nothing_from_running_in_parallel_and_the_others_do() -> None:
+    gains = {
+        number for number, graph in table1().items() if (it := composed(graph, HALF, 2)).parallel_ms < it.sequential_ms
+    }
+    assert not gains & CHAINS
+    assert {"14", "22", "24", "42"} <= gains
+
+
+def test_with_half_of_the_bricks_gone_no_estimate_looks_complete_or_surer() -> None:
+    for number, graph in table1().items():
+        decomposition = decompose(graph)
+        whole = estimate(decomposition, measured(decomposition))
+        gone = sorted(measured(decomposition).measured)[::2]
+        half = estimate(decomposition, measured(decomposition, without=gone))
+        assert whole.composed is not None
+        assert half.composed is not None
+        assert not half.coverage.complete, number
+        assert half.coverage.measured + half.coverage.missing == len(graph.layers), number
+        assert half.composed.interval.width_ms > whole.composed.interval.width_ms, number
+        assert half.composed.interval.high_ms > whole.composed.sequential_ms, number
+        assert set(half.remaining.pairs) == set(gone), number
