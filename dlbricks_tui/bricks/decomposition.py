@@ -7,6 +7,7 @@ from dlbricks_tui.bricks.contexts import context_key, output_layouts
 from dlbricks_tui.bricks.cutting import Cut, LayerSequence, cut
 from dlbricks_tui.bricks.identity import Brick, brick_of
 from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.models.allocation import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph
 
 
@@ -47,6 +48,7 @@ class Decomposition:
         return frozenset((occurrence.brick.key, occurrence.context) for occurrence in self.occurrences)
 
 
+@without_cycle_search()
 def decompose(graph: LayerGraph, cutting: Cutting | None = None) -> Decomposition:
     """Cuts a model and names what comes out."""
     cutting = cutting or Cutting()

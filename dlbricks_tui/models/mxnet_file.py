@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dlbricks_tui.models.allocation import without_cycle_search
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.mxnet_vintages import FlawError, file_version, missing_states, node_attributes
 from dlbricks_tui.models.topology import topological_order
@@ -86,6 +87,7 @@ def unique_name(number: int) -> str:
     return f"n{number}"
 
 
+@without_cycle_search()
 def parse_symbol(content: bytes | str, where: str) -> SymbolFile:
     """The nodes of a symbol file; `where` names it in messages."""
     if not content.strip():

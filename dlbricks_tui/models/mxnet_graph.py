@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from dlbricks_tui.models.allocation import without_cycle_search
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.graph import (
     UNKNOWN_TYPE,
@@ -68,6 +69,7 @@ class _Reads:
         return self.weights.setdefault(node, len(self.weights))
 
 
+@without_cycle_search()
 def build_graph(inferred: InferredFile, name: str) -> LayerGraph:
     """The layers of a model; at level `written`, operators that share a `__layer__` are one layer."""
     return _Builder(inferred, name).graph()
@@ -177,18 +179,16 @@ class _Builder:
         params = node.params
         outputs = tuple(self._types[number])
         neutral = neutral_operator(node.op, params, Site(tuple([self._type(entry) for entry in node.inputs]), outputs))
-        nested = [nested_graph(subgraph.file) for subgraph in node.subgraphs]
-        # A loop is what it is; a fused operator is named for what it holds.
-        holds = tuple([op for graph in nested for op in graph.ops]) if kind_of(neutral.op) is Kind.OTHER else ()
-        return Operator(
-            neutral.op,
-            neutral.params,
-            wires,
-            outputs,
-            NativeNode(node.op, tuple(params.items()), tuple([subgraph.text for subgraph in node.subgraphs])),
-            tuple([graph.canonical for graph in nested]),
-            holds or (neutral.op,),
-        )
+        native = NativeNode(node.op, tuple(params.items()), tuple([subgraph.text for subgraph in node.subgraphs]))
+        parts: tuple[str, ...] = (neutral.op,)
+        inner: tuple[str, ...] = ()
+        if node.subgraphs:
+            nested = [nested_graph(subgraph.file) for subgraph in node.subgraphs]
+            inner = tuple([graph.canonical for graph in nested])
+            # A loop is what it is; a fused operator is named for what it holds.
+            if kind_of(neutral.op) is Kind.OTHER:
+                parts = tuple([op for graph in nested for op in graph.ops]) or parts
+        return Operator(neutral.op, neutral.params, wires, outputs, native, inner, parts)
 
     def _feed(self, entry: Entry) -> Feed:
         place = self._place.get(entry.node)
@@ -199,6 +199,8 @@ class _Builder:
 
     def _original_nodes(self, group: Group) -> tuple[int, ...]:
         """The nodes of the model file that a layer stands for, ascending."""
+        if self._fused_from is None and len(group.members) == group.times == 1:
+            return group.members
         numbers = [number for repetition in group.repetitions for number in repetition]
         if self._fused_from is not None:
             numbers = [part for number in numbers for part in self._fused_from.parts[number]]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.models.allocation import without_cycle_search
 from dlbricks_tui.models.graph import Shape, TensorType
 
 # A change of what is stored, or of how files are read into nodes, is a new version.
@@ -40,6 +41,7 @@ def write_types(path: Path, key: str, found: CachedTypes) -> None:
     write_atomically(path, _rendered(key, found))
 
 
+@without_cycle_search()
 def read_types(path: Path, key: str) -> CachedTypes | None:
     """What a cache file holds, None where it is absent, damaged or about something else."""
     try:
