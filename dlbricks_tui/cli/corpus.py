@@ -39,17 +39,36 @@ def show_corpus(args: argparse.Namespace) -> int:
     decompositions = [decompose(graph, how) for _, graph in loaded]
     corpus = compare([model_bricks(decomposition) for decomposition in decompositions])
     known = [source for source, _ in loaded]
+    speedup = _speedup(args, decompositions)
     if args.json:
-        write_json(_document(corpus, known, decompositions))
+        write_json(_document(corpus, known, decompositions, speedup))
     else:
         from dlbricks_tui.cli.corpus_view import corpus_view
 
         unit = "layers" if how.granularity == 1 else "sequences"
-        show(*corpus_view(corpus, [_label(source) for source in known], unit, data_console()))
+        show(*corpus_view(corpus, [_label(source) for source in known], unit, speedup, data_console()))
     return Status.DONE if len(loaded) == len(sources) else Status.DONE_WITH_FAILURES
 
 
-def _document(corpus: Corpus, sources: Sequence[ModelSource], decompositions: Sequence[Decomposition]) -> Json:
+def _speedup(args: argparse.Namespace, decompositions: Sequence[Decomposition]) -> float | None:
+    """How much less time the unique bricks took on this host than the models, None where neither was measured."""
+    if not args.data.store.exists():
+        return None
+    from dlbricks_tui.bench.fingerprint import fingerprint
+    from dlbricks_tui.estimate.accuracy import speedup
+    from dlbricks_tui.estimate.inquiry import Inquiry
+    from dlbricks_tui.runtime.registry import Registry
+    from dlbricks_tui.store.store import Store
+
+    host, runtime = fingerprint().id, Registry(args.data.path).default().identity
+    with Store(args.data.store) as store:
+        found = (Inquiry(store.generation, decomposition).on(host, runtime) for decomposition in decompositions)
+        return speedup([estimate for estimate in found if estimate is not None])
+
+
+def _document(
+    corpus: Corpus, sources: Sequence[ModelSource], decompositions: Sequence[Decomposition], speedup: float | None
+) -> Json:
     layers = [len(decomposition.graph.layers) for decomposition in decompositions]
     return {
         "layers": sum(layers),
@@ -73,7 +92,7 @@ def _document(corpus: Corpus, sources: Sequence[ModelSource], decompositions: Se
             {"kind": found.kind.value, "layers": found.layers, "repeated": found.repeated}
             for found in corpus.repeated_types
         ],
-        "speedup": None,
+        "speedup": speedup,
     }
 
 

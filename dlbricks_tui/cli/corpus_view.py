@@ -26,7 +26,9 @@ _WIDEST_BAR = 40
 _COUNTS_WIDTH = 22
 
 
-def corpus_view(corpus: Corpus, labels: Sequence[str], unit: str, console: Console) -> Iterator[RenderableType]:
+def corpus_view(
+    corpus: Corpus, labels: Sequence[str], unit: str, speedup: float | None, console: Console
+) -> Iterator[RenderableType]:
     """Totals, unique layers per model, repeated layers by kind, and the similarity of every two models.
 
     `unit` is what is counted, layers or sequences, and `labels` is what the models are called.
@@ -34,6 +36,8 @@ def corpus_view(corpus: Corpus, labels: Sequence[str], unit: str, console: Conso
     glyphs = ASCII if console.options.ascii_only else UNICODE
     bar_width = max(_NARROWEST_BAR, min(_WIDEST_BAR, (console.width - NARROWEST_LABEL) // 3))
     yield _totals(corpus, unit)
+    if speedup is not None:
+        yield Text(f"measured on this host, the unique bricks take {speedup:.2f} times less than the models")
     yield _uniqueness(corpus, labels, unit, console.width, bar_width, glyphs)
     yield _repeated(corpus, unit, bar_width, glyphs)
     if len(labels) > 1:

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from dlbricks_tui.bench.fingerprint import fingerprint
+from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.store.records import Measurement
+from tests.estimate.stored import brick_records, model_record, store_of
+from tests.estimate.table1 import table1
 
 ESCAPE = "\x1b"
 
@@ -66,6 +72,23 @@ def test_at_a_higher_granularity_sequences_are_counted_beside_layers(capsys: pyt
     assert corpus["layers"] == 38
     assert corpus["unique_layers"] <= corpus["sequences"] < 38
     assert "sequences" in view(capsys, "vgg16", "-g", "4")[0]
+
+
+def test_the_speedup_is_what_was_measured_of_the_models_over_the_unique_bricks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    ours: dict[str, Any] = {"system": fingerprint().id, "runtime": Registry(data).default().identity}
+    squeezenet = decompose(table1()["16"])
+    records = [*brick_records(squeezenet, **ours), model_record(squeezenet, 40.0, **ours)]
+    unique_ms = sum(record.statistics.trimmed_mean_ms for record in records[:-1] if isinstance(record, Measurement))
+    store_of(data / "store", *records).close()
+    corpus = document(capsys, "table1:16", "--data-dir", str(data))
+    assert corpus["speedup"] == pytest.approx(40.0 / unique_ms)
+    assert "the unique bricks take" in view(capsys, "table1:16", "--data-dir", str(data))[1]
+    # VGG-16 was not measured and has no say in it.
+    assert document(capsys, "table1:16", "table1:17", "--data-dir", str(data))["speedup"] == corpus["speedup"]
+    assert document(capsys, "table1:17", "--data-dir", str(data))["speedup"] is None
 
 
 def test_a_model_named_twice_is_compared_once(capsys: pytest.CaptureFixture[str]) -> None:
