@@ -39,7 +39,15 @@ class Control:
         self._began = time.monotonic()
         # Whoever takes a run up wants it to go on, even if it was paused when its last process died.
         folder.unpause()
-        self._state = replace(folder.state(), state=State.STARTING, process=this_process(), bricks=Tally(), message="")
+        self._state = replace(
+            folder.state(),
+            state=State.STARTING,
+            process=this_process(),
+            bricks=Tally(),
+            whole_models=Tally(),
+            seconds=0.0,
+            message="",
+        )
         self._folder.set_state(self._state)
 
     @property
@@ -72,13 +80,14 @@ class Control:
             with self._clock_stopped():
                 self._stand_still()
 
-    def count(self, bricks: Tally) -> None:
+    def count(self, bricks: Tally, whole_models: Tally) -> None:
         """Lets everybody know how far the run is."""
-        self._state = replace(self._state, bricks=bricks)
+        self._state = replace(self._state, bricks=bricks, whole_models=whole_models, seconds=self.seconds)
         self._folder.set_state(self._state)
 
     def end(self, state: State, message: str) -> RunState:
         """The run is over, and somebody else may measure."""
+        self._state = replace(self._state, seconds=self.seconds)
         self._change(state, message)
         self._lock.release()
         return self._state

@@ -44,6 +44,14 @@ class ModelLoading(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelLeftOut(Event):
+    """A model cannot be read; the run is about the others."""
+
+    model: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LevelLowered(Event):
     """The runtime cannot fuse this model: it is measured as it is written."""
 
@@ -57,6 +65,17 @@ class LayerUnmeasurable(Event):
 
     model: str
     layer: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedBefore(Event):
+    """A brick in a context, or a whole model, is not tried again: it failed in an earlier run, for this reason."""
+
+    brick: str
+    context: str
+    model: str
+    label: str
     reason: str
 
 
@@ -183,6 +202,7 @@ class RunEnded(Event):
     bricks_measured: int
     bricks_reused: int
     bricks_failed: int
+    models_failed: int
     seconds: float
 
 
@@ -192,8 +212,10 @@ EVENTS: dict[str, type[Event]] = {
         RunStarted,
         Waiting,
         ModelLoading,
+        ModelLeftOut,
         LevelLowered,
         LayerUnmeasurable,
+        FailedBefore,
         Planned,
         BatchStarted,
         ProgramLoaded,

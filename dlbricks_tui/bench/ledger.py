@@ -1,7 +1,7 @@
 """Keeps what a run finds out: in the store first, then in the estimates, then in everybody's ears."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dlbricks_tui.bench.events import Event, ProgramFailed, ProgramLoaded, ProgramMeasured
@@ -31,12 +31,11 @@ class Entry(NamedTuple):
         return {"program": self.number, **self.job.target._asdict(), "label": self.job.label}
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(NamedTuple):
     """Of bricks in their contexts, and apart from them of whole models."""
 
     bricks: Tally
-    models: Tally
+    whole_models: Tally
 
 
 class Ledger:
@@ -82,7 +81,7 @@ class Ledger:
         def counted(tally: Tally) -> Tally:
             return replace(tally, measured=tally.measured + measured, failed=tally.failed + failed)
 
-        bricks, models = self.counts.bricks, self.counts.models
+        bricks, models = self.counts
         self.counts = Counts(bricks, counted(models)) if job.whole else Counts(counted(bricks), models)
 
 

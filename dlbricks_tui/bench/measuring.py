@@ -95,7 +95,7 @@ class Measuring:
             self._measure(batch, [entry.job for rest in waiting for entry in rest])
             self._pace.note([entry.job for entry in batch], time.monotonic() - began)
             waiting.extend([entry] for entry in self._to_try_alone)
-            self._control.count(self._ledger.counts.bricks)
+            self._control.count(*self._ledger.counts)
 
     def _measure(self, batch: Sequence[Entry], later: Sequence[Job]) -> None:
         self._batch = {entry.name: entry for entry in batch}

@@ -30,8 +30,8 @@ class Plan:
 
     jobs: tuple[Job, ...]
     reused: frozenset[Target]
-    # Tried before under the same conditions.
-    failed: Mapping[Target, str]
+    # Tried before under the same conditions, and why that failed.
+    failed: Mapping[Job, str]
     unmeasurable: tuple[Unmeasurable, ...]
 
     @property
@@ -49,9 +49,11 @@ def plan(subjects: Sequence[Subject], known: Known, rule: StoppingRule, end_to_e
         target for target in jobs if target in known.measured and rule.satisfied_by(known.measured[target])
     )
     failed = {
-        target: known.failed[target] for target in jobs if target in known.failed and target not in known.measured
+        job: known.failed[target]
+        for target, job in jobs.items()
+        if target in known.failed and target not in known.measured
     }
-    left = [job for target, job in jobs.items() if target not in satisfied and target not in failed]
+    left = [job for target, job in jobs.items() if target not in satisfied and job not in failed]
     ordered = sorted(left, key=lambda job: (job.whole, -job.gain))
     return Plan(tuple(ordered), satisfied, failed, _unmeasurable(subjects))
 

@@ -1,13 +1,14 @@
 """Reads and cuts the models of a run."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from dlbricks_tui.bench.events import Event, LevelLowered, ModelLoading
+from dlbricks_tui.bench.events import Event, LevelLowered, ModelLeftOut, ModelLoading
 from dlbricks_tui.bench.jobs import Subject, subject_of
 from dlbricks_tui.bench.request import RunRequest
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.models.errors import FusionRefusedError
+from dlbricks_tui.models.errors import FusionRefusedError, ModelError
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource
@@ -17,15 +18,30 @@ from dlbricks_tui.models.loading import Loader
 def prepare(
     request: RunRequest, library: Library, cache: Path, log: Path, tell: Callable[[Event], None]
 ) -> tuple[Subject, ...]:
-    """The models, each at the level asked for or, where the runtime cannot fuse it, as it is written."""
+    """The models, each at the level asked for or, where the runtime cannot fuse it, as it is written.
+
+    Models that cannot be read are left out; where none can, raises what is wrong with the first.
+    """
     sources = request.sources(library)
-    subjects = []
+    subjects: list[Subject] = []
+    refusals: list[ModelError] = []
+    # Of the fifty models of Table 1 some are the same network, in one file.
+    known: dict[object, LayerGraph] = {}
     with WorkerFramework(request.runtime, log) as framework:
         loader = Loader(cache, framework)
         for number, source in enumerate(sources, start=1):
             tell(ModelLoading(model=source.name, number=number, of=len(sources)))
-            graph = _graph(loader, source, request, tell)
-            subjects.append(subject_of(decompose(graph, request.cutting)))
+            network = (source.path, *source.inputs.items())
+            try:
+                graph = known.get(network) or _graph(loader, source, request, tell)
+            except ModelError as refusal:
+                refusals.append(refusal)
+                tell(ModelLeftOut(model=source.name, reason=str(refusal)))
+                continue
+            known[network] = graph
+            subjects.append(subject_of(decompose(replace(graph, name=source.name), request.cutting)))
+    if refusals and not subjects:
+        raise refusals[0]
     return tuple(subjects)
 
 

@@ -71,7 +71,8 @@ def _end(control: Control, events: EventWriter, state: State, message: str) -> R
             bricks_measured=ended.bricks.measured,
             bricks_reused=ended.bricks.reused,
             bricks_failed=ended.bricks.failed,
-            seconds=control.seconds,
+            models_failed=ended.whole_models.failed,
+            seconds=ended.seconds,
         )
     )
     return ended

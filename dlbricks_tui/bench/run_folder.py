@@ -36,7 +36,7 @@ ACTIVE = frozenset({State.STARTING, State.WAITING, State.RUNNING, State.PAUSED})
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many bricks a run is about, each counted once per context."""
+    """How many of the things that a run is about are done, and how."""
 
     total: int = 0
     measured: int = 0
@@ -54,7 +54,12 @@ class RunState:
     models: tuple[str, ...]
     started: str
     changed: str
+    # Each counts once per context.
     bricks: Tally = Tally()
+    # Those that are timed end to end.
+    whole_models: Tally = Tally()
+    # How long it has worked; it does not work while it waits or is paused.
+    seconds: float = 0.0
     message: str = ""
 
     @property
@@ -220,9 +225,15 @@ def _state_from(document: dict[str, Any]) -> RunState:
         tuple(map(str, document["models"])),
         str(document["started"]),
         str(document["changed"]),
-        Tally(**{name: int(count) for name, count in document["bricks"].items()}),
+        _tally_from(document["bricks"]),
+        _tally_from(document["whole_models"]),
+        float(document["seconds"]),
         str(document["message"]),
     )
+
+
+def _tally_from(document: dict[str, Any]) -> Tally:
+    return Tally(**{name: int(count) for name, count in document.items()})
 
 
 def _unwritable(path: Path, error: OSError) -> RunError:

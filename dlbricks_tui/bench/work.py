@@ -7,7 +7,7 @@ from pathlib import Path
 from dlbricks_tui.bench.batching import BatchLimits
 from dlbricks_tui.bench.control import Control
 from dlbricks_tui.bench.errors import RunError
-from dlbricks_tui.bench.events import Event, LayerUnmeasurable, Planned, WorkerReplaced
+from dlbricks_tui.bench.events import Event, FailedBefore, LayerUnmeasurable, Planned, WorkerReplaced
 from dlbricks_tui.bench.fingerprint import GIBIBYTE, fingerprint
 from dlbricks_tui.bench.jobs import Job, Subject, Target
 from dlbricks_tui.bench.known import Conditions, known_in
@@ -75,7 +75,7 @@ class Work:
         with Store(self._place.data.store) as store:
             plan = self._plan(subjects, store)
             counts = _counts(plan)
-            self._control.count(counts.bricks)
+            self._control.count(*counts)
             store.add(self._system, runtime_record(self._request.runtime, self._system))
             outlook = Outlook(subjects, store.generation, self._conditions)
             recorder = Recorder(self._folder.run, self._conditions)
@@ -89,7 +89,7 @@ class Work:
                 state = stopped.state
                 raise
             finally:
-                self._control.count(ledger.counts.bricks)
+                self._control.count(*ledger.counts)
                 store.add(self._record(state, ledger.counts.bricks))
                 ledger.tell_estimates()
 
@@ -105,6 +105,8 @@ class Work:
         found = plan(subjects, known, self._request.rule, end_to_end)
         for layer in found.unmeasurable:
             self._tell(LayerUnmeasurable(**layer._asdict()))
+        for job, reason in found.failed.items():
+            self._tell(FailedBefore(label=job.label, reason=reason, **job.target._asdict()))
         counts = _counts(found)
         self._tell(
             Planned(
@@ -113,9 +115,9 @@ class Work:
                 bricks=counts.bricks.total,
                 bricks_reused=counts.bricks.reused,
                 bricks_failed_before=counts.bricks.failed,
-                models=counts.models.total,
-                models_reused=counts.models.reused,
-                models_failed_before=counts.models.failed,
+                models=counts.whole_models.total,
+                models_reused=counts.whole_models.reused,
+                models_failed_before=counts.whole_models.failed,
                 expected_seconds=Pace(self._request.rule).seconds_for(dict.fromkeys(found.jobs, 0)),
             )
         )
@@ -189,5 +191,5 @@ def _tally(plan: Plan, *, whole: bool) -> Tally:
     def count(targets: Iterable[Target]) -> int:
         return sum(bool(target.brick) is not whole for target in targets)
 
-    reused, failed = count(plan.reused), count(plan.failed)
+    reused, failed = count(plan.reused), count(job.target for job in plan.failed)
     return Tally(count(job.target for job in plan.jobs) + reused + failed, 0, reused, failed)

@@ -65,7 +65,7 @@ def test_every_target_is_measured_reused_or_known_to_fail_exactly_once(
         and any(layer.operators for layer in subject.decomposition.graph.layers)
     }
     expected = {target for target in everything if target.brick or target in runnable}
-    counted = [*targets(found.jobs), *found.reused, *found.failed]
+    counted = [*targets(found.jobs), *found.reused, *targets(found.failed)]
     assert sorted(counted) == sorted(expected)
     assert found.total == len(expected)
     assert found.reused == known.measured.keys() & expected
