@@ -174,16 +174,15 @@ Piece = str | tuple[str, tuple["Branch", ...]]
 Branch = tuple[Piece, ...]
 
 
-def _branches() -> st.SearchStrategy[Branch]:
+def series_parallel_branches() -> st.SearchStrategy[Branch]:
+    """What `laid_out` makes series-parallel models of: no join reads the same tensor twice."""
     layer = st.sampled_from(("conv", "relu", "pool"))
-    return st.recursive(
-        st.lists(layer, max_size=3).map(tuple),
-        lambda branch: st.lists(
-            layer | st.tuples(st.sampled_from(JOINS), st.lists(branch, min_size=2, max_size=3).map(tuple)),
-            max_size=3,
-        ).map(tuple),
-        max_leaves=8,
-    )
+
+    def with_forks(branch: st.SearchStrategy[Branch]) -> st.SearchStrategy[Branch]:
+        branches = st.lists(branch, min_size=2, max_size=3).filter(lambda found: found.count(()) < 2)
+        return st.lists(layer | st.tuples(st.sampled_from(JOINS), branches.map(tuple)), max_size=3).map(tuple)
+
+    return st.recursive(st.lists(layer, max_size=3).map(tuple), with_forks, max_leaves=8)
 
 
 def laid_out(
@@ -211,14 +210,9 @@ def laid_out(
     return built(specs)
 
 
-def series_parallel_branches() -> st.SearchStrategy[Branch]:
-    """What `laid_out` makes series-parallel models of."""
-    return _branches()
-
-
 def series_parallel() -> st.SearchStrategy[LayerGraph]:
     """Forks and joins, nested, with empty branches and repeats."""
-    return _branches().map(laid_out)
+    return series_parallel_branches().map(laid_out)
 
 
 def sound_graphs() -> st.SearchStrategy[LayerGraph]:

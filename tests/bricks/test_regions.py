@@ -132,16 +132,14 @@ def test_a_series_parallel_model_has_nothing_irregular(graph: LayerGraph) -> Non
 
 
 def form_of(branch: Branch) -> tuple[Hashable, ...]:
-    """What makes two branches equal: the order of the branches inside does not count, nor a second way past them."""
+    """What makes two branches equal: the order of the branches inside does not count."""
     pieces: list[Hashable] = []
     for piece in branch:
         if isinstance(piece, str):
             pieces.append(piece)
         else:
             join, branches = piece
-            forms = [form_of(it) for it in branches if it]
-            past = len(forms) < len(branches) and bool(forms)
-            pieces.append((join, len(branches), past, tuple(sorted(forms, key=repr))))
+            pieces.append((join, tuple(sorted((form_of(it) for it in branches), key=repr))))
     return tuple(pieces)
 
 
