@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.cli.output import Json
 from dlbricks_tui.estimate.accuracy import Accuracy, Group
-from dlbricks_tui.estimate.explanation import Residual, by_type, costliest, residual
+from dlbricks_tui.estimate.explanation import Residual, by_region, by_type, costliest, residual
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
 
@@ -46,6 +46,17 @@ def estimate_document(decomposition: Decomposition, one: SystemEstimate) -> dict
         "types": [
             {"type": it.label, "layers": it.layers, "latency_ms": it.latency_ms, "share": it.share}
             for it in by_type(decomposition.graph, found)
+        ],
+        "regions": [
+            {
+                "first": min(it.layers),
+                "last": max(it.layers),
+                "layers": len(it.layers),
+                "repeats": it.repeats,
+                "latency_ms": it.latency_ms,
+                "share": it.share,
+            }
+            for it in by_region(decomposition.graph, found)
         ],
         "costliest": [
             {

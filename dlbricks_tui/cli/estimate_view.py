@@ -9,8 +9,6 @@ from rich.console import Group as Renderables
 from rich.table import Table
 from rich.text import Text
 
-from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.bricks.regions import region_tree
 from dlbricks_tui.cli.tables import Pen, name_cell, pen_for, plain_table
 from dlbricks_tui.estimate.accuracy import Accuracy, Group, accuracy, by_group
 from dlbricks_tui.estimate.explanation import RegionSlice, by_region, by_type, costliest, parallel_gain, residual
@@ -177,8 +175,7 @@ def _bricks(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:
 
 
 def _regions(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:
-    signatures = [brick_of(graph, (index,)).key for index in range(len(graph.layers))]
-    slices = by_region(region_tree(graph, signatures), found)
+    slices = by_region(graph, found)
     shown = set(sorted(slices, key=lambda it: -it.latency_ms)[:_MOST_REGIONS])
     table = plain_table("REGION", "LAYERS", "LATENCY", "SHARE", "")
     for it in slices:

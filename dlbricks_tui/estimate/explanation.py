@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from dlbricks_tui.bricks.regions import Leaf, Region, RegionTree, Repeat, layers_in
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.bricks.regions import Leaf, Region, RegionTree, Repeat, layers_in, region_tree
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.estimate import Composed, Estimate
 from dlbricks_tui.estimate.knowledge import Pair
@@ -71,8 +72,10 @@ def by_type(graph: LayerGraph, estimate: Estimate) -> tuple[Slice, ...]:
     return _slices(estimate, kinds)
 
 
-def by_region(tree: RegionTree, estimate: Estimate) -> tuple[RegionSlice, ...]:
-    """The latency per region, in the order of the model."""
+def by_region(graph: LayerGraph, estimate: Estimate, tree: RegionTree | None = None) -> tuple[RegionSlice, ...]:
+    """The latency per region, in the order of the model; the tree of regions is made where it is not at hand."""
+    if tree is None:
+        tree = region_tree(graph, [brick_of(graph, (index,)).key for index in range(len(graph.layers))])
     latencies = layer_latencies(estimate)
     total_ms = math.fsum(latencies.values()) or 1.0
     found: list[RegionSlice] = []

@@ -67,6 +67,9 @@ def test_the_json_document_has_all_that_is_promised(dlbricks: Command) -> None:
     assert found["error"] == pytest.approx(found["sequential_ms"] / 40.0 - 1)
     assert found["critical_path"][0] == 0
     assert found["critical_path"] == sorted(found["critical_path"])
+    for explained in ("types", "regions"):
+        assert sum(it["latency_ms"] for it in found[explained]) == pytest.approx(found["sequential_ms"])
+        assert sum(it["layers"] for it in found[explained]) == LAYERS
 
 
 def test_results_of_this_host_are_taken_where_no_system_is_named(dlbricks: Command, tmp_path: Path) -> None:

@@ -68,8 +68,7 @@ def test_the_costliest_bricks_are_told_with_their_uses() -> None:
 def test_regions_are_told_in_the_order_of_the_model() -> None:
     graph = module()
     decomposition = decompose(graph)
-    tree = region_tree(graph, [it.brick.key for it in decomposition.occurrences])
-    found = by_region(tree, estimate(decomposition, knowledge_by_op(graph)))
+    found = by_region(graph, estimate(decomposition, knowledge_by_op(graph)))
     assert [(it.layers, it.repeats, it.latency_ms) for it in found] == [
         ((0,), 0, 4.0),
         ((1, 2), 1, 5.0),
@@ -87,7 +86,7 @@ def test_layers_regions_and_types_add_up_to_the_sequential_latency(graph: LayerG
     assert sum(layer_latencies(found).values()) == whole_ms
     assert sum(it.latency_ms for it in by_type(graph, found)) == whole_ms
     tree = region_tree(graph, [layer.op for layer in graph.layers])
-    assert sum(it.latency_ms for it in by_region(tree, found)) == whole_ms
+    assert sum(it.latency_ms for it in by_region(graph, found, tree)) == whole_ms
 
 
 def test_the_gain_of_perfect_parallelism_is_a_factor() -> None:

@@ -58,3 +58,9 @@ def test_a_wrong_table_is_refused_with_what_is_wrong_and_where(text: str, compla
         parse_prices(text, "prices file mine.toml")
     assert "mine.toml" in str(refused.value)
     assert complaint in str(refused.value)
+
+
+def test_the_example_in_the_documentation_is_right() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "estimates.md").read_text(encoding="utf-8")
+    example = page.split("```toml\n")[2].split("```")[0]
+    assert parse_prices(example, "docs") == {"c5.xlarge": 0.17, "my server": 0.05}

@@ -91,3 +91,11 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
         read_rules(file)
     with pytest.raises(RulesError, match="cannot be read"):
         read_rules(tmp_path)
+
+
+def test_the_example_in_the_documentation_is_right() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "estimates.md").read_text(encoding="utf-8")
+    example = page.split("```toml\n")[1].split("```")[0]
+    first, second = parse_rules(example, "docs").rules
+    assert not first.sharing.parallel
+    assert second.sharing.slowdown == Fraction(13, 10)
