@@ -7,6 +7,7 @@ from dlbricks_tui.tui.actions.dialogs import ERROR, FORM, PALETTE, PATH, WELCOME
 from dlbricks_tui.tui.actions.estimate import ESTIMATE
 from dlbricks_tui.tui.actions.everywhere import DIALOG, EVERYWHERE, LIST, SEARCH
 from dlbricks_tui.tui.actions.models import MODELS
+from dlbricks_tui.tui.actions.tree import TREE
 from dlbricks_tui.tui.actions.workbench import WORKBENCH
 
 ACTIONS: tuple[Action, ...] = (
@@ -16,6 +17,7 @@ ACTIONS: tuple[Action, ...] = (
     *FORM,
     *PALETTE,
     *MODELS,
+    *TREE,
     *ESTIMATE,
     *WORKBENCH,
     *SEARCH,
