@@ -16,6 +16,8 @@ FORMAT_VERSION = 10500
 # Graphs inside operators of graphs inside operators: real files have two levels.
 DEEPEST_NESTING = 8
 MOST_OUTPUTS = 2**16
+# Small values take up to thirty times the memory of their text; a network of 100,000 nodes has fewer.
+MOST_VALUES = 4_000_000
 
 
 class Entry(NamedTuple):
@@ -92,12 +94,17 @@ def parse_symbol(content: bytes | str, where: str) -> SymbolFile:
     """The nodes of a symbol file; `where` names it in messages."""
     if not content.strip():
         raise UnreadableModelError(f"{where} is empty")
+    if isinstance(content, bytes) and sum(content.count(sign) for sign in (b",", b"[", b"{")) > MOST_VALUES:
+        raise UnreadableModelError(f"{where} holds more than {MOST_VALUES:,} values: not a symbol file")
     try:
         document = json.loads(content)
     except RecursionError:
         raise UnreadableModelError(f"{where} nests too deep: not a symbol file") from None
-    except ValueError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise UnreadableModelError(f"{where} is not JSON: {error}") from None
+    except ValueError:
+        # Python's own limit, which keeps reading a number from taking forever.
+        raise UnreadableModelError(f"{where} holds a number of thousands of digits: not a symbol file") from None
     try:
         return _symbol(document, file_version(document), DEEPEST_NESTING)
     except FlawError as flaw:

@@ -115,12 +115,14 @@ def _depth_first(nodes: Sequence[SymbolNode], members: Sequence[int]) -> list[in
     waiting = [position for position in reversed(range(len(members))) if position not in read]
     order: dict[int, None] = {}
     while waiting:
-        position = waiting[-1]
+        position = waiting.pop()
+        if position in order:
+            continue
         before = [source for source in sources[position] if source not in order]
-        if before and position not in order:
-            waiting += reversed(before)
+        if before:
+            waiting += [position, *reversed(before)]
         else:
-            order[waiting.pop()] = None
+            order[position] = None
     return list(order)
 
 

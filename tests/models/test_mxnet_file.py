@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -163,7 +164,7 @@ def test_graphs_inside_graphs_end_somewhere() -> None:
         (b"\xff\xfe\x00", "net is not JSON: "),
         (b"\x00" * 10, "net is not JSON: "),
         (b'{"nodes": "\x00"}', "net is not JSON: Invalid control character"),
-        (b"9" * 5_000, "net is not JSON: "),
+        (b"9" * 5_000, "net holds a number of thousands of digits: not a symbol file"),
         (b"[" * 100_000, "net nests too deep: not a symbol file"),
         (b'{"nodes": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "net nests too deep: not a symbol file"),
         (b"7", "net: there is no list of nodes: not an MXNet symbol file"),
@@ -255,6 +256,17 @@ def test_a_parameter_that_is_no_text_is_refused(value: Any) -> None:
     assert refusal(content([variable("data"), raw])) == (
         "net: node 1 ('r') has a parameter 'axis' that is neither text nor a number"
     )
+
+
+def test_a_file_of_countless_small_values_is_refused_before_it_fills_the_memory() -> None:
+    data = b"[" + b"[]," * 2_500_000 + b"[]]"
+    tracemalloc.start()
+    try:
+        assert refusal(data) == "net holds more than 4,000,000 values: not a symbol file"
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**24
 
 
 def test_long_names_are_shortened_in_messages() -> None:
