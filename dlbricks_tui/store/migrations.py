@@ -7,10 +7,20 @@ Document = dict[str, Any]
 Step = Callable[[Document], Document]
 
 # Every document carries the schema that it was written in.
-SCHEMA = 1
+SCHEMA = 2
 
-# Step n turns a document of schema n into one of schema n + 1.
-STEPS: Mapping[int, Step] = {}
+
+def _with_occurrence(document: Document) -> Document:
+    """Schema 2: a measurement may say which layer of which model it is of."""
+    if document["table"] != "measurements":
+        return document
+    *fields, samples = document.items()
+    return dict([*fields, ("occurrence", {}), samples])
+
+
+# Step n turns a document of schema n into one of schema n + 1, with its fields in the order in which records have them:
+# the same record has the same bytes, whenever it was written.
+STEPS: Mapping[int, Step] = {1: _with_occurrence}
 
 
 def upgraded(document: Document, steps: Mapping[int, Step] = STEPS, schema: int = SCHEMA) -> Document:

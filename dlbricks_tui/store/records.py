@@ -17,6 +17,9 @@ Fact = None | bool | int | float | str
 Facts = tuple[tuple[str, Fact], ...]
 Constants = tuple[tuple[str, float], ...]
 
+# The context of what was measured without regard to contexts.
+ANY_CONTEXT = ""
+
 _UUID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -172,11 +175,15 @@ class Timed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement(Timed):
-    """A brick in a context, timed."""
+    """A brick in a context, timed.
+
+    Who times every layer and not every brick has many of a brick: `occurrence` says which layer of which model it was.
+    """
 
     brick: str
     context: str
     kernel_variant: str = ""
+    occurrence: Facts = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,7 +91,13 @@ def one_of_each() -> list[Record]:
         calibration(uuid=f"{2:032x}"),
         failure(uuid=f"{3:032x}"),
         end_to_end(uuid=f"{4:032x}", noise=noise),
-        measurement(uuid=f"{5:032x}", noise=noise, flags=("drift",), kernel_variant="jit:avx512"),
+        measurement(
+            uuid=f"{5:032x}",
+            noise=noise,
+            flags=("drift",),
+            kernel_variant="jit:avx512",
+            occurrence=(("model", "resnet50_v1"), ("layer", "conv1")),
+        ),
     ]
 
 
