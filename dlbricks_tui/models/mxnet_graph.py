@@ -51,24 +51,6 @@ class InferredFile:
     fused_from: FusedFrom | None = None
 
 
-class _Reads:
-    """What the operators of a layer read from outside it, each once, numbered in the order of reading."""
-
-    def __init__(self) -> None:
-        self.feeds: dict[Feed, int] = {}
-        self.data: list[TensorType] = []
-        self.weights: dict[int, int] = {}
-
-    def tensor(self, feed: Feed, found: TensorType) -> int:
-        if feed not in self.feeds:
-            self.feeds[feed] = len(self.data)
-            self.data.append(found)
-        return self.feeds[feed]
-
-    def weight(self, node: int) -> int:
-        return self.weights.setdefault(node, len(self.weights))
-
-
 @without_cycle_search()
 def build_graph(inferred: InferredFile, name: str) -> LayerGraph:
     """The layers of a model; at level `written`, operators that share a `__layer__` are one layer."""
@@ -245,3 +227,21 @@ class _Builder:
         if self._unknown:
             return "its shape depends on an operator that the installed MXNet does not know"
         return "MXNet does not find out its shape"
+
+
+class _Reads:
+    """What the operators of a layer read from outside it, each once, numbered in the order of reading."""
+
+    def __init__(self) -> None:
+        self.feeds: dict[Feed, int] = {}
+        self.data: list[TensorType] = []
+        self.weights: dict[int, int] = {}
+
+    def tensor(self, feed: Feed, found: TensorType) -> int:
+        if feed not in self.feeds:
+            self.feeds[feed] = len(self.data)
+            self.data.append(found)
+        return self.feeds[feed]
+
+    def weight(self, node: int) -> int:
+        return self.weights.setdefault(node, len(self.weights))
