@@ -3,11 +3,9 @@
 from collections import OrderedDict
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.bricks.regions import RegionTree, region_tree
+from dlbricks_tui.bricks.sequence_regions import sequence_regions
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph
@@ -25,11 +23,6 @@ class NotReadBeforeError(ModelError):
     """Only the framework could tell, and this is not worth to start it."""
 
 
-class _Read(NamedTuple):
-    graph: LayerGraph
-    regions: RegionTree
-
-
 class Opener:
     """Opens one model at a time, whichever threads ask."""
 
@@ -38,20 +31,21 @@ class Opener:
         self._cache = data.cache
         self._framework = WorkerFramework(Registry(data.path).default(), data.log / "framework.log")
         self._lock = Lock()
-        self._read: OrderedDict[object, _Read] = OrderedDict()
+        self._read: OrderedDict[object, LayerGraph] = OrderedDict()
 
     def open(self, wish: Wish) -> Opened:
         """The model as wished."""
         with self._lock:
-            graph, regions = self._graph_and_regions(wish)
-            return Opened(wish, graph, decompose(graph, wish.cutting), regions)
+            graph = self._graph(wish)
+            decomposition = decompose(graph, wish.cutting)
+            return Opened(wish, graph, decomposition, sequence_regions(decomposition))
 
     def glance(self, wish: Wish) -> Decomposition | None:
         """The model if it can be had without the framework, which takes too long for a passing look."""
         with self._lock:
             known = self._read.get(_key(wish))
             try:
-                graph = known.graph if known else self._load(wish, _Absent(self._framework.identity))
+                graph = known or self._load(wish, _Absent(self._framework.identity))
             except ModelError:
                 return None
             return decompose(graph, wish.cutting)
@@ -60,13 +54,11 @@ class Opener:
         """Ends the framework's process, and with it whatever it is asked."""
         self._framework.interrupt()
 
-    def _graph_and_regions(self, wish: Wish) -> _Read:
+    def _graph(self, wish: Wish) -> LayerGraph:
         key = _key(wish)
         found = self._read.get(key)
         if found is None:
-            graph = self._load(wish, self._framework)
-            signatures = [brick_of(graph, (layer.index,)).key for layer in graph.layers]
-            found = self._read[key] = _Read(graph, region_tree(graph, signatures))
+            found = self._read[key] = self._load(wish, self._framework)
             if len(self._read) > MOST_KEPT:
                 self._read.popitem(last=False)
         self._read.move_to_end(key)
