@@ -9,9 +9,6 @@ from dlbricks_tui.estimate.calibration import UNCALIBRATED, Correction
 # A brick and a context, by their keys.
 Pair = tuple[str, str]
 
-# Where a value is a brick's in whatever context.
-ANY_CONTEXT = ""
-
 
 class Latency(NamedTuple):
     """How long a brick takes: the value that is used, and its 95 % interval."""

@@ -1,26 +1,26 @@
 """Asks the store what an estimate needs: the only module here that reads anything."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from math import fsum
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.calibration import UNCALIBRATED, Correction
-from dlbricks_tui.estimate.knowledge import ANY_CONTEXT, Knowledge, Latency, Measured, Pair, Similar
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, Similar
+from dlbricks_tui.estimate.published import PROTOCOL, twin_of
 from dlbricks_tui.estimate.selection import Offer
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import Rows, texts_of
 from dlbricks_tui.store.conditions import Condition, meeting, where
+from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.queries import Selection, brick_form, newest_by_pair, records_of, select
-from dlbricks_tui.store.records import Calibration, Failure
-
-# Measured without regard to contexts, once per occurrence: the value of a brick is the mean over all of them.
-POOLED_PROTOCOLS = frozenset({"dlbricks-2019"})
+from dlbricks_tui.store.records import ANY_CONTEXT, Calibration, Failure
 
 
 class _Result(NamedTuple):
@@ -37,19 +37,21 @@ class BrickResults:
     def __init__(self, generation: Generation, decomposition: Decomposition) -> None:
         self._generation = generation
         self._decomposition = decomposition
-        self._rows = _rows_about(generation, decomposition.bricks)
+        self._kin = _kin(generation, decomposition)
+        self._rows = _rows_about(generation, decomposition.bricks | self._kin.keys())
         self._by_way: defaultdict[Way, list[_Result]] = defaultdict(list)
         for result in _results(generation, self._rows):
             self._by_way[result.way].append(result)
 
     @property
     def offers(self) -> tuple[Offer, ...]:
-        """How much of the model each way of measuring covers."""
+        """How much of the model each way of measuring covers, as far as it covers anything."""
         uses = Counter((it.brick.key, it.context) for it in self._decomposition.occurrences)
-        return tuple(
+        offers = [
             Offer(way, sum(uses[pair] for pair in self._measured(way)), max(result.when for result in results))
             for way, results in self._by_way.items()
-        )
+        ]
+        return tuple(offer for offer in offers if offer.sequences)
 
     def knowledge(self, way: Way, with_similar: bool = False) -> Knowledge:
         """All that is known of the bricks in one way; with similar bricks of other models where asked."""
@@ -63,24 +65,32 @@ class BrickResults:
         )
 
     def _measured(self, way: Way) -> dict[Pair, Measured]:
-        results = self._by_way.get(way, [])
-        if way.protocol not in POOLED_PROTOCOLS:
-            newest = {result.pair: result for result in results}
-            suite = self._decomposition.suite
-            return {
-                pair: Measured(result.latency, pair, result.samples) for pair, result in newest.items() if pair in suite
-            }
-        of_brick: defaultdict[str, list[_Result]] = defaultdict(list)
-        for result in results:
-            of_brick[result.pair[0]].append(result)
-        pooled = {brick: _pooled(brick, of_one) for brick, of_one in of_brick.items()}
-        return {pair: pooled[pair[0]] for pair in self._decomposition.suite if pair[0] in pooled}
+        kin = self._kin if way.protocol == PROTOCOL else {}
+        newest: dict[Pair, Measured] = {}
+        # Whoever measures without regard to contexts has many results of a brick, one for each occurrence.
+        anywhere: defaultdict[str, list[_Result]] = defaultdict(list)
+        for result in self._by_way.get(way, []):
+            brick, context = result.pair
+            if context == ANY_CONTEXT:
+                anywhere[kin.get(brick, brick)].append(result)
+            else:
+                newest[result.pair] = Measured(result.latency, result.pair, result.samples)
+        means = {brick: _mean(brick, results) for brick, results in anywhere.items()}
+        found: dict[Pair, Measured] = {}
+        for pair in self._decomposition.suite:
+            measured = newest.get(pair) or means.get(kin.get(pair[0], pair[0]))
+            if measured is not None:
+                found[pair] = measured
+        return found
 
     def _failed(self, way: Way, lacking: Iterable[Pair]) -> dict[Pair, str]:
         wanted = frozenset(lacking)
-        index = self._generation.index
-        rows = meeting(index, where(of="failures", system=way.system, runtime=way.runtime), self._rows)
-        failures = [record for row in rows.tolist() if isinstance(record := self._generation.record(row), Failure)]
+        rows = meeting(self._generation.index, where(of="failures", system=way.system, runtime=way.runtime), self._rows)
+        failures: list[Failure] = []
+        for row in rows.tolist():
+            # One that is damaged has joined the damage that the store reports.
+            with suppress(DamagedResultError):
+                failures.append(cast(Failure, self._generation.record(row)))
         return {
             (it.brick, it.context): f"{it.reason}: {it.message}" if it.message else it.reason
             for it in sorted(failures, key=lambda failure: failure.when)
@@ -148,10 +158,22 @@ def _results(generation: Generation, rows: Rows) -> Iterator[_Result]:
         yield _Result(pair, Way(system, runtime, levels[level], protocol), latency, samples, moment)
 
 
-def _pooled(brick: str, results: list[_Result]) -> Measured:
+def _kin(generation: Generation, decomposition: Decomposition) -> dict[str, str]:
+    """For bricks, and those that published lists do not tell apart from them, the one that stands for both."""
+    if generation.index.vocabularies["protocol"].code(PROTOCOL) is None:
+        return {}
+    kin: dict[str, str] = {}
+    for brick in {it.brick for it in decomposition.occurrences}:
+        twin = twin_of(brick.canonical)
+        if twin is not None:
+            kin[brick.key] = kin[twin] = min(brick.key, twin)
+    return kin
+
+
+def _mean(brick: str, results: Sequence[_Result]) -> Measured:
     by_bound = zip(*(result.latency for result in results), strict=True)
     latency = Latency(*(fsum(values) / len(values) for values in by_bound))
-    return Measured(latency, (brick, ANY_CONTEXT), results[-1].samples)
+    return Measured(latency, (brick, ANY_CONTEXT), results[0].samples)
 
 
 def _similar(generation: Generation, way: Way, own: Collection[Pair]) -> Iterator[Similar]:

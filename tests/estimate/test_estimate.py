@@ -9,10 +9,11 @@ from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.estimate.calibration import Correction
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.estimate.estimate import Composed, Estimate, Options, estimate
-from dlbricks_tui.estimate.knowledge import ANY_CONTEXT, NOTHING_KNOWN, Knowledge, Latency, Measured, Similar
+from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, Measured, Similar
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.rules import parse_rules
 from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.store.records import ANY_CONTEXT
 from tests.bricks.graphs import DATA as GRAPH_INPUT
 from tests.bricks.graphs import Spec, after, built, chain, chains, graphs
 from tests.estimate.knowledge_of import latency_of, measured

@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,10 @@ from dlbricks_tui.estimate.lookup import correction_of, levels_measured
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.records import BrickForm, Record, new_uuid
+from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Record, new_uuid
 from tests.bricks.graphs import DATA, Spec, built, chain
 from tests.estimate.stored import brick_records, model_record, store_of, timed
+from tests.estimate.test_published import GRAPH, convolution
 from tests.store.samples import calibration, failure, measurement
 
 MODEL = decompose(chain("conv", "relu", "pool", "relu"))
@@ -64,17 +66,35 @@ def test_the_newest_good_measurement_is_the_value(tmp_path: Path) -> None:
     assert found.estimate.parts[0].latency.value_ms == 7.0
 
 
-def test_the_value_of_a_published_brick_is_the_mean_over_its_occurrences(tmp_path: Path) -> None:
-    brick, _ = pair(1)
+def test_the_value_of_a_brick_measured_without_regard_to_contexts_is_the_mean(tmp_path: Path) -> None:
+    brick, context = pair(1)
     published = [
-        measurement(
-            brick=brick, context=context, level=Level.WRITTEN, protocol="dlbricks-2019", statistics=timed(value)
-        )
-        for context, value in (("plain", 1.0), ("blocked", 3.0), ("plain", 5.0))
+        measurement(brick=brick, context=ANY_CONTEXT, level=Level.WRITTEN, statistics=timed(value))
+        for value in (1.0, 3.0, 5.0)
     ]
-    found = on_system(tmp_path, published)
+    found = on_system(tmp_path / "published", published)
     assert [part.latency.value_ms for part in found.estimate.parts] == [0, 3.0, 0, 3.0]
-    assert {part.source for part in found.estimate.parts if part.known} == {(brick, "")}
+    assert {part.source for part in found.estimate.parts if part.known} == {(brick, ANY_CONTEXT)}
+    # What was measured in the very context is nearer.
+    in_context = measurement(brick=brick, context=context, level=Level.WRITTEN, statistics=timed(9.0))
+    both = on_system(tmp_path / "both", [in_context, *published])
+    assert [part.latency.value_ms for part in both.estimate.parts] == [0, 9.0, 0, 3.0]
+
+
+def test_published_layers_that_differ_in_a_bias_alone_are_one_brick(tmp_path: Path) -> None:
+    both = {bias: convolution(bias=bias) for bias in (True, False)}
+    models = {bias: decompose(replace(GRAPH, layers=(layer,))) for bias, layer in both.items()}
+    how: dict[str, Any] = {"context": ANY_CONTEXT, "level": Level.WRITTEN}
+    for protocol, expected in (("dlbricks-2019", {True: 2.0, False: 2.0}), ("other", {True: 1.0, False: 3.0})):
+        records = [
+            measurement(brick=model.occurrences[0].brick.key, protocol=protocol, statistics=timed(ms), **how)
+            for model, ms in zip(models.values(), (1.0, 3.0), strict=True)
+        ]
+        with store_of(tmp_path / protocol, *records) as store:
+            found = {bias: Inquiry(store.generation, model).on(SYSTEM, RUNTIME) for bias, model in models.items()}
+        assert {bias: it.sequential_ms for bias, it in found.items() if it} == expected
+        sources = {part.source for it in found.values() if it for part in it.estimate.parts}
+        assert len(sources) == len(set(expected.values()))
 
 
 def test_a_measurement_in_another_context_is_no_measurement_of_this_one(tmp_path: Path) -> None:
