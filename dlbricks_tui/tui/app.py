@@ -1,14 +1,18 @@
-"""The application: what is the same on all screens."""
+"""The application: what is the same on all screens.
+
+Screens that are not there at the start are imported when they are asked for: the first one is to be seen at once.
+"""
+
+from __future__ import annotations
 
 import asyncio
 import signal
-from pathlib import Path, PurePath
-from typing import ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App
 from textual.screen import Screen
 
-from dlbricks_tui.crash_log import keep_traceback
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings import THEMES
 from dlbricks_tui.tui.actions.action import Scope
@@ -16,14 +20,16 @@ from dlbricks_tui.tui.actions.registry import actions_in, bindings
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.places import about_of, actions_on, places_around, scope_of
-from dlbricks_tui.tui.screens.error import ErrorScreen
-from dlbricks_tui.tui.screens.help import HelpScreen
-from dlbricks_tui.tui.screens.palette import Command, PaletteScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.themes import read_themes
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
+
+if TYPE_CHECKING:
+    from pathlib import PurePath
+
+    from dlbricks_tui.tui.screens.palette import Command
 
 STYLES = Path(__file__).parent / "styles"
 FIRST_THEME = "dark"
@@ -68,6 +74,9 @@ class DlbricksApp(App[None], inherit_bindings=False):
         self._session.close()
 
     def on_failed(self, event: Failed) -> None:
+        from dlbricks_tui.crash_log import keep_traceback
+        from dlbricks_tui.tui.screens.error import ErrorScreen
+
         if isinstance(event.error, UserError):
             self.push_screen(ErrorScreen(str(event.error)))
             return
@@ -75,6 +84,8 @@ class DlbricksApp(App[None], inherit_bindings=False):
         self.push_screen(ErrorScreen(text, keep_traceback(event.error, self._session.data.log)))
 
     def action_show_help(self) -> None:
+        from dlbricks_tui.tui.screens.help import HelpScreen
+
         places = list(places_around(self))
         about = [about for place in places if (about := about_of(place))]
         scopes = [scope_of(place) for place in places]
@@ -83,6 +94,8 @@ class DlbricksApp(App[None], inherit_bindings=False):
         self.push_screen(HelpScreen(about, [action for scope in scopes if scope for action in actions_in(scope)]))
 
     def action_find_command(self) -> None:
+        from dlbricks_tui.tui.screens.palette import PaletteScreen
+
         self.push_screen(PaletteScreen(list(actions_on(self.screen))), self._command_found)
 
     def action_search(self) -> None:

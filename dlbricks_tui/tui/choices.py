@@ -1,13 +1,17 @@
 """The settings in view: how models are cut and composed, and by whose measurements."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.records import Runtime, System
+
+if TYPE_CHECKING:
+    from dlbricks_tui.store.records import Runtime, System
 
 MOST_LAYERS = 999
 MOST_WORKERS = 64
@@ -32,19 +36,19 @@ class Choices:
         """How a model is cut."""
         return Cutting(self.granularity, self.cut, self.order)
 
-    def with_granularity(self, granularity: int) -> "Choices":
+    def with_granularity(self, granularity: int) -> Choices:
         """The same at another granularity, as far as there is such a one."""
         return replace(self, granularity=min(max(granularity, 1), MOST_LAYERS))
 
-    def with_workers(self, workers: int) -> "Choices":
+    def with_workers(self, workers: int) -> Choices:
         """The same for another number of workers, as far as there can be so many."""
         return replace(self, workers=min(max(workers, 1), MOST_WORKERS))
 
-    def with_next_level(self) -> "Choices":
+    def with_next_level(self) -> Choices:
         """The same at the other level."""
         return replace(self, level=next_of(tuple(Level), self.level, 1))
 
-    def with_next_cut(self) -> "Choices":
+    def with_next_cut(self) -> Choices:
         """The same with the next of the cuts."""
         return replace(self, cut=next_of(tuple(Cut), self.cut, 1))
 

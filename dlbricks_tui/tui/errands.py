@@ -1,15 +1,14 @@
 """What threads do for the workbench: each errand asks the session and posts what it has found."""
 
-import time
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from __future__ import annotations
 
-from textual.message import Message
+import time
+from typing import TYPE_CHECKING
+
 from textual.worker import get_current_worker
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.errors import MissingShapeError
-from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.messages import (
     ChoicesAvailable,
     LibraryListed,
@@ -18,8 +17,16 @@ from dlbricks_tui.tui.messages import (
     ModelOpened,
     ModelRefused,
 )
-from dlbricks_tui.tui.opened import Opened, Wish
-from dlbricks_tui.tui.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from textual.message import Message
+
+    from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.opened import Opened, Wish
+    from dlbricks_tui.tui.session import Session
 
 # Who walks through the settings with a held key does not have all models looked through for each of them.
 SETTLED_SECONDS = 0.15
@@ -58,7 +65,7 @@ class Errands:
 
     def judge(self, opened: Opened, choices: Choices) -> None:
         """Estimates the model that is open."""
-        self._post(ModelJudged(opened, choices, self._session.judge.judge(opened.decomposition, choices)))
+        self._post(ModelJudged(opened, choices, self._session.judge.view(opened.decomposition, choices)))
 
     def glance_at(self, wishes: Iterable[Wish], choices: Choices) -> None:
         """Estimates many models as far as that goes without the framework."""

@@ -6,12 +6,14 @@ from threading import Lock
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.estimate import Options
+from dlbricks_tui.estimate.explanation import by_type, parallel_gain, residual
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.store.queries import counts, runtimes, systems
 from dlbricks_tui.store.records import System
 from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui.choices import Available, Choices
+from dlbricks_tui.tui.widgets.estimate.view import EstimateView
 
 
 class Judge:
@@ -42,6 +44,13 @@ class Judge:
             inquiry = Inquiry(generation, decomposition, Options(workers=choices.workers))
             system = choices.system or self._this_host().id
             return inquiry.on(system, choices.runtime) or inquiry.empty(system, choices.runtime or "")
+
+    def view(self, decomposition: Decomposition, choices: Choices) -> EstimateView:
+        """The same with what explains it."""
+        judged = self.judge(decomposition, choices)
+        composed = judged.estimate.composed
+        gain = parallel_gain(composed) if composed else 1.0
+        return EstimateView(judged, gain, by_type(decomposition.graph, judged.estimate), residual(judged))
 
     def refresh(self) -> bool:
         """Reads what other processes have stored since, and says whether that was anything."""

@@ -93,30 +93,38 @@ def bar(share: float, width: int, track: str = " ") -> Line:
 
 
 def wrapped(spans: Line, width: int) -> list[Line]:
-    """The line as lines of at most so many cells, broken between words, as far as words fit; the indent is kept.
+    """The line as lines of at most so many cells, broken between words as far as words fit; the indent is kept.
 
-    The indent is the first span's width where a line has several spans, else that of its leading blanks.
+    The indent is what the first span of several takes, as it is a column of its own; else what the blanks at the
+    beginning take.
     """
     width = max(1, width)
     if width_of(spans) <= width:
         return [spans]
-    indent = cell_len(spans[0].text) if len(spans) > 1 else len(spans[0].text) - len(spans[0].text.lstrip())
-    if indent >= width // 2:
-        indent = 0
+    first = spans[0].text
+    indent = cell_len(first) if len(spans) > 1 else len(first) - len(first.lstrip())
+    indent = indent if indent < width // 2 else 0
+    margin = [Span(" " * indent)] if indent else []
     lines: list[list[Span]] = [[]]
     used = 0
     for span in spans:
         for word in _words(span.text, width - indent):
-            length = cell_len(word)
-            if used + len(word.rstrip()) > width:
-                lines.append([Span(" " * indent)] if indent else [])
+            if lines[-1] and used + cell_len(word.rstrip()) > width:
+                _trim_end(lines[-1])
+                lines.append([*margin])
                 used = indent
             lines[-1].append(Span(word, span.style))
-            used += length
+            used += cell_len(word)
+    _trim_end(lines[-1])
     return [tuple(each) for each in lines]
 
 
+def _trim_end(spans: list[Span]) -> None:
+    if spans:
+        spans[-1] = spans[-1]._replace(text=spans[-1].text.rstrip())
+
+
 def _words(text: str, width: int) -> list[str]:
-    """The words, each with the blanks behind it; such as are wider than a line in pieces."""
-    words = re.findall(r"\s*\S+\s*|\s+", text) if cell_len(text) > 1 else [text]
+    """The words, each with the blanks around it; such as are wider than a line in pieces."""
+    words = re.findall(r"\s*\S+\s*|\s+", text)
     return [piece for word in words for piece in (chop_cells(word, width) if cell_len(word) > width else [word])]

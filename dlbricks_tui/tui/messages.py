@@ -1,11 +1,17 @@
 """What threads tell the screens."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from textual.message import Message
 
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.tui.choices import Available, Choices
-from dlbricks_tui.tui.opened import Opened, Wish
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.tui.choices import Available, Choices
+    from dlbricks_tui.tui.opened import Opened, Wish
+    from dlbricks_tui.tui.widgets.estimate.view import EstimateView
 
 
 class LibraryListed(Message):
@@ -37,11 +43,11 @@ class ModelRefused(Message):
 class ModelJudged(Message):
     """What the store knows of the open model."""
 
-    def __init__(self, opened: Opened, choices: Choices, judged: SystemEstimate) -> None:
+    def __init__(self, opened: Opened, choices: Choices, view: EstimateView) -> None:
         super().__init__()
         self.opened = opened
         self.choices = choices
-        self.judged = judged
+        self.view = view
 
 
 class ModelGlanced(Message):

@@ -1,14 +1,18 @@
 """A model as it stands on the bench, and what is said of it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import NamedTuple
+from __future__ import annotations
 
-from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
-from dlbricks_tui.bricks.regions import RegionTree
-from dlbricks_tui.models.graph import LayerGraph, Level, Shape
-from dlbricks_tui.models.library import ModelSource
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
+    from dlbricks_tui.bricks.regions import RegionTree
+    from dlbricks_tui.models.graph import LayerGraph, Level, Shape
+    from dlbricks_tui.models.library import ModelSource
 
 
 class ModelId(NamedTuple):

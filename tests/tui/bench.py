@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from textual.events import Paste
 from textual.pilot import Pilot
 from textual.worker import WorkerError
 
@@ -59,14 +60,12 @@ async def settled(pilot: Pilot[None]) -> None:
 
 
 async def press(pilot: Pilot[None], *keys: str) -> None:
-    """Presses keys one after another and waits until everything has followed; a text in quotes is typed."""
+    """Presses keys one after another and waits until everything has followed; a text in quotes is pasted."""
     for key in keys:
         if key.startswith('"'):
-            await pilot.press(*(_named(sign) for sign in key.strip('"')))
+            # As a terminal hands over what is pasted: quicker than key by key.
+            pilot.app.post_message(Paste(key.strip('"')))
+            await pilot.pause()
         else:
             await pilot.press(key)
     await settled(pilot)
-
-
-def _named(sign: str) -> str:
-    return {" ": "space", ".": "full_stop", "_": "underscore", "/": "slash", ",": "comma", "-": "minus"}.get(sign, sign)

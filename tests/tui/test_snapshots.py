@@ -1,23 +1,38 @@
+from pathlib import Path
+
 import pytest
 
 from dlbricks_tui.settings import DataFolder
 from tests.tui.bench import SIZES, app_on, press, running
 from tests.tui.snapshots import check
 
-SCREENS = {
+OPENED = ("slash", '"res"', "enter", "enter")
+SCREENS: dict[str, tuple[str, ...]] = {
     "start": (),
-    "model": ("slash", '"res"', "enter", "enter"),
-    "estimate": ("slash", '"res"', "enter", "enter", "4"),
+    "model": OPENED,
+    "estimate": (*OPENED, "4", "down", "down"),
     "nothing-found": ("slash", '"nosuch"'),
     "help": ("question_mark",),
-    "commands": ("colon",),
-    "open": ("o",),
+    "commands": ("colon", '"cut"'),
+    "open": ("o", '"re"'),
+    "shapes": (*OPENED, "n"),
 }
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", SCREENS)
-async def test_a_screen_looks_as_it_was_approved(name: str, size: tuple[int, int], measured: DataFolder) -> None:
+async def test_a_screen_looks_as_it_was_approved(
+    name: str, size: tuple[int, int], measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "resnets").mkdir()
+    (tmp_path / "resnext-symbol.json").touch()
+    monkeypatch.chdir(tmp_path)
     async with running(app_on(measured), size) as pilot:
         await press(pilot, *SCREENS[name])
         check(pilot.app, f"{name}-{size[0]}x{size[1]}")
+
+
+async def test_the_light_theme_has_a_colour_for_everything(measured: DataFolder) -> None:
+    async with running(app_on(measured), (80, 24)) as pilot:
+        await press(pilot, "t", *OPENED, "4")
+        check(pilot.app, "light-80x24")

@@ -24,4 +24,8 @@ SEARCH = (
     Action("find.clear", ("escape",), "clear", "End the search and show everything again.", footer=True),
 )
 
-DIALOG = (Action("dialog.close", ("escape", "q"), "close", "Close this without doing anything.", footer=True),)
+DIALOG = (
+    Action("dialog.close", ("escape", "q"), "close", "Close this without doing anything.", footer=True),
+    Action("dialog.show_help", ("f1", "?"), "help", "Say which keys do what, here and now."),
+    Action("dialog.leave", ("ctrl+c",), "leave", "Leave the program."),
+)

@@ -19,3 +19,10 @@ class Dialog(AskingScreen[Result], ModalScreen[Result], Generic[Result]):
 
     def action_close(self) -> None:
         self.dismiss(None)
+
+    async def action_show_help(self) -> None:
+        # What stands in front keeps the keys of the application from being seen.
+        await self.run_action("app.show_help")
+
+    def action_leave(self) -> None:
+        self.app.exit()

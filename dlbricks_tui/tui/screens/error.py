@@ -4,13 +4,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from textual.app import ComposeResult
-from textual.containers import Vertical
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.lines import BLANK, Line, Span, line
 from dlbricks_tui.tui.screens.dialog import Dialog
-from dlbricks_tui.tui.widgets.key_bar import KeyBar
+from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.reading import Reading
 
 
@@ -25,10 +24,8 @@ class ErrorScreen(Dialog[None]):
         self._log = log
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="box box-error") as box:
-            box.border_title = "This did not work"
-            yield Reading(self._said, classes="box-text")
-            yield KeyBar()
+        with Box("This did not work", [Scope.ERROR, Scope.DIALOG], classes="-bad"):
+            yield Reading(self._said)
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._text)

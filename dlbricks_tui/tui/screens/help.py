@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from textual.app import ComposeResult
-from textual.containers import Vertical
 
 from dlbricks_tui.tui.actions.action import Action, Scope
 from dlbricks_tui.tui.key_names import all_shown
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line
 from dlbricks_tui.tui.screens.dialog import Dialog
-from dlbricks_tui.tui.widgets.key_bar import KeyBar
+from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.reading import Reading
 
 _KEYS = 16
@@ -43,10 +42,8 @@ class HelpScreen(Dialog[None]):
         self._actions = tuple(actions)
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="box") as box:
-            box.border_title = "Help"
-            yield Reading(self._paragraphs, classes="box-text")
-            yield KeyBar()
+        with Box("Help", [Scope.DIALOG]):
+            yield Reading(self._paragraphs)
 
     def _paragraphs(self) -> Iterable[Line]:
         for paragraph in self._about:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from textual.app import ComposeResult
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Shape
@@ -13,8 +13,8 @@ from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.lines import Line, Span, line, wrapped
 from dlbricks_tui.tui.screens.dialog import Dialog
+from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.field import Field
-from dlbricks_tui.tui.widgets.key_bar import KeyBar
 from dlbricks_tui.tui.widgets.said import Said
 
 
@@ -33,21 +33,19 @@ class InputShapesScreen(Dialog[dict[str, Shape]]):
         self._below = Said(self._below_lines)
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="box") as box:
-            box.border_title = f"Shapes of the inputs of {self._model}"
+        with Box(f"Shapes of the inputs of {self._model}", [Scope.FORM, Scope.DIALOG]):
             with VerticalScroll(can_focus=False):
                 for name, field in self._fields.items():
                     yield Said(partial(_label, name), classes="field-name")
                     yield field
             yield self._below
-            yield KeyBar()
 
     def on_input_submitted(self) -> None:
         self.action_submit()
 
     def on_input_changed(self) -> None:
         self._problem = ""
-        self._below.refresh()
+        self._below.refresh(layout=True)
 
     def action_next_field(self) -> None:
         self.focus_next(Field)
@@ -62,7 +60,7 @@ class InputShapesScreen(Dialog[dict[str, Shape]]):
                 shapes[name] = parse_input(f"{name}={field.value}")[1]
             except ModelError:
                 self._problem = f"{name}: write its shape like 1,3,224,224"
-                self._below.refresh()
+                self._below.refresh(layout=True)
                 field.focus()
                 return
         self.dismiss(shapes)

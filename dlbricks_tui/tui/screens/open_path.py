@@ -4,7 +4,6 @@ from functools import partial
 from pathlib import Path
 
 from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.message import Message
 
 from dlbricks_tui.tui.actions.action import Scope
@@ -12,8 +11,8 @@ from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.paths import common_beginning, completions
 from dlbricks_tui.tui.screens.dialog import Dialog
+from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.field import Field
-from dlbricks_tui.tui.widgets.key_bar import KeyBar
 from dlbricks_tui.tui.widgets.said import Said
 
 
@@ -42,11 +41,9 @@ class OpenPathScreen(Dialog[Path]):
         self._below = Said(self._below_lines)
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="box") as box:
-            box.border_title = "Open a model file or a folder of models"
+        with Box("Open a model file or a folder of models", [Scope.PATH, Scope.DIALOG]):
             yield self._path
             yield self._below
-            yield KeyBar()
 
     def on_mount(self) -> None:
         self._look()
@@ -58,7 +55,7 @@ class OpenPathScreen(Dialog[Path]):
     def on_open_path_screen_completed(self, event: Completed) -> None:
         if event.typed == self._path.value:
             self._offered = event.found
-            self._below.refresh()
+            self._below.refresh(layout=True)
 
     def on_input_submitted(self) -> None:
         self.action_take()
@@ -73,7 +70,7 @@ class OpenPathScreen(Dialog[Path]):
             self.dismiss(path.absolute())
         else:
             self._problem = f"There is no {path}" if self._path.value.strip() else "Type a path first."
-            self._below.refresh()
+            self._below.refresh(layout=True)
 
     def _look(self) -> None:
         typed = self._path.value

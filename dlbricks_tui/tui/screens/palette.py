@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.dom import DOMNode
 from textual.widgets import Input
 
@@ -12,8 +11,8 @@ from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.key_names import all_shown
 from dlbricks_tui.tui.lines import Line, Span, column, line, spread
 from dlbricks_tui.tui.screens.dialog import Dialog
+from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.field import Field
-from dlbricks_tui.tui.widgets.key_bar import KeyBar
 from dlbricks_tui.tui.widgets.rows import RowsView
 
 Command = tuple[Action, DOMNode]
@@ -33,11 +32,9 @@ class PaletteScreen(Dialog[Command]):
         self._list = _CommandRows(self._commands)
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="box box-tall") as box:
-            box.border_title = "Commands"
+        with Box("Commands", [Scope.PALETTE, Scope.DIALOG], classes="-tall"):
             yield Field(hint="what to do")
             yield self._list
-            yield KeyBar()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         words = event.value.casefold().split()

@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 
 from textual.app import ComposeResult
-from textual.containers import Vertical
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.lines import BLANK, Line, Span, line
 from dlbricks_tui.tui.screens.dialog import Dialog
-from dlbricks_tui.tui.widgets.key_bar import KeyBar
+from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.reading import Reading
 
 
@@ -24,10 +23,8 @@ class WelcomeScreen(Dialog[bool]):
         self._sample = sample
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="box") as box:
-            box.border_title = "Welcome to dlbricks"
-            yield Reading(self._said, classes="box-text")
-            yield KeyBar()
+        with Box("Welcome to dlbricks", [Scope.WELCOME, Scope.DIALOG]):
+            yield Reading(self._said)
 
     def action_begin(self) -> None:
         self.dismiss(True)

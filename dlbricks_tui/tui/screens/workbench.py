@@ -1,33 +1,38 @@
 """The workbench: models at the left, the decomposition in the middle, details and the estimate at the right."""
 
-from collections.abc import Iterable
+from __future__ import annotations
+
 from functools import partial
-from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
-from textual.app import ComposeResult
 from textual.containers import Container
 
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.models.graph import Shape
-from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.errands import Errands
-from dlbricks_tui.tui.opened import ModelId, Opened, Wish, id_of
+from dlbricks_tui.tui.opened import Wish, id_of
 from dlbricks_tui.tui.screens.asking import AskingScreen
-from dlbricks_tui.tui.screens.input_shapes import InputShapesScreen
-from dlbricks_tui.tui.screens.open_path import OpenPathScreen
-from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.estimate.panel import EstimatePanel
-from dlbricks_tui.tui.widgets.estimate.view import EstimateView
 from dlbricks_tui.tui.widgets.headline import Headline
 from dlbricks_tui.tui.widgets.key_bar import KeyBar
 from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
 from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.tree.panel import TreePanel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from textual.app import ComposeResult
+
+    from dlbricks_tui.models.graph import Shape
+    from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.opened import ModelId, Opened
+    from dlbricks_tui.tui.session import Session
+    from dlbricks_tui.tui.widgets.estimate.view import EstimateView
 
 
 class WorkbenchScreen(AskingScreen[None]):
@@ -49,15 +54,17 @@ class WorkbenchScreen(AskingScreen[None]):
         self._by_path: tuple[ModelSource, ...] = ()
         self._wish: Wish | None = None
         self._opened: Opened | None = None
-        self._judged: SystemEstimate | None = None
+        self._view: EstimateView | None = None
         self._headline = Headline()
         self._models = ModelsPanel()
+        self._tree = TreePanel()
         self._estimate = EstimatePanel()
 
     def compose(self) -> ComposeResult:
         yield self._headline
         with Container(id="panels"):
             yield self._models
+            yield self._tree
             yield self._estimate
         yield KeyBar()
 
@@ -90,7 +97,8 @@ class WorkbenchScreen(AskingScreen[None]):
     def open(self, source: ModelSource) -> None:
         """Reads a model and shows it, in place of the one that is shown."""
         wish = self._wish_for(source)
-        self._wish, self._opened, self._judged = wish, None, None
+        self._wish, self._opened, self._view = wish, None, None
+        self._tree.show_waiting()
         self._estimate.show_waiting()
         self._show_headline()
         self.ask(partial(self._errands.open, wish), "open")
@@ -126,12 +134,14 @@ class WorkbenchScreen(AskingScreen[None]):
     def _model_opened(self, event: messages.ModelOpened) -> None:
         if event.opened.wish is self._wish:
             self._opened = event.opened
+            self._tree.show(event.opened)
             self._judge()
 
     @on(messages.ModelRefused)
     def _model_refused(self, event: messages.ModelRefused) -> None:
         if event.wish is not self._wish:
             return
+        self._tree.show_problem(event.reason)
         self._estimate.show_problem(event.reason)
         if event.inputs:
             self._ask_for_shapes(event.wish.source, event.inputs, event.reason)
@@ -140,9 +150,10 @@ class WorkbenchScreen(AskingScreen[None]):
     def _model_judged(self, event: messages.ModelJudged) -> None:
         if event.opened is not self._opened or event.choices != self._choices:
             return
-        self._judged = event.judged
-        self._estimate.show(EstimateView(event.opened.graph, event.judged))
-        self._models.show_standing(event.opened.wish.source, event.judged)
+        self._view = event.view
+        self._tree.show_estimate(event.view.judged.estimate)
+        self._estimate.show(event.view)
+        self._models.show_standing(event.opened.wish.source, event.view.judged)
         self._show_headline()
 
     @on(messages.ModelGlanced)
@@ -166,11 +177,15 @@ class WorkbenchScreen(AskingScreen[None]):
         return Wish(source, self._choices.level, self._choices.cutting, self._shapes.get(id_of(source), {}))
 
     def _show_headline(self) -> None:
-        self._headline.show(self._wish.source.name if self._wish else "", self._choices, self._judged)
+        self._headline.show(
+            self._wish.source.name if self._wish else "", self._choices, self._view.judged if self._view else None
+        )
 
     # What the person does
 
     def action_open_path(self) -> None:
+        from dlbricks_tui.tui.screens.open_path import OpenPathScreen
+
         self.app.push_screen(OpenPathScreen(), self._path_given)
 
     def action_finer(self) -> None:
@@ -198,6 +213,9 @@ class WorkbenchScreen(AskingScreen[None]):
     def action_go_to_models(self) -> None:
         self._go_to(self._models)
 
+    def action_go_to_tree(self) -> None:
+        self._go_to(self._tree)
+
     def action_go_to_estimate(self) -> None:
         self._go_to(self._estimate)
 
@@ -208,6 +226,8 @@ class WorkbenchScreen(AskingScreen[None]):
         self._step(-1)
 
     def _path_given(self, path: Path | None) -> None:
+        from dlbricks_tui.models.library import source_of
+
         if path is None:
             return
         if path.is_dir():
@@ -220,6 +240,8 @@ class WorkbenchScreen(AskingScreen[None]):
         self.open(source)
 
     def _ask_for_shapes(self, source: ModelSource, inputs: Iterable[str], reason: str = "") -> None:
+        from dlbricks_tui.tui.screens.input_shapes import InputShapesScreen
+
         known = {**source.inputs, **self._shapes.get(id_of(source), {})}
         shapes = {name: known.get(name) for name in inputs}
         self.app.push_screen(InputShapesScreen(source.name, shapes, reason), partial(self._shapes_given, source))

@@ -1,10 +1,16 @@
 """The line at the head of the workbench: which model, how it is cut, and what is known of it."""
 
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.figures import counted, milliseconds, percent
 from dlbricks_tui.tui.lines import Line, Span, spread
 from dlbricks_tui.tui.widgets.ink import LineBar
+
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
 _ROOMY = 110
 

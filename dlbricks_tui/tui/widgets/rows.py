@@ -1,9 +1,7 @@
 """The base of every list: of any length, as only the rows in sight are made."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
-from rich.style import Style
 from textual import events
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -15,7 +13,7 @@ from textual.timer import Timer
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.lines import Line, Span
-from dlbricks_tui.tui.widgets.ink import Inked
+from dlbricks_tui.tui.widgets.ink import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, Inked
 
 # Long enough for a held key to pass by many rows, short enough not to be noticed.
 REST_SECONDS = 0.06
@@ -26,7 +24,6 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
     """A list with a cursor; subclasses say how many rows there are and what stands in one."""
 
     BINDINGS = bindings(Scope.LIST)
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"rows--cursor", "rows--cursor-elsewhere"}
 
     cursor: reactive[int] = reactive(0, repaint=False)
 
@@ -47,6 +44,11 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id, classes=classes)
         self._said: tuple[Line, ...] = ()
         self._rest: Timer | None = None
+
+    @property
+    def line_width(self) -> int:
+        """How many cells there are beside the scrollbar."""
+        return self.scrollable_content_region.width
 
     @property
     def row_count(self) -> int:
@@ -93,14 +95,14 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
         self._rest = self.set_timer(REST_SECONDS, self._rested)
 
     def render_line(self, y: int) -> Strip:
-        width, index = self.size.width, y + self.scroll_offset.y
+        width, index = self.line_width, y + self.scroll_offset.y
         if not self.row_count:
             return self.strip_of((Span(" "), *self._said[y]) if y < len(self._said) else (), width)
         if index >= self.row_count:
             return self.strip_of((), width)
         here = index == self.cursor
         sign = Span(CURSOR_SIGN if here else " ", "accent")
-        return self.strip_of((sign, *self.row(index, width - 1)), width, self._cursor_style() if here else None)
+        return self.strip_of((sign, *self.row(index, width - 1)), width, self._ground() if here else OWN_GROUND)
 
     def on_focus(self) -> None:
         self.refresh_line(self.cursor)
@@ -149,9 +151,8 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
                 return found
         return 0
 
-    def _cursor_style(self) -> Style:
-        name = "rows--cursor" if self.has_focus else "rows--cursor-elsewhere"
-        return self.get_component_rich_style(name, partial=True)
+    def _ground(self) -> str:
+        return CURSOR if self.has_focus else CURSOR_ELSEWHERE
 
     def _rested(self) -> None:
         self._rest = None

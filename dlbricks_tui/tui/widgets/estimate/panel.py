@@ -54,7 +54,7 @@ class EstimateRows(RowsView):
         self.remake()
 
     def _rows(self) -> tuple[EstimateRow, ...]:
-        width = self.size.width - 1
+        width = self.line_width - 1
         if width != self._made_for and width > 0:
             self._made_for = width
             self._made = rows(self.subject, self.choices, self.available, width)

@@ -1,16 +1,20 @@
 """An estimate as the rows of its panel."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from __future__ import annotations
 
-from dlbricks_tui.estimate.explanation import Slice, by_type, parallel_gain, residual
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.tui.choices import Available, Choices
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
 from dlbricks_tui.tui.figures import counted, milliseconds, percent, signed_percent
 from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line, width_of, wrapped
 from dlbricks_tui.tui.widgets.estimate.settings import Setting, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dlbricks_tui.estimate.explanation import Residual, Slice
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.tui.choices import Available, Choices
 
 _NAME = 12
 _NUMBER = 8
@@ -32,8 +36,11 @@ class EstimateRow(NamedTuple):
 class EstimateView:
     """What the panel shows of one model."""
 
-    graph: LayerGraph
     judged: SystemEstimate
+    # How many times as fast the parallel composition is as the sequential one.
+    gain: float
+    slices: tuple[Slice, ...]
+    residual: Residual | None
 
 
 # Lines to read in place of an estimate.
@@ -53,17 +60,18 @@ def rows(subject: EstimateView | Note, choices: Choices, available: Available, w
         said = (each for long in subject for each in wrapped(long, width))
         return (*_plain(said), EstimateRow(BLANK), *settings)
     return (
-        *_plain(_latencies(subject.judged)),
+        *_plain(_latencies(subject)),
         EstimateRow(BLANK),
         *settings,
         EstimateRow(BLANK),
         *_plain(_coverage(subject.judged, width)),
         *_readable(_breakdown(subject, width)),
-        *_readable(_residual(subject.judged)),
+        *_readable(_residual(subject.residual)),
     )
 
 
-def _latencies(judged: SystemEstimate) -> Iterator[Line]:
+def _latencies(view: EstimateView) -> Iterator[Line]:
+    judged = view.judged
     composed = judged.estimate.composed
     if composed is None:
         yield line(Span("Nothing of it was measured here yet.", "strong"))
@@ -73,8 +81,7 @@ def _latencies(judged: SystemEstimate) -> Iterator[Line]:
     # In part it is a bound; the sign says so where there is no colour.
     sign = "" if judged.estimate.coverage.complete else ">"
     yield _figure("sequential", composed.sequential_ms, f"{milliseconds(low)} to {milliseconds(high)}", sign)
-    gain = parallel_gain(composed)
-    yield _figure("parallel", composed.parallel_ms, f"{gain:.2f}x as fast", sign)
+    yield _figure("parallel", composed.parallel_ms, f"{view.gain:.2f}x as fast", sign)
     if composed.workers_ms is not None:
         workers = judged.estimate.options.workers or 0
         yield _figure(counted(workers, "worker"), composed.workers_ms, "", sign)
@@ -119,12 +126,11 @@ def _coverage(judged: SystemEstimate, width: int) -> Iterator[Line]:
 
 
 def _breakdown(view: EstimateView, width: int) -> Iterator[Line]:
-    slices = by_type(view.graph, view.judged.estimate)
-    if view.judged.estimate.composed is None or not slices:
+    if view.judged.estimate.composed is None or not view.slices:
         return
     yield BLANK
     yield _heading("Where the time goes")
-    for each in slices:
+    for each in view.slices:
         yield _slice(each, width)
 
 
@@ -140,8 +146,7 @@ def _slice(each: Slice, width: int) -> Line:
     return (column(each.label, _TYPE), *bar(each.share, max(0, min(room, _MOST_BAR))), *figures, *told)
 
 
-def _residual(judged: SystemEstimate) -> Iterator[Line]:
-    left = residual(judged)
+def _residual(left: Residual | None) -> Iterator[Line]:
     if left is None:
         return
     yield BLANK

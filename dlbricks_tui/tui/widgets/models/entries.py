@@ -1,12 +1,18 @@
 """The models of the library as rows of a list, and the search among them."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from __future__ import annotations
 
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.models.library import ModelSource
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from dlbricks_tui.tui.figures import milliseconds, percent
 from dlbricks_tui.tui.lines import Line, Span, column, cut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.models.library import ModelSource
 
 MARK = "●"
 UNKNOWN = "·"
@@ -19,7 +25,8 @@ class Standing:
     """What is known of a model's latency, for one cell."""
 
     sequential_ms: float | None
-    complete: bool
+    # How much of the model was measured.
+    coverage: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,8 @@ _IN_ORDER = (_TASK, _LAYERS, _UNIQUE, _ESTIMATE)
 
 def standing_of(judged: SystemEstimate) -> Standing:
     """An estimate as the list shows it."""
-    return Standing(judged.sequential_ms, judged.estimate.coverage.complete)
+    coverage = judged.estimate.coverage
+    return Standing(judged.sequential_ms, coverage.measured / coverage.layers if coverage.layers else 1.0)
 
 
 def found(sources: Iterable[ModelSource], sought: str) -> tuple[ModelSource, ...]:
@@ -123,11 +131,10 @@ def _cell(entry: Entry, which: _Column) -> Span:
 def _standing_cell(standing: Standing | None, width: int) -> Span:
     if standing is None or standing.sequential_ms is None:
         return column(UNKNOWN, width, "muted", right=True)
-    text = milliseconds(standing.sequential_ms)
-    if standing.complete:
-        return column(text, width, "strong", right=True)
-    # What was measured in part only is a lower bound.
-    return column(f">{text}", width, "warn", right=True)
+    if standing.coverage < 1.0:
+        # A sum over part of a model invites to compare what cannot be compared.
+        return column(f"{percent(standing.coverage)} run", width, "warn", right=True)
+    return column(milliseconds(standing.sequential_ms), width, "strong", right=True)
 
 
 def _searched(source: ModelSource) -> str:

@@ -1,12 +1,12 @@
 """The panel of models: the library, searched as one types, with marks for the next run."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.message import Message
 
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.lines import Line, Span, line
@@ -15,6 +15,12 @@ from dlbricks_tui.tui.widgets.models.entries import Entry, Standing, found, head
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.search_line import SearchLine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.models.library import ModelSource
 
 
 class ModelRows(RowsView):
@@ -48,7 +54,7 @@ class ModelsPanel(Panel):
     ABOUT = (
         "The models at hand: the samples, and what lies in the folders that you add with o. "
         "'unique' is the share of layers that differ from all others of the model: the rest need not be run. "
-        "An estimate with > in front is of the layers measured so far only."
+        "Where an estimate would stand, '60 % run' says how much of a model was measured so far."
     )
 
     class Opened(Message):

@@ -1,0 +1,85 @@
+"""A program in a terminal of its own: keys in, cells out, and how long that took."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_ESCAPE = re.compile(rb"\x1b(\[[0-9;?<>=]*[ -/]*[@-~]|[@-Z\\-_])")
+
+
+class Terminal:
+    """Runs a command on a pseudo-terminal of so many columns and lines, as `TERM=screen` does."""
+
+    def __init__(self, command: Sequence[str], size: tuple[int, int], environment: Mapping[str, str]) -> None:
+        self.started = time.perf_counter()
+        self.written = bytearray()
+        self.pid, self._master = pty.fork()
+        if self.pid == 0:
+            os.execvpe(command[0], list(command), {**os.environ, "TERM": "screen", **environment})
+        self.resize(size)
+
+    def resize(self, size: tuple[int, int]) -> None:
+        """Makes the terminal another size; the program is told."""
+        columns, lines = size
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def send(self, keys: str) -> None:
+        """Presses keys."""
+        os.write(self._master, keys.encode())
+
+    def read_for(self, seconds: float) -> int:
+        """Reads what the program writes for so long and returns how many bytes that were."""
+        before, end = len(self.written), time.perf_counter() + seconds
+        while (left := end - time.perf_counter()) > 0:
+            self._read(left)
+        return len(self.written) - before
+
+    def seconds_until(self, text: str, patience: float = 20.0) -> float:
+        """Reads until the text has been written since now, and returns the seconds from the call."""
+        start, place = time.perf_counter(), len(self.written)
+        while text.encode() not in _ESCAPE.sub(b"", bytes(self.written[place:])):
+            if time.perf_counter() - start > patience or not self._read(patience):
+                raise TimeoutError(f"{text!r} did not appear; the last that did: {bytes(self.written[-400:])!r}")
+        return time.perf_counter() - start
+
+    def seconds_until_quiet(self, quiet: float = 0.15) -> float:
+        """Reads until nothing more is written, and returns the seconds from the call to the last that was."""
+        start = last = time.perf_counter()
+        while self._read(quiet):
+            last = time.perf_counter()
+        return last - start
+
+    def memory_bytes(self) -> int:
+        """What the program holds in memory now."""
+        statm = Path(f"/proc/{self.pid}/statm").read_text().split()
+        return int(statm[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def close(self) -> int:
+        """Ends the program if it has not ended, and returns its wait status."""
+        done, status = os.waitpid(self.pid, os.WNOHANG)
+        if not done:
+            os.kill(self.pid, signal.SIGTERM)
+            self.read_for(0.2)
+            _, status = os.waitpid(self.pid, 0)
+        os.close(self._master)
+        return status
+
+    def _read(self, patience: float) -> bool:
+        ready, _, _ = select.select([self._master], [], [], patience)
+        if not ready:
+            return False
+        try:
+            chunk = os.read(self._master, 1 << 16)
+        except OSError:
+            # The program has closed its side.
+            return False
+        self.written += chunk
+        return bool(chunk)

@@ -1,0 +1,296 @@
+import json
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.tui.app import DlbricksApp
+from dlbricks_tui.tui.screens.error import ErrorScreen
+from dlbricks_tui.tui.screens.help import HelpScreen
+from dlbricks_tui.tui.screens.input_shapes import InputShapesScreen
+from dlbricks_tui.tui.screens.open_path import OpenPathScreen
+from dlbricks_tui.tui.screens.palette import PaletteScreen
+from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from dlbricks_tui.tui.widgets.estimate.panel import EstimatePanel
+from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
+from dlbricks_tui.tui.widgets.panel import Panel
+from tests.tui.bench import LIBRARY, app_on, press, running
+from tests.tui.snapshots import snapshot
+
+
+def screen_text(pilot: Pilot[None]) -> str:
+    return snapshot(pilot.app).partition("\n\n")[0]
+
+
+def panel_with_focus(pilot: Pilot[None]) -> str | None:
+    return next((panel.id for panel in pilot.app.screen.query(Panel) if panel.has_focus_within), None)
+
+
+def marked(pilot: Pilot[None]) -> list[str]:
+    return [source.name for source in pilot.app.screen.query_one(ModelsPanel).marked]
+
+
+async def test_at_the_start_the_library_is_listed_with_what_is_known_of_each_model(measured: DataFolder) -> None:
+    async with running(app_on(measured), (100, 24)) as pilot:
+        shown = screen_text(pilot)
+        assert all(name in shown for name in LIBRARY)
+        assert "No model is open." in shown and "enter among the models opens one." in shown
+        assert panel_with_focus(pilot) == "models"
+
+
+async def test_a_search_narrows_the_list_while_one_types_and_escape_ends_it(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "slash", '"res 18"')
+        assert "1 Models 1 of 7" in screen_text(pilot)
+        await press(pilot, "enter")
+        assert panel_with_focus(pilot) == "models"
+        await press(pilot, "slash", "escape")
+        assert "1 Models 7" in screen_text(pilot)
+
+
+async def test_a_search_finds_models_by_task_and_by_path(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "slash", '"ic gluon/vgg"')
+        found = pilot.app.screen.query_one(ModelsPanel).under_cursor
+        assert found is not None and found.name == "vgg16"
+
+
+async def test_models_are_marked_one_by_one_and_all_that_are_shown(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "j", "j", "space", "space")
+        assert len(marked(pilot)) == 2 and "2 marked" in screen_text(pilot)
+        await press(pilot, "slash", '"res"', "enter", "a")
+        assert set(marked(pilot)) >= {"resnet18_v1", "resnet50_v1"}
+        await press(pilot, "a")
+        assert set(marked(pilot)).isdisjoint({"resnet18_v1", "resnet50_v1"})
+
+
+async def test_enter_opens_a_model_and_its_estimate_follows(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "slash", '"resnet18"', "enter", "enter")
+        shown = screen_text(pilot)
+        assert "resnet18_v1  15.84 ms sequential" in shown
+        assert "parallel       14.72 ms  1.08x as fast" in shown
+        assert "measured       16.17 ms" in shown and "error         -2.1 %" in shown
+
+
+async def test_a_model_measured_in_part_says_what_is_missing(measured: DataFolder) -> None:
+    async with running(app_on(measured), (80, 24)) as pilot:
+        await press(pilot, "slash", '"squeeze"', "enter", "enter", "4")
+        shown = screen_text(pilot)
+        assert "24 layers not measured yet" in shown and "not end to end yet" in shown
+        assert ">7.176 ms" in shown
+
+
+async def test_a_model_of_which_nothing_was_measured_says_what_to_do(new: DataFolder) -> None:
+    async with running(app_on(new)) as pilot:
+        await press(pilot, "escape", "enter")
+        assert "Nothing of it was measured here yet." in screen_text(pilot)
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        (("plus", "plus"), "granularity ◂ 3 ▸"),
+        (("plus", "plus", "minus"), "granularity ◂ 2 ▸"),
+        (("minus",), "granularity ◂ 1 ▸"),
+        (("c",), "cut         ◂ runnable ▸"),
+        (("w", "w"), "workers     ◂ 4 ▸"),
+        (("W", "W"), "workers     ◂ 1 ▸"),
+        (("s", "j", "j", "j", "l"), "order       ◂ paper ▸"),
+        (("s", "j", "j", "j", "j", "j", "l"), "system      ◂ c5.xlarge, 4 cores ▸"),
+        (("s", "j", "j", "j", "j", "j", "j", "h"), "runtime     ◂ mxnet, 2 threads ▸"),
+    ],
+)
+async def test_settings_are_changed_on_the_spot(keys: tuple[str, ...], says: str, measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *keys)
+        assert says in screen_text(pilot)
+
+
+async def test_the_estimate_follows_the_settings(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "slash", '"resnet18"', "enter", "enter")
+        await press(pilot, "s", "j", "j", "j", "j", "j", "l")
+        assert "resnet18_v1  31.68 ms sequential" in screen_text(pilot)
+        await press(pilot, "W")
+        assert "1 worker       31.68 ms" in screen_text(pilot)
+        await press(pilot, "plus")
+        assert "12 % measured" in screen_text(pilot)
+
+
+async def test_the_level_changes_for_everything(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "f")
+        assert "level       ◂ fused ▸" in screen_text(pilot)
+        await press(pilot, "f")
+        assert "level       ◂ written ▸" in screen_text(pilot)
+
+
+async def test_panels_are_reached_by_number_and_in_turn(measured: DataFolder) -> None:
+    async with running(app_on(measured), (80, 24)) as pilot:
+        await press(pilot, "4")
+        assert panel_with_focus(pilot) == "estimate" and "Models" not in screen_text(pilot)
+        await press(pilot, "1")
+        assert panel_with_focus(pilot) == "models" and "Estimate" not in screen_text(pilot)
+        panels = [panel.id for panel in pilot.app.screen.query(Panel)]
+        seen = []
+        for _ in panels:
+            await press(pilot, "tab")
+            seen.append(panel_with_focus(pilot))
+        assert seen == [*panels[1:], panels[0]]
+        await press(pilot, "shift+tab")
+        assert panel_with_focus(pilot) == panels[-1]
+
+
+async def test_help_lists_the_keys_of_where_one_is_and_comes_up_on_every_screen(measured: DataFolder) -> None:
+    async with running(app_on(measured), (100, 60)) as pilot:
+        await press(pilot, "question_mark")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        shown = screen_text(pilot)
+        assert "Among the models" in shown and "Mark the model for the next run" in shown and "In every list" in shown
+        await press(pilot, "escape", "o", "f1")
+        assert "In this box" in screen_text(pilot)
+
+
+async def test_a_command_is_found_by_its_words_and_done(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "colon", '"one worker more"', "enter")
+        assert not isinstance(pilot.app.screen, PaletteScreen)
+        assert "workers     ◂ 3 ▸" in screen_text(pilot)
+        await press(pilot, "ctrl+p", '"view"', "down", "up", "enter")
+        assert len(marked(pilot)) == 7
+
+
+async def test_the_theme_changes(measured: DataFolder) -> None:
+    app = app_on(measured)
+    async with running(app) as pilot:
+        await press(pilot, "t")
+        assert app.theme == "light"
+        await press(pilot, "t")
+        assert app.theme == "dark"
+
+
+async def test_q_leaves(measured: DataFolder) -> None:
+    app = app_on(measured)
+    async with running(app) as pilot:
+        await pilot.press("q")
+        await pilot.pause()
+        assert not app.is_running or app._exit
+
+
+async def test_a_file_is_opened_by_its_path_with_completion(measured: DataFolder, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    file = tmp_path / "mine" / "my-net-symbol.json"
+    file.write_bytes((SAMPLE_MODELS / "gluon" / "resnet18_v1-symbol.json").read_bytes())
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{tmp_path}/mi"', "tab", "tab")
+        assert isinstance(pilot.app.screen, OpenPathScreen)
+        await press(pilot, "enter")
+        assert "1 Models 8" in screen_text(pilot)
+        assert "dlbricks  my-net" in screen_text(pilot)
+
+
+async def test_a_folder_joins_the_library(measured: DataFolder, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "my-net-symbol.json").write_text("{}")
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{tmp_path}/mine"', "enter")
+        assert "1 Models 8" in screen_text(pilot) and "my-net" in screen_text(pilot)
+        assert json.loads((measured.path / "model-folders.json").read_text())["folders"] == [str(tmp_path / "mine")]
+
+
+async def test_a_path_that_leads_nowhere_is_said_where_it_was_typed(measured: DataFolder, tmp_path: Path) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", "enter")
+        assert "Type a path first." in screen_text(pilot)
+        await press(pilot, '"nosuch"', "enter")
+        assert "There is no nosuch" in screen_text(pilot)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+
+
+async def test_a_folder_without_models_is_an_error_to_read(measured: DataFolder, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{tmp_path}/empty"', "enter")
+        assert isinstance(pilot.app.screen, ErrorScreen)
+        assert "This did not work" in screen_text(pilot)
+
+
+async def test_the_text_of_an_error_can_be_copied(measured: DataFolder, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    app = app_on(measured)
+    async with running(app) as pilot:
+        await press(pilot, "o", f'"{tmp_path}/empty"', "enter", "y")
+        assert app.clipboard == f"{tmp_path}/empty holds no *-symbol.json file, here or below"
+        await press(pilot, "escape")
+        assert isinstance(app.screen, WorkbenchScreen)
+
+
+async def test_a_file_that_is_no_model_says_so_in_the_estimate(measured: DataFolder, tmp_path: Path) -> None:
+    (tmp_path / "broken-symbol.json").write_text('{"nodes": 3}')
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{tmp_path}/broken-symbol.json"', "enter")
+        assert "This model cannot be shown so." in screen_text(pilot)
+
+
+async def test_a_model_that_lacks_shapes_asks_for_them(measured: DataFolder, tmp_path: Path) -> None:
+    attributes = {"num_hidden": "10", "no_bias": "True"}
+    nodes = [
+        {"op": "null", "name": "x", "inputs": []},
+        {"op": "null", "name": "fc_weight", "inputs": []},
+        {"op": "FullyConnected", "name": "fc", "attrs": attributes, "inputs": [[0, 0, 0], [1, 0, 0]]},
+    ]
+    document = {"nodes": nodes, "arg_nodes": [0, 1], "heads": [[2, 0, 0]]}
+    (tmp_path / "open-symbol.json").write_text(json.dumps(document))
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{tmp_path}/open-symbol.json"', "enter")
+        assert isinstance(pilot.app.screen, InputShapesScreen)
+        assert "does not say the shape of: x" in screen_text(pilot).replace("\n", " ")
+        await press(pilot, '"1"', "comma", '"x"', "enter")
+        assert "x: write its shape like 1,3,224,224" in screen_text(pilot)
+        await press(pilot, "tab", "shift+tab", "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+
+
+async def test_shapes_are_changed_for_an_open_model(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "slash", '"resnet18"', "enter", "n")
+        assert "1,3,224,224" in screen_text(pilot)
+
+
+async def test_a_long_list_is_walked_by_lines_pages_and_ends(new: DataFolder) -> None:
+    from dlbricks_tui.tui.session import Session
+
+    async with running(DlbricksApp(Session(new)), (80, 24)) as pilot:
+        await press(pilot, "escape")
+        models = pilot.app.screen.query_one(ModelsPanel)
+        cursor = []
+        for key in ("j", "down", "k", "ctrl+d", "up", "ctrl+u", "G", "g", "pagedown", "pageup", "end", "home"):
+            await press(pilot, key)
+            cursor.append(models.rows.cursor)
+        last = models.rows.row_count - 1
+        page = models.rows.size.height - 1
+        assert cursor == [1, 2, 1, page + 1, page, 0, last, 0, page, 0, last, 0]
+
+
+async def test_a_narrow_terminal_that_grows_shows_all_panels(measured: DataFolder) -> None:
+    async with running(app_on(measured), (80, 24)) as pilot:
+        assert "4 Estimate" not in screen_text(pilot)
+        await pilot.resize_terminal(120, 40)
+        await press(pilot)
+        assert "1 Models" in screen_text(pilot) and "4 Estimate" in screen_text(pilot)
+        await pilot.resize_terminal(80, 24)
+        await press(pilot)
+        assert panel_with_focus(pilot) == "models"
+
+
+async def test_what_no_framework_is_there_for_is_said(measured: DataFolder) -> None:
+    app = app_on(measured)
+    async with running(app) as pilot:
+        estimate = app.screen.query_one(EstimatePanel)
+        await press(pilot, "f")
+        assert estimate is not None and Level.FUSED.value in screen_text(pilot)
