@@ -10,6 +10,7 @@ from textual.message import Message
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.lines import Line, Span, line
+from dlbricks_tui.tui.widgets.details.subject import subject_of
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.tree.line import heading_line, node_line
@@ -19,6 +20,7 @@ from dlbricks_tui.tui.widgets.tree.tally import Tallies
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.estimate import Estimate
     from dlbricks_tui.tui.opened import Opened
+    from dlbricks_tui.tui.widgets.details.subject import Subject
     from dlbricks_tui.tui.widgets.search_line import SearchLine
     from dlbricks_tui.tui.widgets.tree.outline import Node
 
@@ -67,11 +69,7 @@ class TreePanel(Panel):
     )
 
     class Selected(Message):
-        """The cursor has come to rest on a part of the model."""
-
-        def __init__(self, node: Node) -> None:
-            super().__init__()
-            self.node = node
+        """The cursor has come to rest on a part of the model: `subject` says which."""
 
     def __init__(self) -> None:
         self._list = TreeRows()
@@ -89,8 +87,14 @@ class TreePanel(Panel):
         self._list.cursor = 0
         self._changed(0)
         self.border_subtitle = f"{len(opened.decomposition.bricks):,} bricks"
-        if self._list.node is not None:
-            self.post_message(self.Selected(self._list.node))
+        self.post_message(self.Selected())
+
+    @property
+    def subject(self) -> Subject | None:
+        """What the cursor is on, with what is known of it."""
+        if self._opened is None or self._list.outline is None or self._list.node is None:
+            return None
+        return subject_of(self._list.node, self._opened, self._list.outline, self._list.tallies)
 
     def show_estimate(self, estimate: Estimate) -> None:
         """Shows latencies; what is open stays open."""
@@ -148,8 +152,7 @@ class TreePanel(Panel):
     @on(RowsView.Rested)
     def _rested(self, event: RowsView.Rested) -> None:
         event.stop()
-        if self._list.node is not None:
-            self.post_message(self.Selected(self._list.node))
+        self.post_message(self.Selected())
 
     def _step_to_equal(self, step: int) -> None:
         if self._list.outline and self._list.node:

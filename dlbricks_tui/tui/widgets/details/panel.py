@@ -1,0 +1,106 @@
+"""What the cursor is on, in full."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import on
+
+from dlbricks_tui.tui.actions.action import Scope
+from dlbricks_tui.tui.lines import Line
+from dlbricks_tui.tui.widgets.details.view import NOTHING, details
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.rows import RowsView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dlbricks_tui.tui.widgets.details.subject import Measurements, Subject
+
+
+class DetailRows(RowsView):
+    """Lines to read, with a cursor that leads through them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.subject: Subject | None = None
+        self.measured: Measurements | None = None
+        self.elsewhere: Sequence[str] | None = None
+        self._made: tuple[Line, ...] = ()
+        self._made_for = -1
+
+    @property
+    def row_count(self) -> int:
+        return len(self._lines())
+
+    def row(self, index: int, width: int) -> Line:
+        return self._lines()[index]
+
+    def can_rest_on(self, index: int) -> bool:
+        return bool(self._lines()[index])
+
+    def remake(self) -> None:
+        """Makes the lines of what is known now."""
+        self._made_for = -1
+        self.rows_changed()
+
+    def on_resize(self) -> None:
+        self.remake()
+
+    def _lines(self) -> tuple[Line, ...]:
+        width = self.size.width - 1
+        if self.subject is None:
+            return ()
+        if width != self._made_for and width > 0:
+            self._made = details(self.subject, self.measured, self.elsewhere, width)
+            self._made_for = width
+        return self._made
+
+
+class DetailsPanel(Panel):
+    """Parameters, shapes, where else the brick occurs, and its samples."""
+
+    scope = Scope.DETAILS
+    TITLE = "3 Details"
+    ABOUT = (
+        "All about the part of the model that the cursor is on in the decomposition: what it takes, its brick and "
+        "context, where else the brick occurs, how its samples are distributed, and the layers in it."
+    )
+
+    def __init__(self) -> None:
+        self._list = DetailRows()
+        super().__init__(self._list, id="details")
+        self._list.say(*NOTHING)
+
+    @property
+    def subject(self) -> Subject | None:
+        """What is shown."""
+        return self._list.subject
+
+    def show(self, subject: Subject | None) -> None:
+        """Shows a part of the model; what was read of another one goes."""
+        known = self._list.subject.occurrence if self._list.subject else None
+        if subject is None or subject.occurrence is None or known is None or subject.occurrence.brick != known.brick:
+            self._list.measured, self._list.elsewhere = None, None
+        moved = subject is None or self._list.subject is None or subject.title != self._list.subject.title
+        self._list.subject = subject
+        if moved:
+            self._list.cursor = 0
+        self._list.remake()
+
+    def show_measurements(self, measured: Measurements | None) -> None:
+        """Shows the samples of the brick."""
+        self._list.measured = measured
+        self._list.remake()
+
+    def show_elsewhere(self, names: Sequence[str]) -> None:
+        """Says which other models have the brick."""
+        self._list.elsewhere = names
+        self._list.remake()
+
+    def on_click(self) -> None:
+        self.take_focus()
+
+    @on(RowsView.Rested)
+    def _rested(self, event: RowsView.Rested) -> None:
+        event.stop()
