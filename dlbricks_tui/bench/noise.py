@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 from dlbricks_tui.bench import processor
 from dlbricks_tui.bench.host_files import HostFiles
 
-UNREADABLE = "unknown: this host does not tell"
+UNREADABLE = "unknown"
 SECONDS_TO_WATCH = 0.5
 # A core is worked on for at least so long before its load counts as more than housekeeping.
 _BUSY_SHARE = 0.05

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from dlbricks_tui import __version__
-from dlbricks_tui.cli import corpus, estimate, models, results, systems, tree
+from dlbricks_tui.cli import corpus, doctor, estimate, models, results, run, runs, runtimes, systems, tree
 from dlbricks_tui.cli.output import ReaderGoneError, narrate, write
 from dlbricks_tui.cli.parser import Groups, Parser, UsageError
 from dlbricks_tui.cli.status import Status
@@ -25,7 +25,7 @@ class CommandGroup(Protocol):
 
 
 # In the order in which `--help` lists them.
-GROUPS: tuple[CommandGroup, ...] = (models, tree, corpus, estimate, results, systems)
+GROUPS: tuple[CommandGroup, ...] = (models, tree, corpus, run, runs, estimate, results, systems, runtimes, doctor)
 
 
 def main(

@@ -1,0 +1,180 @@
+"""How far a run is, as its events tell: for whoever shows it, in whatever way."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from functools import singledispatchmethod
+
+from dlbricks_tui.bench.events import (
+    BatchStarted,
+    EstimateChanged,
+    Event,
+    FailedBefore,
+    LayerUnmeasurable,
+    LevelLowered,
+    ModelLeftOut,
+    ModelLoading,
+    Paused,
+    Planned,
+    ProgramFailed,
+    ProgramLoaded,
+    ProgramMeasured,
+    Resumed,
+    RoundDone,
+    RunEnded,
+    RunStarted,
+    Waiting,
+)
+from dlbricks_tui.bench.run_folder import State
+
+
+@dataclass(slots=True)
+class ProgramProgress:
+    """A program that is on the bench, or was."""
+
+    about: ProgramLoaded
+    samples_ms: list[float] = field(default_factory=list)
+    measured: ProgramMeasured | None = None
+    failed: ProgramFailed | None = None
+
+    @property
+    def going_on(self) -> bool:
+        """Whether it is still being sampled."""
+        return self.measured is None and self.failed is None
+
+
+@dataclass(slots=True)
+class RunProgress:
+    """What all events so far amount to; a run that is taken up again begins anew."""
+
+    state: State = State.STARTING
+    # For whom or why it waits, or how it ended, where that needs words.
+    message: str = ""
+    started: RunStarted | None = None
+    loading: ModelLoading | None = None
+    planned: Planned | None = None
+    batch: BatchStarted | None = None
+    programs: dict[int, ProgramProgress] = field(default_factory=dict)
+    failed: list[ProgramFailed] = field(default_factory=list)
+    failed_before: list[FailedBefore] = field(default_factory=list)
+    left_out: list[ModelLeftOut] = field(default_factory=list)
+    lowered: list[LevelLowered] = field(default_factory=list)
+    unmeasurable: list[LayerUnmeasurable] = field(default_factory=list)
+    # By model, in the order in which they were first heard of.
+    estimates: dict[str, EstimateChanged] = field(default_factory=dict)
+    bricks_measured: int = 0
+    bricks_failed: int = 0
+    models_measured: int = 0
+    models_failed: int = 0
+    seconds_left: float | None = None
+    ended: RunEnded | None = None
+
+    @property
+    def total(self) -> int:
+        """How many bricks and whole models there are."""
+        return self.planned.bricks + self.planned.models if self.planned else 0
+
+    @property
+    def done(self) -> int:
+        """How many of them need no more work."""
+        if self.planned is None:
+            return 0
+        known = self.planned.bricks_reused + self.planned.models_reused
+        given_up = self.planned.bricks_failed_before + self.planned.models_failed_before
+        now = self.bricks_measured + self.bricks_failed + self.models_measured + self.models_failed
+        return known + given_up + now
+
+    @property
+    def on_bench(self) -> tuple[ProgramProgress, ...]:
+        """The programs that are being sampled."""
+        return tuple(program for program in self.programs.values() if program.going_on)
+
+    def take_all(self, events: Iterable[Event]) -> None:
+        """Takes up several events, in their order."""
+        for event in events:
+            self.take(event)
+
+    @singledispatchmethod
+    def take(self, event: Event) -> None:
+        """Takes up what happened next; what changes nothing that is shown is passed over."""
+
+    @take.register
+    def _(self, event: RunStarted) -> None:
+        fresh = RunProgress(started=event)
+        for each in fields(self):
+            setattr(self, each.name, getattr(fresh, each.name))
+
+    @take.register
+    def _(self, event: Waiting) -> None:
+        self.state, self.message = State.WAITING, f"waits for {event.holder}"
+
+    @take.register
+    def _(self, event: ModelLoading) -> None:
+        self.state, self.message, self.loading = State.RUNNING, "", event
+
+    @take.register
+    def _(self, event: ModelLeftOut) -> None:
+        self.left_out.append(event)
+
+    @take.register
+    def _(self, event: LevelLowered) -> None:
+        self.lowered.append(event)
+
+    @take.register
+    def _(self, event: LayerUnmeasurable) -> None:
+        self.unmeasurable.append(event)
+
+    @take.register
+    def _(self, event: FailedBefore) -> None:
+        self.failed_before.append(event)
+
+    @take.register
+    def _(self, event: Planned) -> None:
+        self.planned, self.loading, self.seconds_left = event, None, event.expected_seconds
+
+    @take.register
+    def _(self, event: BatchStarted) -> None:
+        self.state, self.message, self.batch = State.RUNNING, "", event
+
+    @take.register
+    def _(self, event: ProgramLoaded) -> None:
+        self.programs[event.program] = ProgramProgress(event)
+
+    @take.register
+    def _(self, event: RoundDone) -> None:
+        self.state, self.message, self.seconds_left = State.RUNNING, "", event.seconds_left
+        for program, samples_ms in event.samples_ms:
+            self.programs[program].samples_ms += samples_ms
+
+    @take.register
+    def _(self, event: ProgramMeasured) -> None:
+        self.programs[event.program].measured = event
+        if event.brick:
+            self.bricks_measured += 1
+        else:
+            self.models_measured += 1
+
+    @take.register
+    def _(self, event: ProgramFailed) -> None:
+        self.failed.append(event)
+        if event.program in self.programs:
+            self.programs[event.program].failed = event
+        if event.brick:
+            self.bricks_failed += 1
+        else:
+            self.models_failed += 1
+
+    @take.register
+    def _(self, event: EstimateChanged) -> None:
+        self.estimates[event.model] = event
+
+    @take.register
+    def _(self, event: Paused) -> None:
+        self.state = State.PAUSED
+
+    @take.register
+    def _(self, event: Resumed) -> None:
+        self.state, self.message = State.RUNNING, ""
+
+    @take.register
+    def _(self, event: RunEnded) -> None:
+        self.state, self.message, self.ended, self.seconds_left = State(event.state), event.message, event, 0.0

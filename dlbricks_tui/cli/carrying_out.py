@@ -1,0 +1,117 @@
+"""What `dlbricks run` and `dlbricks runs resume` do with a run: carry it out, show it, and say what came of it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.cli.output import Json, data_console, narrate, show, write, write_json
+from dlbricks_tui.cli.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dlbricks_tui.bench.request import RunRequest
+    from dlbricks_tui.bench.run_folder import RunFolder, RunState, Tally
+    from dlbricks_tui.bricks.decomposition import Decomposition
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.settings import DataFolder
+
+
+def carry_out(args: argparse.Namespace, folder: RunFolder, request: RunRequest) -> int:
+    """Carries a run out in this process and prints the estimates that come of it, or starts it apart."""
+    if args.detach:
+        return _start_apart(args, folder)
+    from dlbricks_tui.bench.host_lock import host_lock
+    from dlbricks_tui.bench.run import execute
+    from dlbricks_tui.bench.work import Workplace
+    from dlbricks_tui.cli.run_progress import shown
+
+    with shown() as progress:
+        state = execute(folder, request, Workplace(args.data), host_lock(), progress.take)
+    return conclude(args, folder, state, left_out=len(progress.progress.left_out))
+
+
+def conclude(args: argparse.Namespace, folder: RunFolder, state: RunState, *, left_out: int = 0) -> int:
+    """Prints what a run that has ended has found out, and returns how that counts."""
+    from dlbricks_tui.bench.request import read_request
+    from dlbricks_tui.bench.run_folder import State
+
+    found = _estimates(args.data, folder, read_request(folder.request_file))
+    if args.json:
+        write_json(_document(state, found))
+    else:
+        _show(found)
+    bricks = state.bricks
+    narrate(
+        f"run {state.run} {state.state.value} after {state.seconds:.1f} s: {bricks.measured} bricks measured, "
+        f"{bricks.reused} known before, {bricks.failed} failed"
+    )
+    if state.state in (State.INTERRUPTED, State.CANCELLED):
+        narrate(f"what was measured is kept; `dlbricks runs resume {state.run}` goes on with the rest")
+        return Status.INTERRUPTED
+    failures = bricks.failed + state.whole_models.failed + left_out
+    return Status.DONE_WITH_FAILURES if failures else Status.DONE
+
+
+def tally_document(tally: Tally) -> dict[str, Json]:
+    """Counts by the contract of the command line."""
+    return {"total": tally.total, "run": tally.measured, "reused": tally.reused, "failed": tally.failed}
+
+
+def _start_apart(args: argparse.Namespace, folder: RunFolder) -> int:
+    from dlbricks_tui.bench.launch import start_detached
+
+    start_detached(folder, args.data)
+    if args.json:
+        state = folder.state()
+        counts = tally_document(state.bricks)
+        write_json(
+            {"run": folder.run, "state": state.state.value, "bricks": counts, "seconds": state.seconds, "models": []}
+        )
+    else:
+        write(f"{folder.run}\n")
+    narrate(f"it runs apart; `dlbricks runs watch {folder.run}` shows how it gets on")
+    return Status.DONE
+
+
+def _estimates(data: DataFolder, folder: RunFolder, request: RunRequest) -> list[tuple[Decomposition, SystemEstimate]]:
+    from dlbricks_tui.bench.fingerprint import fingerprint
+    from dlbricks_tui.bench.preparation import prepare
+    from dlbricks_tui.estimate.inquiry import Inquiry
+    from dlbricks_tui.models.library import Library
+    from dlbricks_tui.settings import SAMPLE_MODELS
+    from dlbricks_tui.store.store import Store
+
+    system, runtime = fingerprint().id, request.runtime.identity
+    library = Library(SAMPLE_MODELS, data.path)
+    subjects = prepare(request, library, data.cache, folder.worker_log, lambda _: None)
+    found = []
+    with Store(data.store) as store:
+        for subject in subjects:
+            inquiry = Inquiry(store.generation, subject.decomposition)
+            found.append((subject.decomposition, inquiry.on(system, runtime) or inquiry.empty(system, runtime)))
+    return found
+
+
+def _document(state: RunState, found: Sequence[tuple[Decomposition, SystemEstimate]]) -> Json:
+    from dlbricks_tui.cli.estimate_output import estimate_document
+
+    return {
+        "run": state.run,
+        "state": state.state.value,
+        "message": state.message,
+        "bricks": tally_document(state.bricks),
+        "end_to_end": tally_document(state.whole_models),
+        "seconds": state.seconds,
+        "models": [estimate_document(decomposition, one) for decomposition, one in found],
+    }
+
+
+def _show(found: Sequence[tuple[Decomposition, SystemEstimate]]) -> None:
+    from dlbricks_tui.cli.estimate_view import estimate_view, estimates_view
+
+    if len(found) > 1:
+        show(*estimates_view([one for _, one in found], data_console()))
+    elif found and found[0][1].estimate.composed is not None:
+        show(*estimate_view(*found[0], data_console()))

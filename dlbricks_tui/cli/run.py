@@ -1,0 +1,112 @@
+"""`dlbricks run`: measure what the store lacks of some models, here or in a process apart."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, cutting, given_shapes, library
+from dlbricks_tui.cli.parser import Groups, UsageError, add_json_option
+
+if TYPE_CHECKING:
+    from dlbricks_tui.bench.request import Patience, RunRequest
+    from dlbricks_tui.bench.stopping import StoppingRule
+    from dlbricks_tui.runtime.runtime import Runtime
+
+_MEBIBYTE = 1 << 20
+
+
+def register(groups: Groups) -> None:
+    """Adds `run`."""
+    parser = groups.add_parser("run", help="measure the bricks of models on this host, and estimate the models")
+    add_models_argument(parser, many=True)
+    add_cutting_options(parser, level="fused")
+    parser.add_argument("--runtime", metavar="R", help="a runtime that `dlbricks runtimes` lists (default: ours)")
+    parser.add_argument("--threads", metavar="N", type=int, help="how many threads the framework computes with")
+    enough = parser.add_mutually_exclusive_group()
+    enough.add_argument(
+        "--target-ci",
+        metavar="SHARE",
+        type=float,
+        help="sample until half of the 95 %% interval is at most this share of the latency (default: 0.01)",
+    )
+    enough.add_argument("--fixed-runs", metavar="N", type=int, help="take N samples of everything, as the paper does")
+    parser.add_argument(
+        "--time-budget", metavar="S", type=float, help="stop after so many seconds with what is known by then"
+    )
+    parser.add_argument("--end-to-end", action="store_true", help="time the whole models too, in the same rounds")
+    parser.add_argument("--retry-failed", action="store_true", help="try again what failed in an earlier run")
+    parser.add_argument(
+        "--brick-timeout", metavar="S", type=float, help="how long a brick may hang before it fails (default: 60)"
+    )
+    parser.add_argument(
+        "--memory-limit", metavar="MIB", type=int, help="what a brick may take before it fails (default: all there is)"
+    )
+    parser.add_argument("--detach", action="store_true", help="run in a process apart; `dlbricks runs watch` shows it")
+    add_json_option(parser)
+    parser.set_defaults(handler=run_models)
+
+
+def run_models(args: argparse.Namespace) -> int:
+    """Starts a run, and unless it is to be detached carries it out."""
+    from dlbricks_tui.bench.launch import create_run
+    from dlbricks_tui.cli.carrying_out import carry_out
+
+    request = _request(args)
+    return carry_out(args, create_run(request, args.data), request)
+
+
+def _request(args: argparse.Namespace) -> RunRequest:
+    from dlbricks_tui.bench.request import InputShape, RunRequest, chosen
+    from dlbricks_tui.models.graph import Level
+
+    sources = library(args).find_all(args.models)
+    if args.time_budget is not None and args.time_budget <= 0:
+        raise UsageError(f"--time-budget {args.time_budget:g}: give more than 0 seconds")
+    if args.memory_limit is not None and args.memory_limit < 1:
+        raise UsageError(f"--memory-limit {args.memory_limit}: give 1 MiB or more")
+    if args.granularity < 1:
+        raise UsageError(f"--granularity {args.granularity}: a sequence has 1 layer or more")
+    return RunRequest(
+        models=chosen(sources),
+        runtime=_runtime(args),
+        inputs=tuple(InputShape(name, shape) for name, shape in given_shapes(args).items()),
+        level=Level(args.level),
+        cutting=cutting(args),
+        rule=_rule(args),
+        time_budget_seconds=args.time_budget,
+        end_to_end=args.end_to_end,
+        retry_failed=args.retry_failed,
+        patience=_patience(args),
+        memory_limit_bytes=None if args.memory_limit is None else args.memory_limit * _MEBIBYTE,
+    )
+
+
+def _runtime(args: argparse.Namespace) -> Runtime:
+    from dlbricks_tui.runtime.registry import DEFAULT, Registry
+
+    runtime = Registry(args.data.path).find(args.runtime or DEFAULT)
+    if args.threads is None:
+        return runtime
+    if args.threads < 1:
+        raise UsageError(f"--threads {args.threads}: a framework computes with 1 thread or more")
+    return replace(runtime, settings=replace(runtime.settings, threads=args.threads))
+
+
+def _rule(args: argparse.Namespace) -> StoppingRule:
+    from dlbricks_tui.bench.stopping import Adaptive, FixedRuns
+
+    if args.fixed_runs is not None:
+        return FixedRuns(args.fixed_runs)
+    return Adaptive() if args.target_ci is None else Adaptive(target=args.target_ci)
+
+
+def _patience(args: argparse.Namespace) -> Patience:
+    from dlbricks_tui.bench.request import Patience
+
+    if args.brick_timeout is None:
+        return Patience()
+    if args.brick_timeout <= 0:
+        raise UsageError(f"--brick-timeout {args.brick_timeout:g}: give more than 0 seconds")
+    return Patience(args.brick_timeout, args.brick_timeout)

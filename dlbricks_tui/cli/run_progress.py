@@ -1,0 +1,183 @@
+"""How a run gets on, on standard error: a live picture on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.bench.events import (
+    DriftNoted,
+    Event,
+    FailedBefore,
+    LayerUnmeasurable,
+    LevelLowered,
+    ModelLeftOut,
+    Paused,
+    Planned,
+    ProgramFailed,
+    Resumed,
+    RunEnded,
+    Waiting,
+    WorkerReplaced,
+)
+from dlbricks_tui.bench.progress import RunProgress
+from dlbricks_tui.cli.output import narrate, narration_console
+from dlbricks_tui.store.histogram import format_ms
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from dlbricks_tui.bench.events import EstimateChanged
+
+# On a terminal the picture, elsewhere a line; drawn between rounds only, when nothing is being timed.
+_SECONDS_PER_PICTURE = 0.25
+_SECONDS_PER_LINE = 10.0
+_MOST_MODELS = 5
+_BAR_WIDTH = 30
+
+
+class ShownProgress:
+    """Takes up events and shows them; `progress` is what they amount to."""
+
+    def __init__(self, console: Console | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.progress = RunProgress()
+        self._clock = clock
+        self._open = ExitStack()
+        self._draw: Callable[[RenderableType], None] | None = None
+        if console is not None:
+            from rich.live import Live
+
+            live = self._open.enter_context(Live(console=console, auto_refresh=False, transient=True))
+            self._draw = lambda picture: live.update(picture, refresh=True)
+        self._show_again_at = 0.0
+
+    def close(self) -> None:
+        """Gives the terminal back."""
+        self._open.close()
+
+    def take(self, event: Event) -> None:
+        """Shows what happened."""
+        self.progress.take(event)
+        if (told := _told(event)) is not None:
+            narrate(told)
+        now = self._clock()
+        if now < self._show_again_at:
+            return
+        if self._draw is not None:
+            self._draw(_picture(self.progress))
+            self._show_again_at = now + _SECONDS_PER_PICTURE
+        elif self.progress.batch is not None and self.progress.ended is None:
+            narrate(progress_line(self.progress))
+            self._show_again_at = now + _SECONDS_PER_LINE
+
+
+@contextmanager
+def shown() -> Iterator[ShownProgress]:
+    """Shows a run as long as it lasts, in the way that standard error allows."""
+    console = narration_console()
+    shown_progress = ShownProgress(console if console.is_terminal and not console.is_dumb_terminal else None)
+    try:
+        yield shown_progress
+    finally:
+        shown_progress.close()
+
+
+def progress_line(progress: RunProgress) -> str:
+    """How far the run is and what is known by now, in one line."""
+    words = [_counts(progress)]
+    words += [f"{name} {_estimate(it)}" for name, it in list(progress.estimates.items())[:_MOST_MODELS]]
+    return "; ".join(words)
+
+
+def duration(seconds: float) -> str:
+    """A time as a person says it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def _told(event: Event) -> str | None:
+    """What deserves a line of its own, whatever else is shown."""
+    if isinstance(event, ProgramFailed):
+        return f"failed: {event.label} ({event.brick[:12] or 'whole model'}): {event.reason}: {event.message}"
+    if isinstance(event, FailedBefore):
+        return f"failed before (--retry-failed tries again): {event.label}: {event.reason}"
+    if isinstance(event, LayerUnmeasurable):
+        return f"unmeasurable: {event.model}: {event.layer}: {event.reason}"
+    if isinstance(event, LevelLowered):
+        return f"{event.model}: its written layers are measured, as it cannot be fused: {event.reason}"
+    if isinstance(event, ModelLeftOut):
+        return f"left out: {event.reason}"
+    return _told_of_course(event)
+
+
+def _told_of_course(event: Event) -> str | None:
+    if isinstance(event, Waiting):
+        return f"waiting for {event.holder}"
+    if isinstance(event, Planned):
+        return _plan(event)
+    if isinstance(event, WorkerReplaced):
+        return f"a fresh worker takes over: {event.message}"
+    if isinstance(event, DriftNoted):
+        change = event.reference_ms / event.usual_ms - 1
+        return f"the machine has become {abs(change):.0%} {'slower' if change > 0 else 'faster'} than it was at first"
+    if isinstance(event, Paused | Resumed):
+        return type(event).__name__.lower()
+    if isinstance(event, RunEnded) and event.message:
+        return f"{event.state}: {event.message}"
+    return None
+
+
+def _plan(event: Planned) -> str:
+    left = event.bricks - event.bricks_reused - event.bricks_failed_before
+    whole = event.models - event.models_reused - event.models_failed_before
+    parts = [f"{event.bricks} bricks: {event.bricks_reused} known, {left} to measure"]
+    parts += [f"{whole} of {event.models} models to time end to end"] if event.models else []
+    parts += [f"about {duration(event.expected_seconds)}"] if left or whole else []
+    return "; ".join(parts)
+
+
+def _estimate(event: EstimateChanged) -> str:
+    if event.sequential_ms is None or event.low_ms is None or event.high_ms is None:
+        return "?"
+    partly = f", {event.missing_layers} layers missing" if event.missing_layers else ""
+    bounds = f"{format_ms(event.low_ms)} to {format_ms(event.high_ms)}"
+    return f"{format_ms(event.sequential_ms)} ms ({bounds}{partly})"
+
+
+def _picture(progress: RunProgress) -> RenderableType:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    head = Table.grid(padding=(0, 1))
+    head.add_row(
+        Text(progress.state.value, style="bold"),
+        ProgressBar(total=max(1, progress.total), completed=progress.done, width=_BAR_WIDTH),
+        Text(_counts(progress)),
+    )
+    models = Table.grid(padding=(0, 2))
+    for name, estimate in list(progress.estimates.items())[:_MOST_MODELS]:
+        models.add_row(Text(name, no_wrap=True, overflow="ellipsis"), Text(_estimate(estimate)))
+    more = len(progress.estimates) - _MOST_MODELS
+    rest = [Text(f"and {more} more models", style="dim")] if more > 0 else []
+    return Group(head, models, *rest)
+
+
+def _counts(progress: RunProgress) -> str:
+    if progress.message:
+        return progress.message
+    if progress.loading is not None:
+        return f"reading {progress.loading.model} ({progress.loading.number} of {progress.loading.of})"
+    words = [f"{progress.done} of {progress.total} done"]
+    failed = progress.bricks_failed + progress.models_failed
+    words += [f"{failed} failed"] if failed else []
+    if counts := [len(program.samples_ms) for program in progress.on_bench]:
+        words.append(f"{len(counts)} being sampled, {max(counts)} samples so far")
+    words += [f"about {duration(progress.seconds_left)} left"] if progress.seconds_left else []
+    return ", ".join(words)
