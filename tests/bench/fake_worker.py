@@ -22,6 +22,7 @@ from dlbricks_tui.runtime.lines import decode_request, encode
 from dlbricks_tui.runtime.protocol import (
     Describe,
     Described,
+    Fuse,
     Load,
     Loaded,
     NullCalls,
@@ -70,6 +71,8 @@ class FakeWorker:
             for name in request.programs:
                 self._programs.pop(name, None)
             return Unloaded()
+        if isinstance(request, Fuse):
+            return Refused(Reason.UNFUSABLE, "a fake fuses nothing")
         return Refused(Reason.MALFORMED, f"{type(request).__name__} is not for this worker")
 
     def _load(self, request: Load) -> bytes:

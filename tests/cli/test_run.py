@@ -1,0 +1,221 @@
+"""`dlbricks run` and `dlbricks runs`, with an interpreter that starts the fake worker whatever it is told to start."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.cli.main import main
+from tests.bench.runs import BRICKS, FAKE_WORKER, MODEL, ROOT
+
+PATIENCE_SECONDS = 60.0
+TALLY = {"total": BRICKS, "run": BRICKS, "reused": 0, "failed": 0}
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder with a runtime called `fake`, on a host of its own."""
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+    interpreter = tmp_path / "python"
+    interpreter.write_text(
+        f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_WORKER))} "$@"\n'
+    )
+    interpreter.chmod(0o755)
+    assert main(["--data-dir", str(tmp_path / "data"), "runtimes", "add", str(interpreter), "--name", "fake"]) == 0
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def dlbricks(data: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs `dlbricks ...`: exit status, standard output and standard error."""
+    capsys.readouterr()
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = main(["--data-dir", str(data), *arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def measured(dlbricks: Command, *arguments: str) -> tuple[int, Any, str]:
+    """A run of the usual model by the fake, as a document."""
+    status, out, told = dlbricks("run", MODEL, "--runtime", "fake", "--level", "written", "--json", *arguments)
+    return status, json.loads(out), told
+
+
+def test_the_json_document_has_all_that_is_promised(dlbricks: Command) -> None:
+    status, found, told = measured(dlbricks, "--end-to-end")
+    assert status == 0
+    assert found["bricks"] == TALLY
+    assert found["end_to_end"] == {"total": 1, "run": 1, "reused": 0, "failed": 0}
+    assert found["state"] == "finished"
+    assert found["seconds"] > 0
+    (model,) = found["models"]
+    assert (model["model"], model["level"], model["granularity"]) == (MODEL, "written", 1)
+    assert model["coverage"]["missing"] == 0
+    assert model["measured_ms"] > 0
+    assert model["error"] == pytest.approx(model["sequential_ms"] / model["measured_ms"] - 1)
+    assert f"run {found['run']} finished" in told
+    status, again, _ = measured(dlbricks, "--end-to-end")
+    assert (status, again["bricks"]) == (0, {"total": BRICKS, "run": 0, "reused": BRICKS, "failed": 0})
+    assert again["models"] == found["models"]
+
+
+def test_what_a_person_reads_is_the_estimate_and_progress_stays_off_standard_output(dlbricks: Command) -> None:
+    status, out, told = dlbricks("run", MODEL, "--runtime", "fake", "--level", "written", "--end-to-end")
+    assert status == 0
+    assert "sequential" in out
+    assert "end to end" in out
+    assert f"{BRICKS} bricks: 0 known, {BRICKS} to measure" not in out
+    assert f"{BRICKS} bricks: 0 known, {BRICKS} to measure" in told
+    assert "\x1b" not in told
+
+
+def test_a_program_that_fails_is_named_and_the_status_tells(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_MANNERS", '{"Flatten": "crash on load"}')
+    status, found, told = measured(dlbricks)
+    assert status == 1
+    assert found["bricks"] == {"total": BRICKS, "run": BRICKS - 1, "reused": 0, "failed": 1}
+    assert "failed: flatten" in told
+    assert "crashed" in told
+    assert found["models"][0]["coverage"]["unmeasurable"] == 1
+    monkeypatch.setenv("FAKE_MANNERS", "{}")
+    status, found, told = measured(dlbricks)
+    assert (status, found["bricks"]["failed"]) == (1, 1)
+    assert "--retry-failed" in told
+    assert measured(dlbricks, "--retry-failed")[0] == 0
+
+
+def test_a_model_that_cannot_be_fused_is_measured_as_it_is_written(dlbricks: Command) -> None:
+    status, out, told = dlbricks("run", MODEL, "--runtime", "fake", "--json")
+    (model,) = json.loads(out)["models"]
+    assert (status, model["level"]) == (0, "written")
+    assert f"{MODEL}: its written layers are measured" in told
+
+
+def test_a_model_that_cannot_be_read_is_left_out_and_named(dlbricks: Command, tmp_path: Path) -> None:
+    broken = tmp_path / "broken-symbol.json"
+    broken.write_text("{}")
+    status, out, told = dlbricks("run", str(broken), MODEL, "--runtime", "fake", "--level", "written", "--json")
+    assert (status, [model["model"] for model in json.loads(out)["models"]]) == (1, [MODEL])
+    assert "left out: " in told
+    assert "broken" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["no-such-model"], "no model"),
+        ([MODEL, "--runtime", "no-such-runtime"], "no runtime is called no-such-runtime"),
+        ([MODEL, "--fixed-runs", "0"], "give 1 or more"),
+        ([MODEL, "--target-ci", "2"], "target"),
+        ([MODEL, "--target-ci", "0.01", "--fixed-runs", "3"], "not allowed with"),
+        ([MODEL, "--threads", "0"], "--threads"),
+        ([MODEL, "--time-budget", "-1"], "--time-budget"),
+        ([MODEL, "--granularity", "0"], "--granularity"),
+        ([MODEL, "--brick-timeout", "0"], "--brick-timeout"),
+        ([MODEL, "--memory-limit", "0"], "--memory-limit"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_a_run_begins(
+    dlbricks: Command, arguments: list[str], complaint: str
+) -> None:
+    status, out, told = dlbricks("run", *arguments)
+    assert (status, out) == (2, "")
+    assert told.startswith("dlbricks: error: ")
+    assert complaint in told
+    assert dlbricks("runs", "list", "--json")[1] == "[]\n"
+
+
+def test_threads_make_another_runtime(dlbricks: Command) -> None:
+    _, found, _ = measured(dlbricks)
+    _, other, _ = measured(dlbricks, "--threads", "1")
+    assert other["bricks"]["run"] == BRICKS
+    assert found["models"][0]["runtime"] != other["models"][0]["runtime"]
+
+
+def test_a_detached_run_is_listed_watched_and_outlives_who_started_it(dlbricks: Command, data: Path) -> None:
+    command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), "run", MODEL, "--runtime", "fake"]
+    started = subprocess.run(
+        [*command, "--level", "written", "--detach"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    run = started.stdout.strip()
+    status, out, told = dlbricks("runs", "watch", run, "--json")
+    assert status == 0
+    assert json.loads(out)["bricks"] == TALLY
+    assert f"run {run} finished" in told
+    (listed,) = json.loads(dlbricks("runs", "list", "--json")[1])
+    assert (listed["run"], listed["state"], listed["bricks"], listed["models"]) == (run, "finished", TALLY, [MODEL])
+    status, _, told = dlbricks("runs", "pause", run)
+    assert status == 2
+    assert "nothing to pause" in told
+
+
+def test_a_run_is_paused_resumed_and_cancelled_by_its_name(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_NAP", "0.02")
+    status, out, _ = dlbricks("run", MODEL, "--runtime", "fake", "--level", "written", "--detach", "--json")
+    run = json.loads(out)["run"]
+    assert status == 0
+
+    def state() -> str:
+        return str(json.loads(dlbricks("runs", "--json")[1])[0]["state"])
+
+    def becomes(wanted: str) -> None:
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while state() != wanted:
+            assert time.monotonic() < give_up, f"it is {state()}"
+            time.sleep(0.01)
+
+    becomes("running")
+    assert dlbricks("runs", "pause", "last")[0] == 0
+    becomes("paused")
+    assert dlbricks("runs", "resume", run[:-1])[0] == 0
+    becomes("running")
+    status, _, told = dlbricks("runs", "resume", run)
+    assert status == 2
+    assert "running already" in told
+    assert dlbricks("runs", "cancel", run)[0] == 0
+    becomes("cancelled")
+    monkeypatch.setenv("FAKE_NAP", "0")
+    status, out, _ = dlbricks("runs", "resume", run, "--json")
+    bricks = json.loads(out)["bricks"]
+    assert (status, bricks["run"] + bricks["reused"]) == (0, BRICKS)
+
+
+def test_a_run_that_nobody_knows_is_refused(dlbricks: Command) -> None:
+    for action in ("watch", "pause", "cancel", "resume"):
+        status, _, told = dlbricks("runs", action, "2019")
+        assert status == 2
+        assert "no run is called '2019'" in told
+
+
+def test_interrupting_from_the_keyboard_says_how_to_go_on(data: Path) -> None:
+    command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), "run", MODEL, "--runtime", "fake"]
+    process = subprocess.Popen(
+        [*command, "--level", "written"],
+        cwd=ROOT,
+        env={**os.environ, "FAKE_NAP": "0.05"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    while "done" not in first:
+        first = process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 130
+    assert "dlbricks runs resume" in told
+    assert "Traceback" not in told

@@ -1,0 +1,79 @@
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.cli.main import main
+from tests.bench.runs import FAKE_WORKER
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def dlbricks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs `dlbricks runtimes ...`: exit status, standard output and standard error."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = main(["--data-dir", str(tmp_path / "data"), "runtimes", *arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def interpreter(tmp_path: Path) -> Path:
+    """A program that starts the fake worker whatever it is told to start."""
+    path = tmp_path / "python"
+    path.write_text(f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_WORKER))} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def test_a_runtime_is_added_listed_checked_and_removed(dlbricks: Command, interpreter: Path) -> None:
+    status, out, told = dlbricks(
+        "add", str(interpreter), "--name", "old", "--threads", "2", "--env", "OMP_X=1", "--json"
+    )
+    assert status == 0
+    assert "--runtime old" in told
+    (added,) = json.loads(out)
+    assert (added["name"], added["framework"], added["version"], added["threads"]) == ("old", "fake", "1.9.1", 2)
+    assert added["environment"] == {"OMP_X": "1"}
+    listed = json.loads(dlbricks("list", "--json")[1])
+    assert [it["name"] for it in listed] == ["default", "old"]
+    assert json.loads(dlbricks("check", "old", "--json")[1]) == [added]
+    assert dlbricks("remove", "old")[0] == 0
+    assert [it["name"] for it in json.loads(dlbricks("--json")[1])] == ["default"]
+
+
+def test_a_person_reads_a_table(dlbricks: Command, interpreter: Path) -> None:
+    dlbricks("add", str(interpreter), "--name", "old")
+    out = dlbricks()[1]
+    assert "fake 1.9.1" in out
+    assert str(interpreter) in out
+
+
+def test_a_runtime_that_stopped_working_is_named(dlbricks: Command, interpreter: Path) -> None:
+    dlbricks("add", str(interpreter), "--name", "old")
+    interpreter.write_text("#!/bin/sh\nexit 3\n")
+    status, _, told = dlbricks("check", "old")
+    assert status == 1
+    assert "old does not work" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["add", "/no/such/python"], "/no/such/python"),
+        (["add", sys.executable, "--env", "NAME"], "NAME=VALUE"),
+        (["add", sys.executable, "--threads", "0"], "--threads"),
+        (["check", "nobody"], "nobody"),
+        (["remove", "default"], "cannot be removed"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(dlbricks: Command, arguments: list[str], complaint: str) -> None:
+    status, out, told = dlbricks(*arguments)
+    assert (status, out) == (2, "")
+    assert complaint in told
