@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.output import Json, narrate, write, write_json
+from dlbricks_tui.cli import results_import
+from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import Groups, Parser, UsageError, add_json_option
+from dlbricks_tui.cli.results_store import counted, open_store
 from dlbricks_tui.cli.status import Status
 
 if TYPE_CHECKING:
     from dlbricks_tui.store.conditions import Condition
-    from dlbricks_tui.store.exchange import ImportReport
-    from dlbricks_tui.store.store import Store
 
 FILTERS = """\
 A FILTER is a column, a comparison and a value: system=c5.xlarge, 'trimmed_mean_ms>5', name~conv, when>=2026-11-01,
 good=no, 'of=model'. = takes several values divided by commas, and the beginning of an id or key; ~ finds a part of a
 text, and so does a word by itself in any column. A result has to pass all filters.
 """
-_MOST_NAMED = 20
 
 
 def register(groups: Groups) -> None:
@@ -58,10 +55,7 @@ def register(groups: Groups) -> None:
     add_json_option(exporting)
     exporting.set_defaults(handler=export_results)
 
-    importing = actions.add_parser("import", help="take up the results of exported files")
-    importing.add_argument("files", metavar="FILE", type=Path, nargs="+")
-    add_json_option(importing)
-    importing.set_defaults(handler=import_results)
+    results_import.register(actions)
 
     deleting = actions.add_parser("delete", help="delete the results that pass the filters", epilog=FILTERS)
     _add_filters(deleting)
@@ -90,7 +84,7 @@ def list_results(args: argparse.Namespace) -> int:
     orders = [parse_order(text) for text in args.sort or ["-when"]]
     if args.limit is not None and args.limit < 1:
         raise UsageError("--limit takes a number from 1 on")
-    with _open_store(args) as store:
+    with open_store(args) as store:
         found = select(store.generation, _conditions(args), orders)
         shown = found.part(0, args.limit or len(found))
         if args.json:
@@ -101,7 +95,7 @@ def list_results(args: argparse.Namespace) -> int:
             output.write_as_csv(shown, columns)
         else:
             output.write_as_table(shown, columns)
-            narrate(f"{len(shown)} of {len(found)} results shown" if len(shown) < len(found) else _results(len(found)))
+            narrate(f"{len(shown)} of {len(found)} results shown" if len(shown) < len(found) else counted(len(found)))
     return Status.DONE
 
 
@@ -114,12 +108,12 @@ def show_result(args: argparse.Namespace) -> int:
 
     if not set(args.result) <= set("0123456789abcdef") or not args.result:
         raise QueryError(f"{args.result!r} is no id or brick key; `dlbricks results list --columns id,brick` has them")
-    with _open_store(args) as store:
+    with open_store(args) as store:
         found = select(store.generation, [parse_condition(f"id={args.result}")])
         bricks = set(select(store.generation, [parse_condition(f"brick={args.result}")]).values("brick"))
         if len(found) + len(bricks) > 1:
             raise QueryError(
-                f"{args.result} begins {_results(len(found), 'result id')} and {_results(len(bricks), 'brick key')}: "
+                f"{args.result} begins {counted(len(found), 'result id')} and {counted(len(bricks), 'brick key')}: "
                 "give more of it"
             )
         if len(found):
@@ -139,38 +133,13 @@ def export_results(args: argparse.Namespace) -> int:
 
     if args.file.exists() and not args.force:
         raise ExchangeError(f"{args.file} is there already: name another file, or replace it with --force")
-    with _open_store(args) as store:
+    with open_store(args) as store:
         results = export_file(store.generation, _conditions(args), args.file)
     if args.json:
         write_json({"path": str(args.file.absolute()), "results": results})
     else:
-        narrate(f"{_results(results)} written to {args.file}")
+        narrate(f"{counted(results)} written to {args.file}")
     return Status.DONE
-
-
-def import_results(args: argparse.Namespace) -> int:
-    """Takes up the results of files, and says what was known, what conflicts and what cannot be read."""
-    from dlbricks_tui.store.exchange import import_file
-
-    reports: list[Json] = []
-    refused = False
-    with _open_store(args) as store:
-        for file in args.files:
-            report = import_file(store, file)
-            _tell_import(file, report)
-            reports.append(
-                {
-                    "path": str(file.absolute()),
-                    "new": report.new,
-                    "known": report.known,
-                    "conflicts": [{"stored": each.stored, "imported": each.imported} for each in report.conflicts],
-                    "refused": [str(each) for each in report.refused],
-                }
-            )
-            refused |= bool(report.refused)
-    if args.json:
-        write_json(reports)
-    return Status.DONE_WITH_FAILURES if refused else Status.DONE
 
 
 def delete_results(args: argparse.Namespace) -> int:
@@ -179,13 +148,13 @@ def delete_results(args: argparse.Namespace) -> int:
 
     if not args.filters and not args.all:
         raise UsageError("say which results to delete: give filters, or --all")
-    with _open_store(args) as store:
+    with open_store(args) as store:
         found = select(store.generation, _conditions(args))
         everything = select(store.generation)
         deleted = 0
-        if len(found) and (args.yes or _confirmed(f"Delete {len(found)} of {_results(len(everything))}?")):
+        if len(found) and (args.yes or _confirmed(f"Delete {len(found)} of {counted(len(everything))}?")):
             deleted = store.delete(found.values("id"))
-    narrate(f"{_results(deleted)} deleted")
+    narrate(f"{counted(deleted)} deleted")
     if args.json:
         write_json({"deleted": deleted})
     return Status.DONE
@@ -227,14 +196,14 @@ def compact_store(args: argparse.Namespace) -> int:
     """Writes everything into one TinyDB file and prints its path."""
     from dlbricks_tui.store.queries import select
 
-    with _open_store(args) as store:
+    with open_store(args) as store:
         path = store.compact()
         results = len(select(store.generation))
     if args.json:
         write_json({"path": str(path), "results": results})
     else:
         write(f"{path}\n")
-        narrate(f"{_results(results)}; the generation before is kept until the next compaction")
+        narrate(f"{counted(results)}; the generation before is kept until the next compaction")
     return Status.DONE
 
 
@@ -248,39 +217,8 @@ def _conditions(args: argparse.Namespace) -> list[Condition]:
     return [parse_condition(text) for text in args.filters]
 
 
-@contextmanager
-def _open_store(args: argparse.Namespace) -> Iterator[Store]:
-    """The user's store; what of it is damaged is said when all else is done."""
-    from dlbricks_tui.store.store import Store
-
-    with Store(args.data.store) as store:
-        yield store
-        if store.damage:
-            count = len(store.damage)
-            verb, more = ("is", "") if count == 1 else ("are", ", the first of which is")
-            narrate(
-                f"{_results(count, 'damaged line')} of the store {verb} set aside{more}: {store.damage[0]}; "
-                "`dlbricks results verify` reads everything"
-            )
-
-
-def _tell_import(file: Path, report: ImportReport) -> None:
-    narrate(f"{file}: {report.new} records are new, {report.known} were known")
-    for conflict in report.conflicts[:_MOST_NAMED]:
-        narrate(f"{conflict.stored} says something else in the file, which is kept beside it as {conflict.imported}")
-    for damage in report.refused[:_MOST_NAMED]:
-        narrate(f"{damage} and was not imported")
-    untold = len(report.conflicts[_MOST_NAMED:]) + len(report.refused[_MOST_NAMED:])
-    if untold:
-        narrate(f"and {untold} more conflicts and damaged lines, which --json lists")
-
-
 def _confirmed(question: str) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
         raise UsageError("there is no terminal to ask on: say --yes to delete without being asked")
     narrate(f"{question} [y/N]")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def _results(count: int, noun: str = "result") -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

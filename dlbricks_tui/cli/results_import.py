@@ -1,0 +1,163 @@
+"""`dlbricks results import`: takes up exported files, and what the paper's authors published."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.cli.choices import library, open_loader
+from dlbricks_tui.cli.output import Json, narrate, write_json
+from dlbricks_tui.cli.parser import Groups, add_json_option
+from dlbricks_tui.cli.results_store import counted, open_store
+from dlbricks_tui.cli.status import Status
+
+if TYPE_CHECKING:
+    from dlbricks_tui.store.dlbricks_2019.importing import SystemReport
+    from dlbricks_tui.store.exchange import ImportReport
+
+_OWN, _PUBLISHED = "dlbricks", "dlbricks-2019"
+_MOST_NAMED = 20
+
+
+def register(actions: Groups) -> None:
+    """Adds `import`."""
+    parser = actions.add_parser("import", help="take up exported results, or those that the paper's authors published")
+    parser.add_argument(
+        "paths", metavar="FILE", type=Path, nargs="+", help="a file of `results export`, or a checkout (see --format)"
+    )
+    parser.add_argument(
+        "--format",
+        choices=(_OWN, _PUBLISHED),
+        default=_OWN,
+        help=f"{_PUBLISHED}: each FILE is a checkout of github.com/rai-project/synthetic_benchmark, the measurements "
+        f"of the DLBricks paper (default: {_OWN}, what `results export` writes)",
+    )
+    add_json_option(parser)
+    parser.set_defaults(handler=import_results)
+
+
+def import_results(args: argparse.Namespace) -> int:
+    """Takes up results, and says what was known, what could not be used and what cannot be read."""
+    return _import_published(args) if args.format == _PUBLISHED else _import_files(args)
+
+
+def _import_files(args: argparse.Namespace) -> int:
+    from dlbricks_tui.store.exchange import import_file
+
+    documents: list[Json] = []
+    refused = False
+    with open_store(args) as store:
+        for file in args.paths:
+            report = import_file(store, file)
+            _tell_file(file, report)
+            documents.append(
+                {
+                    "path": str(file.absolute()),
+                    "new": report.new,
+                    "known": report.known,
+                    "conflicts": [{"stored": each.stored, "imported": each.imported} for each in report.conflicts],
+                    "refused": [str(each) for each in report.refused],
+                }
+            )
+            refused |= bool(report.refused)
+    if args.json:
+        write_json(documents)
+    return Status.DONE_WITH_FAILURES if refused else Status.DONE
+
+
+def _import_published(args: argparse.Namespace) -> int:
+    from dlbricks_tui.store.dlbricks_2019.importing import import_checkout
+    from dlbricks_tui.store.dlbricks_2019.models import PublishedModels
+
+    documents: list[Json] = []
+    broken = False
+    with open_store(args) as store, open_loader(args) as loader:
+        models = PublishedModels(library(args).samples(), loader.load)
+        for checkout in args.paths:
+            reports = []
+            for report in import_checkout(store, checkout, models):
+                _tell_system(report)
+                reports.append(report)
+            _tell_checkout(checkout, reports)
+            documents.append(_document(checkout, reports))
+            broken |= any(report.broken for report in reports)
+    if args.json:
+        write_json(documents)
+    return Status.DONE_WITH_FAILURES if broken else Status.DONE
+
+
+def _tell_file(file: Path, report: ImportReport) -> None:
+    narrate(f"{file}: {report.new} records are new, {report.known} were known")
+    for conflict in report.conflicts[:_MOST_NAMED]:
+        narrate(f"{conflict.stored} says something else in the file, which is kept beside it as {conflict.imported}")
+    for damage in report.refused[:_MOST_NAMED]:
+        narrate(f"{damage} and was not imported")
+    untold = len(report.conflicts[_MOST_NAMED:]) + len(report.refused[_MOST_NAMED:])
+    if untold:
+        narrate(f"and {untold} more conflicts and damaged lines, which --json lists")
+
+
+def _tell_system(report: SystemReport) -> None:
+    narrate(
+        f"{report.system}: {counted(report.new)} new, {report.known} known; "
+        f"{counted(len(report.by_layers), 'model')} by layers, {len(report.end_to_end)} end to end"
+    )
+    whole_only = sorted(report.end_to_end - report.by_layers)
+    if whole_only:
+        narrate(f"{report.system}: end to end only, as there are no layers of: {', '.join(whole_only[:_MOST_NAMED])}")
+    if report.unmatched:
+        narrate(f"{report.system}: {counted(len(report.unmatched), 'row')} could not be used")
+    _tell_some([str(row) for row in report.unmatched], "rows")
+    _tell_some([f"{file}; it was skipped" for file in report.broken], "broken files")
+
+
+def _tell_checkout(checkout: Path, reports: Sequence[SystemReport]) -> None:
+    outside = sorted({name for report in reports for name in report.outside})
+    if outside:
+        rows = sum(report.outside.total() for report in reports)
+        more = f" and {len(outside) - _MOST_NAMED} others" if len(outside) > _MOST_NAMED else ""
+        narrate(
+            f"left out: {counted(rows, 'row')} of {counted(len(outside), 'model')} that Table 1 does not have: "
+            f"{', '.join(outside[:_MOST_NAMED])}{more}"
+        )
+    new, known = sum(report.new for report in reports), sum(report.known for report in reports)
+    narrate(f"{checkout}: {counted(new)} new, {known} known, on {counted(len(reports), 'system')}")
+
+
+def _tell_some(lines: Sequence[str], what: str) -> None:
+    for line in lines[:_MOST_NAMED]:
+        narrate(line)
+    if len(lines) > _MOST_NAMED:
+        narrate(f"and {len(lines) - _MOST_NAMED} more {what}, which --json lists")
+
+
+def _document(checkout: Path, reports: Sequence[SystemReport]) -> Json:
+    return {
+        "path": str(checkout.absolute()),
+        "new": sum(report.new for report in reports),
+        "known": sum(report.known for report in reports),
+        "systems": [
+            {
+                "system": report.system,
+                "new": report.new,
+                "known": report.known,
+                "by_layers": sorted(report.by_layers),
+                "end_to_end": sorted(report.end_to_end),
+                "unmatched": [
+                    {
+                        "file": row.file,
+                        "line": row.line,
+                        "model": row.model,
+                        "layer": row.layer,
+                        "reason": row.reason,
+                    }
+                    for row in report.unmatched
+                ],
+                "outside_table1": dict(sorted(report.outside.items())),
+                "broken": report.broken,
+            }
+            for report in reports
+        ],
+    }

@@ -1,0 +1,104 @@
+"""Taking up a checkout of the authors' repository, file by file."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlbricks_tui.store.dlbricks_2019.checkout import BrokenFileError, Row, TimesFile, systems_of
+from dlbricks_tui.store.dlbricks_2019.models import PublishedModels
+from dlbricks_tui.store.dlbricks_2019.results import RUNTIME, Taken, UnusableRowError, take
+from dlbricks_tui.store.dlbricks_2019.systems import system_of
+from dlbricks_tui.store.errors import ExchangeError
+from dlbricks_tui.store.store import Store
+
+_LONGEST_NAME = 120
+
+
+@dataclass(frozen=True, slots=True)
+class UnmatchedRow:
+    """A row about a model of Table 1 that no result can be made of, and why."""
+
+    file: str
+    line: int
+    model: str
+    layer: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        what = self.model if self.layer is None else f"{self.model}: layer {self.layer!r}"
+        return f"{self.file} line {self.line}: {what} {self.reason}"
+
+
+@dataclass(slots=True)
+class SystemReport:
+    """What became of all that a checkout has of one system."""
+
+    system: str
+    new: int = 0
+    known: int = 0
+    # The models of whose layers there are results, and those timed end to end.
+    by_layers: set[str] = field(default_factory=set)
+    end_to_end: set[str] = field(default_factory=set)
+    unmatched: list[UnmatchedRow] = field(default_factory=list)
+    # How many rows are about models that are none of Table 1, by their names.
+    outside: Counter[str] = field(default_factory=Counter)
+    # The files that nothing was taken from, each with the reason.
+    broken: list[str] = field(default_factory=list)
+
+
+def import_checkout(store: Store, checkout: Path, models: PublishedModels) -> Iterator[SystemReport]:
+    """Takes up what the authors measured, system by system; what is there already is recognised."""
+    systems = systems_of(checkout)
+    if not systems:
+        raise ExchangeError(
+            f"{checkout} has no folder data/mxnet_model/SYSTEM and no data/mxnet_layer_sequence/seq_0/SYSTEM: "
+            "name a checkout of github.com/rai-project/synthetic_benchmark"
+        )
+    for system, files in systems:
+        importing = _SystemImport(store, checkout, models, SystemReport(system))
+        for file in files:
+            importing.take(file)
+        yield importing.report
+
+
+@dataclass(frozen=True, slots=True)
+class _SystemImport:
+    """The import of one system's files."""
+
+    store: Store
+    checkout: Path
+    models: PublishedModels
+    report: SystemReport
+
+    def take(self, file: TimesFile) -> None:
+        """Stores a file's results all at once, or names it as broken."""
+        name = str(file.path.relative_to(self.checkout))
+        try:
+            rows = file.rows()
+        except BrokenFileError as broken:
+            self.report.broken.append(f"{name} {broken}")
+            return
+        taken = list(self._taken(rows, name))
+        if taken:
+            forms = dict.fromkeys(each.form for each in taken if each.form is not None)
+            # What results refer to comes before them, so that no crash leaves results that nobody can explain.
+            self.store.add(system_of(self.report.system), RUNTIME, *forms)
+            new = self.store.add(*(each.result for each in taken))
+            self.report.new += new
+            self.report.known += len(taken) - new
+
+    def _taken(self, rows: Iterable[Row], file: str) -> Iterator[Taken]:
+        for row in rows:
+            model = self.models.find(row.model)
+            if model is None:
+                self.report.outside[row.model[:_LONGEST_NAME]] += 1
+                continue
+            try:
+                taken = take(row, model, self.report.system)
+            except UnusableRowError as error:
+                layer = None if row.layer is None else row.layer[:_LONGEST_NAME]
+                self.report.unmatched.append(UnmatchedRow(file, row.line, model.name, layer, str(error)))
+                continue
+            (self.report.end_to_end if row.layer is None else self.report.by_layers).add(model.name)
+            yield taken

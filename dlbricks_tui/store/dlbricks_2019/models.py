@@ -1,0 +1,67 @@
+"""Which of our models and layers the names in the authors' files mean."""
+
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from dlbricks_tui.bricks.identity import Brick, brick_of
+from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.library import ModelSource
+
+# What the authors' files call otherwise than their paper does, by the number in Table 1.
+_OTHER_NAMES = {
+    "ResNet-101 Trained on YFCC100m Geotagged Data": "12",
+    "Unguided Volumetric Regression Net for 3D Face Reconstruction": "47",
+}
+_QUOTES = str.maketrans("", "", "\"'`\u2018\u2019\u201c\u201d")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedModel:
+    """A model of Table 1: its name here, its key as a whole, and its bricks by the names of the layers."""
+
+    name: str
+    key: str
+    bricks: Mapping[str, Brick]
+
+    def brick(self, layer: str) -> Brick | None:
+        """The brick that a layer is an occurrence of, None where the model has no such layer."""
+        return self.bricks.get(_layer_key(layer))
+
+
+class PublishedModels:
+    """The models of Table 1 by what the authors call them; each is read when it is first asked for."""
+
+    def __init__(self, sources: Iterable[ModelSource], load: Callable[[ModelSource], LayerGraph]) -> None:
+        of_table1 = {source.table1_id: source for source in sources if source.table1_id is not None}
+        self._sources = {_model_key(source.name): source for source in of_table1.values()}
+        self._sources |= {
+            _model_key(name): of_table1[number] for name, number in _OTHER_NAMES.items() if number in of_table1
+        }
+        self._load = load
+        self._known: dict[str, PublishedModel] = {}
+
+    def find(self, name: str) -> PublishedModel | None:
+        """The model of that name, None where it is none of Table 1."""
+        source = self._sources.get(_model_key(name))
+        if source is None:
+            return None
+        if source.name not in self._known:
+            self._known[source.name] = _published(source.name, self._load(source))
+        return self._known[source.name]
+
+
+def _published(name: str, graph: LayerGraph) -> PublishedModel:
+    bricks = {_layer_key(layer.name): brick_of(graph, [layer.index]) for layer in graph.layers}
+    return PublishedModel(name, whole_model(graph).key, bricks)
+
+
+def _model_key(name: str) -> str:
+    # Spaces, hyphens and quotes are written now so, now otherwise; no two models differ in nothing else.
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
+
+
+def _layer_key(name: str) -> str:
+    # Layers do differ in punctuation and capitals alone: 1/2 is not 12.
+    return "".join(name.translate(_QUOTES).split())

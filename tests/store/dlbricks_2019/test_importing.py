@@ -1,0 +1,210 @@
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.store.conditions import where
+from dlbricks_tui.store.dlbricks_2019.importing import SystemReport, import_checkout
+from dlbricks_tui.store.dlbricks_2019.models import PublishedModels
+from dlbricks_tui.store.dlbricks_2019.results import RUNTIME
+from dlbricks_tui.store.errors import ExchangeError
+from dlbricks_tui.store.queries import counts, records_of, select, systems
+from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Runtime
+from dlbricks_tui.store.statistics import summarise
+from dlbricks_tui.store.store import Store
+from tests.bricks.graphs import DATA, Spec, after, built
+from tests.store.dlbricks_2019.checkouts import time_layers, time_model
+
+# The two relus are one brick, which occurs in both models.
+TINY = built(
+    [Spec("conv", DATA), Spec("relu", after(0)), Spec("relu", after(1))], ("conv", "1/relu", "2/relu").__getitem__
+)
+OTHER = built([Spec("relu", DATA), Spec("pool", after(0))], ("act", "pool").__getitem__)
+RELU = decompose(TINY).occurrences[1].brick
+MODELS = PublishedModels(
+    [ModelSource("Tiny Net", Path("tiny"), table1_id="1"), ModelSource("Other Net", Path("other"), table1_id="2")],
+    lambda source: TINY if source.name == "Tiny Net" else OTHER,
+)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Both models on one system, and one of them on another."""
+    checkout = tmp_path / "checkout"
+    time_model(checkout, "c5.xlarge", "Tiny Net", [60.0, 61.0])
+    time_layers(checkout, "c5.xlarge", "Tiny Net", {"conv": [40.0], "1/relu": [10.0], "2/relu": [12.0]})
+    time_model(checkout, "c5.xlarge", "Other Net", [30.0])
+    time_layers(checkout, "c5.xlarge", "Other Net", {"act": [14.0], "pool": [2.5e6]})
+    time_layers(checkout, "c4.xlarge", "Tiny Net", {"conv": [80.0]})
+    return checkout
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty store."""
+    return Store(tmp_path / "store")
+
+
+def imported(store: Store, checkout: Path) -> dict[str, SystemReport]:
+    return {report.system: report for report in import_checkout(store, checkout, MODELS)}
+
+
+def measurements(store: Store, **fields: str) -> list[Measurement]:
+    found = records_of(store.generation, Measurement)
+    return [each for each in found if all(getattr(each, name) == value for name, value in fields.items())]
+
+
+def test_every_occurrence_of_a_brick_is_a_measurement_of_it(store: Store, checkout: Path) -> None:
+    imported(store, checkout)
+    found = measurements(store, brick=RELU.key, system="c5.xlarge")
+    assert {(each.occurrence, each.samples_ms) for each in found} == {
+        ((("model", "Tiny Net"), ("layer", "1/relu")), (0.010,)),
+        ((("model", "Tiny Net"), ("layer", "2/relu")), (0.012,)),
+        ((("model", "Other Net"), ("layer", "act")), (0.014,)),
+    }
+    assert BrickForm(key=RELU.key, canonical=RELU.canonical) in records_of(store.generation, BrickForm)
+
+
+def test_a_layer_is_measured_without_regard_to_its_context_and_under_what_is_known_of_2019(
+    store: Store, checkout: Path
+) -> None:
+    imported(store, checkout)
+    (found,) = measurements(store, system="c4.xlarge")
+    assert (found.context, found.level, found.protocol, found.runtime, found.batch_size, found.dtype) == (
+        *("", Level.WRITTEN, "dlbricks-2019", "mxnet-2019-wolfram", 1, "float32"),
+    )
+    assert found.good
+    assert found.statistics == summarise([0.080])
+    assert records_of(store.generation, Runtime) == [RUNTIME]
+
+
+def test_times_are_microseconds_also_from_a_million_on(store: Store, checkout: Path) -> None:
+    imported(store, checkout)
+    (pool,) = [each for each in measurements(store) if ("layer", "pool") in each.occurrence]
+    assert pool.samples_ms == (2500.0,)
+
+
+def test_a_whole_model_is_known_by_its_key_and_by_its_name_here(store: Store, checkout: Path) -> None:
+    imported(store, checkout)
+    found = {each.name: each for each in records_of(store.generation, EndToEnd)}
+    assert found["Tiny Net"].model == whole_model(TINY).key
+    assert found["Tiny Net"].samples_ms == (0.060, 0.061)
+    assert found.keys() == {"Tiny Net", "Other Net"}
+
+
+def test_systems_have_what_their_instance_type_tells(store: Store, checkout: Path) -> None:
+    time_model(checkout, "x9.huge", "Tiny Net", [1.0])
+    imported(store, checkout)
+    found = systems(store.generation)
+    assert {name: (each.cores, each.memory_bytes / 2**30, each.instance_type) for name, each in found.items()} == {
+        "c4.xlarge": (4, 7.5, "c4.xlarge"),
+        "c5.xlarge": (4, 8.0, "c5.xlarge"),
+        "x9.huge": (0, 0.0, "x9.huge"),
+    }
+    assert found["x9.huge"].cpu == "unknown"
+
+
+def test_the_report_counts_results_by_system(store: Store, checkout: Path) -> None:
+    found = imported(store, checkout)
+    assert {name: (each.new, each.known) for name, each in found.items()} == {"c4.xlarge": (1, 0), "c5.xlarge": (7, 0)}
+    assert found["c5.xlarge"].by_layers == found["c5.xlarge"].end_to_end == {"Tiny Net", "Other Net"}
+
+
+def test_importing_again_changes_nothing(store: Store, checkout: Path) -> None:
+    imported(store, checkout)
+    before = counts(store.generation)
+    again = imported(store, checkout)
+    assert {name: (each.new, each.known) for name, each in again.items()} == {"c4.xlarge": (0, 1), "c5.xlarge": (0, 7)}
+    assert counts(store.generation) == before
+
+
+def test_other_times_for_a_layer_come_in_beside_those_that_are_there(store: Store, checkout: Path) -> None:
+    imported(store, checkout)
+    time_layers(checkout, "c4.xlarge", "Tiny Net", {"conv": [81.0]})
+    assert imported(store, checkout)["c4.xlarge"].new == 1
+    assert {each.samples_ms for each in measurements(store, system="c4.xlarge")} == {(0.080,), (0.081,)}
+
+
+def test_a_model_without_a_file_of_layers_keeps_its_end_to_end_time(store: Store, tmp_path: Path) -> None:
+    time_model(tmp_path / "checkout", "c5.xlarge", "Tiny Net", [60.0])
+    report = imported(store, tmp_path / "checkout")["c5.xlarge"]
+    assert (report.end_to_end, report.by_layers) == ({"Tiny Net"}, set())
+    assert len(select(store.generation, where(of="model"))) == 1
+
+
+def test_rows_that_fit_no_layer_are_listed_and_the_others_imported(store: Store, tmp_path: Path) -> None:
+    time_layers(tmp_path, "c5.xlarge", "Tiny Net", {"conv": [40.0], "3/relu": [1.0], "x" * 5000: [2.0]})
+    report = imported(store, tmp_path)["c5.xlarge"]
+    assert report.new == 1
+    assert [(row.line, row.model, row.layer, row.reason) for row in report.unmatched] == [
+        (3, "Tiny Net", "3/relu", "is no layer of it here"),
+        (4, "Tiny Net", "x" * 120, "is no layer of it here"),
+    ]
+    assert str(report.unmatched[0]) == (
+        "data/mxnet_layer_sequence/seq_0/c5.xlarge/Tiny_Net.csv line 3: Tiny Net: layer '3/relu' is no layer of it here"
+    )
+
+
+@pytest.mark.parametrize(
+    ("times", "reason"),
+    [
+        ("{}", "has no times"),
+        ("{1., -2.}", "has a time below zero or without end"),
+        ("{1.*^999}", "has a time below zero or without end"),
+        ("$Failed", "has times that cannot be read: the list is no list in braces"),
+        ("{" + "1., " * 1000 + "1.}", "has 1001 times, more than the 1000 that can be taken"),
+    ],
+)
+def test_rows_without_usable_times_are_listed(store: Store, tmp_path: Path, times: str, reason: str) -> None:
+    path = time_layers(tmp_path, "c5.xlarge", "Tiny Net", {"conv": [40.0], "1/relu": [7.0]})
+    path.write_text(path.read_text().replace("{40.}", times))
+    report = imported(store, tmp_path)["c5.xlarge"]
+    assert (report.new, [row.reason for row in report.unmatched]) == (1, [reason])
+
+
+def test_models_outside_table_1_are_counted_by_name(store: Store, checkout: Path) -> None:
+    time_layers(checkout, "c5.xlarge", "LeNet", {"1": [1.0], "2": [1.0]})
+    time_model(checkout, "c5.xlarge", "LeNet", [2.0])
+    report = imported(store, checkout)["c5.xlarge"]
+    assert report.outside == {"LeNet": 3}
+    assert (report.new, report.unmatched, report.broken) == (7, [], [])
+
+
+def test_a_system_of_which_nothing_can_be_used_is_not_stored(store: Store, tmp_path: Path) -> None:
+    time_model(tmp_path, "g4dn.xlarge", "LeNet", [2.0])
+    assert imported(store, tmp_path)["g4dn.xlarge"].outside == {"LeNet": 1}
+    assert systems(store.generation) == {}
+
+
+def test_a_broken_file_is_named_and_skipped(store: Store, checkout: Path) -> None:
+    path = time_layers(checkout, "c5.xlarge", "Tiny Net", {"conv": [40.0], "1/relu": [10.0]})
+    path.write_bytes(path.read_bytes()[:-9])
+    report = imported(store, checkout)["c5.xlarge"]
+    (named,) = report.broken
+    assert named == "data/mxnet_layer_sequence/seq_0/c5.xlarge/Tiny_Net.csv ends in the middle of line 3"
+    # Nothing of it: its rows would pass for the whole model.
+    assert report.by_layers == {"Other Net"}
+    assert report.new == 4
+
+
+def test_nul_bytes_neither_stop_the_import_nor_get_into_the_store(store: Store, checkout: Path) -> None:
+    path = time_layers(checkout, "c5.xlarge", "Tiny Net", {"conv": [40.0], "1/relu": [10.0], "co\x00nv": [3.0]})
+    assert b"\x00" in path.read_bytes()
+    report = imported(store, checkout)["c5.xlarge"]
+    assert len(report.broken) + len(report.unmatched) == 1
+    assert b"\\u0000" not in (store.folder / "journal-0.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("made", [[], ["data/mxnet_model"], ["mxnet_model/c5.xlarge"]])
+def test_a_folder_that_is_no_checkout_is_refused_with_what_to_name(
+    store: Store, tmp_path: Path, made: list[str]
+) -> None:
+    for folder in made:
+        (tmp_path / "checkout" / folder).mkdir(parents=True)
+    with pytest.raises(
+        ExchangeError, match=r"has no folder data/mxnet_model/SYSTEM .*: name a checkout of github.com/"
+    ):
+        imported(store, tmp_path / "checkout")
