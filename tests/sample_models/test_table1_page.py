@@ -1,0 +1,92 @@
+"""The documentation's page on Table 1 says what the samples are."""
+
+import re
+
+import pytest
+
+from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.models.loading import Loader
+from sample_models.builders.__main__ import SAMPLES
+from sample_models.builders.delivered_types import NoFramework
+
+PAGE = SAMPLES.parent / "docs" / "table1.md"
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModelSource, ...]:
+    return Library(SAMPLES, tmp_path_factory.mktemp("data")).find("table1")
+
+
+@pytest.fixture(scope="module")
+def corpus(sources: tuple[ModelSource, ...], tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    loader = Loader(tmp_path_factory.mktemp("cache"), NoFramework())
+    return compare([model_bricks(decompose(loader.load(source))) for source in sources])
+
+
+def rows(first: str) -> list[list[str]]:
+    """The cells of the table lines that begin with what the pattern matches."""
+    lines = (line for line in PAGE.read_text(encoding="utf-8").splitlines() if re.match(rf"\| {first} \|", line))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_page_has_each_model_with_its_numbers(sources: tuple[ModelSource, ...]) -> None:
+    said = [
+        (number, name, file, layers, unique, share) for number, name, file, _, layers, _, unique, share in rows(r"\d+")
+    ]
+    assert said == [
+        (
+            str(source.table1_id),
+            source.name,
+            f"`{source.path.name.removesuffix('-symbol.json')}`",
+            f"{source.layers:,}",
+            str(source.unique_layers),
+            f"{100 * (source.unique_layers or 0) / (source.layers or 1):.1f} %",
+        )
+        for source in sources
+    ]
+
+
+def test_every_row_has_the_papers_number_of_layers() -> None:
+    assert all(paper == here for _, _, _, paper, here, _, _, _ in rows(r"\d+"))
+
+
+def test_only_capsnet_has_more_unique_layers_than_the_published_files() -> None:
+    assert [number for number, *_, published, unique, _ in rows(r"\d+") if published != unique] == ["4"]
+
+
+def test_the_page_has_the_totals(corpus: Corpus) -> None:
+    share = f"{100 * corpus.unique_layers / corpus.layers:.1f} %"
+    assert rows("layers of the fifty models")[0][1:] == ["10,815", f"{corpus.layers:,}"]
+    assert rows("unique layers among them")[0][2] == f"{corpus.unique_layers:,}"
+    assert rows(r"\.\.\. in percent")[0][2] == share
+    assert rows("`written`") == [["`written`", f"{corpus.layers:,}", f"{corpus.unique_layers:,}", share]]
+    steps = [cells[1] for cells in rows(r"(published, by|a sum|convolutions that|CapsNet:).*?")]
+    assert sum(int(step.replace(",", "").replace(" ", "")) for step in steps) == corpus.unique_layers
+
+
+def test_the_page_says_which_kinds_repeat_most(corpus: Corpus) -> None:
+    repeated = sum(found.repeated for found in corpus.repeated_types)
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    assert f"{repeated:,} occur more than once in their own model" in text
+    said = re.search(r"\(([\d.]+) %\), then .*?\(([\d.]+) %\), .*?\(([\d.]+) %\) and .*?\(([\d.]+) %\)", text)
+    assert said is not None
+    assert list(said.groups()) == [f"{100 * found.repeated / repeated:.1f}" for found in corpus.repeated_types[:4]]
+
+
+def test_the_page_groups_the_models_that_consist_of_the_same_layers(corpus: Corpus) -> None:
+    groups = {tuple(number for number, one in enumerate(row, 1) if one == 1.0) for row in corpus.jaccard}
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    said = re.search(r"consist of the same unique layers: (.*?)\. All", text)
+    assert said is not None
+    assert {_numbers(group) for group in said[1].split(";")} == {group for group in groups if len(group) > 1}
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """`2, 30 and 33 to 35` as numbers."""
+    found: list[int] = []
+    for part in re.split(r",| and ", text):
+        first, *last = map(int, re.findall(r"\d+", part))
+        found += range(first, (last or [first])[0] + 1)
+    return tuple(found)
