@@ -55,9 +55,11 @@ def what_is_there(combinations: Iterable[Combination], system: str, runtime: str
 def _find(what: str, wanted: str, known: Mapping[str, Named], names_of: Callable[[Named], Sequence[str]]) -> str:
     asked = wanted.casefold()
     named = {identity: [name.casefold() for name in names_of(each) if name] for identity, each in known.items()}
+    # An id first: the published c5.xlarge must stay within reach when a host of that instance type has results too.
+    by_id = [identity for identity in known if asked == identity.casefold()]
     exact = [identity for identity, names in named.items() if asked in names]
     partly = [identity for identity, names in named.items() if any(asked in name for name in names)]
-    found = exact or partly
+    found = by_id or exact or partly
     if len(found) == 1:
         return found[0]
     listed = ", ".join(found or known) or "none: nothing was measured or imported yet"

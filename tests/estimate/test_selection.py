@@ -53,6 +53,11 @@ def test_a_system_is_found_by_any_of_its_names_or_a_part_of_one(wanted: str, fou
     assert find_system(wanted, SYSTEMS) == found
 
 
+def test_an_id_goes_before_the_names_of_others() -> None:
+    host = system_called("c5.xlarge-4c-ef56", "c5.xlarge, 4 cores", "c5.xlarge")
+    assert find_system("c5.xlarge", {it.id: it for it in (host, system("c5.xlarge"))}) == "c5.xlarge"
+
+
 def test_a_whole_name_goes_before_a_part_of_others() -> None:
     known = {it.id: it for it in (system("c5"), system("c5.xlarge"))}
     assert find_system("c5", known) == "c5"
