@@ -21,6 +21,7 @@ class Terminal:
     def __init__(self, command: Sequence[str], size: tuple[int, int], environment: Mapping[str, str]) -> None:
         self.started = time.perf_counter()
         self.written = bytearray()
+        self._status: int | None = None
         self.pid, self._master = pty.fork()
         if self.pid == 0:
             os.execvpe(command[0], list(command), {**os.environ, "TERM": "screen", **environment})
@@ -62,15 +63,39 @@ class Terminal:
         statm = Path(f"/proc/{self.pid}/statm").read_text().split()
         return int(statm[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    def close(self) -> int:
-        """Ends the program if it has not ended, and returns its wait status."""
-        done, status = os.waitpid(self.pid, os.WNOHANG)
-        if not done:
-            os.kill(self.pid, signal.SIGTERM)
-            self.read_for(0.2)
-            _, status = os.waitpid(self.pid, 0)
+    def modes(self) -> list[object]:
+        """How the terminal treats what is typed."""
+        return list(termios.tcgetattr(self._master))
+
+    def hang_up(self) -> None:
+        """Takes the terminal away, as a connection does that drops."""
         os.close(self._master)
-        return status
+        self._master = -1
+
+    def wait(self, patience: float) -> int:
+        """Waits for the program to end, reading what it still writes, and returns its wait status."""
+        end = time.perf_counter() + patience
+        while self._status is None and time.perf_counter() < end:
+            if self._master < 0 or not self._read(0.05):
+                time.sleep(0.02)
+            self._reap()
+        if self._status is None:
+            raise TimeoutError(f"the program did not end within {patience:g} s")
+        return self._status
+
+    def close(self) -> None:
+        """Ends the program if it has not ended."""
+        self._reap()
+        if self._status is None:
+            os.kill(self.pid, signal.SIGKILL)
+            _, self._status = os.waitpid(self.pid, 0)
+        if self._master >= 0:
+            self.hang_up()
+
+    def _reap(self) -> None:
+        if self._status is None:
+            done, status = os.waitpid(self.pid, os.WNOHANG)
+            self._status = status if done else None
 
     def _read(self, patience: float) -> bool:
         ready, _, _ = select.select([self._master], [], [], patience)

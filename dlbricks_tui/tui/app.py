@@ -6,6 +6,7 @@ Screens that are not there at the start are imported when they are asked for: th
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -48,7 +49,8 @@ class DlbricksApp(App[None], inherit_bindings=False):
     scope = Scope.EVERYWHERE
 
     def __init__(self, session: Session, choices: Choices | None = None) -> None:
-        super().__init__()
+        # Textual makes greys of colours that are not wanted; of the terminal's own it leaves none.
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         # What nobody foresaw; the door tells of it when the terminal is itself again.
         self.fault: Exception | None = None
         self.animation_level = "none"
@@ -66,7 +68,7 @@ class DlbricksApp(App[None], inherit_bindings=False):
     def on_mount(self) -> None:
         if not self.is_headless:
             for number in (signal.SIGTERM, signal.SIGHUP):
-                asyncio.get_running_loop().add_signal_handler(number, self.exit)
+                asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
         for error in self._refused_themes:
             self.notify(str(error), severity="warning", timeout=20, markup=False)
 

@@ -1,0 +1,128 @@
+"""The program in a real terminal, from its start to the shell that gets the terminal back."""
+
+import os
+import re
+import shlex
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from benchmarks.terminal import Terminal
+
+DLBRICKS = [sys.executable, "-m", "dlbricks_tui"]
+# Leaves the alternate screen, shows the cursor, stops reporting the mouse and pastes.
+RESTORED = (b"\x1b[?1049l", b"\x1b[?25h", b"\x1b[?1000l", b"\x1b[?2004l")
+
+
+@contextmanager
+def started(data: Path, program: Sequence[str] = DLBRICKS, **environment: str) -> Iterator[Terminal]:
+    terminal = Terminal(program, (100, 30), {"DLBRICKS_DATA_DIR": str(data), **environment})
+    try:
+        yield terminal
+    finally:
+        terminal.close()
+
+
+def wait_for_end(terminal: Terminal) -> int:
+    """The exit status, or the negative signal that ended it."""
+    status = terminal.wait(patience=20)
+    return os.waitstatus_to_exitcode(status)
+
+
+def is_restored(terminal: Terminal) -> bool:
+    return all(terminal.written.rfind(code) > terminal.written.rfind(b"\x1b[?1049h") for code in RESTORED)
+
+
+def test_without_a_command_the_workbench_opens_and_q_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+    with started(tmp_path) as terminal:
+        before = terminal.modes()
+        terminal.seconds_until("1 Models 84")
+        assert terminal.modes() != before
+        terminal.send("\x1b")
+        terminal.read_for(0.3)
+        terminal.send("q")
+        assert wait_for_end(terminal) == 0
+        assert is_restored(terminal) and terminal.modes() == before
+        assert not (tmp_path / "log").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_to_end_ends_it_with_the_terminal_as_it_was(number: signal.Signals, tmp_path: Path) -> None:
+    with started(tmp_path) as terminal:
+        before = terminal.modes()
+        terminal.seconds_until("1 Models 84")
+        os.kill(terminal.pid, number)
+        assert wait_for_end(terminal) == 128 + number
+        assert is_restored(terminal) and terminal.modes() == before
+
+
+def test_a_connection_that_drops_leaves_no_process_behind(tmp_path: Path) -> None:
+    with started(tmp_path) as terminal:
+        terminal.seconds_until("1 Models 84")
+        terminal.hang_up()
+        assert wait_for_end(terminal) in (128 + signal.SIGHUP, -signal.SIGHUP)
+
+
+def test_a_resize_is_followed(tmp_path: Path) -> None:
+    with started(tmp_path) as terminal:
+        terminal.seconds_until("1 Models 84")
+        terminal.send("\x1b")
+        terminal.seconds_until_quiet()
+        terminal.resize((80, 24))
+        terminal.seconds_until_quiet()
+        place = len(terminal.written)
+        terminal.send("4")
+        terminal.seconds_until("granularity")
+        widest = re.findall(rb"\x1b\[\d+;(\d+)H", bytes(terminal.written[place:]))
+        assert max(map(int, widest)) <= 80
+
+
+def test_sixteen_colours_are_enough(tmp_path: Path) -> None:
+    with started(tmp_path) as terminal:
+        terminal.seconds_until("1 Models 84")
+        assert not re.search(rb"\x1b\[[\d;]*[34]8;[25];", bytes(terminal.written))
+
+
+def test_no_color_means_none_at_all(tmp_path: Path) -> None:
+    with started(tmp_path, NO_COLOR="1") as terminal:
+        terminal.seconds_until("1 Models 84")
+        codes = {
+            code for found in re.findall(rb"\x1b\[([\d;]*)m", bytes(terminal.written)) for code in found.split(b";")
+        }
+        assert codes <= {b"", b"0", b"1", b"4", b"7", b"39", b"49"}
+        assert b"7" in codes, "the cursor has to be seen without colours too"
+
+
+def test_a_fault_of_ours_gives_the_terminal_back_and_is_one_line(tmp_path: Path) -> None:
+    broken = (
+        "import sys\n"
+        "from dlbricks_tui.__main__ import main\n"
+        "from dlbricks_tui.tui.screens.workbench import WorkbenchScreen\n"
+        "WorkbenchScreen.action_finer = lambda self: 1 / 0\n"
+        "sys.exit(main())\n"
+    )
+    with started(tmp_path, program=[sys.executable, "-c", broken]) as terminal:
+        before = terminal.modes()
+        terminal.seconds_until("1 Models 84")
+        terminal.send("\x1b")
+        terminal.seconds_until_quiet()
+        terminal.send("-")
+        assert wait_for_end(terminal) == 1
+        assert is_restored(terminal) and terminal.modes() == before
+        said = bytes(terminal.written[terminal.written.rfind(b"\x1b[?1006l") + 8 :]).decode().strip()
+        log = tmp_path / "log" / "errors.log"
+        assert said.startswith("dlbricks: error: unexpected ZeroDivisionError") and said.endswith(str(log))
+        assert "Traceback" not in said and "Traceback" in log.read_text()
+
+
+@pytest.mark.parametrize("missing", ["stdin", "stdout", "stderr"])
+def test_without_a_terminal_the_help_is_shown(missing: str, tmp_path: Path) -> None:
+    redirected = {"stdin": "</dev/null", "stdout": f">{tmp_path}/out", "stderr": f"2>{tmp_path}/err"}[missing]
+    command = f"{shlex.join(DLBRICKS)} {redirected}; cat {tmp_path}/out"
+    with started(tmp_path, program=["sh", "-c", command]) as terminal:
+        wait_for_end(terminal)
+        assert b"usage: dlbricks " in terminal.written and b"\x1b[?1049h" not in terminal.written
