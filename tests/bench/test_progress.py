@@ -1,0 +1,58 @@
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.bench.events import Event, RunStarted
+from dlbricks_tui.bench.progress import RunProgress
+from dlbricks_tui.bench.run_folder import RunFolders, State
+from tests.bench.runs import BRICKS, MODEL, Site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path / "data")
+
+
+def test_events_amount_to_how_far_a_run_is_at_every_moment(site: Site) -> None:
+    progress = RunProgress()
+    shares: list[float] = []
+
+    def take(event: Event) -> None:
+        progress.take(event)
+        if progress.total:
+            shares.append(progress.done / progress.total)
+
+    state = site.run(site.request(end_to_end=True), take)
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
+    assert (progress.state, progress.total, progress.done) == (State.FINISHED, BRICKS + 1, BRICKS + 1)
+    assert (progress.bricks_measured, progress.models_measured, progress.failed) == (BRICKS, 1, [])
+    assert progress.on_bench == ()
+    assert progress.estimates[MODEL].missing_layers == 0
+    for program in progress.programs.values():
+        assert program.measured is not None
+        assert len(program.samples_ms) == program.measured.samples + program.measured.warm_up
+    # Whoever comes later and reads the file sees the same.
+    later = RunProgress()
+    later.take_all(site.events(RunFolders(site.data.runs).find(state.run)))
+    assert later == progress
+
+
+def test_a_run_that_is_taken_up_again_begins_anew(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_MANNERS", '{"Flatten": "unbuildable"}')
+    progress = RunProgress()
+    site.run(site.request(), progress.take)
+    assert [it.reason for it in progress.failed] == ["unbuildable"]
+    site.run(site.request(), progress.take)
+    assert progress.failed == []
+    assert [it.label.split()[0] for it in progress.failed_before] == ["flatten"]
+    assert (progress.total, progress.done) == (BRICKS, BRICKS)
+
+
+def test_events_that_nobody_shows_are_passed_over() -> None:
+    progress = RunProgress()
+    progress.take(Event())
+    assert progress == RunProgress()
+    started = RunStarted(run="r", pid=1, models=("m",), runtime="x", level="fused", granularity=1, end_to_end=False)
+    progress.take(started)
+    assert progress.started == started
