@@ -188,7 +188,7 @@ class Measuring:
         return left if budget is None else min(left, budget)
 
     def _note_drift(self) -> None:
-        if not self._mood.reference_ms:
+        if len(self._mood.reference_ms) < _FEWEST_WORTH_SHOWING:
             return
         reference_ms = median(self._mood.reference_ms)
         if self._usual_reference_ms is None:

@@ -29,8 +29,6 @@ from dlbricks_tui.store.histogram import format_ms
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from dlbricks_tui.bench.events import EstimateChanged
-
 # On a terminal the picture, elsewhere a line; drawn between rounds only, when nothing is being timed.
 _SECONDS_PER_PICTURE = 0.25
 _SECONDS_PER_LINE = 10.0
@@ -87,7 +85,7 @@ def shown() -> Iterator[ShownProgress]:
 def progress_line(progress: RunProgress) -> str:
     """How far the run is and what is known by now, in one line."""
     words = [_counts(progress)]
-    words += [f"{name} {_estimate(it)}" for name, it in list(progress.estimates.items())[:_MOST_MODELS]]
+    words += [f"{name} {estimate}" for name, estimate in _estimates(progress)[:_MOST_MODELS]]
     return "; ".join(words)
 
 
@@ -141,12 +139,15 @@ def _plan(event: Planned) -> str:
     return "; ".join(parts)
 
 
-def _estimate(event: EstimateChanged) -> str:
-    if event.sequential_ms is None or event.low_ms is None or event.high_ms is None:
-        return "?"
-    partly = f", {event.missing_layers} layers missing" if event.missing_layers else ""
-    bounds = f"{format_ms(event.low_ms)} to {format_ms(event.high_ms)}"
-    return f"{format_ms(event.sequential_ms)} ms ({bounds}{partly})"
+def _estimates(progress: RunProgress) -> list[tuple[str, str]]:
+    """The models of which anything is known, with what is."""
+    found = []
+    for name, it in progress.estimates.items():
+        if it.sequential_ms is not None and it.low_ms is not None and it.high_ms is not None:
+            partly = f", without {it.missing_layers} of its layers" if it.missing_layers else ""
+            bounds = f"{format_ms(it.low_ms)} to {format_ms(it.high_ms)}"
+            found.append((name, f"{format_ms(it.sequential_ms)} ms ({bounds}{partly})"))
+    return found
 
 
 def _picture(progress: RunProgress) -> RenderableType:
@@ -156,17 +157,15 @@ def _picture(progress: RunProgress) -> RenderableType:
     from rich.text import Text
 
     head = Table.grid(padding=(0, 1))
-    head.add_row(
-        Text(progress.state.value, style="bold"),
-        ProgressBar(total=max(1, progress.total), completed=progress.done, width=_BAR_WIDTH),
-        Text(_counts(progress)),
-    )
+    bar = ProgressBar(total=max(1, progress.total), completed=progress.done, width=_BAR_WIDTH)
+    head.add_row(Text(progress.state.value, style="bold"), bar)
     models = Table.grid(padding=(0, 2))
-    for name, estimate in list(progress.estimates.items())[:_MOST_MODELS]:
-        models.add_row(Text(name, no_wrap=True, overflow="ellipsis"), Text(_estimate(estimate)))
-    more = len(progress.estimates) - _MOST_MODELS
+    estimates = _estimates(progress)
+    for name, estimate in estimates[:_MOST_MODELS]:
+        models.add_row(Text(name, no_wrap=True, overflow="ellipsis"), Text(estimate))
+    more = len(estimates) - _MOST_MODELS
     rest = [Text(f"and {more} more models", style="dim")] if more > 0 else []
-    return Group(head, models, *rest)
+    return Group(head, Text(_counts(progress)), models, *rest)
 
 
 def _counts(progress: RunProgress) -> str:

@@ -1,0 +1,139 @@
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from dlbricks_tui.bench.events import (
+    BatchStarted,
+    EstimateChanged,
+    Event,
+    FailedBefore,
+    LayerUnmeasurable,
+    LevelLowered,
+    ModelLeftOut,
+    ModelLoading,
+    Planned,
+    ProgramFailed,
+    ProgramLoaded,
+    ProgramMeasured,
+    RoundDone,
+    RunEnded,
+    RunStarted,
+    Waiting,
+)
+from dlbricks_tui.cli.run_progress import ShownProgress, duration
+
+ABOUT: dict[str, Any] = {"program": 0, "brick": "b" * 64, "context": "plain", "model": "", "label": "conv 3x3 1x8x8x8"}
+BEGINNING: list[Event] = [
+    RunStarted(run="r", pid=1, models=("m",), runtime="x", level="fused", granularity=1, end_to_end=False),
+    ModelLoading(model="m", number=1, of=1),
+    LevelLowered(model="m", reason="its branches disagree"),
+    Planned(
+        system="s",
+        runtime="x",
+        bricks=3,
+        bricks_reused=1,
+        bricks_failed_before=0,
+        models=0,
+        models_reused=0,
+        models_failed_before=0,
+        expected_seconds=200.0,
+    ),
+    BatchStarted(number=1, of=1, programs=2),
+    ProgramLoaded(first_run_ms=1.0, used_by=("m",), **ABOUT),
+    RoundDone(samples_ms=((0, (1.5,)),), null_call_ms=0.01, reference_ms=None, seconds_left=100.0),
+]
+ESTIMATE = EstimateChanged(
+    model="m",
+    sequential_ms=12.34,
+    parallel_ms=10.0,
+    low_ms=12.0,
+    high_ms=20.0,
+    measured_layers=2,
+    missing_layers=1,
+    unmeasurable_layers=0,
+)
+
+
+class Clock:
+    """A time that passes when it is told to."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then_and_one_for_whatever_matters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = Clock()
+    shown = ShownProgress(None, clock)
+    for event in BEGINNING:
+        shown.take(event)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "m: its written layers are measured, as it cannot be fused: its branches disagree",
+        "3 bricks: 1 known, 2 to measure; about 3 min",
+        "1 of 3 done, about 3 min left",
+    ]
+    shown.take(ESTIMATE)
+    clock.now = 11.0
+    shown.take(ProgramFailed(reason="crashed", message="SIGSEGV", **ABOUT))
+    assert capsys.readouterr().err.splitlines() == [
+        f"failed: conv 3x3 1x8x8x8 ({'b' * 12}): crashed: SIGSEGV",
+        "2 of 3 done, 1 failed, about 2 min left; m 12.34 ms (12.00 to 20.00, without 1 of its layers)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (Waiting(holder="run x of ada"), "waiting for run x of ada"),
+        (ModelLeftOut(model="m", reason="m is empty"), "left out: m is empty"),
+        (LayerUnmeasurable(model="m", layer="fc", reason="no operator"), "unmeasurable: m: fc: no operator"),
+        (
+            FailedBefore(brick="b", context="plain", model="", label="conv", reason="hung: it did not answer"),
+            "failed before (--retry-failed tries again): conv: hung: it did not answer",
+        ),
+        (
+            RunEnded(
+                state="cancelled",
+                message="it was cancelled",
+                bricks=1,
+                bricks_measured=0,
+                bricks_reused=0,
+                bricks_failed=0,
+                models_failed=0,
+                seconds=1.0,
+            ),
+            "cancelled: it was cancelled",
+        ),
+    ],
+)
+def test_what_matters_is_told_wherever_the_run_is(capsys: pytest.CaptureFixture[str], event: Event, told: str) -> None:
+    ShownProgress(None).take(event)
+    assert capsys.readouterr().err == f"{told}\n"
+
+
+def test_on_a_terminal_a_picture_says_how_far_the_run_is_and_leaves_nothing_behind() -> None:
+    screen = io.StringIO()
+    clock = Clock()
+    shown = ShownProgress(Console(file=screen, force_terminal=True, width=80, color_system=None), clock)
+    for event in [*BEGINNING, ESTIMATE]:
+        clock.now += 1.0
+        shown.take(event)
+    picture = screen.getvalue()
+    assert "running" in picture
+    assert "1 of 3 done, 1 being sampled, 1 samples so far, about 2 min left" in picture
+    assert "12.34 ms" in picture
+    shown.take(ProgramMeasured(trimmed_mean_ms=1, low_ms=1, high_ms=1, samples=20, warm_up=0, outliers=0, **ABOUT))
+    shown.close()
+    # The last thing that is written wipes the picture.
+    assert screen.getvalue().endswith("\x1b[2K")
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(3.4, "3 s"), (100, "2 min"), (7200, "2.0 h")])
+def test_times_are_told_as_people_do(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
