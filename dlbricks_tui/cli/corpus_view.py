@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
-from dlbricks_tui.cli.charts import ASCII, SHADE_STYLES, UNICODE, Glyphs, bar, shade, shade_legend
+from dlbricks_tui.cli.charts import SHADE_STYLES, Glyphs, shade, shade_legend
+from dlbricks_tui.cli.tables import Pen, name_cell, pen_for, plain_table
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 MOST_WITH_NUMBERS = 12
 NARROWEST_LABEL = 16
 _NUMBER_CELL = 6
-_NARROWEST_BAR = 8
-_WIDEST_BAR = 40
-# What the columns of counts and the gaps take, beside the number and name of a model, the unit and the bar.
-_COUNTS_WIDTH = 22
+# What the columns beside the bars take where names are cut as short as is bearable.
+_WITHOUT_BARS = 56
 
 
 def corpus_view(
@@ -33,15 +31,14 @@ def corpus_view(
 
     `unit` is what is counted, layers or sequences, and `labels` is what the models are called.
     """
-    glyphs = ASCII if console.options.ascii_only else UNICODE
-    bar_width = max(_NARROWEST_BAR, min(_WIDEST_BAR, (console.width - NARROWEST_LABEL) // 3))
+    pen = pen_for(console, _WITHOUT_BARS)
     yield _totals(corpus, unit)
     if speedup is not None:
         yield Text(f"measured on this host, the unique bricks take {speedup:.2f} times less than the models")
-    yield _uniqueness(corpus, labels, unit, console.width, bar_width, glyphs)
-    yield _repeated(corpus, unit, bar_width, glyphs)
+    yield _uniqueness(corpus, labels, unit, pen)
+    yield _repeated(corpus, unit, pen)
     if len(labels) > 1:
-        yield _similarity(corpus, console.width, glyphs)
+        yield _similarity(corpus, console.width, pen.glyphs)
 
 
 def _totals(corpus: Corpus, unit: str) -> Text:
@@ -53,36 +50,28 @@ def _totals(corpus: Corpus, unit: str) -> Text:
     )
 
 
-def _uniqueness(corpus: Corpus, labels: Sequence[str], unit: str, width: int, bar_width: int, glyphs: Glyphs) -> Group:
-    room = width - bar_width - len(str(len(labels))) - len(unit) - _COUNTS_WIDTH
-    table = _table()
-    table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("MODEL", overflow=glyphs.overflow, no_wrap=True, max_width=max(NARROWEST_LABEL, room))
-    for heading in (unit.upper(), "UNIQUE", "SHARE"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True, width=bar_width)
-    for number, (label, model) in enumerate(zip(labels, corpus.models, strict=True), 1):
-        counts = (f"{model.layers:,}", f"{model.unique_layers:,}", _percent(model.unique_layers, model.layers))
-        table.add_row(str(number), Text(label), *counts, Text(bar(model.share, bar_width, glyphs), style="cyan"))
+def _uniqueness(corpus: Corpus, labels: Sequence[str], unit: str, pen: Pen) -> Group:
+    table = plain_table("MODEL", unit.upper(), "UNIQUE", "SHARE", "")
+    digits = len(str(len(labels)))
+    rows = [
+        (f"{number:>{digits}} {label}", model.layers, model.unique_layers)
+        for number, (label, model) in enumerate(zip(labels, corpus.models, strict=True), 1)
+    ]
     if len(labels) > 1:
-        share = corpus.unique_layers / corpus.layers if corpus.layers else 0.0
-        counts = (f"{corpus.layers:,}", f"{corpus.unique_layers:,}", _percent(corpus.unique_layers, corpus.layers))
-        drawn = Text(bar(share, bar_width, glyphs), style="cyan")
-        table.add_row("", Text("all together"), *counts, drawn, style="bold")
+        rows.append(("all together", corpus.layers, corpus.unique_layers))
+    for name, count, unique in rows:
+        drawn = pen.bar(unique / count if count else 0.0)
+        table.add_row(name_cell(name), f"{count:,}", f"{unique:,}", _percent(unique, count), drawn)
     return _titled(f"Unique {unit} per model", table)
 
 
-def _repeated(corpus: Corpus, unit: str, bar_width: int, glyphs: Glyphs) -> Group:
+def _repeated(corpus: Corpus, unit: str, pen: Pen) -> Group:
     repeated = sum(found.repeated for found in corpus.repeated_types)
-    table = _table()
-    table.add_column("KIND")
-    for heading in (unit.upper(), "REPEATED", "SHARE"):
-        table.add_column(heading, justify="right")
-    table.add_column("", no_wrap=True, width=bar_width)
+    table = plain_table("KIND", unit.upper(), "REPEATED", "SHARE", "")
     for found in corpus.repeated_types:
-        share = found.repeated / repeated if repeated else 0.0
+        drawn = pen.bar(found.repeated / repeated if repeated else 0.0)
         counts = (f"{found.layers:,}", f"{found.repeated:,}", _percent(found.repeated, repeated))
-        table.add_row(found.kind.value, *counts, Text(bar(share, bar_width, glyphs), style="cyan"))
+        table.add_row(name_cell(found.kind.value), *counts, drawn)
     title = f"Repeated {unit} by kind: {repeated:,} of {corpus.layers:,} occur more than once in their model"
     return _titled(title, table)
 
@@ -132,10 +121,6 @@ def _whole(similarity: float) -> str:
 
 def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "-"
-
-
-def _table() -> Table:
-    return Table(box=None, pad_edge=False, header_style="dim")
 
 
 def _titled(title: str, *parts: RenderableType) -> Group:
