@@ -116,5 +116,7 @@ def test_equal_names_in_a_model_file_do_not_meet() -> None:
 def test_a_layer_of_unknown_shape_is_named() -> None:
     graph = chain("conv", "relu")
     unknown = replace(graph.layers[0], weights=(UNKNOWN_TYPE,))
-    with pytest.raises(ProgramError, match="generated: layer0 cannot be run, because nobody knows the shape of its weight"):
+    with pytest.raises(
+        ProgramError, match="generated: layer0 cannot be run, because nobody knows the shape of its weight"
+    ):
         sequence_program(replace(graph, layers=(unknown, graph.layers[1])), [0])
