@@ -85,7 +85,9 @@ def shown() -> Iterator[ShownProgress]:
 def progress_line(progress: RunProgress) -> str:
     """How far the run is and what is known by now, in one line."""
     words = [_counts(progress)]
-    words += [f"{name} {estimate}" for name, estimate in _estimates(progress)[:_MOST_MODELS]]
+    estimates = _estimates(progress)
+    # More of them would make a line that nobody reads.
+    words += [f"{name} {estimate}" for name, estimate in estimates] if len(estimates) <= _MOST_MODELS else []
     return "; ".join(words)
 
 
