@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from dlbricks_tui.bricks.cutting import times_paid
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, Origin, Params, TensorType, Wire
 
 # A change of the canonical form is a new version: keys of different versions never meet.
 CANONICAL_VERSION = 1
 
-OperatorForm = tuple[str, Params, tuple[Wire, ...], tuple[str, ...]]
+# Neutral name, parameters, inputs, what is inside, and how often it runs each time the sequence does.
+OperatorForm = tuple[str, Params, tuple[Wire, ...], tuple[str, ...], int]
 Forms = tuple[OperatorForm, ...]
 Types = tuple[TensorType, ...]
 
@@ -30,12 +32,12 @@ def brick_of(graph: LayerGraph, layers: Sequence[int]) -> Brick:
     if len(layers) == 1:
         layer = graph.layers[layers[0]]
         return _brick(graph.level, layer_form(layer), layer.data, layer.weights)
-    return _brick(graph.level, *_joined([graph.layers[index] for index in layers]))
+    return _brick(graph.level, *_joined([graph.layers[index] for index in layers], times_paid(graph, layers)))
 
 
 def layer_form(layer: Layer) -> Forms:
     """What a layer computes, without names; equal for equal layers whatever stands around them."""
-    return tuple([(it.op, it.params, it.inputs, it.inner) for it in layer.operators])
+    return tuple([(it.op, it.params, it.inputs, it.inner, 1) for it in layer.operators])
 
 
 def outer_feeds(layers: Sequence[Layer]) -> tuple[Feed, ...]:
@@ -44,7 +46,7 @@ def outer_feeds(layers: Sequence[Layer]) -> tuple[Feed, ...]:
     return tuple(dict.fromkeys(feed for layer in layers for feed in layer.feeds if feed.layer not in inside))
 
 
-def _joined(layers: Sequence[Layer]) -> tuple[Forms, Types, Types]:
+def _joined(layers: Sequence[Layer], paid: int) -> tuple[Forms, Types, Types]:
     """Several layers as one: operators and weights numbered through, inner edges as wires between operators."""
     inside: dict[int | None, Layer] = {layer.index: layer for layer in layers}
     outer = {feed: Wire(Origin.DATA, number) for number, feed in enumerate(outer_feeds(layers))}
@@ -61,7 +63,7 @@ def _joined(layers: Sequence[Layer]) -> tuple[Forms, Types, Types]:
             wires = [
                 sources[wire.number] if wire.origin is Origin.DATA else begin.moved(wire) for wire in operator.inputs
             ]
-            forms.append((operator.op, operator.params, tuple(wires), operator.inner))
+            forms.append((operator.op, operator.params, tuple(wires), operator.inner, layer.times // paid))
         weights += layer.weights
     return tuple(forms), tuple([types[feed] for feed in outer]), tuple(weights)
 
@@ -90,10 +92,14 @@ def _brick(level: Level, forms: Forms, data: Types, weights: Types) -> Brick:
     return Brick(hashlib.sha256(canonical.encode()).hexdigest(), canonical)
 
 
-def _operator_document(op: str, params: Params, inputs: Sequence[Wire], inner: Sequence[str]) -> dict[str, object]:
+def _operator_document(
+    op: str, params: Params, inputs: Sequence[Wire], inner: Sequence[str], times: int
+) -> dict[str, object]:
     document: dict[str, object] = {"op": op, "inputs": inputs}
     if params:
         document["params"] = dict(params)
     if inner:
         document["inner"] = inner
+    if times > 1:
+        document["times"] = times
     return document

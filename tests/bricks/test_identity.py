@@ -214,6 +214,16 @@ def test_operators_and_weights_of_a_sequence_are_numbered_through() -> None:
     assert len(form["weights"]) == 6
 
 
+def test_a_layer_that_runs_more_often_than_those_around_it_makes_another_sequence() -> None:
+    once = network(small_network())
+    layers = [replace(layer, times=2 if layer.index == 2 else 1) for layer in once.layers]
+    twice = replace(once, layers=tuple(layers))
+    assert brick_of(twice, [0, 1, 2]) != brick_of(once, [0, 1, 2])
+    all_twice = replace(once, layers=tuple(replace(layer, times=2) for layer in once.layers))
+    assert brick_of(all_twice, [0, 1, 2]) == brick_of(once, [0, 1, 2])
+    assert brick_of(twice, [2]) == brick_of(once, [2])
+
+
 def test_the_canonical_form_is_this() -> None:
     """Stored keys hang on it: a change here is a new CANONICAL_VERSION."""
     brick = brick_of(network(small_network()), [0])
