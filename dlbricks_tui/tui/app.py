@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 STYLES = Path(__file__).parent / "styles"
 FIRST_THEME = "dark"
 # From so many columns on; the style sheets say what each class of screens looks like.
-LAYOUTS = [(0, "-narrow"), (100, "-medium"), (160, "-wide")]
+LAYOUTS = [(0, "-narrow"), (112, "-medium"), (160, "-wide")]
 
 
 class DlbricksApp(App[None], inherit_bindings=False):

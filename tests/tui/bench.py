@@ -14,7 +14,6 @@ from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.session import Session
-from dlbricks_tui.tui.widgets.rows import REST_SECONDS
 
 # Narrow, medium and wide.
 SIZES = ((80, 24), (120, 40), (200, 50))
@@ -56,7 +55,7 @@ async def settled(pilot: Pilot[None]) -> None:
             with suppress(WorkerError):
                 await worker.wait()
         await pilot.pause()
-    await pilot.pause(2 * REST_SECONDS)
+    await pilot.pause(0.01)
 
 
 async def press(pilot: Pilot[None], *keys: str) -> None:

@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui import errands
+from dlbricks_tui.tui.widgets import rows
 from tests.tui.results import store_run
+
+
+@pytest.fixture(autouse=True)
+def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Pauses that spare a person's machine, of which tests would have to wait for each.
+    monkeypatch.setattr(errands, "SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(errands, "BREATH_SECONDS", 0.0)
+    monkeypatch.setattr(rows, "REST_SECONDS", 0.001)
 
 
 @pytest.fixture(scope="session")

@@ -36,3 +36,9 @@ async def test_the_light_theme_has_a_colour_for_everything(measured: DataFolder)
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "t", *OPENED, "4")
         check(pilot.app, "light-80x24")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_a_newcomer_is_welcomed(size: tuple[int, int], new: DataFolder) -> None:
+    async with running(app_on(new), size) as pilot:
+        check(pilot.app, f"welcome-{size[0]}x{size[1]}")

@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.screens.error import ErrorScreen
@@ -13,7 +12,6 @@ from dlbricks_tui.tui.screens.input_shapes import InputShapesScreen
 from dlbricks_tui.tui.screens.open_path import OpenPathScreen
 from dlbricks_tui.tui.screens.palette import PaletteScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
-from dlbricks_tui.tui.widgets.estimate.panel import EstimatePanel
 from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
 from dlbricks_tui.tui.widgets.panel import Panel
 from tests.tui.bench import LIBRARY, app_on, press, running
@@ -33,7 +31,7 @@ def marked(pilot: Pilot[None]) -> list[str]:
 
 
 async def test_at_the_start_the_library_is_listed_with_what_is_known_of_each_model(measured: DataFolder) -> None:
-    async with running(app_on(measured), (100, 24)) as pilot:
+    async with running(app_on(measured), (112, 24)) as pilot:
         shown = screen_text(pilot)
         assert all(name in shown for name in LIBRARY)
         assert "No model is open." in shown and "enter among the models opens one." in shown
@@ -288,9 +286,19 @@ async def test_a_narrow_terminal_that_grows_shows_all_panels(measured: DataFolde
         assert panel_with_focus(pilot) == "models"
 
 
-async def test_what_no_framework_is_there_for_is_said(measured: DataFolder) -> None:
-    app = app_on(measured)
-    async with running(app) as pilot:
-        estimate = app.screen.query_one(EstimatePanel)
-        await press(pilot, "f")
-        assert estimate is not None and Level.FUSED.value in screen_text(pilot)
+async def test_a_newcomer_is_led_to_the_first_model(new: DataFolder) -> None:
+    async with running(app_on(new), (80, 24)) as pilot:
+        assert "Welcome to dlbricks" in screen_text(pilot)
+        await press(pilot, "enter")
+        assert "dlbricks  squeezenet1.1" in screen_text(pilot)
+
+
+async def test_a_newcomer_may_look_around_first(new: DataFolder) -> None:
+    async with running(app_on(new), (80, 24)) as pilot:
+        await press(pilot, "escape")
+        assert "How fast does it run here?" in screen_text(pilot)
+
+
+async def test_who_has_results_is_not_welcomed_again(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        assert "Welcome" not in screen_text(pilot)

@@ -15,9 +15,7 @@ FORM = (
     Action("form.previous_field", ("shift+tab", "up"), "previous", "Go to the field before."),
 )
 
-WELCOME = (
-    Action("welcome.begin", ("enter",), "begin", "Open the sample, so that its bricks can be run.", footer=True),
-)
+WELCOME = (Action("welcome.begin", ("enter",), "begin", "Open the sample and run its bricks.", footer=True),)
 
 PALETTE = (
     Action("palette.take", ("enter",), "do it", "Do what the cursor is on.", footer=True),

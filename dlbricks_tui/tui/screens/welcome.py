@@ -6,17 +6,19 @@ from textual.app import ComposeResult
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.lines import BLANK, Line, Span, line
+from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line
 from dlbricks_tui.tui.screens.dialog import Dialog
 from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.reading import Reading
+
+_KEYS = 8
 
 
 class WelcomeScreen(Dialog[bool]):
     """Leads to the first estimate; gives True when the person goes along."""
 
     BINDINGS = bindings(Scope.WELCOME)
-    ABOUT = "Nothing has been measured with this data folder yet. It takes a minute to get a first estimate."
+    ABOUT = "Nothing was ever measured with this data folder. A first estimate takes about a minute."
 
     def __init__(self, sample: str) -> None:
         super().__init__()
@@ -30,6 +32,19 @@ class WelcomeScreen(Dialog[bool]):
         self.dismiss(True)
 
     def _said(self) -> Iterable[Line]:
-        yield line("How fast does a network run on this machine? Its layers repeat, and those of other networks are")
+        yield line(Span("How fast does each of these networks run on this machine?", "strong"))
         yield BLANK
-        yield line(Span("enter", "accent"), f" opens {self._sample}")
+        yield line(
+            "Most layers of a network occur again and again, in it and in others. dlbricks runs each of them once, as "
+            "a brick, and composes the latency of every network from what it has measured: as the sum over all "
+            "layers, and along the critical path, as if independent layers ran at the same time."
+        )
+        yield BLANK
+        yield line(
+            f"Nothing was measured here yet. {self._sample} is a small network to begin with: its bricks, and the "
+            "whole network to compare with, take about a minute."
+        )
+        yield BLANK
+        yield line(column("enter", _KEYS, "accent"), f"open {self._sample} and run its bricks")
+        yield line(column("esc", _KEYS, "accent"), "look around first")
+        yield line(column("?", _KEYS, "accent"), "everywhere: which keys do what")
