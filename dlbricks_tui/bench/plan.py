@@ -9,8 +9,8 @@ from dlbricks_tui.bench.expectation import expected_ms, memory_bytes
 from dlbricks_tui.bench.jobs import Job, Subject, Target, Use
 from dlbricks_tui.bench.known import Known
 from dlbricks_tui.bench.stopping import StoppingRule
-from dlbricks_tui.bricks.cutting import times_paid
 from dlbricks_tui.bricks.decomposition import Occurrence
+from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.store.records import Statistics

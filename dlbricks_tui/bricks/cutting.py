@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from math import gcd
 
 from dlbricks_tui.bricks.ordering import Order, continues_chain, layer_order
 from dlbricks_tui.errors import UserError
@@ -68,14 +67,6 @@ def sequence_edges(graph: LayerGraph, sequences: Sequence[LayerSequence]) -> tup
                 if source not in held:
                     edges.update((holder, sequence.index) for holder in holders[source])
     return tuple(sorted(edges))
-
-
-def times_paid(graph: LayerGraph, layers: Sequence[int]) -> int:
-    """How often a model pays for a sequence of these layers.
-
-    Where layers of different `times` share a sequence, it holds a layer `layer.times // times_paid` times.
-    """
-    return gcd(*(graph.layers[layer].times for layer in layers))
 
 
 def _side_by_side(ends: Sequence[int], granularity: int) -> list[tuple[int, int]]:

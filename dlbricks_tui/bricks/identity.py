@@ -5,9 +5,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import gcd
 from typing import NamedTuple
 
-from dlbricks_tui.bricks.cutting import times_paid
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, Origin, Params, TensorType, Wire
 
 # A change of the canonical form is a new version: keys of different versions never meet.
@@ -44,6 +44,14 @@ def outer_feeds(layers: Sequence[Layer]) -> tuple[Feed, ...]:
     """The distinct data inputs of a sequence that come from outside it, in the order in which they are read."""
     inside = {layer.index for layer in layers}
     return tuple(dict.fromkeys(feed for layer in layers for feed in layer.feeds if feed.layer not in inside))
+
+
+def times_paid(graph: LayerGraph, layers: Sequence[int]) -> int:
+    """How often a model pays for a sequence of these layers.
+
+    Where layers of different `times` share a sequence, it holds a layer `layer.times // times_paid` times.
+    """
+    return gcd(*(graph.layers[layer].times for layer in layers))
 
 
 def _joined(layers: Sequence[Layer], paid: int) -> tuple[Forms, Types, Types]:

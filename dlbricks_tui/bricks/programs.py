@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.contexts import layers_behind, output_layouts
-from dlbricks_tui.bricks.cutting import times_paid
-from dlbricks_tui.bricks.identity import outer_feeds
+from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin, TensorType
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from dlbricks_tui.bricks.cutting import Cut, times_paid
+from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
-from dlbricks_tui.bricks.identity import Brick, brick_of
+from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
 from dlbricks_tui.estimate.bridging import Bridge
 from dlbricks_tui.estimate.compositions import picoseconds
 from dlbricks_tui.estimate.cover import Window, minimum_cover

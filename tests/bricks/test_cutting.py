@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.bricks.cutting import Cut, CuttingError, LayerSequence, cut, sequence_edges, times_paid
+from dlbricks_tui.bricks.cutting import Cut, CuttingError, LayerSequence, cut, sequence_edges
+from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.bricks.ordering import Order, layer_order
 from dlbricks_tui.models.graph import Feed, LayerGraph
 from tests.bricks.graphs import (
