@@ -9,11 +9,16 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet --qui
 INSTALLED := $(VENV)/installed
 INSTALLED_DEV := $(VENV)/installed-dev
 
-.PHONY: run test check soak samples bench format clean
+.PHONY: run tour test check soak samples bench format clean
 
 run: $(INSTALLED)
+	@if [ -t 0 ] && [ -t 1 ] && [ -t 2 ]; then $(BIN)/dlbricks; else $(MAKE) --no-print-directory tour; fi
+
+# What can be shown without a terminal: what repeats, and two small models by their bricks and end to end.
+tour: $(INSTALLED)
 	$(BIN)/dlbricks models
 	$(BIN)/dlbricks corpus resnet18_v1 resnet50_v1 mobilenetv2_1.0 squeezenet1.1 vgg16
+	$(BIN)/dlbricks run squeezenet1.1 mobilenet0.5 --end-to-end --time-budget 120
 
 test: check
 	$(BIN)/python -m pytest -q
