@@ -16,9 +16,11 @@ from textual.screen import Screen
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings import THEMES
+from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import actions_in, bindings
 from dlbricks_tui.tui.choices import Choices
+from dlbricks_tui.tui.desk import RunDesk
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.places import about_of, actions_on, places_around, scope_of
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
@@ -56,6 +58,7 @@ class DlbricksApp(App[None], inherit_bindings=False):
         self.animation_level = "none"
         self._session = session
         self._choices = choices or Choices()
+        self._runs = RunDesk(self, session.data)
         themes, self._refused_themes = read_themes(THEMES, session.data.path / "themes")
         self._theme_names = [theme.name for theme in themes]
         for theme in themes:
@@ -69,11 +72,25 @@ class DlbricksApp(App[None], inherit_bindings=False):
         if not self.is_headless:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
+        self._runs.open()
         for error in self._refused_themes:
             self.notify(str(error), severity="warning", timeout=20, markup=False)
 
     def on_unmount(self) -> None:
+        self._runs.close()
         self._session.close()
+
+    def on_run_seen(self, event: messages.RunSeen) -> None:
+        self._runs.take(event.run)
+
+    def on_run_wanted(self) -> None:
+        self._runs.catch_up(self.screen)
+
+    def on_run_begun(self, event: messages.RunBegun) -> None:
+        self._runs.follow(event.run)
+
+    def on_results_stored(self) -> None:
+        self._runs.take_results()
 
     def on_failed(self, event: Failed) -> None:
         from dlbricks_tui.crash_log import keep_traceback

@@ -67,6 +67,11 @@ class Errands:
         """Estimates the model that is open."""
         self._post(ModelJudged(opened, choices, self._session.judge.view(opened.decomposition, choices)))
 
+    def judge_anew(self, opened: Opened, choices: Choices) -> None:
+        """Estimates the model that is open with what was stored since."""
+        self._session.judge.refresh()
+        self.judge(opened, choices)
+
     def glance_at(self, wishes: Iterable[Wish], choices: Choices) -> None:
         """Estimates many models as far as that goes without the framework."""
         worker = get_current_worker()

@@ -21,3 +21,12 @@ def signed_percent(share: float) -> str:
 def counted(number: int, what: str) -> str:
     """So many of something: `1 layer`, `2,417 layers`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A time as a person says it: `40 s`, `12 min`, `1.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,9 +1,12 @@
 """Makes estimates from the store; screens ask from threads."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
 
 from dlbricks_tui.bench.fingerprint import fingerprint
+from dlbricks_tui.bench.jobs import Target
+from dlbricks_tui.bench.known import Conditions, Known, known_in
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.explanation import by_type, parallel_gain, residual
@@ -51,6 +54,12 @@ class Judge:
         composed = judged.estimate.composed
         gain = parallel_gain(composed) if composed else 1.0
         return EstimateView(judged, gain, by_type(decomposition.graph, judged.estimate), residual(judged))
+
+    def known(self, conditions: Conditions, targets: Iterable[Target]) -> Known:
+        """What a run under these conditions would not have to measure."""
+        with self._lock:
+            self._opened().refresh()
+            return known_in(self._opened().generation, conditions, targets)
 
     def refresh(self) -> bool:
         """Reads what other processes have stored since, and says whether that was anything."""

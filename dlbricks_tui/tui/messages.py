@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Available, Choices
+    from dlbricks_tui.tui.live.snapshot import RunSnapshot
     from dlbricks_tui.tui.opened import Opened, Wish
     from dlbricks_tui.tui.widgets.estimate.view import EstimateView
 
@@ -66,6 +67,30 @@ class ChoicesAvailable(Message):
     def __init__(self, available: Available) -> None:
         super().__init__()
         self.available = available
+
+
+class RunSeen(Message):
+    """How the run that is followed stands now."""
+
+    def __init__(self, run: RunSnapshot) -> None:
+        super().__init__()
+        self.run = run
+
+
+class RunWanted(Message):
+    """A screen has come to the front and wants to know how the run stands."""
+
+
+class RunBegun(Message):
+    """A run is to be followed from now on."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__()
+        self.run = run
+
+
+class ResultsStored(Message):
+    """The run that is followed has stored results."""
 
 
 class ResultsGrew(Message):

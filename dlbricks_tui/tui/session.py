@@ -8,6 +8,7 @@ from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 
 if TYPE_CHECKING:
     from dlbricks_tui.tui.judging import Judge
+    from dlbricks_tui.tui.live.runs import Runs
     from dlbricks_tui.tui.opening import Opener
 
 
@@ -48,6 +49,13 @@ class Session:
             if self._judge is None:
                 self._judge = Judge(self.data.store)
             return self._judge
+
+    @property
+    def runs(self) -> "Runs":
+        """Has runs started, stopped and taken up."""
+        from dlbricks_tui.tui.live.runs import Runs
+
+        return Runs(self.data)
 
     def close(self) -> None:
         """Ends what is still under way: nobody waits for the answers any more."""

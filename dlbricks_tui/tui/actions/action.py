@@ -23,6 +23,12 @@ class Scope(str, Enum):
     ESTIMATE = "estimate"
     RUN_BAR = "run_bar"
     RUN = "run"
+    RUN_BRICKS = "run_bricks"
+    RUN_ESTIMATES = "run_estimates"
+    RUN_NOTES = "run_notes"
+    RUNS = "runs"
+    START_RUN = "start_run"
+    CANCEL_RUN = "cancel_run"
 
 
 @dataclass(frozen=True, slots=True)

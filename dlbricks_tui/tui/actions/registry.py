@@ -7,6 +7,7 @@ from dlbricks_tui.tui.actions.dialogs import ERROR, FORM, PALETTE, PATH, WELCOME
 from dlbricks_tui.tui.actions.estimate import ESTIMATE
 from dlbricks_tui.tui.actions.everywhere import DIALOG, EVERYWHERE, LIST, SEARCH
 from dlbricks_tui.tui.actions.models import MODELS
+from dlbricks_tui.tui.actions.run import CANCEL_RUN, RUN, RUNS, START_RUN
 from dlbricks_tui.tui.actions.tree import TREE
 from dlbricks_tui.tui.actions.workbench import WORKBENCH
 
@@ -16,6 +17,10 @@ ACTIONS: tuple[Action, ...] = (
     *PATH,
     *FORM,
     *PALETTE,
+    *START_RUN,
+    *CANCEL_RUN,
+    *RUNS,
+    *RUN,
     *MODELS,
     *TREE,
     *ESTIMATE,

@@ -4,6 +4,10 @@ from dlbricks_tui.tui.actions.action import Action
 
 WORKBENCH = (
     Action("workbench.open_path", ("o",), "open", "Open a model file, or add a folder of models.", footer=True),
+    Action(
+        "workbench.start_run", ("r",), "run", "Run the bricks of the marked models, or of the one shown.", footer=True
+    ),
+    Action("workbench.show_runs", ("R",), "runs", "Show all runs, to watch one or take it up again."),
     Action("workbench.finer", ("-",), "finer", "Cut into sequences of one layer less."),
     Action("workbench.coarser", ("+", "="), "granularity", "Cut into sequences of one layer more.", footer=True),
     Action("workbench.other_level", ("f",), "fused/written", "Change between fused and written layers.", footer=True),

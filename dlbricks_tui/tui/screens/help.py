@@ -30,6 +30,9 @@ TITLES = {
     Scope.ESTIMATE: "In the estimate",
     Scope.RUN_BAR: "In the run bar",
     Scope.RUN: "On the run screen",
+    Scope.RUNS: "Among the runs",
+    Scope.START_RUN: "Before the run",
+    Scope.CANCEL_RUN: "Before it is cancelled",
 }
 
 

@@ -14,11 +14,13 @@ from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.errands import Errands
 from dlbricks_tui.tui.opened import Wish, id_of
 from dlbricks_tui.tui.screens.asking import AskingScreen
+from dlbricks_tui.tui.screens.run.launcher import Launcher
 from dlbricks_tui.tui.widgets.estimate.panel import EstimatePanel
 from dlbricks_tui.tui.widgets.headline import Headline
 from dlbricks_tui.tui.widgets.key_bar import KeyBar
 from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
 from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.run_bar.bar import RunBar
 from dlbricks_tui.tui.widgets.tree.panel import TreePanel
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.live.snapshot import RunSnapshot
     from dlbricks_tui.tui.opened import ModelId, Opened
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.widgets.estimate.view import EstimateView
@@ -59,6 +62,9 @@ class WorkbenchScreen(AskingScreen[None]):
         self._models = ModelsPanel()
         self._tree = TreePanel()
         self._estimate = EstimatePanel()
+        self._run_bar = RunBar()
+        self._run: RunSnapshot | None = None
+        self._launcher = Launcher(session, self)
 
     def compose(self) -> ComposeResult:
         yield self._headline
@@ -66,6 +72,7 @@ class WorkbenchScreen(AskingScreen[None]):
             yield self._models
             yield self._tree
             yield self._estimate
+        yield self._run_bar
         yield KeyBar()
 
     def on_mount(self) -> None:
@@ -163,7 +170,8 @@ class WorkbenchScreen(AskingScreen[None]):
 
     @on(messages.ResultsGrew)
     def _results_grew(self) -> None:
-        self._judge()
+        if self._opened is not None:
+            self.ask(partial(self._errands.judge_anew, self._opened, self._choices), "judge")
 
     def _judge(self) -> None:
         if self._opened is not None:
@@ -180,6 +188,50 @@ class WorkbenchScreen(AskingScreen[None]):
         self._headline.show(
             self._wish.source.name if self._wish else "", self._choices, self._view.judged if self._view else None
         )
+
+    # The run
+
+    def show_run(self, run: RunSnapshot) -> None:
+        """Says how the run stands now."""
+        self._run = run
+        self._run_bar.show(run)
+
+    def on_screen_resume(self) -> None:
+        self.post_message(messages.RunWanted())
+
+    def on_run_bar_opened(self) -> None:
+        self.action_go_to_run()
+
+    def action_start_run(self) -> None:
+        sources = self._models.marked or ((self._wish.source,) if self._wish else ())
+        if sources:
+            self._launcher.ask_how(sources, self._shapes, self._choices, self._follow)
+        else:
+            self.notify("Mark models with space, or open one: a run is about those.")
+
+    def action_go_to_run(self) -> None:
+        from dlbricks_tui.tui.screens.run.screen import RunScreen
+
+        if self._run is None:
+            self.action_show_runs()
+        else:
+            self.app.push_screen(RunScreen(self._session.runs, self._run))
+
+    def action_show_runs(self) -> None:
+        from dlbricks_tui.tui.screens.run.all_runs import AllRunsScreen
+
+        self.app.push_screen(AllRunsScreen(self._session.runs), self._run_chosen)
+
+    def _follow(self, choices: Choices) -> None:
+        if choices != self._choices:
+            self.choose(choices)
+
+    def _run_chosen(self, run: str | None) -> None:
+        from dlbricks_tui.tui.screens.run.screen import RunScreen
+
+        if run is not None:
+            self.post_message(messages.RunBegun(run))
+            self.app.push_screen(RunScreen(self._session.runs, None))
 
     # What the person does
 

@@ -1,0 +1,200 @@
+"""Folds the events of a run into snapshots; each takes up only what has happened since the one before."""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from statistics import median
+
+from dlbricks_tui.bench.events import AboutProgram, EstimateChanged, Event, Planned, RoundDone, RunStarted
+from dlbricks_tui.bench.progress import ProgramProgress, RunProgress
+from dlbricks_tui.bench.run_folder import State
+from dlbricks_tui.tui.figures import counted
+from dlbricks_tui.tui.live.chronicle import noted
+from dlbricks_tui.tui.live.snapshot import Counts, Note, RunBrick, RunModel, RunSnapshot, Standing
+
+# A run of fifty models may tell of a failure per brick.
+MOST_NOTES = 500
+# Of the widths of an interval, as many as a sparkline has room for at most.
+MOST_WIDTHS = 32
+# Fewer rounds say nothing of the machine.
+_ROUNDS_TO_COMPARE = 15
+
+
+class Folding:
+    """What all events so far amount to."""
+
+    def __init__(self, run: str, models: tuple[str, ...]) -> None:
+        self._run = run
+        self._models = models
+        self._notes: deque[Note] = deque(maxlen=MOST_NOTES)
+        self._noted: tuple[Note, ...] = ()
+        self._begin_anew()
+
+    @property
+    def progress(self) -> RunProgress:
+        """What the snapshot is made from."""
+        return self._progress
+
+    def take(self, events: Iterable[Event]) -> None:
+        """Takes up events in their order."""
+        for event in events:
+            if isinstance(event, RunStarted):
+                self._begin_anew()
+            before = self._progress.state
+            self._progress.take(event)
+            self._spend(event, before)
+            self._touch(event)
+            note = noted(event)
+            if note is not None:
+                self._notes.append(note)
+        self._redo()
+
+    def snapshot(self) -> RunSnapshot:
+        """The run as it is seen now."""
+        progress = self._progress
+        return RunSnapshot(
+            run=self._run,
+            state=progress.state,
+            models=self._models,
+            message=progress.message,
+            settings=self._settings(),
+            counts=self._counts(),
+            share=self._share(),
+            seconds_left=progress.seconds_left,
+            seconds_spent=progress.ended.seconds if progress.ended else self._seconds_spent,
+            at_work=self._at_work(),
+            drift=self._drift(),
+            bricks=self._made_bricks,
+            estimates=self._made_estimates,
+            notes=self._noted,
+        )
+
+    def _begin_anew(self) -> None:
+        # What a process did before it was interrupted is in the store: the next one finds it and tells of it.
+        self._progress = RunProgress()
+        self._bricks: dict[int, RunBrick] = {}
+        self._estimates: dict[str, RunModel] = {}
+        self._touched: set[int] = set()
+        self._estimated: set[str] = set()
+        self._made_bricks: tuple[RunBrick, ...] = ()
+        self._made_estimates: tuple[RunModel, ...] = ()
+        self._seconds_spent = 0.0
+        self._furthest = 0.0
+        self._last_when: datetime | None = None
+        self._first_reference_ms: list[float] = []
+        self._last_reference_ms: deque[float] = deque(maxlen=_ROUNDS_TO_COMPARE)
+
+    def _spend(self, event: Event, before: State) -> None:
+        when = datetime.fromisoformat(event.when)
+        # The time for which it stands still or waits is not spent on the work.
+        if self._last_when is not None and before is State.RUNNING and not isinstance(event, Planned):
+            self._seconds_spent += max(0.0, (when - self._last_when).total_seconds())
+        self._last_when = when if self._progress.planned is not None else None
+
+    def _touch(self, event: Event) -> None:
+        if isinstance(event, RoundDone):
+            self._touched.update(program for program, _ in event.samples_ms)
+            if event.reference_ms is not None:
+                self._last_reference_ms.append(event.reference_ms)
+                if len(self._first_reference_ms) < _ROUNDS_TO_COMPARE:
+                    self._first_reference_ms.append(event.reference_ms)
+        elif isinstance(event, AboutProgram):
+            self._touched.add(event.program)
+        elif isinstance(event, EstimateChanged):
+            self._estimates[event.model] = _model(event, self._estimates.get(event.model))
+            self._estimated.add(event.model)
+
+    def _redo(self) -> None:
+        if self._touched:
+            failures = {failed.program: failed for failed in self._progress.failed}
+            for number in sorted(self._touched):
+                program = self._progress.programs.get(number)
+                if program is not None:
+                    self._bricks[number] = _brick(program)
+                elif (failed := failures.get(number)) is not None:
+                    reason = f"{failed.reason}: {failed.message}"
+                    self._bricks[number] = RunBrick(
+                        number, failed.label, whole=not failed.brick, standing=Standing.FAILED, reason=reason
+                    )
+            self._made_bricks = tuple(self._bricks.values())
+            self._touched.clear()
+        if self._estimated:
+            self._made_estimates = tuple(self._estimates.values())
+            self._estimated.clear()
+        if len(self._noted) != len(self._notes) or (self._notes and self._noted[-1] is not self._notes[-1]):
+            self._noted = tuple(self._notes)
+
+    def _counts(self) -> Counts:
+        progress, planned = self._progress, self._progress.planned
+        if planned is None:
+            return Counts()
+        failed_before = planned.bricks_failed_before + planned.models_failed_before
+        return Counts(
+            progress.total,
+            progress.bricks_measured + progress.models_measured,
+            planned.bricks_reused + planned.models_reused,
+            progress.bricks_failed + progress.models_failed + failed_before,
+        )
+
+    def _share(self) -> float | None:
+        progress = self._progress
+        if progress.planned is None:
+            return None
+        if progress.done >= progress.total:
+            return 1.0
+        if progress.ended is None:
+            whole = self._seconds_spent + (progress.seconds_left or 0.0)
+            share = self._seconds_spent / whole if whole > 0 else 0.0
+            # What is left is a guess that may grow; a bar that goes back would only confuse.
+            self._furthest = max(self._furthest, share)
+        return min(self._furthest, 0.99)
+
+    def _settings(self) -> tuple[str, ...]:
+        started = self._progress.started
+        if started is None:
+            return ()
+        whole = ("end to end",) if started.end_to_end else ()
+        return (started.level, f"G {started.granularity}", *whole, started.runtime)
+
+    def _at_work(self) -> str:
+        progress = self._progress
+        if progress.ended is not None:
+            return ""
+        if progress.loading is not None:
+            return f"reads {progress.loading.model}, {progress.loading.number} of {progress.loading.of}"
+        on_bench = progress.on_bench
+        if not on_bench:
+            return ""
+        samples = max(len(program.samples_ms) for program in on_bench)
+        others = f" and {counted(len(on_bench) - 1, 'other')}" if len(on_bench) > 1 else ""
+        return f"{on_bench[0].about.label}{others}, {counted(samples, 'sample')} so far"
+
+    def _drift(self) -> float | None:
+        if len(self._first_reference_ms) < _ROUNDS_TO_COMPARE:
+            return None
+        return median(self._last_reference_ms) / median(self._first_reference_ms) - 1
+
+
+def _brick(program: ProgramProgress) -> RunBrick:
+    about, measured, failed = program.about, program.measured, program.failed
+    begun = RunBrick(
+        about.program, about.label, about.used_by, whole=not about.brick, samples_ms=tuple(program.samples_ms)
+    )
+    if measured is not None:
+        half_width = (measured.high_ms - measured.low_ms) / 2 / measured.trimmed_mean_ms
+        return replace(begun, standing=Standing.MEASURED, latency_ms=measured.trimmed_mean_ms, half_width=half_width)
+    if failed is not None:
+        return replace(begun, standing=Standing.FAILED, reason=f"{failed.reason}: {failed.message}")
+    return begun
+
+
+def _model(event: EstimateChanged, before: RunModel | None) -> RunModel:
+    widths = before.half_widths if before else ()
+    if event.sequential_ms and event.low_ms is not None and event.high_ms is not None:
+        widths = (*widths, (event.high_ms - event.low_ms) / 2 / event.sequential_ms)
+        if len(widths) > MOST_WIDTHS:
+            # The newest one stays.
+            widths = widths[1::2] if len(widths) % 2 == 0 else widths[::2]
+    layers = event.measured_layers + event.missing_layers + event.unmeasurable_layers
+    return RunModel(event.model, event.sequential_ms, event.parallel_ms, widths, event.measured_layers, layers)

@@ -1,0 +1,69 @@
+"""What a run would have to do, before it is started."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dlbricks_tui.bench.fingerprint import fingerprint
+from dlbricks_tui.bench.host_lock import Holder, host_lock
+from dlbricks_tui.bench.jobs import subject_of
+from dlbricks_tui.bench.known import Conditions
+from dlbricks_tui.bench.pace import Pace
+from dlbricks_tui.bench.plan import plan, targets_of
+from dlbricks_tui.bench.request import RunRequest
+from dlbricks_tui.bench.results import PROTOCOL
+from dlbricks_tui.tui.opened import Wish
+from dlbricks_tui.tui.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """How much there is to run, as far as the models have been read before."""
+
+    unread: tuple[str, ...] = ()
+    bricks: int = 0
+    whole_models: int = 0
+    reused: int = 0
+    failed_before: int = 0
+    seconds: float = 0.0
+    # The run that this one would have to wait for.
+    holder: str = ""
+
+
+def foresee(session: Session, wishes: Sequence[Wish], request: RunRequest) -> Prospect:
+    """What the run would do if it began now; models that only the framework could read are named and left out."""
+    conditions = Conditions(fingerprint().id, request.runtime.identity, PROTOCOL)
+    subjects, unread = [], []
+    for wish in wishes:
+        decomposition = session.opener.glance(wish)
+        if decomposition is None:
+            unread.append(wish.source.name)
+        else:
+            subjects.append(subject_of(decomposition))
+    known = session.judge.known(conditions, targets_of(subjects, request.end_to_end))
+    if request.retry_failed:
+        known = replace(known, failed={})
+    found = plan(subjects, known, request.rule, request.end_to_end)
+    seconds = Pace(request.rule).seconds_for(dict.fromkeys(found.jobs, 0))
+    budget = request.time_budget_seconds
+    holder = host_lock().holder()
+    return Prospect(
+        tuple(unread),
+        sum(not job.whole for job in found.jobs),
+        sum(job.whole for job in found.jobs),
+        len(found.reused),
+        len(found.failed),
+        seconds if budget is None else min(seconds, budget),
+        str(holder) if holder is not None and _is_there(holder) else "",
+    )
+
+
+def _is_there(holder: Holder) -> bool:
+    """Whether that process still runs: one that was killed leaves its note behind."""
+    try:
+        os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

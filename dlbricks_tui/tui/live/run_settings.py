@@ -1,0 +1,159 @@
+"""How a run is to measure, as rows that are changed on the spot."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from dlbricks_tui.bench.errors import RunError
+from dlbricks_tui.bench.request import InputShape, RunRequest, chosen
+from dlbricks_tui.bench.stopping import Adaptive
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.models.graph import Level, Shape
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.tui.choices import Choices, next_of
+from dlbricks_tui.tui.figures import duration, percent
+from dlbricks_tui.tui.opened import ModelId, id_of
+
+TARGETS = (0.005, 0.01, 0.02, 0.05)
+BUDGETS_SECONDS = (None, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
+# Whole models take longer than all their bricks together.
+MOST_MODELS_END_TO_END = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What a run goes by; threads None leaves their number to the runtime."""
+
+    choices: Choices
+    end_to_end: bool = False
+    target: float = 0.01
+    budget_seconds: float | None = None
+    threads: int | None = None
+    retry_failed: bool = False
+
+
+class RunSetting(Enum):
+    """What can be set, in the order of the rows."""
+
+    LEVEL = "level"
+    GRANULARITY = "granularity"
+    CUT = "cut"
+    END_TO_END = "end to end"
+    TARGET = "target interval"
+    BUDGET = "time budget"
+    THREADS = "threads"
+    RETRY = "failed before"
+
+
+def settings_for(choices: Choices, sources: Sequence[ModelSource], last: RunSettings | None = None) -> RunSettings:
+    """Where a person begins: as last time, but for the whole models, which take too long where there are many."""
+    few = len(sources) <= MOST_MODELS_END_TO_END
+    return replace(last or RunSettings(choices), choices=choices, end_to_end=few and (last is None or last.end_to_end))
+
+
+def shown(setting: RunSetting, settings: RunSettings) -> tuple[str, str]:
+    """The value of a setting in words, and what it means."""
+    return _ROWS[setting].shown(settings), _ROWS[setting].meaning
+
+
+def changed(setting: RunSetting, settings: RunSettings, step: int) -> RunSettings:
+    """The settings with one of them at its next value, or (step -1) at the one before."""
+    return _ROWS[setting].changed(settings, step)
+
+
+def request_for(
+    sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings, data: Path
+) -> RunRequest:
+    """What the run is asked to do; `shapes` are those that were given of inputs."""
+    choices, runtime = settings.choices, Registry(data).default()
+    return RunRequest(
+        models=chosen(sources),
+        runtime=_with_threads(runtime, settings.threads),
+        inputs=_inputs(sources, shapes),
+        level=choices.level,
+        cutting=choices.cutting,
+        rule=Adaptive(target=settings.target),
+        time_budget_seconds=settings.budget_seconds,
+        end_to_end=settings.end_to_end,
+        retry_failed=settings.retry_failed,
+    )
+
+
+def _with_threads(runtime: Runtime, threads: int | None) -> Runtime:
+    return runtime if threads is None else replace(runtime, settings=replace(runtime.settings, threads=threads))
+
+
+def _inputs(sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]]) -> tuple[InputShape, ...]:
+    given = {source.name: dict(shapes.get(id_of(source), {})) for source in sources}
+    first = next(iter(given.values()), {})
+    apart = [name for name, its in given.items() if its and any(its != other for other in given.values())]
+    if apart:
+        # The inputs of a run are those of all its models: they are mostly called alike.
+        raise RunError(f"{apart[0]} has input shapes of its own: run it by itself, without other models marked")
+    return tuple(InputShape(name, shape) for name, shape in first.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    shown: Callable[[RunSettings], str]
+    changed: Callable[[RunSettings, int], RunSettings]
+    meaning: str
+
+
+def _chosen(change: Callable[[Choices, int], Choices]) -> Callable[[RunSettings, int], RunSettings]:
+    return lambda settings, step: replace(settings, choices=change(settings.choices, step))
+
+
+def _threads(settings: RunSettings, step: int) -> RunSettings:
+    known = (None, *range(1, (os.cpu_count() or 1) + 1))
+    return replace(settings, threads=next_of(known, settings.threads, step))
+
+
+_ROWS = {
+    RunSetting.LEVEL: _Row(
+        lambda it: it.choices.level.value,
+        _chosen(lambda choices, step: replace(choices, level=next_of(tuple(Level), choices.level, step))),
+        "layers as the runtime fuses them, or as the file has them",
+    ),
+    RunSetting.GRANULARITY: _Row(
+        lambda it: f"{it.choices.granularity}",
+        _chosen(lambda choices, step: choices.with_granularity(choices.granularity + step)),
+        "the most layers that a brick may have",
+    ),
+    RunSetting.CUT: _Row(
+        lambda it: it.choices.cut.value,
+        _chosen(lambda choices, step: replace(choices, cut=next_of(tuple(Cut), choices.cut, step))),
+        "which windows of layers are bricks",
+    ),
+    RunSetting.END_TO_END: _Row(
+        lambda it: "yes" if it.end_to_end else "no",
+        lambda settings, _: replace(settings, end_to_end=not settings.end_to_end),
+        "whole models too, to check the estimates",
+    ),
+    RunSetting.TARGET: _Row(
+        lambda it: f"±{percent(it.target, 1)}",
+        lambda settings, step: replace(settings, target=next_of(TARGETS, settings.target, step)),
+        "sample a brick until it is known so well",
+    ),
+    RunSetting.BUDGET: _Row(
+        lambda it: "none" if it.budget_seconds is None else duration(it.budget_seconds),
+        lambda settings, step: replace(
+            settings, budget_seconds=next_of(BUDGETS_SECONDS, settings.budget_seconds, step)
+        ),
+        "stop then with what is known",
+    ),
+    RunSetting.THREADS: _Row(
+        lambda it: "as the runtime likes" if it.threads is None else f"{it.threads}",
+        _threads,
+        "that the framework computes with",
+    ),
+    RunSetting.RETRY: _Row(
+        lambda it: "try again" if it.retry_failed else "leave out",
+        lambda settings, _: replace(settings, retry_failed=not settings.retry_failed),
+        "bricks that an earlier run could not measure",
+    ),
+}

@@ -1,0 +1,73 @@
+"""A run in words, as the run bar and the run screen say it."""
+
+from dlbricks_tui.bench.run_folder import State
+from dlbricks_tui.tui.figures import counted, duration, milliseconds, percent
+from dlbricks_tui.tui.lines import Line, Span
+from dlbricks_tui.tui.live.snapshot import RunModel, RunSnapshot
+
+STATE_STYLES = {
+    State.RUNNING: "good",
+    State.FINISHED: "good",
+    State.PAUSED: "warn",
+    State.WAITING: "warn",
+    State.CANCELLED: "warn",
+    State.INTERRUPTED: "bad",
+    State.FAILED: "bad",
+}
+
+
+def state_of(run: RunSnapshot) -> Span:
+    """How the run stands."""
+    if run.pausing and run.state is State.RUNNING:
+        return Span("pausing", "warn")
+    return Span(run.state.value, STATE_STYLES.get(run.state, "text"))
+
+
+def how_far(run: RunSnapshot) -> Line:
+    """What is done, what went wrong, and how long it takes; the more important comes first."""
+    counts = run.counts
+    spans: list[Span] = []
+    if counts.total:
+        spans.append(Span(f"{counts.done:,} of {counts.total:,} done"))
+    if counts.failed:
+        spans.append(Span(f"{counts.failed:,} failed", "bad"))
+    if run.active and run.seconds_left:
+        spans.append(Span(f"about {duration(run.seconds_left)} left"))
+    if not run.active and run.seconds_spent:
+        spans.append(Span(f"in {duration(run.seconds_spent)}"))
+    if counts.reused:
+        spans.append(Span(f"{counts.reused:,} known before", "muted"))
+    return joined(spans)
+
+
+def what_now(run: RunSnapshot) -> Line:
+    """What the run is at, or why it is not."""
+    if run.message:
+        return (Span(run.message, "bad" if run.state is State.FAILED else "warn"),)
+    if run.state is State.PAUSED:
+        return (Span("stands still; others may measure", "warn"),)
+    return (Span(run.at_work, "muted"),) if run.at_work else ()
+
+
+def estimate_of(model: RunModel) -> Line:
+    """A model with its estimate by now."""
+    name = Span(f"{model.name} ", "strong")
+    if model.sequential_ms is None:
+        return (name, Span("not known yet", "muted"))
+    sign = "" if model.measured_layers >= model.layers else ">"
+    spans = [name, Span(f"{sign}{milliseconds(model.sequential_ms)} ms")]
+    if model.half_widths:
+        spans.append(Span(f" ±{percent(model.half_widths[-1], 1)}", "accent"))
+    return tuple(spans)
+
+
+def names_of(models: tuple[str, ...], most: int = 3) -> str:
+    """The models by their names, as many as one wants to read."""
+    more = len(models) - most
+    return ", ".join(models[:most]) + (f" and {counted(more, 'other')}" if more > 0 else "")
+
+
+def joined(spans: list[Span]) -> Line:
+    """The spans with dots between them."""
+    dot = Span(" · ", "muted")
+    return tuple(part for span in spans for part in (dot, span))[1:]

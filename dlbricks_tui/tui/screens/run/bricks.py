@@ -1,0 +1,120 @@
+"""The bricks of the run, as they come on the bench."""
+
+from collections.abc import Iterable
+
+from textual import on
+from textual.app import ComposeResult
+
+from dlbricks_tui.tui.actions.action import Scope
+from dlbricks_tui.tui.lines import BLANK, Line, Span, line, wrapped
+from dlbricks_tui.tui.live.snapshot import RunBrick
+from dlbricks_tui.tui.live.words import names_of
+from dlbricks_tui.tui.screens.run.brick_row import heading, row
+from dlbricks_tui.tui.screens.run.tail_rows import TailRows
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.said import Said
+from dlbricks_tui.tui.widgets.search_line import SearchLine
+
+_LINES_BELOW = 2
+_MOST_USERS = 6
+
+
+class BrickRows(TailRows):
+    """The bricks that the search leaves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: tuple[RunBrick, ...] = ()
+        self.say(line(Span("Bricks come here when they come on the bench.", "muted")))
+
+    @property
+    def row_count(self) -> int:
+        return len(self.shown)
+
+    @property
+    def under_cursor(self) -> RunBrick | None:
+        """The brick that the cursor is on."""
+        return self.shown[self.cursor] if self.cursor < len(self.shown) else None
+
+    def row(self, index: int, width: int) -> Line:
+        return row(self.shown[index], width)
+
+
+class BricksPanel(Panel):
+    """Samples, latency and interval of each brick, or why it failed."""
+
+    scope = Scope.RUN_BRICKS
+    TITLE = "1 Bricks"
+    SEARCH_HINT = "operator, shape, model, or: failed"
+    HEADED = True
+    ABOUT = (
+        "A brick is sampled (~) until its interval is narrow enough (✓), or fails (✗). The columns of blocks are its "
+        "newest samples, from its least to its most; ± is half of the 95 % interval. Stay at the end of the list to "
+        "follow the run."
+    )
+
+    def __init__(self) -> None:
+        self._list = BrickRows()
+        super().__init__(self._list, id="run-bricks")
+        self._bricks: tuple[RunBrick, ...] = ()
+        self._sought: tuple[str, ...] = ()
+        self._below = Said(self._below_lines, classes="run-brick")
+        self._described: RunBrick | None = None
+
+    def compose(self) -> ComposeResult:
+        yield from super().compose()
+        yield self._below
+
+    def heading(self, width: int) -> Line:
+        return (Span(" "), *heading(width - 1))
+
+    def show(self, bricks: tuple[RunBrick, ...]) -> None:
+        """Lists the bricks as they stand now."""
+        if bricks is not self._bricks:
+            self._bricks = bricks
+            self._find()
+
+    def on_search_line_sought(self, event: SearchLine.Sought) -> None:
+        self._sought = tuple(event.text.casefold().split())
+        self._find()
+
+    def on_click(self) -> None:
+        self.take_focus()
+
+    @on(RowsView.Rested)
+    def _rested(self, event: RowsView.Rested) -> None:
+        event.stop()
+        self._describe()
+
+    def _find(self) -> None:
+        found = tuple(self._found()) if self._sought else self._bricks
+        self._list.shown = found
+        self._list.grown()
+        self.border_title = f"{self.TITLE} {len(found):,}" + (
+            f" of {len(self._bricks):,}" if len(found) != len(self._bricks) else ""
+        )
+        self._describe()
+
+    def _found(self) -> Iterable[RunBrick]:
+        for brick in self._bricks:
+            text = f"{brick.label} {brick.standing.value} {' '.join(brick.used_by)}".casefold()
+            if all(word in text for word in self._sought):
+                yield brick
+
+    def _describe(self) -> None:
+        brick = self._list.under_cursor
+        before, self._described = self._described, brick
+        if brick is None or before is None or _described(brick) != _described(before):
+            self._below.refresh()
+
+    def _below_lines(self, width: int) -> tuple[Line, ...]:
+        brick = self._described
+        found = wrapped(_described(brick), width)[:_LINES_BELOW] if brick is not None else []
+        return (*found, *[BLANK] * (_LINES_BELOW - len(found)))
+
+
+def _described(brick: RunBrick) -> Line:
+    users = names_of(brick.used_by, _MOST_USERS) or "no model that was read"
+    reason = Span(f"{brick.reason}  " if brick.reason else "", "bad")
+    return line(Span(f" {brick.standing.value}: ", "muted"), reason, Span(f"{brick.label}, in {users}", "muted"))

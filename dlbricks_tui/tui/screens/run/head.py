@@ -1,0 +1,42 @@
+"""What stands above the lists of the run screen: which run, how far, and what it is at."""
+
+from dlbricks_tui.tui.figures import percent
+from dlbricks_tui.tui.lines import Line, Span, bar, line, spread
+from dlbricks_tui.tui.live.snapshot import RunSnapshot
+from dlbricks_tui.tui.live.words import how_far, joined, names_of, state_of, what_now
+
+_TRACK = "░"
+# A change that a quiet host has at any time is none.
+_WORTH_A_WARNING = 0.05
+
+
+def head_lines(run: RunSnapshot | None, width: int) -> tuple[Line, ...]:
+    """Three lines, whatever is known."""
+    if run is None:
+        return (line(Span(" Looking for the run.", "muted")), (), ())
+    settings = (*joined([Span(text, "muted") for text in run.settings]), Span(" "))
+    who = (Span(" "), state_of(run), Span(f"  {names_of(run.models)}", "strong"), Span(f"  {run.run}", "muted"))
+    return (spread(who, settings, width), _progress(run, width), spread(_now(run), _drift(run), width))
+
+
+def _progress(run: RunSnapshot, width: int) -> Line:
+    said = how_far(run)
+    share = run.share or 0.0
+    return spread(
+        (Span(" "), *bar(share, width // 3, _TRACK), Span(f" {percent(share):>5}  ", "strong"), *said), (), width
+    )
+
+
+def _now(run: RunSnapshot) -> Line:
+    now = what_now(run)
+    if not run.active and run.can_be_taken_up:
+        return (Span(" "), *now, Span("  r", "accent"), Span(" takes it up again", "muted"))
+    return (Span(" "), *now)
+
+
+def _drift(run: RunSnapshot) -> Line:
+    if run.drift is None:
+        return ()
+    style = "warn" if abs(run.drift) >= _WORTH_A_WARNING else "muted"
+    how = "slower" if run.drift > 0 else "faster"
+    return (Span(f"machine {percent(abs(run.drift), 1)} {how} than at first ", style),)

@@ -1,0 +1,36 @@
+"""The run in one line, or two where there is room."""
+
+from dlbricks_tui.tui.figures import percent
+from dlbricks_tui.tui.lines import Line, Span, bar, spread
+from dlbricks_tui.tui.live.snapshot import RunSnapshot
+from dlbricks_tui.tui.live.words import estimate_of, how_far, names_of, state_of, what_now
+
+ROOMY = 100
+_BAR_NARROW, _BAR_WIDE = 10, 30
+_TRACK = "░"
+_KEY = (Span(" 5 ", "accent"), Span("shows it ", "muted"))
+
+
+def bar_lines(run: RunSnapshot, width: int) -> tuple[Line, ...]:
+    """What the run bar says."""
+    roomy = width >= ROOMY
+    first = spread(_head(run, _BAR_WIDE if roomy else _BAR_NARROW), _KEY, width)
+    return (first, spread(_foot(run), (), width)) if roomy else (first,)
+
+
+def _head(run: RunSnapshot, bar_width: int) -> Line:
+    head = (Span(" run ", "muted"), state_of(run), Span(" "))
+    if run.share is None:
+        return (*head, *(what_now(run) or (Span(names_of(run.models), "muted"),)))
+    progress = (*bar(run.share, bar_width, _TRACK), Span(f" {percent(run.share):>5}  ", "strong"))
+    return (*head, *progress, *how_far(run))
+
+
+def _foot(run: RunSnapshot) -> Line:
+    estimated = [model for model in run.estimates if model.sequential_ms is not None]
+    now = what_now(run) if run.share is not None else ()
+    spans = [Span("     ")]
+    # The one that is least sure is the one that changes.
+    for model in sorted(estimated, key=lambda it: -(it.half_widths[-1] if it.half_widths else 0))[:2]:
+        spans += [*estimate_of(model), Span("   ")]
+    return (*spans, *now)
