@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet --qui
 INSTALLED := $(VENV)/installed
 INSTALLED_DEV := $(VENV)/installed-dev
 
-.PHONY: run tour test check soak samples bench format clean
+.PHONY: run tour test check soak samples bench screenshots format clean
 
 run: $(INSTALLED)
 	@if [ -t 0 ] && [ -t 1 ] && [ -t 2 ]; then $(BIN)/dlbricks; else $(MAKE) --no-print-directory tour; fi
@@ -36,6 +36,11 @@ samples: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.startup
+
+# The pictures of the screens are of real runs on the machine that makes them.
+screenshots: $(INSTALLED)
+	$(BIN)/python -m docs.keys
+	$(BIN)/python -m docs.pictures
 
 format: $(INSTALLED_DEV)
 	$(BIN)/ruff check --fix

@@ -9,7 +9,7 @@ import signal
 import struct
 import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 _ESCAPE = re.compile(rb"\x1b(\[[0-9;?<>=]*[ -/]*[@-~]|[@-Z\\-_])")
@@ -58,6 +58,14 @@ class Terminal:
             last = time.perf_counter()
         return last - start
 
+    def wait_until(self, holds: Callable[[], bool], patience: float = 20.0) -> None:
+        """Reads what the program writes until something holds elsewhere."""
+        end = time.perf_counter() + patience
+        while not holds():
+            if time.perf_counter() > end:
+                raise TimeoutError(f"it did not come about within {patience:g} s")
+            self._read(0.02)
+
     def memory_bytes(self) -> int:
         """What the program holds in memory now."""
         statm = Path(f"/proc/{self.pid}/statm").read_text().split()
@@ -79,6 +87,9 @@ class Terminal:
             if self._master < 0 or not self._read(0.05):
                 time.sleep(0.02)
             self._reap()
+        while self._master >= 0 and self._read(0.05):
+            # What it wrote last may still be under way.
+            continue
         if self._status is None:
             raise TimeoutError(f"the program did not end within {patience:g} s")
         return self._status

@@ -126,3 +126,36 @@ def test_without_a_terminal_the_help_is_shown(missing: str, tmp_path: Path) -> N
     with started(tmp_path, program=["sh", "-c", command]) as terminal:
         wait_for_end(terminal)
         assert b"usage: dlbricks " in terminal.written and b"\x1b[?1049h" not in terminal.written
+
+
+NOISE = "MXNET SAYS: [09:12:44] src/nnvm/legacy.cc: \x1b[31mloading\x1b[0m"
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes are found in /proc")
+def test_a_worker_may_be_noisy_and_may_be_killed(tmp_path: Path) -> None:
+    # Every interpreter runs this first; the framework's worker prints to the terminal's own streams, and hangs.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, pathlib, time\n"
+        "if b'--requests' in pathlib.Path('/proc/self/cmdline').read_bytes():\n"
+        f"    os.write(1, {NOISE!r}.encode() * 100), os.write(2, {NOISE!r}.encode() * 100)\n"
+        "    time.sleep(60)\n"
+    )
+    log = tmp_path / "data" / "log" / "framework.log"
+    with started(tmp_path / "data", PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path])) as terminal:
+        terminal.seconds_until("1 Models 84")
+        terminal.send("\x1b")
+        terminal.seconds_until_quiet()
+        terminal.send("\r4")
+        terminal.wait_until(lambda: log.exists() and "MXNET SAYS" in log.read_text())
+        os.kill(child_of(terminal.pid), signal.SIGKILL)
+        terminal.seconds_until("was killed by SIGKILL")
+        assert b"MXNET SAYS" not in terminal.written
+        terminal.send("q")
+        assert wait_for_end(terminal) == 0 and is_restored(terminal)
+
+
+def child_of(pid: int) -> int:
+    """The process that another one has started."""
+    children = [(task / "children").read_text().split() for task in Path(f"/proc/{pid}/task").iterdir()]
+    (child,) = [int(found) for of_thread in children for found in of_thread]
+    return child
