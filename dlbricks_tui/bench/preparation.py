@@ -7,7 +7,9 @@ from pathlib import Path
 from dlbricks_tui.bench.events import Event, LevelLowered, ModelLeftOut, ModelLoading
 from dlbricks_tui.bench.jobs import Subject, subject_of
 from dlbricks_tui.bench.request import RunRequest
+from dlbricks_tui.bench.workbench import LOST_WORKER
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -24,7 +26,7 @@ def prepare(
     """
     sources = request.sources(library)
     subjects: list[Subject] = []
-    refusals: list[ModelError] = []
+    refusals: list[UserError] = []
     # Of the fifty models of Table 1 some are the same network, in one file.
     known: dict[object, LayerGraph] = {}
     with WorkerFramework(request.runtime, log) as framework:
@@ -34,7 +36,7 @@ def prepare(
             network = (source.path, *source.inputs.items())
             try:
                 graph = known.get(network) or _graph(loader, source, request, tell)
-            except ModelError as refusal:
+            except (ModelError, *LOST_WORKER) as refusal:
                 refusals.append(refusal)
                 tell(ModelLeftOut(model=source.name, reason=str(refusal)))
                 continue
@@ -46,9 +48,17 @@ def prepare(
 
 
 def _graph(loader: Loader, source: ModelSource, request: RunRequest, tell: Callable[[Event], None]) -> LayerGraph:
-    given = dict(request.inputs)
     try:
-        return loader.load(source, request.level, given)
+        return _loaded(loader, source, request.level, request)
     except FusionRefusedError as refused:
         tell(LevelLowered(model=source.name, reason=str(refused)))
-        return loader.load(source, Level.WRITTEN, given)
+        return _loaded(loader, source, Level.WRITTEN, request)
+
+
+def _loaded(loader: Loader, source: ModelSource, level: Level, request: RunRequest) -> LayerGraph:
+    given = dict(request.inputs)
+    try:
+        return loader.load(source, level, given)
+    except LOST_WORKER:
+        # It may have been somebody's doing; a model that takes a second worker along is at fault.
+        return loader.load(source, level, given)

@@ -28,11 +28,13 @@ from dlbricks_tui.runtime.protocol import (
 )
 
 _START_SECONDS = 120.0
+_ATTEMPTS = 3
 # A program that takes so many times as long as it ever did hangs.
 _SLOWER_THAN_EVER = 20.0
 # After so many losses of the worker that no program was to blame for, programs are asked one by one.
 _LOSSES_BEFORE_ONE_BY_ONE = 3
-_LOST = (WorkerDiedError, WorkerHungError, WorkerGarbledError)
+# The worker is gone, for a reason that may lie in what it was asked.
+LOST_WORKER = (WorkerDiedError, WorkerHungError, WorkerGarbledError)
 
 CRASHED, HUNG, GARBLED = "crashed", "hung", "garbled"
 
@@ -45,7 +47,7 @@ class Task(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """A program that is off the bench; one that did not work beside others deserves to be tried alone."""
+    """A program that is off the bench; whether it deserves to be tried once more, and alone."""
 
     reason: str
     message: str
@@ -75,6 +77,7 @@ class Workbench:
         self._tasks: dict[str, Task] = {}
         self._usual_seconds: dict[str, float] = {}
         self._losses: dict[str, Loss] = {}
+        self._lost_before: set[str] = set()
         self._unexplained_losses = 0
 
     def __enter__(self) -> "Workbench":
@@ -87,6 +90,12 @@ class Workbench:
 
     def describe(self) -> Described:
         """What executes."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._ask(Describe(), _START_SECONDS)
+            except LOST_WORKER as error:
+                # Nothing was on the bench: whatever took the worker, it was no program.
+                self._tell_replaced(str(error))
         return self._ask(Describe(), _START_SECONDS)
 
     def load(self, name: str, task: Task, *, fixture: bool = False) -> Loaded | None:
@@ -97,7 +106,7 @@ class Workbench:
             return self._loaded(name, task)
         except WorkerRefusedError as refused:
             self._take_off(name, refused)
-        except _LOST as error:
+        except LOST_WORKER as error:
             self._blame(name, error)
             self._replace(error)
         return None
@@ -110,7 +119,7 @@ class Workbench:
             except WorkerRefusedError:
                 # One of them does not run any more; the worker is well, and says which when asked one by one.
                 pass
-            except _LOST as error:
+            except LOST_WORKER as error:
                 self._unexplained_losses += 1
                 self._replace(error)
         durations: dict[str, tuple[int, ...]] = {}
@@ -121,7 +130,7 @@ class Workbench:
                 durations[name] = self._sampled([name], warm, repeat)[0]
             except WorkerRefusedError as refused:
                 self._take_off(name, refused)
-            except _LOST as error:
+            except LOST_WORKER as error:
                 self._blame(name, error)
                 self._replace(error)
         return {name: taken for name, taken in durations.items() if self.holds(name)}
@@ -130,7 +139,7 @@ class Workbench:
         """What it takes to call a program that does nothing; nothing where the worker was lost meanwhile."""
         try:
             return self._ask(NullCalls(count), self._sample_seconds).durations_ns[0]
-        except _LOST as error:
+        except LOST_WORKER as error:
             self._replace(error)
             return ()
 
@@ -150,7 +159,7 @@ class Workbench:
         if names:
             try:
                 self._ask(Unload(names), self._sample_seconds)
-            except _LOST as error:
+            except LOST_WORKER as error:
                 self._replace(error)
 
     @property
@@ -171,15 +180,17 @@ class Workbench:
 
     def _take_off(self, name: str, refused: WorkerRefusedError) -> None:
         self._forget(name)
-        try_alone = refused.reason is Reason.TOO_LARGE and bool(self._tasks)
-        self._losses[name] = Loss(refused.reason.value, str(refused), try_alone)
+        crowded = refused.reason is Reason.TOO_LARGE and bool(self._tasks)
+        self._losses[name] = Loss(refused.reason.value, str(refused), try_alone=crowded)
 
     def _blame(self, name: str, error: WorkerError) -> None:
-        """Takes the program off the bench; for sure it is to blame if it hangs, or was alone."""
+        """Takes the program off the bench; for sure it is to blame if it hangs, or takes a second worker along."""
         self._forget(name)
         hung = isinstance(error, WorkerHungError)
         reason = HUNG if hung else GARBLED if isinstance(error, WorkerGarbledError) else CRASHED
-        self._losses[name] = Loss(reason, str(error), try_alone=bool(self._tasks) and not hung)
+        # The first time it may have been its neighbours' doing, or somebody's who kills processes.
+        self._losses[name] = Loss(reason, str(error), try_alone=not hung and name not in self._lost_before)
+        self._lost_before.add(name)
 
     def _forget(self, name: str) -> None:
         self._fixtures.pop(name, None)
@@ -197,7 +208,7 @@ class Workbench:
             except WorkerRefusedError as refused:
                 self._take_off(name, refused)
                 del waiting[name]
-            except _LOST as again:
+            except LOST_WORKER as again:
                 # Its loss took the worker along once more: everything else is loaded anew, without it.
                 self._blame(name, again)
                 waiting = self._on_bench

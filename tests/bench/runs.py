@@ -1,4 +1,4 @@
-"""Runs with the fake worker: in this process, or in one of their own that can be killed."""
+"""Runs in a data folder of their own: in this process, or in one of their own that can be killed."""
 
 import json
 import os
@@ -52,9 +52,10 @@ class Contents:
 
 @dataclass(frozen=True)
 class Site:
-    """A data folder in which fake runs work, with a host of its own."""
+    """A data folder in which runs work, with a host of its own, and with the fake worker unless another is named."""
 
     path: Path
+    worker_program: Path = FAKE_WORKER
     manners: Mapping[str, str] = field(default_factory=dict)
     nap_seconds: float = 0.0
 
@@ -64,7 +65,7 @@ class Site:
 
     @property
     def place(self) -> Workplace:
-        return Workplace(self.data, worker_program=FAKE_WORKER, limits=BatchLimits(programs=6))
+        return Workplace(self.data, worker_program=self.worker_program, limits=BatchLimits(programs=6))
 
     @property
     def lock(self) -> HostLock:
@@ -88,7 +89,8 @@ class Site:
 
     def start(self, folder: RunFolder, *, detached: bool = True) -> "subprocess.Popen[bytes]":
         """Has a process of its own execute a run that was created."""
-        command = [sys.executable, str(Path(__file__)), str(self.path), str(folder.path), str(int(detached))]
+        where = (str(self.path), str(self.worker_program), str(folder.path), str(int(detached)))
+        command = [sys.executable, str(Path(__file__)), *where]
         return subprocess.Popen(command, env={**os.environ, **self.environment}, stdin=subprocess.DEVNULL)
 
     def contents(self) -> Contents:
@@ -107,9 +109,9 @@ class Site:
         return EventReader(folder.events_file).new()
 
 
-def main(data: str, folder: str, detached: str) -> None:
+def main(data: str, worker_program: str, folder: str, detached: str) -> None:
     """The process that `Site.start` starts; its environment is told already."""
-    site, run = Site(Path(data)), RunFolder(Path(folder))
+    site, run = Site(Path(data), Path(worker_program)), RunFolder(Path(folder))
     execute(run, read_request(run.request_file), site.place, site.lock, detached=bool(int(detached)))
 
 

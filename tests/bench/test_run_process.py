@@ -1,39 +1,29 @@
 """A run as a process: what it obeys, what it survives, and what it leaves when it is killed."""
 
 import os
-import random
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from dlbricks_tui.bench.errors import RunError
-from dlbricks_tui.bench.event_file import EventReader
-from dlbricks_tui.bench.events import Event, Paused, ProgramMeasured, Resumed, RoundDone, RunEnded, Waiting
+from dlbricks_tui.bench.events import Paused, ProgramMeasured, Resumed, RoundDone, RunEnded, Waiting
 from dlbricks_tui.bench.launch import create_run
 from dlbricks_tui.bench.request import RunRequest
 from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State
-from dlbricks_tui.bench.stopping import FixedRuns
 from dlbricks_tui.store.store import Store
-from tests.bench.runs import BRICKS, ROOT, Site
-
-PATIENCE_SECONDS = 60.0
-KILLS_OF_EACH = 4
-# Reads the events of a run for ever, as a viewer does.
-VIEWER = """
-import sys, time
-from pathlib import Path
-from dlbricks_tui.bench.event_file import EventReader
-reader = EventReader(Path(sys.argv[1]))
-while True:
-    reader.new()
-    time.sleep(0.01)
-"""
+from tests.bench.killing import (
+    PATIENCE_SECONDS,
+    VICTIMS,
+    eventually,
+    has_told,
+    is_alive,
+    kill_at_random,
+    workers_of,
+)
+from tests.bench.runs import BRICKS, Site
 
 
 @pytest.fixture
@@ -43,60 +33,12 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path / "data", nap_seconds=0.005)
 
 
-def eventually(happens: Callable[[], object]) -> None:
-    """Waits until something is true."""
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while not happens():
-        assert time.monotonic() < give_up, "it does not happen"
-        time.sleep(0.005)
-
-
-def has_told(folder: RunFolder, kind: type[Event]) -> bool:
-    """Whether such a thing has happened in the run."""
-    return any(isinstance(event, kind) for event in EventReader(folder.events_file).new())
-
-
-def workers_of(pid: int) -> list[int]:
-    """The processes that a process has started and that still run."""
-    found = subprocess.run(["ps", "-o", "pid=,stat=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
-    return [int(line.split()[0]) for line in found.stdout.splitlines() if "Z" not in line.split()[1]]
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that waits to be reaped does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def started(site: Site, request: RunRequest | None = None, **how: bool) -> tuple[RunFolder, "subprocess.Popen[bytes]"]:
     """A run in a process of its own that has taken its first samples."""
     folder = create_run(request or site.request(), site.data)
     process = site.start(folder, **how)
     eventually(lambda: has_told(folder, RoundDone) or process.poll() is not None)
     return folder, process
-
-
-def has_begun(folder: RunFolder, process: "subprocess.Popen[bytes]") -> bool:
-    """Whether a process has worked on the run, and may do so still."""
-    return process.poll() is not None or (folder.state().process.pid == process.pid and bool(workers_of(process.pid)))
-
-
-def all_are_gone(pids: Sequence[int]) -> bool:
-    """Whether none of the processes runs any more."""
-    return not any(map(is_alive, pids))
-
-
-def results_told(events: Sequence[Event]) -> set[tuple[str, str, str]]:
-    """What a run has said to be in the store."""
-    return {(it.brick, it.context, it.model) for it in events if isinstance(it, ProgramMeasured)}
-
-
-def results_kept(site: Site) -> set[tuple[str, str, str]]:
-    """What is in the store."""
-    contents = site.contents()
-    return {(*pair, "") for pair in contents.measured} | {("", "", it.model) for it in contents.end_to_end}
 
 
 @pytest.fixture
@@ -219,44 +161,10 @@ def test_no_two_processes_work_on_one_run(site: Site, ended: Callable[["subproce
     assert folder.state().bricks.measured == BRICKS
 
 
-@pytest.mark.parametrize(
-    "victims", [("worker",), ("run",), ("viewer",), ("run", "worker"), ("viewer", "run", "worker")], ids="+".join
-)
-def test_no_kill_loses_an_acknowledged_result_or_leaves_a_process_behind(
-    site: Site, victims: tuple[str, ...], ended: Callable[["subprocess.Popen[bytes]"], None]
-) -> None:
-    chance = random.Random("+".join(victims))
-    folder = create_run(site.request(end_to_end=True), site.data)
-    for kill in range(KILLS_OF_EACH):
-        if folder.state().state is State.FINISHED:
-            # What was measured is not enough any more.
-            folder = create_run(site.request(end_to_end=True, rule=FixedRuns(20 + 5 * kill)), site.data)
-        run = site.start(folder)
-        viewer = subprocess.Popen([sys.executable, "-c", VIEWER, str(folder.events_file)], cwd=ROOT)
-        ended(run)
-        ended(viewer)
-        # Most of the time while it measures, sometimes before.
-        if chance.random() < 0.8:
-            eventually(partial(has_begun, folder, run))
-        time.sleep(chance.random() * 0.3)
-        workers = workers_of(run.pid)
-        pids = {"worker": workers, "run": [run.pid], "viewer": [viewer.pid]}
-        for pid in (pid for victim in victims for pid in pids[victim] if is_alive(pid)):
-            os.kill(pid, signal.SIGKILL)
-        acknowledged = results_told(site.events(folder))
-        if "run" in victims:
-            run.wait()
-        else:
-            assert run.wait(PATIENCE_SECONDS) == 0
-            assert folder.state().state is State.FINISHED
-        eventually(partial(all_are_gone, workers))
-        assert acknowledged <= results_kept(site)
-    assert site.start(folder).wait(PATIENCE_SECONDS) == 0
-    state = folder.state()
-    assert (state.state, state.bricks.failed) == (State.FINISHED, 0)
-    assert state.bricks.measured + state.bricks.reused == BRICKS
+@pytest.mark.parametrize("victims", VICTIMS, ids="+".join)
+def test_no_kill_loses_an_acknowledged_result_or_leaves_a_process_behind(site: Site, victims: tuple[str, ...]) -> None:
+    kill_at_random(site, lambda rule: site.request(end_to_end=True, rule=rule), victims, kills=4)
     contents = site.contents()
-    assert not contents.failures, "a program was blamed for the death of the worker"
     assert len(set(contents.measured)) == BRICKS
     assert contents.end_to_end
 
