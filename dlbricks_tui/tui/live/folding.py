@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from statistics import median
 
-from dlbricks_tui.bench.events import AboutProgram, EstimateChanged, Event, Planned, RoundDone, RunStarted
+from dlbricks_tui.bench.events import AboutProgram, EstimateChanged, Event, RoundDone, RunStarted
 from dlbricks_tui.bench.progress import ProgramProgress, RunProgress
 from dlbricks_tui.bench.run_folder import State
 from dlbricks_tui.tui.figures import counted
@@ -88,7 +88,7 @@ class Folding:
     def _spend(self, event: Event, before: State) -> None:
         when = datetime.fromisoformat(event.when)
         # The time for which it stands still or waits is not spent on the work.
-        if self._last_when is not None and before is State.RUNNING and not isinstance(event, Planned):
+        if self._last_when is not None and before not in (State.PAUSED, State.WAITING):
             self._seconds_spent += max(0.0, (when - self._last_when).total_seconds())
         self._last_when = when if self._progress.planned is not None else None
 

@@ -117,7 +117,7 @@ _ROWS = {
     RunSetting.LEVEL: _Row(
         lambda it: it.choices.level.value,
         _chosen(lambda choices, step: replace(choices, level=next_of(tuple(Level), choices.level, step))),
-        "layers as the runtime fuses them, or as the file has them",
+        "layers as they are fused, or as in the file",
     ),
     RunSetting.GRANULARITY: _Row(
         lambda it: f"{it.choices.granularity}",
@@ -147,13 +147,13 @@ _ROWS = {
         "stop then with what is known",
     ),
     RunSetting.THREADS: _Row(
-        lambda it: "as the runtime likes" if it.threads is None else f"{it.threads}",
+        lambda it: "default" if it.threads is None else f"{it.threads}",
         _threads,
         "that the framework computes with",
     ),
     RunSetting.RETRY: _Row(
         lambda it: "try again" if it.retry_failed else "leave out",
         lambda settings, _: replace(settings, retry_failed=not settings.retry_failed),
-        "bricks that an earlier run could not measure",
+        "bricks that failed in an earlier run",
     ),
 }

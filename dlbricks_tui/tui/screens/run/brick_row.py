@@ -29,10 +29,14 @@ class _Column(NamedTuple):
 _LATENCY = _Column("ms", 8)
 _WIDTH = _Column("±", 7)
 _SAMPLES = _Column("runs", 5)
-_SPARKLINE = _Column("samples", 24)
+_SPARKLINE = _Column("samples", 12)
+_LONG_SPARKLINE = _Column("samples", 36)
+# From so many cells on there is room for the long one.
+_ROOMY = 110
 # The first ones are the last to go when there is no room.
 _BY_WORTH = (_LATENCY, _WIDTH, _SPARKLINE, _SAMPLES)
-_IN_ORDER = (_SPARKLINE, _SAMPLES, _LATENCY, _WIDTH)
+_IN_ORDER = (_SPARKLINE, _LONG_SPARKLINE, _SAMPLES, _LATENCY, _WIDTH)
+_TO_THE_LEFT = (_SPARKLINE, _LONG_SPARKLINE)
 
 
 class Reading(NamedTuple):
@@ -74,7 +78,7 @@ def heading(width: int) -> Line:
     titles = [
         cell
         for each in columns
-        for cell in (Span(" " * _GAP), column(each.title, each.width, "heading", right=each is not _SPARKLINE))
+        for cell in (Span(" " * _GAP), column(each.title, each.width, "heading", right=each not in _TO_THE_LEFT))
     ]
     return (name, *titles)
 
@@ -82,7 +86,8 @@ def heading(width: int) -> Line:
 def _columns(width: int) -> tuple[_Column, ...]:
     room = width - 2 - _LEAST_LABEL
     kept = set[_Column]()
-    for each in _BY_WORTH:
+    for worthy in _BY_WORTH:
+        each = _LONG_SPARKLINE if worthy is _SPARKLINE and width >= _ROOMY else worthy
         if each.width + _GAP <= room:
             kept.add(each)
             room -= each.width + _GAP
@@ -90,7 +95,7 @@ def _columns(width: int) -> tuple[_Column, ...]:
 
 
 def _cell(brick: RunBrick, which: _Column) -> Span:
-    if which is _SPARKLINE:
+    if which in _TO_THE_LEFT:
         return column(sparkline(brick.samples_ms, which.width), which.width, "bar")
     if which is _SAMPLES:
         return column(f"{len(brick.samples_ms)}", which.width, "muted", right=True)

@@ -6,6 +6,7 @@ from dlbricks_tui.tui.live.snapshot import RunSnapshot
 from dlbricks_tui.tui.live.words import how_far, joined, names_of, state_of, what_now
 
 _TRACK = "░"
+_ROOMY = 110
 # A change that a quiet host has at any time is none.
 _WORTH_A_WARNING = 0.05
 
@@ -14,7 +15,8 @@ def head_lines(run: RunSnapshot | None, width: int) -> tuple[Line, ...]:
     """Three lines, whatever is known."""
     if run is None:
         return (line(Span(" Looking for the run.", "muted")), (), ())
-    settings = (*joined([Span(text, "muted") for text in run.settings]), Span(" "))
+    said = run.settings if width >= _ROOMY else run.settings[:2]
+    settings = (*joined([Span(text, "muted") for text in said]), Span(" "))
     who = (Span(" "), state_of(run), Span(f"  {names_of(run.models)}", "strong"), Span(f"  {run.run}", "muted"))
     return (spread(who, settings, width), _progress(run, width), spread(_now(run), _drift(run), width))
 

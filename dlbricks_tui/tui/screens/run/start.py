@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.tui.live.prospect import Prospect
 
-_NAME, _VALUE = 17, 22
+_NAME, _VALUE = 17, 11
 _LINES_BELOW = 3
 
 

@@ -25,9 +25,8 @@ class RunBar(LineBar):
         self._run = run
         self.display = True
         # While bricks run, nothing is drawn that looks as it did.
-        if self.size.width and self.lines(self.size.width) == self._drawn:
-            return
-        self.refresh(layout=not self._drawn)
+        if bar_lines(run, self.size.width) != self._drawn:
+            self.refresh(layout=not self._drawn)
 
     def lines(self, width: int) -> tuple[Line, ...]:
         self._drawn = bar_lines(self._run, width) if self._run is not None else ()

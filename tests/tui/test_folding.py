@@ -1,0 +1,140 @@
+from dataclasses import replace
+
+from dlbricks_tui.bench.events import Event, FailedBefore, Paused, Resumed
+from dlbricks_tui.bench.run_folder import State
+from dlbricks_tui.tui.live.folding import MOST_NOTES, MOST_WIDTHS, Folding
+from dlbricks_tui.tui.live.snapshot import Standing, Tone
+from tests.tui.live_runs import (
+    BRICKS,
+    MODELS,
+    RUN,
+    at,
+    ended,
+    estimate,
+    failed,
+    in_the_middle,
+    loaded,
+    measured,
+    planned,
+    round_done,
+    sample_ms,
+    started,
+)
+
+
+def folded(*events: Event) -> Folding:
+    folding = Folding(RUN, MODELS)
+    folding.take(events)
+    return folding
+
+
+def test_a_brick_goes_from_the_bench_to_a_latency_or_a_reason() -> None:
+    folding = folded(started(), planned(), loaded(1), loaded(2), round_done([1, 2], 0), round_done([1, 2], 1))
+    on_bench = folding.snapshot().bricks
+    assert [brick.standing for brick in on_bench] == [Standing.ON_BENCH] * 2
+    assert on_bench[0].samples_ms == (sample_ms(1, 0), sample_ms(1, 1))
+    folding.take([measured(1), failed(2)])
+    known, lost = folding.snapshot().bricks
+    assert known.standing is Standing.MEASURED
+    assert known.latency_ms == sample_ms(1, 0)
+    assert known.half_width is not None
+    assert abs(known.half_width - 0.007) < 1e-9
+    assert (lost.standing, lost.reason) == (Standing.FAILED, "crashed: the worker died (SIGSEGV)")
+
+
+def test_a_brick_that_never_came_on_the_bench_is_named_when_it_fails() -> None:
+    (brick,) = folded(started(), planned(), failed(5)).snapshot().bricks
+    assert (brick.number, brick.standing) == (5, Standing.FAILED)
+    assert brick.reason.startswith("crashed")
+
+
+def test_what_has_not_changed_is_the_same_object_in_the_next_snapshot() -> None:
+    folding = folded(*in_the_middle())
+    before = folding.snapshot()
+    folding.take([round_done([12], 30)])
+    after = folding.snapshot()
+    assert after.estimates is before.estimates
+    assert after.notes is before.notes
+    changed = [old.number for old, new in zip(before.bricks, after.bricks, strict=True) if old is not new]
+    assert changed == [12]
+
+
+def test_the_bar_follows_the_time_and_never_goes_back() -> None:
+    folding = folded(started(), planned(2))
+    assert folding.snapshot().share == 0.0
+    folding.take([round_done([], 16, seconds_left=54)])
+    assert folding.snapshot().share == 18 / (18 + 54)
+    folding.take([round_done([], 17, seconds_left=500)])
+    assert folding.snapshot().share == 18 / (18 + 54)
+    assert folding.snapshot().seconds_left == 500
+
+
+def test_time_that_the_run_stands_still_is_not_spent() -> None:
+    folding = folded(started(), planned(2), round_done([], 6), Paused(when=at(10)), Resumed(when=at(1000)))
+    assert folding.snapshot().seconds_spent == 8
+    assert folded(started(), planned(), Paused(when=at(3))).snapshot().state is State.PAUSED
+
+
+def test_where_everything_is_known_all_is_done() -> None:
+    known = planned(reused=BRICKS)
+    folding = folded(started(), replace(known, models_reused=2))
+    assert folding.snapshot().share == 1.0
+
+
+def test_a_run_that_has_ended_tells_how_long_it_worked() -> None:
+    run = folded(*in_the_middle(), ended()).snapshot()
+    assert run.state is State.FINISHED
+    assert run.seconds_spent == 90
+
+
+def test_counts_are_of_bricks_and_whole_models_together() -> None:
+    counts = folded(*in_the_middle()).snapshot().counts
+    assert (counts.total, counts.measured, counts.reused, counts.failed) == (42, 9, 8, 1)
+    assert counts.done == 18
+
+
+def test_an_estimate_keeps_how_its_interval_shrank_from_first_to_newest() -> None:
+    folding = folded(started(), planned())
+    for number in range(10 * MOST_WIDTHS):
+        folding.take([estimate("resnet18_v1", 1 / (number + 2))])
+    (model,) = folding.snapshot().estimates
+    assert len(model.half_widths) <= MOST_WIDTHS
+    assert list(model.half_widths) == sorted(model.half_widths, reverse=True)
+    assert abs(model.half_widths[-1] - 1 / (10 * MOST_WIDTHS + 1)) < 1e-9
+    assert model.coverage == 40 / 60
+
+
+def test_failures_and_doubts_are_told_in_words() -> None:
+    notes = folded(*in_the_middle()).snapshot().notes
+    failures = [note.text for note in notes if note.tone is Tone.FAILURE]
+    assert any("broken is left out: broken-symbol.json" in text for text in failures)
+    assert any("failed: crashed: the worker died" in text for text in failures)
+    doubts = [note.text for note in notes if note.tone is Tone.DOUBT]
+    assert any("8 % slower" in text for text in doubts)
+    assert any("cannot be fused" in text for text in doubts)
+    assert any(note.text.startswith("Waits for run 20261121-0755-99aa of ada") for note in notes)
+
+
+def test_of_countless_notes_the_newest_are_kept() -> None:
+    about = {"brick": "b", "context": "c", "model": "", "reason": "crashed"}
+    folding = folded(started(), *(FailedBefore(when=at(1), label=str(number), **about) for number in range(2000)))
+    notes = folding.snapshot().notes
+    assert len(notes) == MOST_NOTES
+    assert notes[-1].text.startswith("1999 ")
+
+
+def test_a_run_that_is_taken_up_again_begins_anew_and_keeps_its_notes() -> None:
+    folding = folded(*in_the_middle(), ended(State.CANCELLED))
+    folding.take([started(100)])
+    run = folding.snapshot()
+    assert (run.state, run.bricks, run.share) == (State.STARTING, (), None)
+    assert any("cancelled" in note.text for note in run.notes)
+
+
+def test_the_machine_is_compared_with_what_it_was_at_first() -> None:
+    folding = folded(started(), planned(), *(round_done([], number) for number in range(14)))
+    assert folding.snapshot().drift is None
+    folding.take([round_done([], number) for number in range(14, 200)])
+    drift = folding.snapshot().drift
+    assert drift is not None
+    assert 0.17 < drift < 0.2
