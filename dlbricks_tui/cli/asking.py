@@ -150,7 +150,7 @@ class Desk:
             registered = {runtime.name: runtime.identity for runtime in Registry(self.args.data.path).all()}
             named = registered.get(self.args.runtime)
             return named or find_runtime(self.args.runtime, runtimes(self.generation))
-        return Registry(self.args.data.path).default().identity if is_host else None
+        return Registry(self.args.data.path).preferred().identity if is_host else None
 
 
 @contextmanager

@@ -90,7 +90,7 @@ def open_loader(args: argparse.Namespace) -> Iterator[Loader]:
     from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.runtime.registry import Registry
 
-    runtime = Registry(args.data.path).default()
+    runtime = Registry(args.data.path).preferred()
     with WorkerFramework(runtime, args.data.log / "framework.log") as framework:
         yield Loader(args.data.cache, framework)
 

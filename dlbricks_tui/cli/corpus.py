@@ -60,7 +60,7 @@ def _speedup(args: argparse.Namespace, decompositions: Sequence[Decomposition]) 
     from dlbricks_tui.runtime.registry import Registry
     from dlbricks_tui.store.store import Store
 
-    host, runtime = fingerprint().id, Registry(args.data.path).default().identity
+    host, runtime = fingerprint().id, Registry(args.data.path).preferred().identity
     with Store(args.data.store) as store:
         found = (Inquiry(store.generation, decomposition).on(host, runtime) for decomposition in decompositions)
         return speedup([estimate for estimate in found if estimate is not None])

@@ -84,9 +84,10 @@ def _request(args: argparse.Namespace) -> RunRequest:
 
 
 def _runtime(args: argparse.Namespace) -> Runtime:
-    from dlbricks_tui.runtime.registry import DEFAULT, Registry
+    from dlbricks_tui.runtime.registry import Registry
 
-    runtime = Registry(args.data.path).find(args.runtime or DEFAULT)
+    registry = Registry(args.data.path)
+    runtime = registry.find(args.runtime) if args.runtime else registry.preferred()
     if args.threads is None:
         return runtime
     if args.threads < 1:

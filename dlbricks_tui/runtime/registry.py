@@ -45,6 +45,11 @@ class Registry:
             DEFAULT, sys.executable, FRAMEWORK, version, platform.python_version(), settings_from(environment)
         )
 
+    def preferred(self) -> Runtime:
+        """Who works where nobody names one: the default, or while it has no framework the first that was registered."""
+        default = self.default()
+        return default if _installed_version() else next(iter(self._registered()), default)
+
     def all(self) -> tuple[Runtime, ...]:
         """The default one and all registered, in the order of their registration."""
         return (self.default(), *self._registered())

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,17 @@ def measured(dlbricks: Command, *arguments: str) -> tuple[int, Any, str]:
     """A run of the usual model by the fake, as a document."""
     status, out, told = dlbricks("run", MODEL, "--runtime", "fake", "--level", "written", "--json", *arguments)
     return status, json.loads(out), told
+
+
+def test_where_ours_has_no_framework_a_registered_one_runs(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", gone)
+    assert dlbricks("run", MODEL, "--level", "written", "--fixed-runs", "1")[0] == 0
+    (found,) = json.loads(dlbricks("estimate", MODEL, "--level", "written", "--json")[1])
+    assert found["runtime"].startswith("fake-1.9.1 ")
+    assert found["coverage"]["missing"] == 0
 
 
 def test_the_json_document_has_all_that_is_promised(dlbricks: Command) -> None:

@@ -2,6 +2,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,22 @@ def test_a_runtime_that_stopped_working_is_named(dlbricks: Command, interpreter:
     status, _, told = dlbricks("check", "old")
     assert status == 1
     assert "old does not work" in told
+
+
+def test_where_ours_has_no_framework_a_registered_one_answers(
+    dlbricks: Command,
+    interpreter: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def gone(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", gone)
+    dlbricks("add", str(interpreter), "--name", "old")
+    assert main(["--data-dir", str(tmp_path / "data"), "tree", "resnet18_v1", "--level", "fused"]) == 2
+    assert "a fake fuses nothing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

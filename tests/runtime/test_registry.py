@@ -119,6 +119,23 @@ def test_the_default_runtime_keeps_its_identity_when_its_framework_is_gone(
     assert registry.default() == before
 
 
+def test_a_registered_runtime_works_where_ours_has_no_framework(
+    registry: Registry, fake_python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = registry.add(fake_python, name="first")
+    registry.add(fake_python, name="second")
+    assert registry.preferred() == registry.default()
+
+    def gone(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", gone)
+    assert registry.preferred() == first
+    registry.remove("first")
+    registry.remove("second")
+    assert registry.preferred() == registry.default()
+
+
 def test_the_default_runtime_needs_no_data_folder(folder: Path, registry: Registry) -> None:
     folder.write_text("a file in its place")
     assert registry.default().name == "default"
