@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Gaps of more models than these are told together.
 _MOST_TOLD = 5
+# What `dlbricks run` does unless told otherwise.
+_RUN_DEFAULTS = {"--granularity": "1", "--level": "fused", "--cut": "chain", "--order": "branch"}
 
 
 class Answer(NamedTuple):
@@ -71,7 +73,9 @@ def _estimate(desk: Desk, sources: Sequence[ModelSource]) -> int:
     _write_estimates(desk.args, answers)
     for answer in answers:
         _tell_unmeasurable(answer)
-    _tell_gaps(whose, [it for it in answers if it.found.estimate.composed and it.found.estimate.remaining.pairs])
+    _tell_gaps(
+        desk.args, whose, [it for it in answers if it.found.estimate.composed and it.found.estimate.remaining.pairs]
+    )
     without = [it for it in answers if it.found.estimate.composed is None]
     if without:
         _tell_what_is_there(desk, whose, without)
@@ -155,17 +159,19 @@ def _tell_unmeasurable(answer: Answer) -> None:
             narrate(f"unmeasurable: {answer.source.name}: {named}: {part.reason}")
 
 
-def _tell_gaps(whose: Whose, incomplete: Sequence[Answer]) -> None:
+def _tell_gaps(args: argparse.Namespace, whose: Whose, incomplete: Sequence[Answer]) -> None:
     if len(incomplete) > _MOST_TOLD:
         pairs = {pair for it in incomplete for pair in it.found.estimate.remaining.pairs}
-        narrate(f"{len(incomplete)} models are incomplete ({_bricks(len(pairs))} to run): {_cure(whose, incomplete)}")
+        narrate(
+            f"{len(incomplete)} models are incomplete ({_bricks(len(pairs))} to run): {_cure(args, whose, incomplete)}"
+        )
         return
     for answer in incomplete:
         coverage, remaining = answer.found.estimate.coverage, answer.found.estimate.remaining
         takes = "" if remaining.seconds is None else f", about {_duration(remaining.seconds)}"
         narrate(
             f"{answer.source.name} is incomplete: {coverage.missing} of {coverage.layers} layers are missing "
-            f"({_bricks(len(remaining.pairs))} to run{takes}): {_cure(whose, [answer])}"
+            f"({_bricks(len(remaining.pairs))} to run{takes}): {_cure(args, whose, [answer])}"
         )
 
 
@@ -180,25 +186,40 @@ def _tell_what_is_there(desk: Desk, whose: Whose, without: Sequence[Answer]) -> 
     there = what_is_there(combinations(desk.generation), whose.system, whose.runtime)
     narrate(
         f"nothing fits {names}{more}: none of its bricks was measured at level {whose.level.value} on "
-        f"{system}{runtime}; {there}; {_cure(whose, without)}"
+        f"{system}{runtime}; {there}; {_cure(desk.args, whose, without)}"
     )
 
 
-def _cure(whose: Whose, lacking: Sequence[Answer]) -> str:
-    where = "" if whose.is_host else f" there, on {whose.system}"
-    return f"{_command(whose, [it.source for it in lacking])}{where}"
-
-
-def _command(whose: Whose, sources: Sequence[ModelSource]) -> str:
-    shown = " ".join(map(_reference, sources[:_MOST_TOLD])) + (" ..." if len(sources) > _MOST_TOLD else "")
-    level = "" if whose.level.value == "fused" else f" --level {whose.level.value}"
-    return f"run `dlbricks run {shown}{level}`"
-
-
-def _reference(source: ModelSource) -> str:
+def _cure(args: argparse.Namespace, whose: Whose, lacking: Sequence[Answer]) -> str:
     import shlex
 
-    return f"table1:{source.table1_id}" if source.table1_id else shlex.quote(source.name)
+    where = "" if whose.is_host else f" there, on {whose.system}"
+    models = [_reference(args, it.source) for it in lacking[:_MOST_TOLD]]
+    models += ["..."] * (len(lacking) > _MOST_TOLD)
+    return f"run `{shlex.join(['dlbricks', 'run', *models, *_measured_alike(args, whose)])}`{where}"
+
+
+def _reference(args: argparse.Namespace, source: ModelSource) -> str:
+    if source.table1_id:
+        return f"table1:{source.table1_id}"
+    # Whatever is not in the library was named by its path.
+    return source.name if source.name in args.models else str(source.path)
+
+
+def _measured_alike(args: argparse.Namespace, whose: Whose) -> Iterator[str]:
+    """The options without which a run would measure other bricks, or by another runtime."""
+    chosen = {
+        "--granularity": str(args.granularity),
+        "--level": whose.level.value,
+        "--cut": args.cut,
+        "--order": args.order,
+        "--runtime": args.runtime if whose.is_host else None,
+    }
+    for option, value in chosen.items():
+        if value not in (None, _RUN_DEFAULTS.get(option)):
+            yield from (option, value)
+    for given in args.input:
+        yield from ("--input", given)
 
 
 def _bricks(count: int) -> str:

@@ -72,5 +72,5 @@ def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float)
         math.hypot(*(share.below_ms for share in sampling)),
         math.hypot(*(share.above_ms for share in sampling)),
         relative_doubt * latency_ms,
-        sum(share.above_ms for share in lacking),
+        math.fsum(share.above_ms for share in lacking),
     )

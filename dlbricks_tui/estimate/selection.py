@@ -48,7 +48,8 @@ def what_is_there(combinations: Iterable[Combination], system: str, runtime: str
     told = [
         f"{it.pairs} bricks at level {it.level.value} on {it.system} by {it.runtime}" for it in nearest[:_MOST_OFFERED]
     ]
-    more = f", and {len(nearest) - len(told)} other sets" if len(nearest) > len(told) else ""
+    others = len(nearest) - len(told)
+    more = f", and {others} other set{'' if others == 1 else 's'}" if others else ""
     return f"the store has {', '.join(told)}{more}" if told else "the store has no results yet"
 
 

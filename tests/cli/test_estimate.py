@@ -1,6 +1,8 @@
 import csv
 import io
 import json
+import re
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.store.records import Record
 from tests.estimate.knowledge_of import latency_of
 from tests.estimate.stored import brick_records, model_record, store_of
@@ -133,6 +136,20 @@ def test_missing_bricks_are_counted_and_the_command_that_measures_them_is_named(
     assert "`dlbricks run table1:16 --level written` there, on c5.xlarge" in err
     _, shown, _ = dlbricks([], *arguments)
     assert "at least" in shown
+
+
+def test_the_command_for_what_is_missing_measures_the_very_bricks(dlbricks: Command, tmp_path: Path) -> None:
+    file = tmp_path / "my net-symbol.json.gz"
+    file.write_bytes(next(SAMPLE_MODELS.glob("*/vgg11-symbol.json*")).read_bytes())
+    shape = "data=1,3,224,224"
+    asked = ("-g", "2", "--cut", "runnable", "--order", "paper", "--level", "written", "--input", shape)
+    status, _, err = dlbricks([], "estimate", str(file), *asked)
+    assert status == 1
+    (command,) = re.findall("`dlbricks (run .*)`", err)
+    assert command.startswith(f"run '{file}' ")
+    assert shlex.split(command)[2:] == [
+        "--granularity", "2", "--level", "written", "--cut", "runnable", "--order", "paper", "--input", shape
+    ]  # fmt: skip
 
 
 def test_gaps_of_many_models_are_told_together(dlbricks: Command) -> None:

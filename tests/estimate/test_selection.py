@@ -110,6 +110,6 @@ def test_what_is_there_is_told_the_nearest_first() -> None:
     assert what_is_there(found[:1], "c5", "ours") == "the store has 90 bricks at level written on a by old"
     assert what_is_there(found, "c5", "ours") == (
         "the store has 1 bricks at level written on c5 by ours, 2 bricks at level written on c5 by old, "
-        "80 bricks at level written on b by ours, and 1 other sets"
+        "80 bricks at level written on b by ours, and 1 other set"
     )
     assert what_is_there([], "c5", None) == "the store has no results yet"
