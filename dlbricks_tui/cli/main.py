@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from dlbricks_tui import __version__
 from dlbricks_tui.cli import corpus, doctor, estimate, models, results, run, runs, runtimes, systems, tree
 from dlbricks_tui.cli.output import ReaderGoneError, narrate, write
-from dlbricks_tui.cli.parser import Groups, Parser, UsageError
+from dlbricks_tui.cli.parser import Groups, Parser, UsageError, with_hyphens_joined
 from dlbricks_tui.cli.status import Status
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
@@ -38,7 +38,7 @@ def main(
         parser = _parser(groups)
         if without_command is not None:
             parser.set_defaults(handler=lambda args: without_command(args.data))
-        args = parser.parse_args(arguments)
+        args = parser.parse_args(with_hyphens_joined(arguments))
         args.data = _data_folder(args.data_dir)
         return _run(args.handler, args)
     except ReaderGoneError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from dlbricks_tui.cli.output import write
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 
 # What a group of commands registers itself with; a string, as argparse's class is generic for type checkers only.
 Groups: TypeAlias = "argparse._SubParsersAction[Parser]"
+
+
+# Options whose values may begin with a hyphen.
+_OF_ANY_WORD = ("--sort",)
 
 
 class UsageError(UserError):
@@ -40,6 +45,17 @@ class Parser(argparse.ArgumentParser):
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
         """Writes the help as the data that was asked for."""
         write(self.format_help())
+
+
+def with_hyphens_joined(arguments: Sequence[str]) -> list[str]:
+    """`--sort -when` as `--sort=-when`: argparse takes every word with a hyphen for an option of its own."""
+    joined: list[str] = []
+    for word in arguments:
+        if joined and joined[-1] in _OF_ANY_WORD and word.startswith("-") and not word.startswith("--"):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def add_json_option(parser: Parser) -> None:

@@ -94,7 +94,7 @@ def list_results(args: argparse.Namespace) -> int:
         elif args.csv:
             output.write_as_csv(shown, columns)
         else:
-            output.write_as_table(shown, columns)
+            output.write_as_table(shown, columns, () if args.columns else output.SHORT_GIVES_WAY)
             narrate(f"{len(shown)} of {len(found)} results shown" if len(shown) < len(found) else counted(len(found)))
     return Status.DONE
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -18,6 +19,8 @@ from dlbricks_tui.store.records import BrickForm, Result
 
 # What a person sees when they name no columns.
 SHORT = ("id", "name", "context", "system", "runtime", "level", "trimmed_mean_ms", "samples", "when")
+# What is left out first, and so on, where the terminal is too narrow for these columns.
+SHORT_GIVES_WAY = ("level", "samples", "runtime", "context")
 _OF_A_BRICK = (
     "id",
     "context",
@@ -30,9 +33,12 @@ _OF_A_BRICK = (
     "when",
     "good",
 )
+_OF_A_BRICK_GIVES_WAY = ("protocol", "good", "context", "runtime")
 _BETWEEN = "  "
 _KEY_DIGITS = 12
 _NARROWEST_TEXT = 8
+# Bricks are known by what ends their names, too.
+_NARROWEST_NAME = 18
 _HISTOGRAM_WIDTH = 72
 # Many lines at once, as each write goes to the reader by itself.
 _LINES = 1000
@@ -57,10 +63,14 @@ def write_as_csv(results: Selection, columns: Sequence[str]) -> None:
         write(text.getvalue())
 
 
-def write_as_table(results: Selection, columns: Sequence[str]) -> None:
-    """Aligned columns that fit the terminal."""
-    cells = [[_cell(column, value) for value in results.values(column)] for column in columns]
-    _write_lines(table_lines(columns, cells, data_console().width))
+def write_as_table(results: Selection, columns: Sequence[str], give_way: Sequence[str] = ()) -> None:
+    """Aligned columns that fit the terminal, if need be without those that may give way."""
+    cells = {column: [_cell(column, value) for value in results.values(column)] for column in columns}
+    width = data_console().width
+    for column in give_way:
+        if _least_width(cells) > width:
+            del cells[column]
+    _write_lines(table_lines(tuple(cells), tuple(cells.values()), width))
 
 
 def show_result(found: Selection, as_json: bool) -> None:
@@ -85,19 +95,21 @@ def show_brick(key: str, form: BrickForm | None, found: Selection, as_json: bool
     if form:
         _write_lines([f"  canonical form  {one_line(form.canonical)}"])
     write("\n")
-    write_as_table(found, _OF_A_BRICK)
+    write_as_table(found, _OF_A_BRICK, _OF_A_BRICK_GIVES_WAY)
     newest = found.result(len(found) - 1)
     _write_lines(["", *_statistics_lines(newest), "", *_histogram(newest)])
 
 
 def table_lines(headers: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Columns of cells side by side; where they are too wide, the widest texts are cut."""
-    widths = [max(map(len, [header, *column])) for header, column in zip(headers, cells, strict=True)]
+    """Columns of cells side by side; where they are too wide, the widest texts are cut, names less than others."""
+    widths = [_width(header, column) for header, column in zip(headers, cells, strict=True)]
     contents = [COLUMNS[header] for header in headers]
-    texts = [number for number, content in enumerate(contents) if content is Content.TEXT]
-    too_wide = sum(widths) + len(_BETWEEN) * (len(widths) - 1) - width
-    while too_wide > 0 and texts and widths[widest := max(texts, key=widths.__getitem__)] > _NARROWEST_TEXT:
-        widths[widest] -= 1
+    too_wide = _joined_width(widths) - width
+    while too_wide > 0:
+        long = [number for number, header in enumerate(headers) if widths[number] > _narrowest(header)]
+        if not long:
+            break
+        widths[max(long, key=widths.__getitem__)] -= 1
         too_wide -= 1
     for row in ([header.upper() for header in headers], *zip(*cells, strict=True)):
         aligned = [
@@ -105,6 +117,25 @@ def table_lines(headers: Sequence[str], cells: Sequence[Sequence[str]], width: i
             for cell, each, content in zip(row, widths, contents, strict=True)
         ]
         yield _BETWEEN.join(aligned).rstrip()
+
+
+def _least_width(cells: Mapping[str, Sequence[str]]) -> int:
+    return _joined_width([min(_width(header, column), _narrowest(header)) for header, column in cells.items()])
+
+
+def _joined_width(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_BETWEEN) * (len(widths) - 1)
+
+
+def _width(header: str, column: Sequence[str]) -> int:
+    return max(map(len, [header, *column]))
+
+
+def _narrowest(header: str) -> int:
+    """To how few cells a column may be cut; only texts are cut."""
+    if COLUMNS[header] is not Content.TEXT:
+        return sys.maxsize
+    return _NARROWEST_NAME if header == "name" else _NARROWEST_TEXT
 
 
 def _cut(cell: str, width: int) -> str:

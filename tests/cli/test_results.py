@@ -73,6 +73,33 @@ def test_the_list_is_filtered_sorted_cut_and_shows_the_columns_asked_for(results
     assert err == ""
 
 
+def test_a_column_is_sorted_by_from_the_top_as_the_help_says(results: Command) -> None:
+    found = [
+        json.loads(results("list", *sort, "--json", "--columns", "id")[1])
+        for sort in (["--sort", "-trimmed_mean_ms"], ["--sort=-trimmed_mean_ms"])
+    ]
+    assert found == [[{"id": each.uuid} for each in (MODEL, SLOW, FAST)]] * 2
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("show", brick(0)[:8])], ids=["list", "show"])
+def test_tables_fit_80_columns_and_keep_what_tells_results_apart(
+    results: Command, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = results(*arguments)
+    table = out.split("\n\n")[-3 if arguments[0] == "show" else 0].splitlines()
+    assert max(map(len, table)) <= 80
+    assert {"ID", "SYSTEM", "TRIMMED_MEAN_MS", "WHEN"} <= set(table[0].split())
+    assert "NAME" in table[0] or arguments[0] == "show"
+
+
+def test_columns_that_a_person_chose_all_stay(results: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    chosen = "id,name,context,system,runtime,level,trimmed_mean_ms,samples,when"
+    _, out, _ = results("list", "--columns", chosen)
+    assert out.splitlines()[0].split() == chosen.upper().split(",")
+
+
 def test_a_person_sees_a_table_and_how_much_of_all_it_is(results: Command) -> None:
     _, out, err = results("list", "--limit", "2")
     head, first, second = out.splitlines()
@@ -253,5 +280,5 @@ def test_tables_fit_the_terminal_by_cutting_texts_only() -> None:
     wide = list(table_lines(headers, cells, 200))
     assert wide[1] == "0123456789ab  a name of some length  a runtime that is longer            1.234"
     narrow = list(table_lines(headers, cells, 60))
-    assert narrow[1] == "0123456789ab  a name of so…  a runtime tha…            1.234"
+    assert narrow[1] == "0123456789ab  a name of some le…  a runtim…            1.234"
     assert max(map(len, narrow)) <= 60
