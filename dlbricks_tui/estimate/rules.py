@@ -18,6 +18,8 @@ _WHAT = "rules file"
 _TABLE = "rule"
 _PATTERNS = ("ops", "kinds", "names")
 _KEYS = (*_PATTERNS, "parallel", "at_most", "slowdown")
+# Slower than anything is; without an end latencies would grow beyond all numbers.
+_MOST_SLOWDOWN = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,9 @@ def _at_most(value: object, where: str) -> int | None:
 
 
 def _slowdown(value: object, where: str) -> Fraction:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 1 <= value < math.inf:
-        raise RulesError(f"{where}: slowdown is a number, 1 or more, by which a latency is multiplied, not {value!r}")
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 1 <= value <= _MOST_SLOWDOWN:
+        raise RulesError(
+            f"{where}: slowdown is a number from 1 to a million, by which a latency is multiplied, not {value!r}"
+        )
     # Of the number as it is written: 1.3 is thirteen tenths.
     return Fraction(str(value))

@@ -33,7 +33,8 @@ class WorkerLog:
             outgrown = self.path.exists() and self.path.stat().st_size > KEPT_BYTES
             log = self.path.open("wb" if outgrown else "ab")
         except OSError as error:
-            raise WorkerError(f"cannot write the log {self.path}: {error.strerror}") from error
+            cure = "make it writable, or name another folder with --data-dir"
+            raise WorkerError(f"cannot write the log {self.path}: {error.strerror}; {cure}") from error
         self._begins_at = log.seek(0, os.SEEK_END)
         return log
 

@@ -7,6 +7,8 @@ import numpy as np
 
 # Eighths of a cell, so that a bar ends where its number says.
 _EIGHTHS = "▏▎▍▌▋▊▉█"
+# A picosecond. What is less is left over from rounding.
+_LEAST_MS = 1e-9
 
 
 class Bin(NamedTuple):
@@ -71,7 +73,7 @@ def histogram_lines(samples_ms: Sequence[float], width: int = 60, most: int = 12
 
 def format_ms(latency_ms: float) -> str:
     """A latency with four significant digits, and never in powers of ten."""
-    if not latency_ms:
+    if abs(latency_ms) < _LEAST_MS:
         return "0"
     digits = max(0, 3 - int(np.floor(np.log10(abs(latency_ms)))))
     return f"{latency_ms:.{digits}f}"

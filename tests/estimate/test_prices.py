@@ -49,6 +49,7 @@ def test_a_million_inferences_of_36_ms_take_ten_hours() -> None:
         ("dollars_per_hour = 3", "needs one table"),
         ('[dollars_per_hour]\n"c5.xlarge" = "0.17"', "c5.xlarge costs '0.17'"),
         ("[dollars_per_hour]\na = -1", "a costs -1"),
+        ("[dollars_per_hour]\na = 1e308", "a costs 1e+308"),
         ("[dollars_per_hour]\na = nan", "a costs nan"),
         ("[dollars_per_hour]\na = true", "a costs True"),
     ],

@@ -59,6 +59,7 @@ def test_the_longest_bar_fills_its_room_and_none_is_never_drawn_as_some() -> Non
     ("latency_ms", "text"),
     [
         (0.0, "0"),
+        (1.4e-14, "0"),
         (0.00123456, "0.001235"),
         (0.5, "0.5000"),
         (9.99999, "10.000"),
