@@ -9,6 +9,8 @@ from dlbricks_tui.bench.jobs import Job
 MEBIBYTE = 1 << 20
 # What the framework needs for a program besides its tensors.
 _OVERHEAD_BYTES = 2 * MEBIBYTE
+# What feeds a program has weights of its own, most often about as many.
+_COPIES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,6 @@ def _filled(jobs: Iterable[Job], limits: BatchLimits) -> Iterator[list[Job]]:
 def _fits(batch: Sequence[Job], limits: BatchLimits) -> bool:
     return (
         len(batch) <= limits.programs
-        and sum(job.memory_bytes + _OVERHEAD_BYTES for job in batch) <= limits.memory_bytes
+        and sum(_COPIES * job.memory_bytes + _OVERHEAD_BYTES for job in batch) <= limits.memory_bytes
         and sum(job.expected_ms for job in batch if not job.whole) <= limits.round_ms
     )

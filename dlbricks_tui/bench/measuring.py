@@ -13,7 +13,7 @@ from dlbricks_tui.bench.jobs import Job, Target
 from dlbricks_tui.bench.ledger import Entry, Ledger
 from dlbricks_tui.bench.pace import Pace
 from dlbricks_tui.bench.stop_signals import RunStopped
-from dlbricks_tui.bench.stopping import FEWEST_WORTH_KEEPING, Series, StoppingRule, series_of
+from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Series, StoppingRule, series_of
 from dlbricks_tui.bench.workbench import Task, Workbench
 from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.runtime.protocol import Reason
@@ -25,8 +25,6 @@ _NANOSECONDS_PER_MS = 1e6
 _REFERENCE = "reference"
 # On a quiet host the reference varies by one or two percent.
 _NOTEWORTHY_DRIFT = 0.05
-# A quantile of fewer samples says little.
-_FEWEST_WORTH_SHOWING = 5
 
 
 @dataclass(slots=True)
@@ -170,7 +168,7 @@ class Measuring:
             del self._running[entry.name]
 
     def _keep_what_there_is(self) -> None:
-        worth_keeping = [it for it in self._running.values() if len(it.samples_ms) >= FEWEST_WORTH_KEEPING]
+        worth_keeping = [it for it in self._running.values() if len(it.samples_ms) >= FEWEST_SAMPLES]
         self._ledger.keep([(it.entry, series_of(it.samples_ms, self._rule)) for it in worth_keeping], self._mood.facts)
 
     def _provisional(self) -> Mapping[Target, Statistics]:
@@ -178,7 +176,7 @@ class Measuring:
         return {
             running.entry.job.target: series_of(running.samples_ms, self._rule).statistics
             for running in self._running.values()
-            if len(running.samples_ms) >= _FEWEST_WORTH_SHOWING and not running.entry.job.whole
+            if len(running.samples_ms) >= FEWEST_SAMPLES and not running.entry.job.whole
         }
 
     def _seconds_left(self, later: Sequence[Job]) -> float:
@@ -188,7 +186,7 @@ class Measuring:
         return left if budget is None else min(left, budget)
 
     def _note_drift(self) -> None:
-        if len(self._mood.reference_ms) < _FEWEST_WORTH_SHOWING:
+        if len(self._mood.reference_ms) < FEWEST_SAMPLES:
             return
         reference_ms = median(self._mood.reference_ms)
         if self._usual_reference_ms is None:

@@ -8,8 +8,8 @@ from dlbricks_tui.bench.errors import BenchError
 from dlbricks_tui.store.records import Statistics
 from dlbricks_tui.store.statistics import summarise
 
-# What a program must have been timed for its result to be worth keeping when the run is stopped early.
-FEWEST_WORTH_KEEPING = 10
+# Fewer samples say nothing about how far apart they are.
+FEWEST_SAMPLES = 5
 # Looking at every new sample would stop at the first lucky one.
 _GROWTH_BETWEEN_LOOKS = 1.2
 # Beyond so many interquartile ranges outside the quartiles a sample is no longer noise but an event.
@@ -33,22 +33,24 @@ class Adaptive:
         if not 0 < self.target < 1:
             raise StoppingError(f"a target of {self.target:g} cannot be reached: give a share such as 0.01")
 
-    def cap(self, latency_ms: float) -> int:
-        """How many samples of that latency are enough, however much they vary."""
+    def bounds(self, latency_ms: float) -> tuple[int, int]:
+        """How many samples of that latency are needed in any case, and how many are enough however much they vary."""
         affordable = self.most_seconds * 1000 / latency_ms if latency_ms > 0 else math.inf
-        return max(self.least, min(self.most, math.floor(min(affordable, self.most))))
+        cap = max(FEWEST_SAMPLES, math.floor(min(affordable, self.most)))
+        return min(self.least, cap), cap
 
     def satisfied_by(self, statistics: Statistics) -> bool:
         """Whether a series with these statistics needs no more samples."""
-        if statistics.count < self.least:
+        needed, cap = self.bounds(statistics.median_ms)
+        if statistics.count < needed:
             return False
-        return relative_half_width(statistics) <= self.target or statistics.count >= self.cap(statistics.median_ms)
+        return relative_half_width(statistics) <= self.target or statistics.count >= cap
 
     def looks_at(self, samples: int) -> bool:
         """Whether a series of so many samples is worth looking at."""
         if samples >= self.most:
             return True
-        look = self.least
+        look = self.least if samples >= self.least else FEWEST_SAMPLES
         while look < samples:
             look = math.ceil(look * _GROWTH_BETWEEN_LOOKS)
         return look == samples

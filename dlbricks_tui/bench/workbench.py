@@ -176,7 +176,10 @@ class Workbench:
         runs = 2 * (warm + repeat)
         usual_seconds = sum(self._usual_seconds[name] for name in names) * runs
         timeout_seconds = self._sample_seconds + _SLOWER_THAN_EVER * usual_seconds
-        return self._ask(Sample(tuple(names), warm, repeat), timeout_seconds).durations_ns
+        durations_ns = self._ask(Sample(tuple(names), warm, repeat), timeout_seconds).durations_ns
+        if [len(of_one) for of_one in durations_ns] != [repeat] * len(names):
+            raise WorkerGarbledError(f"the worker timed something else than the {len(names)} programs it was asked for")
+        return durations_ns
 
     def _take_off(self, name: str, refused: WorkerRefusedError) -> None:
         self._forget(name)
