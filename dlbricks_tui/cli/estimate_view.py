@@ -28,6 +28,7 @@ _BESIDE_BARS = 52
 _BESIDE_BARS_OF_MODELS = 76
 _MOST_REGIONS = 10
 _MOST_NAMED = 8
+_END_TO_END = "end to end"
 # Below this share of the time a line tells nothing.
 _LEAST_SHARE = 0.001
 
@@ -115,20 +116,20 @@ def _compositions(one: SystemEstimate, composed: Composed, pen: Pen) -> Table:
     if composed.workers_ms is not None:
         rows.append((_workers(workers or 1), composed.workers_ms))
     if one.end_to_end is not None:
-        rows.append(("end to end", one.end_to_end.value_ms))
+        rows.append((_END_TO_END, one.end_to_end.value_ms))
     longest_ms = max(latency for _, latency in rows) or 1.0
     low, high = composed.interval.low_ms, composed.interval.high_ms
     notes = {
         "sequential": f"95 %: {format_ms(low)} to {_ms(high)}",
         "parallel": f"{parallel_gain(composed):.2f} times as fast",
-        "end to end": "" if one.error is None else f"measured, error {_error(one.error)}",
+        _END_TO_END: "" if one.error is None else f"measured, error {_error(one.error)}",
     }
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column()
     table.add_column(justify="right")
     table.add_column(no_wrap=True)
     for label, latency in rows:
-        shown = _at_least(one.estimate, latency) if label == "sequential" else _ms(latency)
+        shown = _ms(latency) if label == _END_TO_END else _at_least(one.estimate, latency)
         table.add_row(label, shown, pen.bar(latency / longest_ms), notes.get(label, ""))
     return table
 

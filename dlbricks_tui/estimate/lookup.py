@@ -1,9 +1,10 @@
 """Asks the store what an estimate needs: the only module here that reads anything."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from math import fsum
+from statistics import stdev
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -21,6 +22,9 @@ from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.queries import Selection, brick_form, newest_by_pair, records_of, select
 from dlbricks_tui.store.records import ANY_CONTEXT, Calibration, Failure
+
+# Standard errors to either side between which a mean lies with 95 % confidence.
+_TWO_SIDED_95 = 1.96
 
 
 class _Result(NamedTuple):
@@ -171,9 +175,13 @@ def _kin(generation: Generation, decomposition: Decomposition) -> dict[str, str]
 
 
 def _mean(brick: str, results: Sequence[_Result]) -> Measured:
-    by_bound = zip(*(result.latency for result in results), strict=True)
-    latency = Latency(*(fsum(values) / len(values) for values in by_bound))
-    return Measured(latency, (brick, ANY_CONTEXT), results[0].samples)
+    """The mean over occurrences; how much they differ makes it unsure too, independently of each one's samples."""
+    values, lows, highs = zip(*(result.latency for result in results), strict=True)
+    mean_ms, low_ms, high_ms = (math.fsum(bounds) / len(bounds) for bounds in (values, lows, highs))
+    doubt_ms = _TWO_SIDED_95 * stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    low_ms = max(0.0, mean_ms - math.hypot(mean_ms - low_ms, doubt_ms))
+    high_ms = mean_ms + math.hypot(high_ms - mean_ms, doubt_ms)
+    return Measured(Latency(mean_ms, low_ms, high_ms), (brick, ANY_CONTEXT), results[0].samples)
 
 
 def _similar(generation: Generation, way: Way, own: Collection[Pair]) -> Iterator[Similar]:

@@ -75,6 +75,9 @@ def test_the_value_of_a_brick_measured_without_regard_to_contexts_is_the_mean(tm
     found = on_system(tmp_path / "published", published)
     assert [part.latency.value_ms for part in found.estimate.parts] == [0, 3.0, 0, 3.0]
     assert {part.source for part in found.estimate.parts if part.known} == {(brick, ANY_CONTEXT)}
+    # What is known of occurrences that differ so is less sure than any one of them.
+    low, high = found.estimate.parts[1].latency[1:]
+    assert high - low > 2 * 5.0 * 0.01
     # What was measured in the very context is nearer.
     in_context = measurement(brick=brick, context=context, level=Level.WRITTEN, statistics=timed(9.0))
     both = on_system(tmp_path / "both", [in_context, *published])
