@@ -1,15 +1,29 @@
 """Which models of the library have a brick, as far as they can be had without the framework."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
 
-from dlbricks_tui.bricks.decomposition import Decomposition
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
+    from dlbricks_tui.models.graph import Level
+
+
+class HowCut(NamedTuple):
+    """Only of one level and cutting are the bricks of two models the same."""
+
+    level: Level
+    cutting: Cutting
 
 
 class Elsewhere:
     """Filled model by model, and asked by brick."""
 
-    def __init__(self) -> None:
+    def __init__(self, how: HowCut) -> None:
+        self.how = how
         self._models: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
     def add(self, decomposition: Decomposition) -> None:

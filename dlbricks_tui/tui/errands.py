@@ -9,7 +9,10 @@ from textual.worker import get_current_worker
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.errors import MissingShapeError
+from dlbricks_tui.tui.elsewhere import Elsewhere
 from dlbricks_tui.tui.messages import (
+    BrickMeasured,
+    BricksIndexed,
     ChoicesAvailable,
     LibraryListed,
     ModelGlanced,
@@ -24,7 +27,10 @@ if TYPE_CHECKING:
 
     from textual.message import Message
 
+    from dlbricks_tui.estimate.knowledge import Pair
+    from dlbricks_tui.estimate.system_estimate import Way
     from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.elsewhere import HowCut
     from dlbricks_tui.tui.opened import Opened, Wish
     from dlbricks_tui.tui.session import Session
 
@@ -65,7 +71,28 @@ class Errands:
 
     def judge(self, opened: Opened, choices: Choices) -> None:
         """Estimates the model that is open."""
-        self._post(ModelJudged(opened, choices, self._session.judge.view(opened.decomposition, choices)))
+        from dlbricks_tui.tui.widgets.tree.tally import Tallies
+
+        view = self._session.judge.view(opened.decomposition, choices)
+        self._post(ModelJudged(opened, choices, view, Tallies(opened, view.judged.estimate)))
+
+    def read_measurements(self, pair: Pair, way: Way) -> None:
+        """Reads the samples of a brick."""
+        self._post(BrickMeasured(pair, self._session.judge.measurements(pair, way)))
+
+    def index_bricks(self, wishes: Iterable[Wish], how: HowCut) -> None:
+        """Looks through the library for which bricks stand where."""
+        worker = get_current_worker()
+        time.sleep(SETTLED_SECONDS)
+        elsewhere = Elsewhere(how)
+        for wish in wishes:
+            if worker.is_cancelled:
+                return
+            decomposition = self._session.opener.glance(wish)
+            if decomposition is not None:
+                elsewhere.add(decomposition)
+            time.sleep(BREATH_SECONDS)
+        self._post(BricksIndexed(elsewhere))
 
     def judge_anew(self, opened: Opened, choices: Choices) -> None:
         """Estimates the model that is open with what was stored since."""

@@ -11,11 +11,14 @@ from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.explanation import by_type, parallel_gain, residual
 from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.store.queries import counts, runtimes, systems
-from dlbricks_tui.store.records import System
+from dlbricks_tui.estimate.knowledge import Pair
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.store.conditions import where
+from dlbricks_tui.store.queries import counts, runtimes, select, systems
+from dlbricks_tui.store.records import Measurement, System
 from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui.choices import Available, Choices
+from dlbricks_tui.tui.widgets.details.subject import Measurements
 from dlbricks_tui.tui.widgets.estimate.view import EstimateView
 
 
@@ -54,6 +57,17 @@ class Judge:
         composed = judged.estimate.composed
         gain = parallel_gain(composed) if composed else 1.0
         return EstimateView(judged, gain, by_type(decomposition.graph, judged.estimate), residual(judged))
+
+    def measurements(self, pair: Pair, way: Way) -> Measurements | None:
+        """What was measured of a brick in a context, in one way: the newest good samples and the values over time."""
+        with self._lock:
+            asked = where(brick=pair[0], context=pair[1], of="brick", good=True, system=way.system)
+            asked += where(runtime=way.runtime, level=way.level.value, protocol=way.protocol)
+            found = select(self._opened().generation, asked)
+            newest = found.result(len(found) - 1) if len(found) else None
+            if not isinstance(newest, Measurement):
+                return None
+            return Measurements(newest, tuple(found.values("trimmed_mean_ms")))
 
     def known(self, conditions: Conditions, targets: Iterable[Target]) -> Known:
         """What a run under these conditions would not have to measure."""

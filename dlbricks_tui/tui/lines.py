@@ -92,6 +92,18 @@ def bar(share: float, width: int, track: str = " ") -> Line:
     return (Span(drawn, "bar"), Span(track * (width - len(drawn)), "rest"))
 
 
+def highlighted(text: str, words: Iterable[str], style: str = "text") -> Line:
+    """The text with the first place of each word made visible."""
+    folded = text.casefold()
+    hits = sorted((folded.find(word.casefold()), len(word)) for word in words if word.casefold() in folded)
+    spans, done = list[Span](), 0
+    for start, length in hits:
+        if start >= done and len(folded) == len(text):
+            spans += [Span(text[done:start], style), Span(text[start : start + length], "match")]
+            done = start + length
+    return (*spans, Span(text[done:], style))
+
+
 def wrapped(spans: Line, width: int) -> list[Line]:
     """The line as lines of at most so many cells, broken between words as far as words fit; the indent is kept.
 

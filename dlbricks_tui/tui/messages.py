@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Available, Choices
+    from dlbricks_tui.tui.elsewhere import Elsewhere
     from dlbricks_tui.tui.live.snapshot import RunSnapshot
     from dlbricks_tui.tui.opened import Opened, Wish
+    from dlbricks_tui.tui.widgets.details.subject import Measurements
     from dlbricks_tui.tui.widgets.estimate.view import EstimateView
+    from dlbricks_tui.tui.widgets.tree.tally import Tallies
 
 
 class LibraryListed(Message):
@@ -44,11 +48,12 @@ class ModelRefused(Message):
 class ModelJudged(Message):
     """What the store knows of the open model."""
 
-    def __init__(self, opened: Opened, choices: Choices, view: EstimateView) -> None:
+    def __init__(self, opened: Opened, choices: Choices, view: EstimateView, tallies: Tallies) -> None:
         super().__init__()
         self.opened = opened
         self.choices = choices
         self.view = view
+        self.tallies = tallies
 
 
 class ModelGlanced(Message):
@@ -59,6 +64,23 @@ class ModelGlanced(Message):
         self.source = source
         self.choices = choices
         self.judged = judged
+
+
+class BrickMeasured(Message):
+    """What the store holds of a brick in a context."""
+
+    def __init__(self, pair: Pair, measured: Measurements | None) -> None:
+        super().__init__()
+        self.pair = pair
+        self.measured = measured
+
+
+class BricksIndexed(Message):
+    """All models that can be had at once were looked through for their bricks."""
+
+    def __init__(self, elsewhere: Elsewhere) -> None:
+        super().__init__()
+        self.elsewhere = elsewhere
 
 
 class ChoicesAvailable(Message):

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
-    from dlbricks_tui.bricks.regions import RegionTree
     from dlbricks_tui.models.graph import LayerGraph, Level, Shape
     from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.tui.widgets.tree.nesting import Nesting
 
 
 class ModelId(NamedTuple):
@@ -44,4 +44,4 @@ class Opened:
     wish: Wish
     graph: LayerGraph
     decomposition: Decomposition
-    regions: RegionTree
+    nesting: Nesting

@@ -14,6 +14,7 @@ from dlbricks_tui.models.loading import Answer, Framework, Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.opened import Opened, Wish
+from dlbricks_tui.tui.widgets.tree.nesting import Nesting
 
 # Going to and fro between a few models is quick; all fifty at once would take the memory of a small host.
 MOST_KEPT = 4
@@ -29,7 +30,7 @@ class Opener:
     def __init__(self, data: DataFolder, samples: Path) -> None:
         self.library = Library(samples, data.path)
         self._cache = data.cache
-        self._framework = WorkerFramework(Registry(data.path).default(), data.log / "framework.log")
+        self._framework = WorkerFramework(Registry(data.path).preferred(), data.log / "framework.log")
         self._lock = Lock()
         self._read: OrderedDict[object, LayerGraph] = OrderedDict()
 
@@ -38,7 +39,7 @@ class Opener:
         with self._lock:
             graph = self._graph(wish)
             decomposition = decompose(graph, wish.cutting)
-            return Opened(wish, graph, decomposition, sequence_regions(decomposition))
+            return Opened(wish, graph, decomposition, Nesting(sequence_regions(decomposition)))
 
     def glance(self, wish: Wish) -> Decomposition | None:
         """The model if it can be had without the framework, which takes too long for a passing look."""

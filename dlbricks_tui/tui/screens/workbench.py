@@ -5,21 +5,22 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on
+from textual import on
 from textual.containers import Container
 
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
+from dlbricks_tui.tui.elsewhere import HowCut
 from dlbricks_tui.tui.errands import Errands
 from dlbricks_tui.tui.opened import Wish, id_of
-from dlbricks_tui.tui.screens.asking import AskingScreen
+from dlbricks_tui.tui.screens.panelled import PanelledScreen
 from dlbricks_tui.tui.screens.run.launcher import Launcher
+from dlbricks_tui.tui.widgets.details.panel import DetailsPanel
 from dlbricks_tui.tui.widgets.estimate.panel import EstimatePanel
 from dlbricks_tui.tui.widgets.headline import Headline
 from dlbricks_tui.tui.widgets.key_bar import KeyBar
 from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
-from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.run_bar.bar import RunBar
 from dlbricks_tui.tui.widgets.tree.panel import TreePanel
 
@@ -32,13 +33,17 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.elsewhere import Elsewhere
     from dlbricks_tui.tui.live.snapshot import RunSnapshot
     from dlbricks_tui.tui.opened import ModelId, Opened
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.widgets.estimate.view import EstimateView
 
+# Small, with branches side by side, so that the compositions differ.
+FIRST_SAMPLE = "squeezenet1.1"
 
-class WorkbenchScreen(AskingScreen[None]):
+
+class WorkbenchScreen(PanelledScreen[None]):
     """Puts together what the panels say and what threads answer."""
 
     scope: ClassVar[Scope] = Scope.WORKBENCH
@@ -55,12 +60,17 @@ class WorkbenchScreen(AskingScreen[None]):
         self._listed: tuple[ModelSource, ...] = ()
         # Models that were opened by their path and are in no folder of the library.
         self._by_path: tuple[ModelSource, ...] = ()
+        self._wants_sample = False
         self._wish: Wish | None = None
         self._opened: Opened | None = None
         self._view: EstimateView | None = None
+        self._elsewhere: Elsewhere | None = None
+        # What the library is being looked through for, or was.
+        self._indexed: HowCut | None = None
         self._headline = Headline()
         self._models = ModelsPanel()
         self._tree = TreePanel()
+        self._details = DetailsPanel()
         self._estimate = EstimatePanel()
         self._run_bar = RunBar()
         self._run: RunSnapshot | None = None
@@ -71,16 +81,37 @@ class WorkbenchScreen(AskingScreen[None]):
         with Container(id="panels"):
             yield self._models
             yield self._tree
+            yield self._details
             yield self._estimate
         yield self._run_bar
         yield KeyBar()
 
     def on_mount(self) -> None:
-        self._make_current(self._models)
+        self.make_current(self._models)
         self._estimate.show_choices(self._choices)
         self._show_headline()
+        if self._session.is_new:
+            self._welcome()
         self.ask(self._errands.list_models, "list")
         self.ask(self._errands.list_choices, "choices")
+
+    def _welcome(self) -> None:
+        from dlbricks_tui.tui.screens.welcome import WelcomeScreen
+
+        self.app.push_screen(WelcomeScreen(FIRST_SAMPLE), self._welcomed)
+
+    def _welcomed(self, goes_along: bool | None) -> None:
+        self._wants_sample = bool(goes_along)
+        self._open_sample()
+
+    def _open_sample(self) -> None:
+        # Who is quick is here before the library is read.
+        sample = next((source for source in self._listed if source.name == FIRST_SAMPLE), None)
+        if self._wants_sample and sample is not None:
+            self._wants_sample = False
+            self._models.put_cursor_on(sample)
+            self.open(sample)
+            self.action_start_run()
 
     # What panels say
 
@@ -97,6 +128,10 @@ class WorkbenchScreen(AskingScreen[None]):
         else:
             self.open(event.source)
 
+    @on(TreePanel.Selected)
+    def _part_selected(self) -> None:
+        self._show_details()
+
     @on(EstimatePanel.Chosen)
     def _chosen(self, event: EstimatePanel.Chosen) -> None:
         self.choose(event.choices)
@@ -105,6 +140,7 @@ class WorkbenchScreen(AskingScreen[None]):
         """Reads a model and shows it, in place of the one that is shown."""
         wish = self._wish_for(source)
         self._wish, self._opened, self._view = wish, None, None
+        self._details.show(None)
         self._tree.show_waiting()
         self._estimate.show_waiting()
         self._show_headline()
@@ -128,8 +164,9 @@ class WorkbenchScreen(AskingScreen[None]):
 
     @on(messages.LibraryListed)
     def _library_listed(self, event: messages.LibraryListed) -> None:
-        self._listed = event.sources
+        self._listed, self._indexed = event.sources, None
         self._models.show((*self._by_path, *self._listed))
+        self._open_sample()
 
     @on(messages.ChoicesAvailable)
     def _choices_available(self, event: messages.ChoicesAvailable) -> None:
@@ -143,6 +180,7 @@ class WorkbenchScreen(AskingScreen[None]):
             self._opened = event.opened
             self._tree.show(event.opened)
             self._judge()
+            self._index_bricks()
 
     @on(messages.ModelRefused)
     def _model_refused(self, event: messages.ModelRefused) -> None:
@@ -158,10 +196,23 @@ class WorkbenchScreen(AskingScreen[None]):
         if event.opened is not self._opened or event.choices != self._choices:
             return
         self._view = event.view
-        self._tree.show_estimate(event.view.judged.estimate)
+        self._tree.show_tallies(event.tallies)
+        self._show_details()
         self._estimate.show(event.view)
         self._models.show_standing(event.opened.wish.source, event.view.judged)
         self._show_headline()
+
+    @on(messages.BrickMeasured)
+    def _brick_measured(self, event: messages.BrickMeasured) -> None:
+        part = self._details.subject.part if self._details.subject else None
+        if part is not None and part.source == event.pair:
+            self._details.show_measurements(event.measured)
+
+    @on(messages.BricksIndexed)
+    def _bricks_indexed(self, event: messages.BricksIndexed) -> None:
+        if event.elsewhere.how == self._indexed:
+            self._elsewhere = event.elsewhere
+            self._show_details()
 
     @on(messages.ModelGlanced)
     def _model_glanced(self, event: messages.ModelGlanced) -> None:
@@ -178,8 +229,29 @@ class WorkbenchScreen(AskingScreen[None]):
             self.ask(partial(self._errands.judge, self._opened, self._choices), "judge")
 
     def _glance(self) -> None:
-        wishes = [self._wish_for(source) for source in (*self._by_path, *self._listed)]
-        self.ask(partial(self._errands.glance_at, wishes, self._choices), "glance")
+        self.ask(partial(self._errands.glance_at, self._wishes(), self._choices), "glance")
+
+    def _wishes(self) -> list[Wish]:
+        return [self._wish_for(source) for source in (*self._by_path, *self._listed)]
+
+    def _index_bricks(self) -> None:
+        how = HowCut(self._choices.level, self._choices.cutting)
+        if how != self._indexed:
+            self._elsewhere, self._indexed = None, how
+            self.ask(partial(self._errands.index_bricks, self._wishes(), how), "index")
+
+    def _show_details(self) -> None:
+        """Shows what the cursor is on in the tree, and has its samples read."""
+        subject = self._tree.subject
+        self._details.show(subject)
+        if subject is None or subject.occurrence is None:
+            return
+        if self._elsewhere is not None and self._opened is not None:
+            names = self._elsewhere.models_with(subject.occurrence.brick.key, [self._opened.graph.name])
+            self._details.show_elsewhere(names)
+        if subject.part is not None and subject.part.measured is not None and self._view is not None:
+            pair, way = subject.part.measured.pair, self._view.judged.way
+            self.ask(partial(self._errands.read_measurements, pair, way), "samples")
 
     def _wish_for(self, source: ModelSource) -> Wish:
         return Wish(source, self._choices.level, self._choices.cutting, self._shapes.get(id_of(source), {}))
@@ -259,23 +331,20 @@ class WorkbenchScreen(AskingScreen[None]):
         self.choose(self._choices.with_workers(self._choices.workers - 1))
 
     def action_show_settings(self) -> None:
-        self._go_to(self._estimate)
+        self.go_to(self._estimate)
         self._estimate.go_to_settings()
 
     def action_go_to_models(self) -> None:
-        self._go_to(self._models)
+        self.go_to(self._models)
 
     def action_go_to_tree(self) -> None:
-        self._go_to(self._tree)
+        self.go_to(self._tree)
+
+    def action_go_to_details(self) -> None:
+        self.go_to(self._details)
 
     def action_go_to_estimate(self) -> None:
-        self._go_to(self._estimate)
-
-    def action_next_panel(self) -> None:
-        self._step(1)
-
-    def action_previous_panel(self) -> None:
-        self._step(-1)
+        self.go_to(self._estimate)
 
     def _path_given(self, path: Path | None) -> None:
         from dlbricks_tui.models.library import source_of
@@ -286,6 +355,7 @@ class WorkbenchScreen(AskingScreen[None]):
             self.ask(partial(self._errands.add_folder, path), "list")
             return
         source = source_of(path)
+        self._indexed = None
         self._by_path = (source, *(other for other in self._by_path if id_of(other) != id_of(source)))
         self._models.show((*self._by_path, *self._listed))
         self._models.put_cursor_on(source)
@@ -302,23 +372,3 @@ class WorkbenchScreen(AskingScreen[None]):
         if shapes is not None:
             self._shapes[id_of(source)] = shapes
             self.open(source)
-
-    def _go_to(self, panel: Panel) -> None:
-        # Where there is room for one panel only, it has to be shown before it can take the keys.
-        self._make_current(panel)
-        panel.take_focus()
-
-    def _step(self, step: int) -> None:
-        panels = list(self.query(Panel))
-        here = next((index for index, panel in enumerate(panels) if panel.has_focus_within), 0)
-        self._go_to(panels[(here + step) % len(panels)])
-
-    def _make_current(self, current: Panel) -> None:
-        for panel in self.query(Panel):
-            panel.set_class(panel is current, "-current")
-
-    @on(events.DescendantFocus)
-    def _focus_moved(self, event: events.DescendantFocus) -> None:
-        panel = next((each for each in event.widget.ancestors_with_self if isinstance(each, Panel)), None)
-        if panel is not None:
-            self._make_current(panel)

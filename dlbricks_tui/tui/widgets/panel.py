@@ -41,6 +41,11 @@ class Panel(Vertical, can_focus=False):
         """What the columns of the list are called."""
         return ()
 
+    def heading_changed(self) -> None:
+        """Draws the heading anew."""
+        for heading in self.query(_Heading):
+            heading.refresh()
+
     def take_focus(self) -> None:
         """Gives the keys to the list."""
         self.rows.focus()

@@ -15,6 +15,7 @@ from dlbricks_tui.tui.widgets.rows import RowsView
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.tui.widgets.details.subject import Measurements, Subject
 
 
@@ -48,7 +49,7 @@ class DetailRows(RowsView):
         self.remake()
 
     def _lines(self) -> tuple[Line, ...]:
-        width = self.size.width - 1
+        width = self.line_width - 1
         if self.subject is None:
             return ()
         if width != self._made_for and width > 0:
@@ -79,13 +80,15 @@ class DetailsPanel(Panel):
 
     def show(self, subject: Subject | None) -> None:
         """Shows a part of the model; what was read of another one goes."""
-        known = self._list.subject.occurrence if self._list.subject else None
-        if subject is None or subject.occurrence is None or known is None or subject.occurrence.brick != known.brick:
-            self._list.measured, self._list.elsewhere = None, None
-        moved = subject is None or self._list.subject is None or subject.title != self._list.subject.title
+        before = self._list.subject
+        if _measured_of(before) != _measured_of(subject):
+            self._list.measured = None
+        if _brick_of(before) != _brick_of(subject):
+            self._list.elsewhere = None
         self._list.subject = subject
-        if moved:
-            self._list.cursor = 0
+        if (before and (before.title, before.names)) != (subject and (subject.title, subject.names)):
+            # An estimate that comes in while one reads leaves one where one reads.
+            self._list.move_to(0)
         self._list.remake()
 
     def show_measurements(self, measured: Measurements | None) -> None:
@@ -104,3 +107,11 @@ class DetailsPanel(Panel):
     @on(RowsView.Rested)
     def _rested(self, event: RowsView.Rested) -> None:
         event.stop()
+
+
+def _brick_of(subject: Subject | None) -> str | None:
+    return subject.occurrence.brick.key if subject and subject.occurrence else None
+
+
+def _measured_of(subject: Subject | None) -> Pair | None:
+    return subject.part.source if subject and subject.part else None

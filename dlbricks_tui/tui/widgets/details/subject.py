@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dlbricks_tui.bricks.decomposition import Occurrence
+    from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
     from dlbricks_tui.estimate.parts import Part
     from dlbricks_tui.models.graph import Layer
     from dlbricks_tui.models.kinds import Kind
@@ -19,16 +19,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
-    """One part of the open model; `occurrence` and `part` only of a sequence."""
+    """One part of the open model."""
 
     title: str
-    layers: tuple[Layer, ...]
+    names: str
+    # How many layers there are of each kind, the most frequent first, and how many different bricks.
     kinds: tuple[tuple[Kind, int], ...]
+    bricks: int
     times: int
+    # Only of the model as a whole.
+    whole: Decomposition | None = None
+    # Only of a sequence, or of a layer of one.
+    layers: tuple[Layer, ...] = ()
     occurrence: Occurrence | None = None
-    # In how many contexts the brick stands in this model.
+    # In which contexts the brick stands in this model.
     contexts: tuple[str, ...] = ()
     part: Part | None = None
+    # What is known of its latency; nothing of a layer among several.
     tally: Tally | None = None
 
 
@@ -42,28 +49,31 @@ class Measurements:
 
 def subject_of(node: Node, opened: Opened, outline: Outline, tallies: Tallies | None) -> Subject:
     """All that details say of a part of the model without asking anybody."""
-    graph, occurrences = opened.graph, opened.decomposition.occurrences
-    sequence = node.sequence
-    if node.layer is not None:
-        indices = [node.layer]
-    elif sequence is not None:
-        indices = list(occurrences[sequence].sequence.layers)
-    else:
-        indices = [index for number in outline.sequences_in(node) for index in occurrences[number].sequence.layers]
-    kinds = Counter(graph.layers[index].kind for index in indices)
-    # Of a region only what it is made of is said: its layers have lines of their own.
-    layers = tuple(graph.layers[index] for index in indices) if sequence is not None else ()
-    occurrence = None if sequence is None else occurrences[sequence]
-    contexts = (
-        tuple(sorted({it.context for it in occurrences if it.brick.key == occurrence.brick.key})) if occurrence else ()
+    layers, occurrences = opened.graph.layers, opened.decomposition.occurrences
+    inside = outline.sequences_in(node)
+    indices = (
+        [node.layer] if node.layer is not None else [it for at in inside for it in occurrences[at].sequence.layers]
     )
+    # Sequences may overlap.
+    kinds = Counter(layers[index].kind for index in dict.fromkeys(indices))
+    tally = tallies.of(node.region) if tallies and node.layer is None else None
+    title = ", ".join(filter(None, (outline.label(node) + outline.title(node), outline.size(node))))
+    names = outline.names(node)
+    sequence = node.sequence
+    if sequence is None:
+        bricks = len({occurrences[number].brick.key for number in inside})
+        whole = opened.decomposition if node.parent is None and not outline.is_searched else None
+        return Subject(title, names, tuple(kinds.most_common()), bricks, outline.occurs(node), whole, tally=tally)
+    equal = [number for region in outline.nesting.equal(node.region) for number in outline.nesting.numbers(region)]
     return Subject(
-        node.label + node.title,
-        layers,
+        title,
+        names,
         tuple(kinds.most_common()),
-        outline.occurs(node),
-        occurrence,
-        contexts,
-        tallies.part(sequence) if tallies and sequence is not None else None,
-        tallies.of(node) if tallies else None,
+        1,
+        len(equal),
+        layers=tuple(layers[index] for index in indices),
+        occurrence=occurrences[sequence],
+        contexts=tuple(sorted({occurrences[number].context for number in equal})),
+        part=tallies.part(sequence) if tallies else None,
+        tally=tally,
     )

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.titles import layer_title, shape_text
 from dlbricks_tui.tui.figures import counted, milliseconds, percent
 from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, clean, column, line, wrapped
+from dlbricks_tui.tui.widgets.tree.line import CRITICAL, latency_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dlbricks_tui.estimate.parts import Part
     from dlbricks_tui.models.graph import Layer, Params, TensorType
     from dlbricks_tui.tui.widgets.details.subject import Measurements, Subject
+    from dlbricks_tui.tui.widgets.tree.tally import Tally
 
 _NAME = 10
 _KEY_DIGITS = 12
 _MOST_LAYERS = 12
-_MOST_MODELS = 8
+_MOST_MODELS = 4
 _MOST_HISTORY = 12
 _BAR = 20
 
@@ -31,8 +33,10 @@ def details(
     """Everything about a part of a model, what matters most first."""
     lines = [
         line(Span(clean(subject.title), "strong")),
+        *_named(subject),
         *_latency(subject),
         *_identity(subject),
+        *_whole(subject),
         *_elsewhere(subject, elsewhere),
         *_samples(measured, width),
         *_layers(subject),
@@ -44,44 +48,88 @@ def _said(name: str, *parts: str | Span) -> Line:
     return line(column(name, _NAME, "muted"), *parts)
 
 
+def _named(subject: Subject) -> Iterator[Line]:
+    if subject.names and subject.whole is None:
+        yield _said("name" if subject.occurrence else "from", Span(clean(subject.names)))
+    if len(subject.layers) == 1:
+        yield from _layer(subject.layers[0])
+
+
 def _latency(subject: Subject) -> Iterator[Line]:
-    tally, part = subject.tally, subject.part
-    if tally is not None and tally.known:
-        partly = ">" if tally.known < tally.sequences else ""
-        share = Span(f" ms, {percent(tally.share, 1)} of the model", "muted")
-        yield _said("takes", Span(f"{partly}{milliseconds(tally.latency_ms)}", "strong"), share)
-    if part is None:
-        if tally is not None and tally.missing:
-            yield _said("coverage", Span(f"{counted(tally.missing, 'sequence')} not measured yet", "warn"))
+    tally = subject.tally
+    if tally is None:
         return
-    if part.standing is Standing.MISSING:
-        yield _said("takes", Span("not measured yet", "warn"))
-    if part.standing is Standing.FREE:
+    if not tally.layers:
+        yield _said("takes", Span("no part: sequences that overlap it are quicker", "muted"))
+        return
+    if subject.part is not None and subject.part.free:
         yield _said("takes", Span("no time: it is stored, not computed", "muted"))
-    if part.reason:
-        yield _said("cannot run", Span(part.reason, "bad"))
-    if part.counts and not part.free:
-        low, high = milliseconds(part.latency.low_ms), milliseconds(part.latency.high_ms)
-        yield _said("interval", Span(f"{low} to {high} ms each time"))
-    if part.standing is Standing.BRIDGED:
+    elif tally.known or tally.guessed:
+        share = Span(f" ms, {percent(tally.share, 1)} of the model", "muted")
+        yield _said("takes", latency_text(tally), share)
+        if subject.part is not None:
+            yield from _once(subject.part)
+    yield from _lacking(subject, tally)
+    if tally.critical:
+        # What a part of the path takes, the model takes however many workers there are.
+        yield _said("", Span(f"{CRITICAL} on the critical path", "accent"))
+
+
+def _once(part: Part) -> Iterator[Line]:
+    low, high = milliseconds(part.latency.low_ms), milliseconds(part.latency.high_ms)
+    yield _said("interval", Span(f"{low} to {high} ms" + (", each time" if part.times > 1 else "")))
+    if part.times > 1:
+        yield _said("paid", f"{part.times:,} times")
+    if not part.known:
         yield _said("", Span("guessed from bricks that resemble it", "warn"))
-    if tally is not None and tally.critical:
-        yield _said("", Span("* on the critical path", "accent"))
+
+
+def _lacking(subject: Subject, tally: Tally) -> Iterator[Line]:
+    if subject.part is not None:
+        if not subject.part.counts and not subject.part.reason:
+            yield _said("takes", Span("not measured yet", "warn"))
+        if subject.part.reason:
+            yield _said("cannot run", Span(clean(subject.part.reason), "bad"))
+        return
+    if tally.known < tally.layers:
+        yield _said("measured", Span(f"{tally.known:,} of {counted(tally.layers, 'layer')}", "warn"))
+    if tally.unmeasurable:
+        yield _said("cannot run", Span(f"{counted(tally.unmeasurable, 'layer')}, marked !", "bad"))
 
 
 def _identity(subject: Subject) -> Iterator[Line]:
     if subject.occurrence is None:
-        yield _said("layers", counted(sum(count for _, count in subject.kinds), "layer"))
-        for kind, count in subject.kinds:
-            yield _said("", Span(f"{count:,} {kind.value}", "muted"))
+        yield _said("layers", f"{sum(count for _, count in subject.kinds):,}", Span(f" {_kinds(subject)}", "muted"))
+        yield _said("bricks", f"{subject.bricks:,}", Span(" that differ", "muted"))
         if subject.times > 1:
-            yield _said("occurs", f"{subject.times:,} times in the model")
+            yield _said("occurs", f"{subject.times:,} times in this model")
         return
     yield _said("brick", subject.occurrence.brick.key[:_KEY_DIGITS])
     yield _said("context", subject.occurrence.context)
     if len(subject.contexts) > 1:
-        yield _said("", Span(f"stands in {len(subject.contexts)} contexts: {', '.join(subject.contexts)}", "muted"))
+        others = [context for context in subject.contexts if context != subject.occurrence.context]
+        yield _said("", Span(f"elsewhere in the model: {', '.join(others)}", "muted"))
     yield _said("occurs", f"{subject.times:,} {'time' if subject.times == 1 else 'times'} in this model")
+
+
+def _kinds(subject: Subject) -> str:
+    return ", ".join(f"{count:,} {kind.value}" for kind, count in subject.kinds)
+
+
+def _whole(subject: Subject) -> Iterator[Line]:
+    if subject.whole is None:
+        return
+    graph, cutting = subject.whole.graph, subject.whole.cutting
+    if len(subject.whole.occurrences) != len(graph.layers):
+        yield _said("sequences", f"{len(subject.whole.occurrences):,}")
+    yield _said("to run", f"{len(subject.whole.suite):,}", Span(" bricks in their contexts", "muted"))
+    yield _said("level", f"{graph.level.value}, granularity {cutting.granularity}, cut {cutting.cut.value}")
+    for entry in graph.inputs:
+        yield _said("input", f"{_types([entry.type])} ", Span(clean(entry.name), "muted"))
+    for head in graph.heads:
+        if head.layer is not None:
+            layer = graph.layers[head.layer]
+            yield _said("output", f"{_types([layer.outputs[head.output]])} ", Span(clean(layer.name), "muted"))
 
 
 def _elsewhere(subject: Subject, names: Sequence[str] | None) -> Iterator[Line]:
@@ -121,25 +169,27 @@ def _samples(measured: Measurements | None, width: int) -> Iterator[Line]:
 
 
 def _layers(subject: Subject) -> Iterator[Line]:
+    if len(subject.layers) < 2:
+        # It is what the details begin with.
+        return
     for layer in subject.layers[:_MOST_LAYERS]:
         yield BLANK
+        yield line(Span(layer_title(layer), "heading"))
+        yield _said("name", clean(layer.name))
         yield from _layer(layer)
     if len(subject.layers) > _MOST_LAYERS:
-        yield line(Span(f"and {len(subject.layers) - _MOST_LAYERS:,} layers more", "muted"))
+        yield BLANK
+        yield line(Span(f"and {counted(len(subject.layers) - _MOST_LAYERS, 'layer')} more", "muted"))
 
 
 def _layer(layer: Layer) -> Iterator[Line]:
-    yield line(Span(f"Layer {layer.index}: {layer_title(layer)}", "heading"))
-    yield _said("name", clean(layer.name))
-    yield _said("kind", layer.kind.value)
+    yield _said("layer", f"{layer.index}", Span(f", {layer.kind.value}", "muted"))
     if layer.times > 1:
         yield _said("runs", f"{layer.times:,} times, counted once")
-    if layer.unmeasurable is not None:
-        yield _said("cannot run", Span(clean(layer.unmeasurable), "bad"))
     yield _said("in", _types(layer.data))
-    yield _said("out", _types(layer.outputs))
     if layer.weights:
         yield _said("weights", _types(layer.weights))
+    yield _said("out", _types(layer.outputs))
     for operator in layer.operators:
         yield _said("operator", operator.op, Span(_params(operator.params), "muted"))
         if operator.parts and operator.parts != (operator.op,):

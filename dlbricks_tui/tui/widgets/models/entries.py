@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.tui.figures import milliseconds, percent
-from dlbricks_tui.tui.lines import Line, Span, column, cut
+from dlbricks_tui.tui.lines import Line, Span, column, cut, highlighted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.library import ModelSource
@@ -85,18 +85,6 @@ def heading(width: int) -> Line:
     for each in columns:
         titles += [Span(" " * _GAP), column(each.title, each.width, "heading", right=each is not _TASK)]
     return tuple(titles)
-
-
-def highlighted(text: str, words: Sequence[str]) -> Line:
-    """The text with the first place of each word made visible."""
-    folded = text.casefold()
-    hits = sorted((folded.find(word.casefold()), len(word)) for word in words if word.casefold() in folded)
-    spans, done = list[Span](), 0
-    for start, length in hits:
-        if start >= done and len(folded) == len(text):
-            spans += [Span(text[done:start]), Span(text[start : start + length], "match")]
-            done = start + length
-    return (*spans, Span(text[done:]))
 
 
 def _short(name: str) -> str:

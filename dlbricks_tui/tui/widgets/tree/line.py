@@ -2,75 +2,149 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len, set_cell_size
+
 from dlbricks_tui.tui.figures import milliseconds, percent
-from dlbricks_tui.tui.lines import Line, Span, bar, clean, column, fitted
+from dlbricks_tui.tui.lines import ELLIPSIS, Line, Span, bar, clean, column, fitted, highlighted, width_of
 
 if TYPE_CHECKING:
-    from dlbricks_tui.tui.widgets.tree.outline import Node
     from dlbricks_tui.tui.widgets.tree.tally import Tally
 
 CRITICAL = "*"
 UNKNOWN = "·"
+PARTLY = ">"
+GUESSED = "~"
+CANNOT = "cannot"
+LEFT_OUT = "-"
 _OPEN, _CLOSED, _NEITHER = "- ", "+ ", "  "
-_LATENCY, _SHARE, _BAR, _OCCURS = 9, 7, 12, 6
-_LEAST_TITLE = 22
 # Deeper parts are not moved any further to the right: what they are must stay readable.
 _DEEPEST = 10
+_MOST_NAMES = 40
+_LEAST_BAR, _MOST_BAR = 5, 12
 
 
-def node_line(node: Node, can_open: bool, occurs: int, tally: Tally | None, width: int) -> Line:
-    """One row of the tree in so many cells."""
-    columns = _columns(width)
-    sign = (_OPEN if node.is_open else _CLOSED) if can_open else _NEITHER
-    style = "strong" if can_open else "text"
-    title = (
-        Span("  " * min(node.depth, _DEEPEST)),
-        Span(sign, "accent"),
-        Span(node.label, "muted"),
-        Span(clean(node.title), style),
-    )
-    cells = [cell for each in columns for cell in _cell(each, node, occurs, tally)]
-    return (*fitted(title, width - sum(columns)), *cells)
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """What is known of one part of the model; it opens where `is_open` is not None."""
+
+    title: str
+    size: str = ""
+    label: str = ""
+    names: str = ""
+    output: str = ""
+    depth: int = 0
+    is_open: bool | None = None
+    is_layer: bool = False
+    occurs: int = 1
+    tally: Tally | None = None
 
 
-def heading_line(width: int) -> Line:
+@dataclass(frozen=True, slots=True)
+class _Column:
+    title: str
+    width: int
+    # It is shown in lists of so many cells and more.
+    begins_at: int
+
+
+_TIMES = _Column("times", 5, 36)
+_LATENCY = _Column("ms", 9, 30)
+_RUN = _Column("run", 6, 64)
+_SHARE = _Column("share", 8, 52)
+_BAR = _Column("", _LEAST_BAR, 41)
+_OUTPUT = _Column("output", 16, 104)
+_NAMES = _Column("name", 0, 82)
+_IN_ORDER = (_NAMES, _OUTPUT, _TIMES, _LATENCY, _RUN, _SHARE, _BAR)
+
+
+def tree_line(row: TreeRow, width: int, sought: str = "") -> Line:
+    """One row of the tree in so many cells; while something is searched for, names stand beside titles."""
+    columns = _columns(width, bool(sought))
+    cells = [span for each, room in columns for span in _cell(each, room, row)]
+    room = width - sum(room for _, room in columns)
+    title = _title(row, sought.split())
+    size = (Span(f", {row.size}", "muted"),) if row.size else ()
+    # Half a number would be a wrong one.
+    return (*fitted((*title, *size) if width_of((*title, *size)) <= room else title, room), *cells)
+
+
+def heading_line(width: int, is_searched: bool = False) -> Line:
     """What the columns are called."""
-    names = {_LATENCY: "ms", _SHARE: "share", _BAR: "", _OCCURS: "times"}
-    columns = _columns(width)
-    cells = [column(names[each], each, "heading", right=True) for each in columns]
-    return (*fitted((Span("  part", "heading"),), width - sum(columns)), *cells)
+    columns = _columns(width, is_searched)
+    cells = [
+        column(f"  {each.title}" if each is _NAMES else each.title, room, "heading", right=each is not _NAMES)
+        for each, room in columns
+    ]
+    return (*fitted((Span("  part", "heading"),), width - sum(room for _, room in columns)), *cells)
 
 
-def _columns(width: int) -> tuple[int, ...]:
-    room = width - _LEAST_TITLE
-    kept: list[int] = []
-    for each in (_LATENCY, _OCCURS, _SHARE, _BAR):
-        if each <= room:
-            kept.append(each)
-            room -= each
-    return tuple(each for each in (_OCCURS, _LATENCY, _SHARE, _BAR) if each in kept)
+def _columns(width: int, is_searched: bool) -> list[tuple[_Column, int]]:
+    kept = [each for each in _IN_ORDER if width >= each.begins_at and not (is_searched and each is _NAMES)]
+    widths = {each: each.width for each in kept}
+    left = width - sum(widths.values())
+    if _BAR in widths:
+        wider = max(0, min(_MOST_BAR - _LEAST_BAR, (width - 50) // 2))
+        widths[_BAR] += wider
+        left -= wider
+    if _NAMES in widths:
+        widths[_NAMES] = min(_MOST_NAMES, left // 2)
+    return [(each, widths[each]) for each in kept]
 
 
-def _cell(which: int, node: Node, occurs: int, tally: Tally | None) -> Line:
-    if which == _OCCURS:
-        return (column(f"x{occurs}" if occurs > 1 else "", which, "muted", right=True),)
-    if tally is None or node.layer is not None:
-        return (column("", which),)
-    if which == _LATENCY:
-        return _latency(tally)
-    if which == _SHARE:
-        return (column(percent(tally.share, 1) if tally.known else "", which, "muted", right=True),)
-    return (Span(" "), *bar(tally.share, which - 1))
+def _title(row: TreeRow, words: list[str]) -> Line:
+    sign = _NEITHER if row.is_open is None else _OPEN if row.is_open else _CLOSED
+    title: Line = (Span(clean(row.title), "text" if row.is_open is None else "strong"),)
+    if words:
+        title = (*highlighted(clean(row.title), words), Span("  "), *highlighted(clean(row.names), words, "muted"))
+    indent = Span("  " * min(row.depth, _DEEPEST))
+    # A weight and a sign of its own: whoever looks for what holds up an estimate finds it without colours.
+    warning = (Span("! ", "bad"),) if row.tally is not None and row.tally.unmeasurable and not row.is_layer else ()
+    return (indent, Span(sign, "accent"), Span(row.label, "muted"), *warning, *title)
 
 
-def _latency(tally: Tally) -> Line:
-    sign = Span(CRITICAL if tally.critical else " ", "accent")
-    room = _LATENCY - 1
-    if not tally.known:
-        nothing = "cannot" if tally.unmeasurable else UNKNOWN
-        return (column(nothing, room, "bad" if tally.unmeasurable else "muted", right=True), sign)
-    partly = tally.known < tally.sequences
-    text = f"{'>' if partly else ''}{milliseconds(tally.latency_ms)}"
-    return (column(text, room, "warn" if partly else "strong", right=True), sign)
+def _cell(which: _Column, room: int, row: TreeRow) -> Line:
+    if which is _NAMES:
+        return (Span("  "), column(_ending(clean(row.names), room - 2), room - 2, "muted"))
+    if which is _OUTPUT:
+        return (column(row.output, room, "muted", right=True),)
+    if which is _TIMES:
+        return (column(f"x{row.occurs}" if row.occurs > 1 else "", room, "muted", right=True),)
+    tally = row.tally
+    if tally is None or row.is_layer:
+        return (column("", room),)
+    if which is _LATENCY:
+        return _latency(tally, room)
+    if which is _RUN:
+        partly = tally.layers and 0 < tally.known < tally.layers
+        return (column(percent(tally.coverage) if partly else "", room, "warn", right=True),)
+    if which is _SHARE:
+        return (column(percent(tally.share, 1) if tally.latency_ms else "", room, "muted", right=True),)
+    return (Span(" "), *bar(tally.share, room - 1))
+
+
+def _latency(tally: Tally, width: int) -> Line:
+    text, style = latency_text(tally)
+    return (column(text, width - 1, style, right=True), Span(CRITICAL if tally.critical else " ", "accent"))
+
+
+def _ending(text: str, width: int) -> str:
+    """The end of a name: that is where names of one model differ."""
+    return text if cell_len(text) <= width else ELLIPSIS + set_cell_size(text[::-1], width - 1).rstrip()[::-1]
+
+
+def latency_text(tally: Tally) -> Span:
+    """A latency, or a sign for why there is none."""
+    if not tally.layers:
+        return Span(LEFT_OUT, "muted")
+    if tally.unmeasurable == tally.layers:
+        return Span(CANNOT, "bad")
+    if not tally.known and not tally.guessed:
+        return Span(UNKNOWN, "muted")
+    if not tally.latency_ms:
+        return Span("0", "muted")
+    lacks = tally.missing + tally.unmeasurable > 0
+    sign = PARTLY if lacks else GUESSED if tally.guessed else ""
+    return Span(sign + milliseconds(tally.latency_ms), "warn" if sign else "strong")

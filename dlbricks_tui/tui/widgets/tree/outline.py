@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.bricks.regions import Chain, Irregular, Leaf, Parallel, Region, Repeat, children, layers_in
-from dlbricks_tui.models.titles import layer_title
+from dlbricks_tui.bricks.regions import Leaf, Parallel, Region, Repeat
+from dlbricks_tui.tui.widgets.tree.nesting import parts
+from dlbricks_tui.tui.widgets.tree.titles import Titles
 
 if TYPE_CHECKING:
     from dlbricks_tui.tui.opened import Opened
 
-# What `expand_below` opens at most: more rows than that nobody reads.
+# How many rows `expand_below` adds at most: more than that nobody reads.
 MOST_EXPANDED = 2000
 
 
@@ -20,13 +22,13 @@ MOST_EXPANDED = 2000
 class Node:
     """One part of the model: all of it, a region, a sequence, or a layer of a sequence of several."""
 
-    title: str
     region: Region
-    depth: int
+    depth: int = 0
     parent: Node | None = field(default=None, repr=False)
+    # Which part of its parent it is, counted from one.
+    number: int = 1
     # The layer that it is, where its region is the sequence around it.
     layer: int | None = None
-    label: str = ""
     is_open: bool = False
 
     @property
@@ -39,22 +41,63 @@ class Outline:
     """The rows of one model; every change says where the cursor belongs then."""
 
     def __init__(self, opened: Opened) -> None:
-        self._opened = opened
-        self._layers = opened.graph.layers
+        self.nesting = opened.nesting
+        self.titles = Titles(opened)
         self._occurrences = opened.decomposition.occurrences
-        self._unit = "layer" if opened.decomposition.cutting.granularity == 1 else "sequence"
-        self._root = Node(opened.graph.name, opened.regions.root, 0)
-        self._paths: dict[int, tuple[Region, ...]] | None = None
-        self._searched: list[str] | None = None
-        self._places: dict[str, list[int]] | None = None
+        self._root = Node(self.nesting.root)
         self._tree: list[Node] = [self._root]
         self._found: list[Node] | None = None
+        self._sought = ""
+        # Where the cursor was when a search began.
+        self._left = self.nesting.root
         self.expand(0)
 
     @property
     def rows(self) -> Sequence[Node]:
         """What is to be seen: the open parts, or what a search has found."""
         return self._tree if self._found is None else self._found
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether the rows are what a search has found."""
+        return self._found is not None
+
+    @property
+    def sought(self) -> str:
+        """What is searched for, if anything is."""
+        return "" if self._found is None else self._sought
+
+    def title(self, node: Node) -> str:
+        """What a part is."""
+        return self.titles.region(node.region) if node.layer is None else self.titles.layer(node.layer)
+
+    def size(self, node: Node) -> str:
+        """How large a part is, where its title does not say so."""
+        if node.sequence is not None or node is self._root or not node.region.size:
+            return ""
+        size = self.titles.size(node.region)
+        return "" if size == self.title(node) else size
+
+    def label(self, node: Node) -> str:
+        """Which branch or which instance of a module a part is, if it is one."""
+        if node.parent is None or node.layer is not None:
+            return ""
+        if isinstance(node.parent.region, Parallel):
+            return f"branch {node.number}: "
+        if isinstance(node.parent.region, Repeat):
+            return f"{node.number} of {len(node.parent.region.instances)}: "
+        return ""
+
+    def names(self, node: Node) -> str:
+        """What the model file calls it, from its first layer to its last."""
+        return self.titles.names(node.region) if node.layer is None else self.titles.name(node.layer)
+
+    def output(self, node: Node) -> str:
+        """The shape that a sequence or layer puts out."""
+        if node.sequence is None:
+            return ""
+        last = self._occurrences[node.sequence].sequence.layers[-1]
+        return self.titles.output(last if node.layer is None else node.layer)
 
     def can_open(self, node: Node) -> bool:
         """Whether there is anything in it to be seen by itself."""
@@ -64,170 +107,135 @@ class Outline:
             return len(self._occurrences[node.region.layer].sequence.layers) > 1
         return node.region.size > 0
 
-    def sequences_in(self, node: Node) -> Iterator[int]:
+    def sequences_in(self, node: Node) -> Sequence[int]:
         """The numbers of the sequences that it consists of."""
-        return layers_in(node.region)
+        return self.nesting.numbers(node.region)
 
     def occurs(self, node: Node) -> int:
         """How often the like of it stands in the model."""
-        if node is self._root or node.layer is not None:
+        if node is self._root or node.layer is not None or not node.region.size:
             return 1
-        if isinstance(node.region, Leaf):
-            return len(self._same_as(node.region.layer))
-        return self._opened.regions.occurrences[node.region.key]
+        return len(self.nesting.equal(node.region))
+
+    def has_equal(self, node: Node) -> bool:
+        """Whether the like of it stands anywhere else."""
+        if node is self._root or not node.region.size:
+            return False
+        alike = self.nesting.equal(node.region)
+        return len(alike) > (len(node.region.instances) if isinstance(node.region, Repeat) else 1)
 
     def expand(self, index: int) -> int:
-        """Opens a part; one that is open already is entered."""
+        """Opens a part; one that is open already is entered, and what was found is shown where it stands."""
         node = self.rows[index]
+        if self._found is not None:
+            return self.reveal(node.region)
         if not self.can_open(node):
             return index
         if node.is_open:
             return index + 1
-        self._tree[index + 1 : index + 1] = self._inside(node)
-        node.is_open = True
+        self._open(index)
         return index
 
     def collapse(self, index: int) -> int:
         """Closes a part; from one that is closed already it goes to what it is part of."""
         node = self.rows[index]
-        if self._found is not None:
+        if self._found is not None or (node is self._root and node.is_open):
             return index
         if not node.is_open:
             return index if node.parent is None else self._tree.index(node.parent)
-        if node is not self._root:
-            self._close(index)
+        del self._tree[index + 1 : self._end(index)]
+        node.is_open = False
         return index
 
     def expand_below(self, index: int) -> int:
-        """Opens all that is in a part, until there are more rows than anybody reads."""
+        """Opens all that is in a part, until that are more rows than anybody reads."""
         if self._found is not None:
             return index
-        depth, end = self._tree[index].depth, index
-        while end < len(self._tree) and (end == index or self._tree[end].depth > depth):
-            if len(self._tree) >= MOST_EXPANDED:
-                break
-            if self.can_open(self._tree[end]) and not self._tree[end].is_open:
-                self.expand(end)
-            end += 1
+        end = self._end(index)
+        pending, rows, added = self._tree[index:end][::-1], list[Node](), 0
+        while pending:
+            node = pending.pop()
+            rows.append(node)
+            if not node.is_open and added < MOST_EXPANDED and self.can_open(node):
+                inside = self._inside(node)
+                node.is_open = True
+                added += len(inside)
+                pending += reversed(inside)
+        self._tree[index:end] = rows
         return index
 
     def collapse_all(self) -> int:
-        """Closes everything but the model."""
+        """Closes everything but the model, and ends a search."""
         self._tree, self._root.is_open, self._found = [self._root], False, None
         return self.expand(0)
 
-    def reveal(self, sequence: int) -> int:
-        """Opens what a sequence is part of, and ends a search."""
+    def reveal(self, region: Region) -> int:
+        """Opens what a region is part of, and ends a search."""
         self._found = None
         index = 0
-        for region in self._path_to(sequence):
-            node = self._tree[index]
-            if not node.is_open:
-                self.expand(index)
-            inside = (at for at in range(index + 1, len(self._tree)) if self._tree[at].parent is node)
-            index = next((at for at in inside if self._tree[at].region is region), index)
+        for each in self.nesting.path_to(region):
+            if not self._tree[index].is_open:
+                self._open(index)
+            index = next(at for at in range(index + 1, len(self._tree)) if self._tree[at].region is each)
         return index
+
+    def reveal_layer(self, layer: int) -> int:
+        """Opens what a layer is part of; of overlapping sequences that which begins with it."""
+        holding = [it.sequence for it in self._occurrences if layer in it.sequence.layers]
+        holding.sort(key=lambda sequence: sequence.layers.index(layer))
+        return self.reveal(self.nesting.leaf(holding[0].index)) if holding else 0
 
     def seek(self, text: str, index: int) -> int:
         """Shows only the sequences of which every word is in an operator, a kind or a name; all again for no words."""
-        here = self.rows[index].sequence if self.rows else None
-        words = text.casefold().split()
+        here = self.rows[index] if self.rows else None
+        self._sought, words = text, text.casefold().split()
         if not words:
-            found, self._found = self._found, None
-            return index if found is None or here is None else self.reveal(here)
-        texts = self._texts()
-        hits = [number for number, searched in enumerate(texts) if all(word in searched for word in words)]
-        self._found = [Node(self._sequence_title(number), Leaf(-1, number), 0) for number in hits]
-        return hits.index(here) if here in hits else 0
+            if self._found is None:
+                return index
+            return self.reveal(here.region if here else self._left)
+        if self._found is None and here:
+            self._left = here.region
+        hits = self.titles.found(words)
+        self._found = [Node(self.nesting.leaf(number)) for number in hits]
+        sequence = here.sequence if here else None
+        return hits.index(sequence) if sequence in hits else 0
 
     def next_equal(self, index: int, step: int) -> int:
-        """Where the brick that the cursor is on occurs next, round and round."""
-        sequence = self.rows[index].sequence
-        if sequence is None:
+        """Where the like of what the cursor is on stands next, round and round."""
+        node = self.rows[index]
+        if not self.has_equal(node):
             return index
-        places = self._same_as(sequence)
-        return self.reveal(places[(places.index(sequence) + step) % len(places)])
+        equal = self.nesting.equal(node.region)
+        starts = [self.nesting.span_of(region).start for region in equal]
+        here = self.nesting.span_of(node.region)
+        # Of a repeat all instances are here.
+        place = bisect_left(starts, here.stop) if step > 0 else bisect_left(starts, here.start) - 1
+        return self.reveal(equal[place % len(equal)])
 
-    def next_of(self, index: int, wanted: Sequence[int]) -> int:
-        """Where the next of the wanted sequences is, round and round."""
-        if not wanted:
+    def next_of(self, index: int, places: Sequence[int], step: int) -> int:
+        """Where the next of some sequences is, which are given by where they stand, ascending; round and round."""
+        if not places:
             return index
-        inside = list(self.sequences_in(self.rows[index]))
-        here = inside[-1] if inside and self.rows[index].sequence is not None else inside[0] - 1 if inside else -1
-        return self.reveal(next((number for number in wanted if number > here), wanted[0]))
+        node = self.rows[index]
+        here = self.nesting.span_of(node.region).start
+        # The first one in a region is ahead of whoever stands on its heading.
+        ahead = bisect_left(places, here) if node.sequence is None else bisect_right(places, here)
+        place = places[(ahead if step > 0 else bisect_left(places, here) - 1) % len(places)]
+        return self.reveal(self.nesting.leaf(self.nesting.sequences[place]))
+
+    def _open(self, index: int) -> None:
+        node = self._tree[index]
+        self._tree[index + 1 : index + 1] = self._inside(node)
+        node.is_open = True
 
     def _inside(self, node: Node) -> list[Node]:
+        depth = node.depth + 1
         if isinstance(node.region, Leaf):
             layers = self._occurrences[node.region.layer].sequence.layers
-            return [Node(layer_title(self._layers[it]), node.region, node.depth + 1, node, it) for it in layers]
-        parts = children(node.region)
-        return [self._node(part, number, node) for number, part in enumerate(parts, 1)]
+            return [Node(node.region, depth, node, number, layer) for number, layer in enumerate(layers, 1)]
+        return [Node(part, depth, node, number) for number, part in enumerate(parts(node.region), 1)]
 
-    def _node(self, region: Region, number: int, parent: Node) -> Node:
-        label = f"branch {number}: " if isinstance(parent.region, Parallel) else ""
-        if isinstance(parent.region, Repeat):
-            label = f"{number} of {len(parent.region.instances)}: "
-        # A chain of one part says nothing that the part does not.
-        while isinstance(region, Chain) and len(region.parts) == 1:
-            (region,) = region.parts
-        return Node(self._title(region), region, parent.depth + 1, parent, label=label)
-
-    def _title(self, region: Region) -> str:
-        if isinstance(region, Leaf):
-            return self._sequence_title(region.layer)
-        size = f"{region.size:,} {self._unit}{'' if region.size == 1 else 's'}"
-        if isinstance(region, Parallel):
-            return f"{len(region.branches)} branches, {size}"
-        if isinstance(region, Repeat):
-            return f"module x{len(region.instances)}, {size}"
-        if isinstance(region, Irregular):
-            return f"irregular, {size}"
-        return size if region.size else "passes by"
-
-    def _sequence_title(self, number: int) -> str:
-        layers = self._occurrences[number].sequence.layers
-        return " > ".join(layer_title(self._layers[index]) for index in layers)
-
-    def _close(self, index: int) -> None:
-        node = self._tree[index]
-        end = index + 1
-        while end < len(self._tree) and self._tree[end].depth > node.depth:
-            self._tree[end].is_open = False
-            end += 1
-        del self._tree[index + 1 : end]
-        node.is_open = False
-
-    def _path_to(self, sequence: int) -> tuple[Region, ...]:
-        """The regions around a sequence as they are shown, from the outside, and its own."""
-        if self._paths is None:
-            self._paths = {}
-            pending: list[tuple[Region, tuple[Region, ...]]] = [
-                (part, ()) for part in children(self._opened.regions.root)
-            ]
-            while pending:
-                region, around = pending.pop()
-                while isinstance(region, Chain) and len(region.parts) == 1:
-                    (region,) = region.parts
-                path = (*around, region)
-                if isinstance(region, Leaf):
-                    self._paths[region.layer] = path
-                pending += [(part, path) for part in children(region)]
-        return self._paths[sequence]
-
-    def _texts(self) -> list[str]:
-        if self._searched is None:
-            self._searched = [
-                " ".join(
-                    f"{layer_title(layer)} {layer.op} {layer.kind.value} {layer.name}"
-                    for layer in (self._layers[index] for index in occurrence.sequence.layers)
-                ).casefold()
-                for occurrence in self._occurrences
-            ]
-        return self._searched
-
-    def _same_as(self, sequence: int) -> list[int]:
-        if self._places is None:
-            self._places = {}
-            for number, occurrence in enumerate(self._occurrences):
-                self._places.setdefault(occurrence.brick.key, []).append(number)
-        return self._places[self._occurrences[sequence].brick.key]
+    def _end(self, index: int) -> int:
+        """Where what is shown of a part ends."""
+        depth = self._tree[index].depth
+        return next((at for at in range(index + 1, len(self._tree)) if self._tree[at].depth <= depth), len(self._tree))

@@ -3,74 +3,95 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.parts import Standing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dlbricks_tui.bricks.regions import Region
     from dlbricks_tui.estimate.estimate import Estimate
     from dlbricks_tui.estimate.parts import Part
     from dlbricks_tui.tui.opened import Opened
-    from dlbricks_tui.tui.widgets.tree.outline import Node, Outline
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The latency of some sequences, as far as it is known."""
+    """The latency of some layers, as far as it is known; counts are of layers."""
 
     latency_ms: float
     share: float
-    sequences: int
+    layers: int
+    guessed: int
     missing: int
     unmeasurable: int
     critical: bool
 
     @property
     def known(self) -> int:
-        """How many sequences have a latency."""
-        return self.sequences - self.missing - self.unmeasurable
+        """How many layers have a latency that is no guess."""
+        return self.layers - self.guessed - self.missing - self.unmeasurable
+
+    @property
+    def coverage(self) -> float:
+        """The share of the layers that were measured."""
+        return self.known / self.layers if self.layers else 1.0
 
 
 class Tallies:
-    """Adds up, when it is asked for, what one estimate says of the parts of one model."""
+    """What one estimate says of one model; every part spans some of its sequences, and is quickly added up."""
 
-    def __init__(self, opened: Opened, outline: Outline, estimate: Estimate) -> None:
-        self._outline = outline
-        self._estimate = estimate
-        by_layers = {part.layers: part for part in estimate.parts}
-        # Of overlapping sequences only those that cover the model have a part in its latency.
-        self._parts = [by_layers.get(it.sequence.layers) for it in opened.decomposition.occurrences]
+    def __init__(self, opened: Opened, estimate: Estimate) -> None:
+        self._nesting = nesting = opened.nesting
+        # One sequence begins at each of these layers. Of overlapping ones only those that cover the model have a part,
+        # and where none is measured that part is the first layer alone.
+        by_first = {part.layers[0]: part for part in estimate.parts}
         composed = estimate.composed
+        critical = {estimate.parts[number].layers[0] for number in composed.critical_path} if composed else set()
+        sequences = [opened.decomposition.occurrences[number].sequence for number in nesting.sequences]
+        parts = [by_first.get(sequence.layers[0]) for sequence in sequences]
+        on_path = [sequence.layers[0] in critical for sequence in sequences]
         self._total_ms = composed.sequential_ms if composed else 0.0
-        critical = {estimate.parts[number].layers for number in composed.critical_path} if composed else set()
-        self.critical = tuple(
-            number for number, it in enumerate(opened.decomposition.occurrences) if it.sequence.layers in critical
-        )
-        self._critical = frozenset(self.critical)
-        self._made: dict[int, Tally] = {}
+        self._parts = dict(zip(nesting.sequences, parts, strict=True))
+        self._paid_ps = _sums(parts, lambda part: part.paid_ps if part.counts else 0)
+        self._layers = _sums(parts, lambda part: len(part.layers))
+        self._guessed = _sums_of(parts, Standing.BRIDGED)
+        self._missing = _sums_of(parts, Standing.MISSING)
+        self._unmeasurable = _sums_of(parts, Standing.UNMEASURABLE)
+        self._critical = list(accumulate(on_path, initial=0))
+        # Where in the nesting they stand.
+        self.critical = tuple(place for place, each in enumerate(on_path) if each)
+        self.gaps = tuple(place for place, part in enumerate(parts) if part is not None and not part.known)
 
     def part(self, sequence: int) -> Part | None:
         """What is known of a sequence; None where the estimate does without it."""
         return self._parts[sequence]
 
-    def of(self, node: Node) -> Tally:
+    def of(self, region: Region) -> Tally:
         """What is known of a part of the model."""
-        key = id(node.region)
-        found = self._made.get(key)
-        if found is None:
-            found = self._made[key] = self._tally(node)
-        return found
+        inside = self._nesting.span_of(region)
 
-    def _tally(self, node: Node) -> Tally:
-        numbers = list(self._outline.sequences_in(node))
-        parts = [part for number in numbers if (part := self._parts[number]) is not None]
-        latency_ms = milliseconds(sum(part.paid_ps for part in parts if part.counts))
+        def within(sums: list[int]) -> int:
+            return sums[inside.stop] - sums[inside.start]
+
+        latency_ms = milliseconds(within(self._paid_ps))
         return Tally(
             latency_ms,
             latency_ms / self._total_ms if self._total_ms else 0.0,
-            len(parts),
-            sum(part.standing is Standing.MISSING for part in parts),
-            sum(part.standing is Standing.UNMEASURABLE for part in parts),
-            any(number in self._critical for number in numbers),
+            within(self._layers),
+            within(self._guessed),
+            within(self._missing),
+            within(self._unmeasurable),
+            within(self._critical) > 0,
         )
+
+
+def _sums(parts: list[Part | None], value: Callable[[Part], int]) -> list[int]:
+    return list(accumulate((0 if part is None else value(part) for part in parts), initial=0))
+
+
+def _sums_of(parts: list[Part | None], standing: Standing) -> list[int]:
+    return _sums(parts, lambda part: len(part.layers) if part.standing is standing else 0)
