@@ -11,6 +11,7 @@ from dlbricks_tui.bench.request import RunRequest, read_request, write_request
 from dlbricks_tui.bench.run import execute
 from dlbricks_tui.bench.run_folder import RunFolder, RunFolders
 from dlbricks_tui.bench.work import Workplace
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings import DataFolder
 
 PACKAGE_PARENT = Path(__file__).resolve().parents[2]
@@ -55,7 +56,10 @@ def main(folder: str, data: str) -> None:
     """The process of a detached run."""
     run = RunFolder(Path(folder))
     place = Workplace(DataFolder(Path(data)))
-    execute(run, read_request(run.request_file), place, host_lock(), detached=True)
+    try:
+        execute(run, read_request(run.request_file), place, host_lock(), detached=True)
+    except UserError as error:
+        sys.exit(str(error))
 
 
 def _taken_up(folder: RunFolder, pid: int) -> bool:

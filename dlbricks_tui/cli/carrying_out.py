@@ -51,7 +51,7 @@ def conclude(args: argparse.Namespace, folder: RunFolder, state: RunState, *, le
         narrate(f"what was measured is kept; `dlbricks runs resume {state.run}` goes on with the rest")
         return Status.INTERRUPTED
     failures = bricks.failed + state.whole_models.failed + left_out
-    return Status.DONE_WITH_FAILURES if failures else Status.DONE
+    return Status.DONE_WITH_FAILURES if failures or state.state is State.FAILED else Status.DONE
 
 
 def tally_document(tally: Tally) -> dict[str, Json]:
