@@ -117,7 +117,7 @@ _ROWS = {
     RunSetting.LEVEL: _Row(
         lambda it: it.choices.level.value,
         _chosen(lambda choices, step: replace(choices, level=next_of(tuple(Level), choices.level, step))),
-        "layers as they are fused, or as in the file",
+        "layers as fused, or as in the file",
     ),
     RunSetting.GRANULARITY: _Row(
         lambda it: f"{it.choices.granularity}",
@@ -132,12 +132,12 @@ _ROWS = {
     RunSetting.END_TO_END: _Row(
         lambda it: "yes" if it.end_to_end else "no",
         lambda settings, _: replace(settings, end_to_end=not settings.end_to_end),
-        "whole models too, to check the estimates",
+        "whole models too, as a check",
     ),
     RunSetting.TARGET: _Row(
         lambda it: f"±{percent(it.target, 1)}",
         lambda settings, step: replace(settings, target=next_of(TARGETS, settings.target, step)),
-        "sample a brick until it is known so well",
+        "how well a brick is to be known",
     ),
     RunSetting.BUDGET: _Row(
         lambda it: "none" if it.budget_seconds is None else duration(it.budget_seconds),

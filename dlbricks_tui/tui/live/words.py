@@ -32,7 +32,7 @@ def how_far(run: RunSnapshot) -> Line:
     if counts.failed:
         spans.append(Span(f"{counts.failed:,} failed", "bad"))
     if run.active and run.seconds_left:
-        spans.append(Span(f"about {duration(run.seconds_left)} left"))
+        spans.append(Span(f"{duration(run.seconds_left)} left"))
     if not run.active and run.seconds_spent:
         spans.append(Span(f"in {duration(run.seconds_spent)}"))
     if counts.reused:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.live.runs import Runs
 
 
+_ROOMY = 80
+
+
 class AllRunsScreen(Dialog[str]):
     """Gives the id of the run to be watched."""
 
@@ -112,10 +115,12 @@ def run_row(state: RunState, width: int) -> Line:
     """A run in one line."""
     began = datetime.fromisoformat(state.started).astimezone().strftime("%d %b %H:%M ")
     bricks = state.bricks
-    counts = [Span(f"{bricks.measured + bricks.reused:,} of {bricks.total:,} bricks", "muted")]
+    roomy = width >= _ROOMY
+    what = " bricks" if roomy else ""
+    counts = [Span(f"{bricks.measured + bricks.reused:,} of {bricks.total:,}{what}", "muted")]
     if bricks.failed:
         counts.append(Span(f"{bricks.failed:,} failed", "bad"))
-    if not state.active:
+    if roomy and not state.active:
         counts.append(Span(duration(state.seconds), "muted"))
     stands = column(state.state.value, 12, STATE_STYLES.get(state.state, "text"))
     left = (Span(began, "muted"), stands, Span(names_of(state.models)))

@@ -6,7 +6,8 @@ from dlbricks_tui.tui.live.snapshot import RunSnapshot
 from dlbricks_tui.tui.live.words import how_far, joined, names_of, state_of, what_now
 
 _TRACK = "░"
-_ROOMY = 110
+# The last of the settings is the runtime, which takes many words.
+_ROOMY = 150
 # A change that a quiet host has at any time is none.
 _WORTH_A_WARNING = 0.05
 
@@ -15,8 +16,8 @@ def head_lines(run: RunSnapshot | None, width: int) -> tuple[Line, ...]:
     """Three lines, whatever is known."""
     if run is None:
         return (line(Span(" Looking for the run.", "muted")), (), ())
-    said = run.settings if width >= _ROOMY else run.settings[:2]
-    settings = (*joined([Span(text, "muted") for text in said]), Span(" "))
+    said = run.settings if width >= _ROOMY else run.settings[:-1]
+    settings = (Span("  "), *joined([Span(text, "muted") for text in said]), Span(" "))
     who = (Span(" "), state_of(run), Span(f"  {names_of(run.models)}", "strong"), Span(f"  {run.run}", "muted"))
     return (spread(who, settings, width), _progress(run, width), spread(_now(run), _drift(run), width))
 
@@ -41,4 +42,4 @@ def _drift(run: RunSnapshot) -> Line:
         return ()
     style = "warn" if abs(run.drift) >= _WORTH_A_WARNING else "muted"
     how = "slower" if run.drift > 0 else "faster"
-    return (Span(f"machine {percent(abs(run.drift), 1)} {how} than at first ", style),)
+    return (Span(f"  machine {percent(abs(run.drift), 1)} {how} than at first ", style),)

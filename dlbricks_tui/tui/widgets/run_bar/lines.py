@@ -8,7 +8,7 @@ from dlbricks_tui.tui.live.words import estimate_of, how_far, names_of, state_of
 ROOMY = 100
 _BAR_NARROW, _BAR_WIDE = 10, 30
 _TRACK = "░"
-_KEY = (Span(" 5 ", "accent"), Span("shows it ", "muted"))
+_KEY = (Span("  5 ", "accent"), Span("run ", "muted"))
 
 
 def bar_lines(run: RunSnapshot, width: int) -> tuple[Line, ...]:
@@ -19,7 +19,7 @@ def bar_lines(run: RunSnapshot, width: int) -> tuple[Line, ...]:
 
 
 def _head(run: RunSnapshot, bar_width: int) -> Line:
-    head = (Span(" run ", "muted"), state_of(run), Span(" "))
+    head = (Span(" "), state_of(run), Span(" "))
     if run.share is None:
         return (*head, *(what_now(run) or (Span(names_of(run.models), "muted"),)))
     progress = (*bar(run.share, bar_width, _TRACK), Span(f" {percent(run.share):>5}  ", "strong"))
@@ -29,7 +29,7 @@ def _head(run: RunSnapshot, bar_width: int) -> Line:
 def _foot(run: RunSnapshot) -> Line:
     estimated = [model for model in run.estimates if model.sequential_ms is not None]
     now = what_now(run) if run.share is not None else ()
-    spans = [Span("     ")]
+    spans = [Span(" ")]
     # The one that is least sure is the one that changes.
     for model in sorted(estimated, key=lambda it: -(it.half_widths[-1] if it.half_widths else 0))[:2]:
         spans += [*estimate_of(model), Span("   ")]

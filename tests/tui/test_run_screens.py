@@ -1,0 +1,362 @@
+"""Every action on runs, by keys, on what a run leaves in its folder."""
+
+import asyncio
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE, HostLock
+from dlbricks_tui.bench.request import read_request
+from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.actions.action import Scope
+from dlbricks_tui.tui.actions.registry import actions_in
+from dlbricks_tui.tui.app import DlbricksApp
+from dlbricks_tui.tui.screens.error import ErrorScreen
+from dlbricks_tui.tui.screens.help import HelpScreen
+from dlbricks_tui.tui.screens.run.all_runs import AllRunsScreen
+from dlbricks_tui.tui.screens.run.cancel import CancelScreen
+from dlbricks_tui.tui.screens.run.screen import RunScreen
+from dlbricks_tui.tui.screens.run.start import StartRunScreen
+from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.rows import RowsView
+from tests.bench.runs import Site
+from tests.tui.bench import app_on, press, running
+from tests.tui.live_runs import (
+    NOBODY,
+    RUN,
+    end,
+    in_the_middle,
+    put_run,
+    round_done,
+    tell,
+)
+from tests.tui.live_runs import (
+    measured as brick_measured,
+)
+from tests.tui.snapshots import snapshot
+
+PATIENCE_SECONDS = 60.0
+OPEN_ALEXNET = ("slash", '"alexnet"', "enter", "enter")
+
+
+@pytest.fixture(autouse=True)
+def _a_host_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+
+
+@pytest.fixture
+def launched(measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[RunFolder]]:
+    """Runs that are started have workers that need no framework; none outlives the test."""
+    site = Site(measured.path, nap_seconds=0.1)
+    folders: list[RunFolder] = []
+
+    def start(folder: RunFolder, _: DataFolder) -> None:
+        process = site.start(folder)
+        while folder.state().process.pid != process.pid and process.poll() is None:
+            time.sleep(0.01)
+        folders.append(folder)
+        processes.append(process)
+
+    processes: list[subprocess.Popen[bytes]] = []
+    monkeypatch.setattr("dlbricks_tui.tui.live.runs.start_detached", start)
+    yield folders
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def screen_text(pilot: Pilot[None]) -> str:
+    return snapshot(pilot.app).partition("\n\n")[0]
+
+
+async def eventually(pilot: Pilot[None], happens: Callable[[], object]) -> None:
+    """Waits until the watch has seen it and the screen has followed."""
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while not happens():
+        assert time.monotonic() < give_up, screen_text(pilot)
+        await asyncio.sleep(0.02)
+        await pilot.pause()
+
+
+async def shows(pilot: Pilot[None], text: str) -> None:
+    await eventually(pilot, lambda: text in screen_text(pilot))
+
+
+async def shows_no_more(pilot: Pilot[None], text: str) -> None:
+    await eventually(pilot, lambda: text not in screen_text(pilot))
+
+
+def keys_of(*scopes: Scope) -> list[str]:
+    return [key for scope in scopes for action in actions_in(scope) for key in action.keys]
+
+
+@pytest.mark.parametrize(
+    "scopes",
+    [
+        (Scope.RUN, Scope.LIST, Scope.EVERYWHERE),
+        (Scope.RUNS, Scope.LIST, Scope.DIALOG),
+        (Scope.START_RUN, Scope.LIST, Scope.DIALOG),
+        (Scope.CANCEL_RUN, Scope.LIST, Scope.DIALOG),
+    ],
+    ids=lambda scopes: str(scopes[0].value),
+)
+def test_no_key_means_two_things_at_once(scopes: tuple[Scope, ...]) -> None:
+    assert len(keys_of(*scopes)) == len(set(keys_of(*scopes)))
+
+
+async def test_a_run_that_is_under_way_is_in_the_bar_when_one_comes_back(measured: DataFolder) -> None:
+    put_run(measured, in_the_middle())
+    async with running(app_on(measured)) as pilot:
+        await shows(pilot, " running ")
+        assert "18 of 42 done · 1 failed" in screen_text(pilot)
+        assert "resnet18_v1 >12.50 ms ±1.2 %" in screen_text(pilot)
+
+
+async def test_without_a_run_there_is_no_bar(measured: DataFolder) -> None:
+    async with running(app_on(measured), (80, 24)) as pilot:
+        assert " run " not in screen_text(pilot).splitlines()[-2]
+        await press(pilot, "5")
+        assert isinstance(pilot.app.screen, AllRunsScreen)
+        assert "There was no run yet." in screen_text(pilot)
+
+
+async def test_the_bar_follows_the_run_and_opens_its_screen(measured: DataFolder) -> None:
+    folder = put_run(measured, in_the_middle())
+    async with running(app_on(measured), (80, 24)) as pilot:
+        await shows(pilot, "18 of 42 done")
+        tell(folder, brick_measured(11, 40))
+        await shows(pilot, "19 of 42 done")
+        end(folder)
+        await shows(pilot, " finished ")
+        await press(pilot, "5")
+        assert isinstance(pilot.app.screen, RunScreen)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        await pilot.click("RunBar")
+        assert isinstance(pilot.app.screen, RunScreen)
+
+
+async def test_what_happens_while_one_looks_at_the_run_is_in_the_bar_when_one_comes_back(measured: DataFolder) -> None:
+    folder = put_run(measured, in_the_middle())
+    async with running(app_on(measured)) as pilot:
+        await shows(pilot, "18 of 42 done")
+        await press(pilot, "5")
+        tell(folder, brick_measured(11, 40))
+        await shows(pilot, "19 of 42 done")
+        await press(pilot, "escape")
+        assert "19 of 42 done" in screen_text(pilot)
+
+
+async def test_failures_are_named_as_they_happen(measured: DataFolder) -> None:
+    put_run(measured, in_the_middle())
+    async with running(app_on(measured)) as pilot:
+        await shows(pilot, "18 of 42 done")
+        await press(pilot, "5")
+        shown = screen_text(pilot)
+        assert "✗ Convolution 3x3 1x56x56x56  crashed: the worker" in shown
+        await press(pilot, "slash", '"failed"', "enter")
+        assert "1 Bricks 1 of 16" in screen_text(pilot)
+        await press(pilot, "3")
+        assert "broken is left out" in screen_text(pilot)
+
+
+async def test_whoever_stays_at_the_end_of_the_bricks_follows_the_run(measured: DataFolder) -> None:
+    folder = put_run(measured, in_the_middle())
+    async with running(app_on(measured)) as pilot:
+        await shows(pilot, "18 of 42 done")
+        await press(pilot, "5")
+        bricks = pilot.app.screen.query(RowsView).first()
+        assert bricks.cursor == 15
+        await press(pilot, "k", "k")
+        tell(folder, round_done([1], 50), *in_the_middle()[-1:])
+        await pilot.pause(0.6)
+        assert bricks.cursor == 13
+
+
+async def test_each_panel_of_the_run_screen_is_a_key_away(measured: DataFolder) -> None:
+    put_run(measured, in_the_middle())
+    async with running(app_on(measured), (80, 24)) as pilot:
+        await shows(pilot, "18 of 42 done")
+        await press(pilot, "5")
+        seen = []
+        for key in ("3", "1", "2", "tab", "tab", "shift+tab"):
+            await press(pilot, key)
+            (panel,) = [panel.id for panel in pilot.app.screen.query(Panel) if panel.has_focus_within]
+            assert [each.id for each in pilot.app.screen.query(Panel) if each.display] == [panel]
+            seen.append(panel)
+        names = [f"run-{name}" for name in ("notes", "bricks", "estimates", "notes", "bricks", "notes")]
+        assert seen == names
+
+
+async def test_a_run_is_asked_to_stand_still_and_to_go_on(measured: DataFolder) -> None:
+    folder = put_run(measured, in_the_middle())
+    async with running(app_on(measured)) as pilot:
+        await shows(pilot, "18 of 42 done")
+        await press(pilot, "5", "p")
+        assert folder.pause_file.exists()
+        await shows(pilot, "pausing")
+        await press(pilot, "p")
+        assert not folder.pause_file.exists()
+        await shows_no_more(pilot, "pausing")
+
+
+async def test_a_run_that_has_ended_can_be_neither_paused_nor_cancelled(measured: DataFolder) -> None:
+    folder = put_run(measured, in_the_middle())
+    async with running(app_on(measured)) as pilot:
+        await shows(pilot, "18 of 42 done")
+        await press(pilot, "5")
+        end(folder)
+        await shows(pilot, " finished ")
+        await press(pilot, "p", "x", "r")
+        assert isinstance(pilot.app.screen, RunScreen)
+        assert not folder.pause_file.exists()
+        assert "cancel" not in screen_text(pilot).splitlines()[-1]
+
+
+async def test_cancelling_asks_first(measured: DataFolder) -> None:
+    put_run(measured, in_the_middle())
+    async with running(app_on(measured)) as pilot:
+        await shows(pilot, "18 of 42 done")
+        await press(pilot, "5", "x")
+        assert isinstance(pilot.app.screen, CancelScreen)
+        assert "18 of 42 done" in screen_text(pilot)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, RunScreen)
+
+
+async def test_all_runs_are_listed_with_how_they_stand_and_any_can_be_watched(measured: DataFolder) -> None:
+    put_run(measured, in_the_middle(), State.CANCELLED, run="20261120-080000-0001", seconds=40)
+    put_run(measured, in_the_middle())
+    async with running(app_on(measured)) as pilot:
+        await shows(pilot, " running ")
+        await press(pilot, "R")
+        shown = screen_text(pilot)
+        assert "running" in shown and "cancelled" in shown and "40 s" in shown
+        await press(pilot, "question_mark")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        assert "Show the run that the cursor is on." in screen_text(pilot)
+        await press(pilot, "escape", "G", "enter")
+        assert isinstance(pilot.app.screen, RunScreen)
+        await shows(pilot, "20261120-080000-0001")
+        await press(pilot, "R", "g", "enter")
+        await shows(pilot, RUN)
+
+
+async def test_an_interrupted_run_is_offered_to_be_taken_up(
+    measured: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken_up: list[str] = []
+    monkeypatch.setattr("dlbricks_tui.tui.live.runs.start_detached", lambda folder, _: taken_up.append(folder.run))
+    put_run(measured, in_the_middle(), process=NOBODY)
+    async with running(app_on(measured)) as pilot:
+        await shows(pilot, " interrupted ")
+        await press(pilot, "5")
+        assert "r takes it up again" in screen_text(pilot)
+        await press(pilot, "r")
+        assert taken_up == [RUN]
+        await press(pilot, "R", "r")
+        assert taken_up == [RUN, RUN]
+
+
+async def test_what_cannot_be_done_is_an_error_to_be_read(measured: DataFolder) -> None:
+    folder = put_run(measured, in_the_middle())
+    async with running(app_on(measured)) as pilot:
+        await shows(pilot, "18 of 42 done")
+        await press(pilot, "5", "x")
+        folder.set_state(replace(folder.state(), state=State.FINISHED))
+        await press(pilot, "y")
+        assert isinstance(pilot.app.screen, ErrorScreen)
+        assert "there is nothing to cancel" in screen_text(pilot)
+
+
+async def test_before_a_run_its_settings_are_in_view_and_what_it_takes(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *OPEN_ALEXNET, "r")
+        assert isinstance(pilot.app.screen, StartRunScreen)
+        shown = screen_text(pilot)
+        assert "Run alexnet" in shown
+        assert "18 bricks to run · 1 whole model to time · about" in shown
+        # From the level down to end to end, and no whole model any more.
+        await press(pilot, "j", "j", "j", "l")
+        assert "18 bricks to run · about" in screen_text(pilot)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        assert not measured.runs.exists()
+
+
+async def test_what_is_known_is_not_run_again_and_who_is_waited_for_is_said(
+    measured: DataFolder, tmp_path: Path
+) -> None:
+    lock = HostLock(tmp_path / "host.lock")
+    assert lock.try_hold("20261121-0700-cafe", Path("/their/data"))
+    try:
+        async with running(app_on(measured)) as pilot:
+            await press(pilot, "slash", '"resnet18"', "enter", "enter", "r")
+            assert "It waits for run 20261121-0700-cafe" in screen_text(pilot)
+    finally:
+        lock.release()
+
+
+async def test_without_a_model_there_is_nothing_to_run(measured: DataFolder) -> None:
+    async with app_on(measured).run_test(size=(120, 40), notifications=True) as pilot:
+        await press(pilot, "r")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        await shows(pilot, "Mark models with space")
+
+
+async def test_a_run_is_started_watched_paused_taken_on_and_cancelled(
+    measured: DataFolder, launched: list[RunFolder]
+) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *OPEN_ALEXNET, "r", "j", "l", "enter")
+        (folder,) = launched
+        request = read_request(folder.request_file)
+        assert (request.level, request.cutting.granularity, request.end_to_end) == (Level.WRITTEN, 2, True)
+        assert "G 2" in screen_text(pilot)
+        await shows(pilot, " running ")
+        await press(pilot, "5")
+        await shows(pilot, " done")
+        await press(pilot, "p")
+        await shows(pilot, " paused ")
+        assert folder.state().state is State.PAUSED
+        await press(pilot, "p")
+        await shows(pilot, " running ")
+        await press(pilot, "x", "y")
+        await shows(pilot, " cancelled ")
+        assert folder.state().state is State.CANCELLED
+        await press(pilot, "r")
+        await eventually(pilot, lambda: len(launched) == 2)
+        await eventually(pilot, lambda: folder.state().active)
+
+
+async def test_results_of_a_run_come_into_the_estimate_while_it_runs(
+    measured: DataFolder, launched: list[RunFolder]
+) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *OPEN_ALEXNET)
+        headline = screen_text(pilot).splitlines()[0]
+        assert "alexnet" in headline
+        await press(pilot, "r", "enter")
+        await shows_no_more(pilot, headline)
+        assert "alexnet" in screen_text(pilot).splitlines()[0]
+
+
+async def test_leaving_the_program_leaves_the_run_alone_and_the_next_start_finds_it(
+    measured: DataFolder, launched: list[RunFolder]
+) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *OPEN_ALEXNET, "r", "enter")
+        await shows(pilot, " running ")
+    (state,) = RunFolders(measured.runs).states()
+    assert state.active
+    async with running(DlbricksApp(Session(measured, measured.path / "samples"))) as pilot:
+        await shows(pilot, " running ")
