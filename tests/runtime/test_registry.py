@@ -124,6 +124,7 @@ def test_a_registered_runtime_works_where_ours_has_no_framework(
 ) -> None:
     first = registry.add(fake_python, name="first")
     registry.add(fake_python, name="second")
+    monkeypatch.setattr(metadata, "version", lambda _: "1.9.1")
     assert registry.preferred() == registry.default()
 
     def gone(name: str) -> str:

@@ -109,7 +109,7 @@ def _possible(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _existing(name: str, dtype: str) -> str:
     try:
-        return numpy.dtype(dtype).name
+        return str(numpy.dtype(dtype).name)
     except TypeError as error:
         raise RefusalError(Reason.MALFORMED, f"input {name}: {error}") from error
 
@@ -129,7 +129,7 @@ def _name(dtype: Any) -> str | None:
         return None
     # MXNet spells bfloat16, which numpy lacks, as a structure of one field.
     described = numpy.dtype(dtype)
-    return described.names[0] if described.names else described.name
+    return str(described.names[0] if described.names else described.name)
 
 
 def _elements(shape: tuple[int, ...]) -> int:
