@@ -1,13 +1,13 @@
 """Results as a run would have stored them, made up from the models themselves."""
 
-import hashlib
 import random
+import zlib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
 from dlbricks_tui.bench.fingerprint import fingerprint
-from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence, decompose
 from dlbricks_tui.bricks.whole_model import whole_model
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import Library, ModelSource
@@ -57,33 +57,42 @@ def store_run(data: DataFolder, names: Iterable[str], *, share: float = 1.0, end
 
 
 def _records(decomposition: Decomposition, share: float, end_to_end: bool) -> Iterator[Record]:
-    bricks = {(it.brick.key, it.context): it.brick for it in decomposition.occurrences}
-    measured = sorted(bricks)[: round(share * len(bricks))]
+    graph = decomposition.graph
+    bricks = {(it.brick.key, it.context): it for it in decomposition.occurrences}
+    measured = list(bricks.values())[: round(share * len(bricks))]
     yield RUNTIME
     for system, slower in ((fingerprint(), 1.0), (OTHER_SYSTEM, 2.0)):
         yield system
         way: dict[str, Any] = {
             "system": system.id,
             "runtime": RUNTIME.id,
-            "level": decomposition.graph.level,
+            "level": graph.level,
             "protocol": PROTOCOL,
         }
-        for key, context in measured:
-            samples = _samples(slower * _latency_ms(key), key)
-            yield BrickForm(key=key, canonical=bricks[key, context].canonical)
-            yield Measurement(**way, brick=key, context=context, when=WHEN, run="r1", **samples)
+        for it in measured:
+            seed = _seed(graph, it)
+            samples = _samples(slower * _latency_ms(seed), seed)
+            yield BrickForm(key=it.brick.key, canonical=it.brick.canonical)
+            yield Measurement(**way, brick=it.brick.key, context=it.context, when=WHEN, run="r1", **samples)
         if end_to_end:
-            total = sum(slower * _latency_ms(it.brick.key) for it in decomposition.occurrences)
-            whole = whole_model(decomposition.graph).key
-            name = decomposition.graph.name
-            yield EndToEnd(**way, model=whole, name=name, when=WHEN, run="r1", **_samples(total * 1.02, whole))
+            total = sum(slower * _latency_ms(_seed(graph, it)) for it in decomposition.occurrences)
+            whole = whole_model(graph).key
+            yield EndToEnd(**way, model=whole, name=graph.name, when=WHEN, run="r1", **_samples(total * 1.02, "whole"))
 
 
-def _latency_ms(key: str) -> float:
-    return 0.02 + int(key[:6], 16) / 2**24 * 0.4
+def _seed(graph: LayerGraph, occurrence: Occurrence) -> str:
+    """What is computed on which shapes: unlike the keys of bricks this stays what it is when their form changes."""
+    layers = [graph.layers[index] for index in occurrence.sequence.layers]
+    return repr(
+        [(layer.kind.value, [it.shape for it in layer.data], [it.shape for it in layer.outputs]) for layer in layers]
+    )
+
+
+def _latency_ms(seed: str) -> float:
+    return 0.02 + zlib.crc32(seed.encode()) / 2**32 * 0.4
 
 
 def _samples(base_ms: float, seed: str) -> dict[str, Any]:
-    draw = random.Random(hashlib.sha256(seed.encode()).hexdigest())
+    draw = random.Random(seed)
     samples = tuple(base_ms * (1 + 0.03 * draw.random()) for _ in range(SAMPLES))
     return {"samples_ms": samples, "statistics": summarise(samples)}

@@ -1,0 +1,74 @@
+"""Writes the pictures of the screens: of real runs, on the machine and by the MXNet that this is started with.
+
+usage: python -m docs.pictures
+"""
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.app import DlbricksApp
+from dlbricks_tui.tui.session import Session
+from tests.tui.bench import press, running
+
+FOLDER = Path(__file__).parent / "pictures"
+# Measured before the pictures are taken: one with branches side by side, and two to compare it with.
+MODELS = ("squeezenet1.1", "resnet18_v1", "inceptionv3")
+# Run while the pictures are taken.
+ANOTHER = "densenet121"
+
+
+class Picture(NamedTuple):
+    """A screen: how large, which keys lead there from the start, and how long to look before it is taken."""
+
+    name: str
+    size: tuple[int, int]
+    keys: Sequence[str]
+    seconds: float = 0.0
+
+
+OPEN = ("slash", '"inceptionv3"', "enter", "enter", "1", "slash", "escape")
+RUN = ("slash", f'"{ANOTHER}"', "enter", "enter", "1", "slash", "escape", "r", "enter")
+WELCOME = Picture("welcome", (100, 26), ())
+PICTURES = (
+    Picture("workbench", (140, 42), (*OPEN, "2", "j", "j", "j", "j", "j", "j", "j", "l")),
+    Picture("narrow", (80, 24), (*OPEN, "4")),
+    Picture("light", (120, 40), ("t", *OPEN)),
+    Picture("help", (100, 40), ("question_mark",)),
+    Picture("commands", (100, 30), ("colon",)),
+    Picture("start-run", (120, 36), RUN[:-1]),
+    Picture("run", (120, 40), (*RUN, "5"), 12.0),
+    Picture("runs", (120, 30), ("R",)),
+)
+
+
+async def take(data: DataFolder, picture: Picture) -> None:
+    """Takes one picture."""
+    async with running(DlbricksApp(Session(data)), picture.size) as pilot:
+        await press(pilot, *picture.keys)
+        await pilot.pause(picture.seconds)
+        svg = pilot.app.export_screenshot(title="dlbricks")
+    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / f"{picture.name}.svg").write_text(svg, encoding="utf-8")
+    print(f"{FOLDER.name}/{picture.name}.svg")
+
+
+def main() -> None:
+    """Measures, then takes all pictures."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = DataFolder(Path(folder))
+        asyncio.run(take(data, WELCOME))
+        dlbricks = [sys.executable, "-m", "dlbricks_tui", "--data-dir", folder]
+        subprocess.run([*dlbricks, "run", *MODELS, "--end-to-end"], check=True)
+        for picture in PICTURES:
+            asyncio.run(take(data, picture))
+        subprocess.run([*dlbricks, "runs", "cancel", "last"], check=False)
+
+
+if __name__ == "__main__":
+    main()

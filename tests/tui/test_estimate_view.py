@@ -1,0 +1,96 @@
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.choices import Available, Choices
+from dlbricks_tui.tui.judging import Judge
+from dlbricks_tui.tui.lines import width_of
+from dlbricks_tui.tui.widgets.estimate.settings import NONE_AVAILABLE, Setting, changed, shown
+from dlbricks_tui.tui.widgets.estimate.view import CHOOSE_A_MODEL, EstimateRow, EstimateView, rows
+from tests.tui.results import OTHER_SYSTEM, RUNTIME, graph_of
+
+WRITTEN = Choices(level=Level.WRITTEN)
+AVAILABLE = Available("here", (OTHER_SYSTEM,), (RUNTIME,), 100)
+
+
+def view_of(data: DataFolder, name: str, choices: Choices = WRITTEN) -> EstimateView:
+    return Judge(data.store).view(decompose(graph_of(name), choices.cutting), choices)
+
+
+def texts(found: tuple[EstimateRow, ...]) -> list[str]:
+    return ["".join(span.text for span in row.line).rstrip() for row in found]
+
+
+def test_the_compositions_stand_side_by_side_with_what_was_measured(measured: DataFolder) -> None:
+    shown_rows = texts(rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))
+    assert shown_rows[:5] == [
+        "sequential     14.24 ms  14.23 to 14.25",
+        "parallel       12.64 ms  1.13x as fast",
+        "2 workers      12.64 ms",
+        "measured       14.56 ms  14.49 to 14.63",
+        "error         -2.2 %",
+    ]
+    assert "residual       0.315 ms  beyond it" in shown_rows
+    assert "Where the time goes" in shown_rows and " 100 % of 68 layers" in "".join(shown_rows)
+
+
+def test_a_part_of_a_model_is_a_bound_and_says_what_is_missing(measured: DataFolder) -> None:
+    shown_rows = texts(rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
+    assert shown_rows[0].startswith("sequential    >8.775 ms")
+    assert "26 layers not measured yet" in shown_rows and "measured    not end to end yet" in shown_rows
+
+
+def test_without_results_it_says_what_to_do(measured: DataFolder) -> None:
+    shown_rows = texts(rows(view_of(measured, "vgg16"), WRITTEN, AVAILABLE, 60))
+    assert shown_rows[:2] == ["Nothing of it was measured here yet.", "r runs its bricks"]
+
+
+@pytest.mark.parametrize("width", [20, 30, 39, 57, 120])
+def test_what_does_not_fit_is_left_out_and_not_broken(width: int, measured: DataFolder) -> None:
+    for row in rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, width):
+        if row.setting is not None:
+            assert width_of(row.line) <= max(width, 20)
+
+
+def test_the_cursor_may_stand_on_settings_and_on_what_is_further_down(measured: DataFolder) -> None:
+    found = rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60)
+    assert [row.setting for row in found if row.setting] == list(Setting)
+    assert not any(row.rest for row in found[:6]) and found[-1].rest
+
+
+def test_while_no_model_is_open_the_settings_are_there(tmp_path: Path) -> None:
+    shown_rows = texts(rows(CHOOSE_A_MODEL, WRITTEN, NONE_AVAILABLE, 60))
+    assert shown_rows[0] == "No model is open." and "level       ◂ written ▸" in shown_rows
+
+
+@pytest.mark.parametrize("setting", Setting)
+def test_every_setting_comes_around_to_where_it_was(setting: Setting) -> None:
+    choices = Choices(granularity=3, workers=3)
+    there = changed(setting, choices, AVAILABLE, 1)
+    assert there != choices and changed(setting, there, AVAILABLE, -1) == choices
+
+
+def test_settings_are_told_in_words() -> None:
+    choices = Choices(2, Level.FUSED, Cut.OVERLAP, Order.PAPER, OTHER_SYSTEM.id, RUNTIME.id, 4)
+    told = [shown(setting, choices, AVAILABLE) for setting in Setting]
+    assert told == ["2", "fused", "overlap", "paper", "4", "c5.xlarge, 4 cores", "mxnet, 2 threads"]
+    assert [shown(setting, Choices(), AVAILABLE) for setting in (Setting.SYSTEM, Setting.RUNTIME)] == [
+        "this host",
+        "best covered",
+    ]
+
+
+def test_another_system_is_asked_for_by_whatever_runtime_it_has() -> None:
+    choices = changed(Setting.SYSTEM, Choices(runtime=RUNTIME.id), AVAILABLE, 1)
+    assert (choices.system, choices.runtime) == (OTHER_SYSTEM.id, None)
+
+
+def test_granularity_and_workers_stop_at_one() -> None:
+    for setting in (Setting.GRANULARITY, Setting.WORKERS):
+        least = Choices(granularity=1, workers=1)
+        assert changed(setting, least, AVAILABLE, -1) == least
