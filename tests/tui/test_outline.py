@@ -149,8 +149,9 @@ def test_modules_that_stand_several_times_have_letters_and_what_is_in_them_needs
 def test_of_a_repeat_the_like_are_all_instances_wherever_they_stand() -> None:
     outline = Outline(opened("inceptionv3"))
     outline.expand_below(0)
-    repeats = [node for node in outline.rows if isinstance(node.region, Repeat)]
-    assert all(outline.occurs(node) >= len(children) for node in repeats if (children := node.region.instances))
+    repeats = [(node, region) for node in outline.rows if isinstance(region := node.region, Repeat)]
+    assert repeats
+    assert all(outline.occurs(node) >= len(region.instances) for node, region in repeats)
 
 
 def test_the_next_module_that_is_the_same_is_found_from_its_heading(resnet: Outline) -> None:
