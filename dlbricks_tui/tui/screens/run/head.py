@@ -24,10 +24,9 @@ def head_lines(run: RunSnapshot | None, width: int) -> tuple[Line, ...]:
 
 def _progress(run: RunSnapshot, width: int) -> Line:
     said = how_far(run)
-    share = run.share or 0.0
-    return spread(
-        (Span(" "), *bar(share, width // 3, _TRACK), Span(f" {percent(share):>5}  ", "strong"), *said), (), width
-    )
+    if run.share is None:
+        return (Span(" "), *said)
+    return (Span(" "), *bar(run.share, width // 3, _TRACK), Span(f" {percent(run.share):>5}  ", "strong"), *said)
 
 
 def _now(run: RunSnapshot) -> Line:

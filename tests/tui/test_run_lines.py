@@ -1,0 +1,127 @@
+"""What is said of runs, in whatever room there is."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.bench.errors import RunError
+from dlbricks_tui.bench.run_folder import State
+from dlbricks_tui.bench.stopping import Adaptive
+from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.settings import SAMPLE_MODELS
+from dlbricks_tui.tui.choices import Choices
+from dlbricks_tui.tui.lines import Line, width_of
+from dlbricks_tui.tui.live.folding import Folding
+from dlbricks_tui.tui.live.run_settings import RunSetting, changed, request_for, settings_for, shown
+from dlbricks_tui.tui.live.snapshot import RunSnapshot
+from dlbricks_tui.tui.opened import id_of
+from dlbricks_tui.tui.screens.run import brick_row, estimate_row
+from dlbricks_tui.tui.screens.run.head import head_lines
+from dlbricks_tui.tui.sparkline import sparkline
+from dlbricks_tui.tui.widgets.run_bar.lines import bar_lines
+from tests.tui.live_runs import MODELS, RUN, ended, in_the_middle
+
+WIDTHS = st.integers(40, 220)
+
+
+def half_way() -> RunSnapshot:
+    folding = Folding(RUN, MODELS)
+    folding.take(in_the_middle())
+    return folding.snapshot()
+
+
+HALF_WAY = half_way()
+
+
+def text_of(line: Line) -> str:
+    return "".join(span.text for span in line)
+
+
+def sources(*names: str) -> tuple[ModelSource, ...]:
+    return tuple(Library(SAMPLE_MODELS, Path("nowhere")).find_all(names))
+
+
+@given(WIDTHS)
+def test_rows_stand_exactly_under_their_headings(width: int) -> None:
+    known = [brick for brick in HALF_WAY.bricks if not brick.reason]
+    assert {width_of(brick_row.row(brick, width)) for brick in known} == {width_of(brick_row.heading(width))} == {width}
+    rows = [estimate_row.row(model, width) for model in HALF_WAY.estimates]
+    assert {width_of(row) for row in rows} == {width_of(estimate_row.heading(width))} == {width}
+
+
+@given(WIDTHS)
+def test_the_state_and_how_far_it_is_are_said_in_any_room(width: int) -> None:
+    for lines in (bar_lines(HALF_WAY, width), head_lines(HALF_WAY, width)):
+        assert text_of(lines[0]).startswith(" running")
+        assert "43 %" in text_of(lines[0] + lines[1] if len(lines) > 1 else lines[0])
+
+
+def test_there_is_one_line_in_the_bar_where_it_is_narrow_and_two_where_there_is_room() -> None:
+    assert [len(bar_lines(HALF_WAY, width)) for width in (80, 120)] == [1, 2]
+
+
+def test_at_the_end_the_bar_sums_the_run_up() -> None:
+    folding = Folding(RUN, MODELS)
+    folding.take([*in_the_middle(), ended()])
+    (line,) = bar_lines(folding.snapshot(), 80)
+    assert text_of(line).startswith(" finished")
+    assert "18 of 42 done · 1 failed · in 2 min" in text_of(line)
+
+
+def test_who_is_waited_for_is_said_in_the_bar() -> None:
+    waiting = replace(HALF_WAY, state=State.WAITING, share=None, message="waits for run X of ada")
+    assert "waiting waits for run X of ada" in text_of(bar_lines(waiting, 80)[0])
+
+
+def test_a_reading_of_samples_lies_within_them_and_few_give_none() -> None:
+    assert brick_row.reading_of([1.0] * 5) is None
+    reading = brick_row.reading_of([1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 9.0])
+    assert reading is not None
+    assert reading.latency_ms == 1.3
+
+
+@given(st.lists(st.floats(0.001, 1e6), max_size=60), st.integers(0, 40))
+def test_a_sparkline_has_a_cell_a_value_and_no_more_than_there_is_room(values: list[float], width: int) -> None:
+    drawn = sparkline(values, width)
+    assert len(drawn) == min(len(values), width)
+    if len(set(values[-width:])) > 1 and width:
+        assert "▁" in drawn and "█" in drawn
+
+
+@pytest.mark.parametrize("setting", RunSetting)
+def test_each_setting_changes_to_something_else_and_back(setting: RunSetting) -> None:
+    before = replace(settings_for(Choices(granularity=3), sources("alexnet")), threads=1)
+    after = changed(setting, before, 1)
+    assert after != before
+    assert shown(setting, after) != shown(setting, before)
+    assert changed(setting, after, -1) == before
+
+
+def test_a_few_models_are_checked_end_to_end_and_many_are_not() -> None:
+    few, many = sources("alexnet"), sources("alexnet", "vgg16", "vgg11", "vgg13")
+    assert settings_for(Choices(), few).end_to_end
+    assert not settings_for(Choices(), many).end_to_end
+    declined = replace(settings_for(Choices(), few), end_to_end=False, target=0.05)
+    assert settings_for(Choices(granularity=2), few, declined) == replace(declined, choices=Choices(granularity=2))
+
+
+def test_a_run_is_asked_for_what_the_settings_say(tmp_path: Path) -> None:
+    found = sources("alexnet")
+    settings = replace(settings_for(Choices(granularity=2), found), target=0.02, budget_seconds=60.0, threads=1)
+    shapes = {id_of(found[0]): {"data": (8, 3, 224, 224)}}
+    request = request_for(found, shapes, settings, tmp_path)
+    assert [model.name for model in request.models] == ["alexnet"]
+    assert dict(request.inputs) == {"data": (8, 3, 224, 224)}
+    assert request.cutting.granularity == 2
+    assert request.rule == Adaptive(target=0.02)
+    assert (request.time_budget_seconds, request.runtime.settings.threads) == (60.0, 1)
+
+
+def test_models_of_different_input_shapes_are_not_run_together(tmp_path: Path) -> None:
+    found = sources("alexnet", "vgg16")
+    shapes = {id_of(found[0]): {"data": (8, 3, 224, 224)}}
+    with pytest.raises(RunError, match="alexnet has input shapes of its own"):
+        request_for(found, shapes, settings_for(Choices(), found), tmp_path)
