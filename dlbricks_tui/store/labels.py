@@ -4,20 +4,36 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dlbricks_tui.models.kinds import Kind, kind_of
+
 _MOST_OPERATORS = 4
+
+# An operator by its neutral name, with its parameters.
+_Part = tuple[str, Mapping[str, Any]]
 
 
 def label_of(canonical: str) -> str:
-    """Operators, kernel and the shape that comes in: `Convolution 3x3/2 1x64x56x56`; empty for a form not known."""
+    """Operators, kernel and the shape that comes in: `conv+relu 3x3/2 1x64x56x56`; empty for a form not known."""
     try:
         form = json.loads(canonical)
-        operators = form["operators"]
-        names = [str(each["op"]) for each in operators[:_MOST_OPERATORS]]
-        chain = "+".join(names) + ("+..." if len(operators) > _MOST_OPERATORS else "")
-        words = [chain, _window(operators[0].get("params", {})), *(_size(shape) for shape, *_ in form["data"][:1])]
+        parts = [part for operator in form["operators"] for part in _parts(operator)]
+        names = [name.removeprefix("mxnet.").strip("_") for name, _ in parts[:_MOST_OPERATORS]]
+        chain = "+".join(names) + ("+..." if len(parts) > _MOST_OPERATORS else "")
+        window = next((params for _, params in parts if params.get("kernel")), {})
+        words = [chain, _window(window), *(_size(shape) for shape, *_ in form["data"][:1])]
     except (ValueError, RecursionError, KeyError, IndexError, TypeError, AttributeError):
         return ""
     return " ".join(filter(None, words))
+
+
+def _parts(operator: Mapping[str, Any]) -> list[_Part]:
+    """A fused operator is known by what it holds, any other (a loop too) by its own name."""
+    own: _Part = (str(operator["op"]), operator.get("params", {}))
+    if kind_of(own[0]) is not Kind.OTHER:
+        return [own]
+    nodes = [node for text in operator.get("inner", ()) for node in json.loads(text)]
+    # Variables are words, and the heads are pairs of numbers.
+    return [(node[0], dict(node[1])) for node in nodes if isinstance(node, list) and isinstance(node[0], str)] or [own]
 
 
 def _window(params: Mapping[str, Any]) -> str:
