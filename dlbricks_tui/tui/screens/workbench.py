@@ -13,15 +13,14 @@ from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.elsewhere import HowCut
 from dlbricks_tui.tui.errands import Errands
-from dlbricks_tui.tui.opened import Wish, id_of
-from dlbricks_tui.tui.screens.panelled import PanelledScreen
-from dlbricks_tui.tui.screens.run.launcher import Launcher
+from dlbricks_tui.tui.screens.questions import ask_for_path, ask_for_shapes, ask_whether_to_begin
+from dlbricks_tui.tui.screens.run.host import RunHostScreen
+from dlbricks_tui.tui.shelf import Shelf
 from dlbricks_tui.tui.widgets.details.panel import DetailsPanel
 from dlbricks_tui.tui.widgets.estimate.panel import EstimatePanel
 from dlbricks_tui.tui.widgets.headline import Headline
 from dlbricks_tui.tui.widgets.key_bar import KeyBar
 from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
-from dlbricks_tui.tui.widgets.run_bar.bar import RunBar
 from dlbricks_tui.tui.widgets.tree.panel import TreePanel
 
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.elsewhere import Elsewhere
-    from dlbricks_tui.tui.live.snapshot import RunSnapshot
-    from dlbricks_tui.tui.opened import ModelId, Opened
+    from dlbricks_tui.tui.opened import Opened, Wish
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.widgets.estimate.view import EstimateView
 
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
 FIRST_SAMPLE = "squeezenet1.1"
 
 
-class WorkbenchScreen(PanelledScreen[None]):
+class WorkbenchScreen(RunHostScreen):
     """Puts together what the panels say and what threads answer."""
 
     scope: ClassVar[Scope] = Scope.WORKBENCH
@@ -52,14 +50,10 @@ class WorkbenchScreen(PanelledScreen[None]):
     ABOUT = "Choose a model, see what it is made of and how long it takes, and run the bricks that nobody has run yet."
 
     def __init__(self, session: Session, choices: Choices) -> None:
-        super().__init__()
-        self._session = session
+        super().__init__(session)
         self._errands = Errands(session, self.post_message)
         self._choices = choices
-        self._shapes: dict[ModelId, dict[str, Shape]] = {}
-        self._listed: tuple[ModelSource, ...] = ()
-        # Models that were opened by their path and are in no folder of the library.
-        self._by_path: tuple[ModelSource, ...] = ()
+        self._shelf = Shelf()
         self._wants_sample = False
         self._wish: Wish | None = None
         self._opened: Opened | None = None
@@ -72,9 +66,6 @@ class WorkbenchScreen(PanelledScreen[None]):
         self._tree = TreePanel()
         self._details = DetailsPanel()
         self._estimate = EstimatePanel()
-        self._run_bar = RunBar()
-        self._run: RunSnapshot | None = None
-        self._launcher = Launcher(session, self)
 
     def compose(self) -> ComposeResult:
         yield self._headline
@@ -83,22 +74,17 @@ class WorkbenchScreen(PanelledScreen[None]):
             yield self._tree
             yield self._details
             yield self._estimate
-        yield self._run_bar
+        yield self.run_bar
         yield KeyBar()
 
     def on_mount(self) -> None:
         self.make_current(self._models)
         self._estimate.show_choices(self._choices)
         self._show_headline()
-        if self._session.is_new:
-            self._welcome()
+        if self.session.is_new:
+            ask_whether_to_begin(self.app, FIRST_SAMPLE, self._welcomed)
         self.ask(self._errands.list_models, "list")
         self.ask(self._errands.list_choices, "choices")
-
-    def _welcome(self) -> None:
-        from dlbricks_tui.tui.screens.welcome import WelcomeScreen
-
-        self.app.push_screen(WelcomeScreen(FIRST_SAMPLE), self._welcomed)
 
     def _welcomed(self, goes_along: bool | None) -> None:
         self._wants_sample = bool(goes_along)
@@ -106,7 +92,7 @@ class WorkbenchScreen(PanelledScreen[None]):
 
     def _open_sample(self) -> None:
         # Who is quick is here before the library is read.
-        sample = next((source for source in self._listed if source.name == FIRST_SAMPLE), None)
+        sample = self._shelf.called(FIRST_SAMPLE)
         if self._wants_sample and sample is not None:
             self._wants_sample = False
             self._models.put_cursor_on(sample)
@@ -138,7 +124,7 @@ class WorkbenchScreen(PanelledScreen[None]):
 
     def open(self, source: ModelSource) -> None:
         """Reads a model and shows it, in place of the one that is shown."""
-        wish = self._wish_for(source)
+        wish = self._shelf.wish(source, self._choices)
         self._wish, self._opened, self._view = wish, None, None
         self._details.show(None)
         self._tree.show_waiting()
@@ -164,8 +150,8 @@ class WorkbenchScreen(PanelledScreen[None]):
 
     @on(messages.LibraryListed)
     def _library_listed(self, event: messages.LibraryListed) -> None:
-        self._listed, self._indexed = event.sources, None
-        self._models.show((*self._by_path, *self._listed))
+        self._shelf.fill(event.sources)
+        self._shelve()
         self._open_sample()
 
     @on(messages.ChoicesAvailable)
@@ -229,16 +215,17 @@ class WorkbenchScreen(PanelledScreen[None]):
             self.ask(partial(self._errands.judge, self._opened, self._choices), "judge")
 
     def _glance(self) -> None:
-        self.ask(partial(self._errands.glance_at, self._wishes(), self._choices), "glance")
+        self.ask(partial(self._errands.glance_at, self._shelf.wishes(self._choices), self._choices), "glance")
 
-    def _wishes(self) -> list[Wish]:
-        return [self._wish_for(source) for source in (*self._by_path, *self._listed)]
+    def _shelve(self) -> None:
+        self._indexed = None
+        self._models.show(self._shelf.sources)
 
     def _index_bricks(self) -> None:
         how = HowCut(self._choices.level, self._choices.cutting)
         if how != self._indexed:
             self._elsewhere, self._indexed = None, how
-            self.ask(partial(self._errands.index_bricks, self._wishes(), how), "index")
+            self.ask(partial(self._errands.index_bricks, self._shelf.wishes(self._choices), how), "index")
 
     def _show_details(self) -> None:
         """Shows what the cursor is on in the tree, and has its samples read."""
@@ -253,64 +240,22 @@ class WorkbenchScreen(PanelledScreen[None]):
             pair, way = subject.part.measured.pair, self._view.judged.way
             self.ask(partial(self._errands.read_measurements, pair, way), "samples")
 
-    def _wish_for(self, source: ModelSource) -> Wish:
-        return Wish(source, self._choices.level, self._choices.cutting, self._shapes.get(id_of(source), {}))
-
     def _show_headline(self) -> None:
         self._headline.show(
             self._wish.source.name if self._wish else "", self._choices, self._view.judged if self._view else None
         )
 
-    # The run
-
-    def show_run(self, run: RunSnapshot) -> None:
-        """Says how the run stands now."""
-        self._run = run
-        self._run_bar.show(run)
-
-    def on_screen_resume(self) -> None:
-        self.post_message(messages.RunWanted())
-
-    def on_run_bar_opened(self) -> None:
-        self.action_go_to_run()
+    # What the person does
 
     def action_start_run(self) -> None:
         sources = self._models.marked or ((self._wish.source,) if self._wish else ())
         if sources:
-            self._launcher.ask_how(sources, self._shapes, self._choices, self._follow)
+            self.start_run(sources, self._shelf.shapes, self._choices)
         else:
             self.notify("Mark models with space, or open one: a run is about those.")
 
-    def action_go_to_run(self) -> None:
-        from dlbricks_tui.tui.screens.run.screen import RunScreen
-
-        if self._run is None:
-            self.action_show_runs()
-        else:
-            self.app.push_screen(RunScreen(self._session.runs, self._run))
-
-    def action_show_runs(self) -> None:
-        from dlbricks_tui.tui.screens.run.all_runs import AllRunsScreen
-
-        self.app.push_screen(AllRunsScreen(self._session.runs), self._run_chosen)
-
-    def _follow(self, choices: Choices) -> None:
-        if choices != self._choices:
-            self.choose(choices)
-
-    def _run_chosen(self, run: str | None) -> None:
-        from dlbricks_tui.tui.screens.run.screen import RunScreen
-
-        if run is not None:
-            self.post_message(messages.RunBegun(run))
-            self.app.push_screen(RunScreen(self._session.runs, None))
-
-    # What the person does
-
     def action_open_path(self) -> None:
-        from dlbricks_tui.tui.screens.open_path import OpenPathScreen
-
-        self.app.push_screen(OpenPathScreen(), self._path_given)
+        ask_for_path(self.app, self._path_given)
 
     def action_finer(self) -> None:
         self.choose(self._choices.with_granularity(self._choices.granularity - 1))
@@ -355,20 +300,17 @@ class WorkbenchScreen(PanelledScreen[None]):
             self.ask(partial(self._errands.add_folder, path), "list")
             return
         source = source_of(path)
-        self._indexed = None
-        self._by_path = (source, *(other for other in self._by_path if id_of(other) != id_of(source)))
-        self._models.show((*self._by_path, *self._listed))
+        self._shelf.add(source)
+        self._shelve()
         self._models.put_cursor_on(source)
         self.open(source)
 
     def _ask_for_shapes(self, source: ModelSource, inputs: Iterable[str], reason: str = "") -> None:
-        from dlbricks_tui.tui.screens.input_shapes import InputShapesScreen
-
-        known = {**source.inputs, **self._shapes.get(id_of(source), {})}
+        known = self._shelf.shapes_of(source)
         shapes = {name: known.get(name) for name in inputs}
-        self.app.push_screen(InputShapesScreen(source.name, shapes, reason), partial(self._shapes_given, source))
+        ask_for_shapes(self.app, source.name, shapes, reason, partial(self._shapes_given, source))
 
     def _shapes_given(self, source: ModelSource, shapes: dict[str, Shape] | None) -> None:
         if shapes is not None:
-            self._shapes[id_of(source)] = shapes
+            self._shelf.give_shapes(source, shapes)
             self.open(source)

@@ -1,0 +1,77 @@
+"""The base of the screen that runs are started from and followed on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.screens.panelled import PanelledScreen
+from dlbricks_tui.tui.screens.run.launcher import Launcher
+from dlbricks_tui.tui.widgets.run_bar.bar import RunBar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dlbricks_tui.models.graph import Shape
+    from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.live.snapshot import RunSnapshot
+    from dlbricks_tui.tui.opened import ModelId
+    from dlbricks_tui.tui.session import Session
+
+
+class RunHostScreen(PanelledScreen[None]):
+    """Has the bar of the current run and leads to the screens of runs; subclasses compose `run_bar`."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+        self.run_bar = RunBar()
+        self._run: RunSnapshot | None = None
+        self._launcher = Launcher(session, self)
+
+    def choose(self, choices: Choices) -> None:
+        """Lets everything follow other settings: those by which the results of a run are found."""
+        raise NotImplementedError
+
+    def start_run(
+        self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], choices: Choices
+    ) -> None:
+        """Asks how some models are to be run, and has the run started."""
+
+        def follow(chosen: Choices) -> None:
+            if chosen != choices:
+                self.choose(chosen)
+
+        self._launcher.ask_how(sources, shapes, choices, follow)
+
+    def show_run(self, run: RunSnapshot) -> None:
+        """Says how the run stands now."""
+        self._run = run
+        self.run_bar.show(run)
+
+    def on_screen_resume(self) -> None:
+        self.post_message(messages.RunWanted())
+
+    def on_run_bar_opened(self) -> None:
+        self.action_go_to_run()
+
+    def action_go_to_run(self) -> None:
+        from dlbricks_tui.tui.screens.run.screen import RunScreen
+
+        if self._run is None:
+            self.action_show_runs()
+        else:
+            self.app.push_screen(RunScreen(self.session.runs, self._run))
+
+    def action_show_runs(self) -> None:
+        from dlbricks_tui.tui.screens.run.all_runs import AllRunsScreen
+
+        self.app.push_screen(AllRunsScreen(self.session.runs), self._run_chosen)
+
+    def _run_chosen(self, run: str | None) -> None:
+        from dlbricks_tui.tui.screens.run.screen import RunScreen
+
+        if run is not None:
+            self.post_message(messages.RunBegun(run))
+            self.app.push_screen(RunScreen(self.session.runs, None))
