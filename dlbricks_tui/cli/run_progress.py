@@ -19,6 +19,7 @@ from dlbricks_tui.bench.events import (
     ProgramFailed,
     Resumed,
     RunEnded,
+    RunStarted,
     Waiting,
     WorkerReplaced,
 )
@@ -116,6 +117,8 @@ def _told(event: Event) -> str | None:
 
 
 def _told_of_course(event: Event) -> str | None:
+    if isinstance(event, RunStarted):
+        return f"run {event.run}"
     if isinstance(event, Waiting):
         return f"waiting for {event.holder}"
     if isinstance(event, Planned):

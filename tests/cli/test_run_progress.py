@@ -74,6 +74,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then_and_one_for_whatever_ma
         shown.take(event)
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
+        "run r",
         "m: its written layers are measured, as it cannot be fused: its branches disagree",
         "3 bricks: 1 known, 2 to measure; about 3 min",
         "1 of 3 done, about 3 min left",
