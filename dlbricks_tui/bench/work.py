@@ -73,8 +73,8 @@ class Work:
         with self._signals.waiting():
             subjects = self._subjects()
         with Store(self._place.data.store) as store:
-            plan = self._plan(subjects, store)
-            counts = _counts(plan)
+            planned = self._plan(subjects, store)
+            counts = _counts(planned)
             self._control.count(*counts)
             store.add(self._system, runtime_record(self._request.runtime, self._system))
             outlook = Outlook(subjects, store.generation, self._conditions)
@@ -82,8 +82,8 @@ class Work:
             ledger = Ledger(store, recorder, outlook, self._tell, counts)
             state = State.INTERRUPTED
             try:
-                if plan.jobs:
-                    self._measure(plan.jobs, ledger)
+                if planned.jobs:
+                    self._measure(planned.jobs, ledger)
                 state = State.FINISHED
             except RunStopped as stopped:
                 state = stopped.state
