@@ -1,8 +1,9 @@
 """Files that are written whole or not at all."""
 
+import fcntl
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,6 +15,16 @@ def write_atomically(path: Path, text: str) -> None:
     """Replaces the file at once by a text; folders on the way to it are made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, lambda file: file.write(text.encode()))
+
+
+@contextmanager
+def in_turn(path: Path) -> Iterator[None]:
+    """For who reads a file and writes it again: others who do so wait, so that no change undoes another."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A file of its own, as the other one is replaced while the lock is held.
+    with path.with_name(f"{path.name}.lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:

@@ -4,7 +4,7 @@ from typing import BinaryIO
 
 import pytest
 
-from dlbricks_tui.atomic_write import replace_file, write_atomically
+from dlbricks_tui.atomic_write import in_turn, replace_file, write_atomically
 
 
 def test_a_file_is_replaced_and_nothing_else_stays(tmp_path: Path) -> None:
@@ -27,6 +27,18 @@ def test_a_writer_that_fails_half_way_leaves_the_file_as_it_was(tmp_path: Path) 
         replace_file(path, write)
     assert path.read_text() == "precious"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_of_those_who_take_turns_none_undoes_what_another_has_written(tmp_path: Path) -> None:
+    path = tmp_path / "made" / "file"
+
+    def count_on(_: int) -> None:
+        with in_turn(path):
+            write_atomically(path, str(int(path.read_text()) + 1 if path.exists() else 1))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(count_on, range(32)))
+    assert path.read_text() == "32"
 
 
 def test_of_writers_at_once_each_writes_a_whole_file(tmp_path: Path) -> None:

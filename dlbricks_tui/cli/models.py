@@ -54,7 +54,10 @@ def remove_folder(args: argparse.Namespace) -> int:
 
 def list_models(args: argparse.Namespace) -> int:
     """Lists every model; one that cannot be read is listed too, and named on standard error."""
-    sources = _counted(library(args).sources(), args)
+    models = library(args)
+    for folder in models.missing_folders():
+        narrate(f"{folder} is not there; `dlbricks models remove` makes the library forget it")
+    sources = _counted(models.sources(), args)
     if args.json:
         write_json([_document(source) for source in sources])
     else:

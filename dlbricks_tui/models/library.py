@@ -2,11 +2,11 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.models.errors import ModelError, UnknownModelError
 from dlbricks_tui.models.graph import Shape
 
@@ -83,25 +83,32 @@ class Library:
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise ModelError(f"{self._folders_file} cannot be read ({error}); mend or remove it") from None
 
+    def missing_folders(self) -> tuple[Path, ...]:
+        """Those of the added folders that are there no more, or not now."""
+        return tuple([folder for folder in self.folders() if not _is_folder(folder)])
+
     def add_folder(self, folder: Path) -> int:
         """Adds a folder and returns how many models it holds now."""
         folder = _absolute(folder)
-        if not os.path.isdir(folder):  # noqa: PTH112 - which, unlike Path's own, takes any text
+        if not _is_folder(folder):
             raise ModelError(f"{folder} is not a folder")
         found = len(_in_folder(folder))
         if not found:
             raise ModelError(f"{folder} holds no *-symbol.json file, here or below")
-        self._write_folders([*(known for known in self.folders() if known != folder), folder])
+        self._change_folders(lambda known: [*(other for other in known if other != folder), folder])
         return found
 
     def remove_folder(self, folder: Path) -> None:
         """Forgets a folder; its files stay."""
         folder = _absolute(folder)
-        known = self.folders()
-        if folder not in known:
-            listed = ", ".join(map(str, known)) or "none"
-            raise ModelError(f"{folder} is not in the library; the folders are: {listed}")
-        self._write_folders([other for other in known if other != folder])
+
+        def without(known: Sequence[Path]) -> list[Path]:
+            if folder not in known:
+                listed = ", ".join(map(str, known)) or "none"
+                raise ModelError(f"{folder} is not in the library; the folders are: {listed}")
+            return [other for other in known if other != folder]
+
+        self._change_folders(without)
 
     def _table1(self, number: str) -> ModelSource:
         for source in self.samples():
@@ -109,10 +116,11 @@ class Library:
                 return source
         raise UnknownModelError(f"no Table 1 model {number[:40]!r}: the numbers go from 1 to 50")
 
-    def _write_folders(self, folders: list[Path]) -> None:
-        document = json.dumps({"folders": [str(folder) for folder in folders]}, indent=2)
+    def _change_folders(self, change: Callable[[Sequence[Path]], list[Path]]) -> None:
         try:
-            write_atomically(self._folders_file, f"{document}\n")
+            with in_turn(self._folders_file):
+                document = json.dumps({"folders": [str(folder) for folder in change(self.folders())]}, indent=2)
+                write_atomically(self._folders_file, f"{document}\n")
         except OSError as error:
             raise ModelError(f"{self._folders_file} cannot be written: {error.strerror}") from None
 
@@ -123,7 +131,11 @@ def source_of(path: Path) -> ModelSource:
 
 
 def _looks_like_path(name: str) -> bool:
-    return os.sep in name or name.endswith((".json", ".gz", ".onnx")) or os.path.isfile(name)  # noqa: PTH113 - as above
+    return os.sep in name or name.endswith((".json", ".gz", ".onnx")) or os.path.isfile(name)  # noqa: PTH113 - as below
+
+
+def _is_folder(folder: Path) -> bool:
+    return os.path.isdir(folder)  # noqa: PTH112 - which, unlike Path's own, takes any text
 
 
 def _advice(name: str, sources: Sequence[ModelSource]) -> str:

@@ -5,13 +5,13 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Describe, Described
@@ -70,10 +70,13 @@ class Registry:
         runtime = _as_described(Runtime(name or _name(described), str(interpreter), "", "", "", settings), described)
         if not NAME.fullmatch(runtime.name):
             raise RegistryError(f"{runtime.name!r} cannot be a name; take letters, digits, dots and hyphens")
-        registered = self._registered()
-        if runtime.name in (DEFAULT, *(known.name for known in registered)):
-            raise RegistryError(f"there is a runtime called {runtime.name} already; give this one another --name")
-        self._write((*registered, runtime))
+
+        def with_it(registered: Sequence[Runtime]) -> list[Runtime]:
+            if runtime.name in (DEFAULT, *(known.name for known in registered)):
+                raise RegistryError(f"there is a runtime called {runtime.name} already; give this one another --name")
+            return [*registered, runtime]
+
+        self._change(with_it)
         return runtime
 
     def check(self, name: str) -> Runtime:
@@ -81,7 +84,7 @@ class Registry:
         before = self.find(name)
         now = _as_described(before, self._describe(before))
         if name != DEFAULT and now != before:
-            self._write(tuple(now if known.name == name else known for known in self._registered()))
+            self._change(lambda registered: [now if known.name == name else known for known in registered])
         return now
 
     def remove(self, name: str) -> None:
@@ -89,7 +92,7 @@ class Registry:
         self.find(name)
         if name == DEFAULT:
             raise RegistryError("the default runtime is this interpreter and cannot be removed")
-        self._write(tuple(known for known in self._registered() if known.name != name))
+        self._change(lambda registered: [known for known in registered if known.name != name])
 
     def _describe(self, runtime: Runtime) -> Described:
         with Worker(runtime, self._log) as worker:
@@ -116,10 +119,11 @@ class Registry:
         except (ValueError, KeyError, TypeError) as error:
             raise RegistryError(f"{self._file} is no list of runtimes: {error!r}; mend or delete it") from error
 
-    def _write(self, runtimes: tuple[Runtime, ...]) -> None:
-        document = {"schema": SCHEMA, "runtimes": [asdict(runtime) for runtime in runtimes]}
+    def _change(self, change: Callable[[Sequence[Runtime]], list[Runtime]]) -> None:
         try:
-            write_atomically(self._file, json.dumps(document, indent=2) + "\n")
+            with in_turn(self._file):
+                document = {"schema": SCHEMA, "runtimes": [asdict(each) for each in change(self._registered())]}
+                write_atomically(self._file, json.dumps(document, indent=2) + "\n")
         except OSError as error:
             raise RegistryError(f"cannot write {self._file}: {error.strerror}") from error
 

@@ -89,6 +89,17 @@ def test_an_added_folder_is_listed_until_it_is_removed(own_models: Path, capsys:
     assert len(listed(capsys)) == 84
 
 
+def test_a_folder_that_is_gone_is_named(own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["models", "add", str(own_models)])
+    own_models.rename(own_models.with_name("moved"))
+    capsys.readouterr()
+    assert main(["models"]) == 0
+    assert capsys.readouterr().err.startswith(f"{own_models} is not there; ")
+    assert main(["models", "remove", str(own_models)]) == 0
+    assert main(["models"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_a_model_that_cannot_be_read_is_listed_and_named(own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["models", "add", str(own_models)])
     capsys.readouterr()

@@ -1,5 +1,7 @@
 import json
 import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +125,15 @@ def test_a_folder_is_kept_by_its_absolute_path(library: Library, folder: Path, m
     assert library.folders() == ()
 
 
+def test_folders_that_are_added_at_once_are_all_in_the_library(library: Library, folder: Path, tmp_path: Path) -> None:
+    folders = [tmp_path / f"folder{number}" for number in range(8)]
+    for each in folders:
+        shutil.copytree(folder, each)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(library.add_folder, folders))
+    assert sorted(library.folders()) == sorted(folders)
+
+
 def test_a_removed_folder_leaves_the_library_and_its_files_stay(library: Library, folder: Path) -> None:
     library.add_folder(folder)
     library.remove_folder(folder)
@@ -134,6 +145,7 @@ def test_a_folder_that_has_gone_holds_nothing(library: Library, folder: Path) ->
     library.add_folder(folder)
     folder.rename(folder.with_name("elsewhere"))
     assert len(library.sources()) == 3
+    assert library.missing_folders() == (folder,)
 
 
 def test_two_models_of_one_name_are_told_apart_by_path(library: Library, folder: Path) -> None:
