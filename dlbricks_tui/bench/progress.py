@@ -143,11 +143,14 @@ class RunProgress:
     def _(self, event: RoundDone) -> None:
         self.state, self.message, self.seconds_left = State.RUNNING, "", event.seconds_left
         for program, samples_ms in event.samples_ms:
-            self.programs[program].samples_ms += samples_ms
+            # A line that was torn when its writer died may have been the one that told of the program.
+            if program in self.programs:
+                self.programs[program].samples_ms += samples_ms
 
     @take.register
     def _(self, event: ProgramMeasured) -> None:
-        self.programs[event.program].measured = event
+        if event.program in self.programs:
+            self.programs[event.program].measured = event
         if event.brick:
             self.bricks_measured += 1
         else:

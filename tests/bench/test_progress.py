@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.bench.events import Event, RunStarted
+from dlbricks_tui.bench.events import Event, ProgramLoaded, RunStarted
 from dlbricks_tui.bench.progress import RunProgress
 from dlbricks_tui.bench.run_folder import RunFolders, State
 from tests.bench.runs import BRICKS, MODEL, Site
@@ -56,3 +56,11 @@ def test_events_that_nobody_shows_are_passed_over() -> None:
     started = RunStarted(run="r", pid=1, models=("m",), runtime="x", level="fused", granularity=1, end_to_end=False)
     progress.take(started)
     assert progress.started == started
+
+
+def test_a_viewer_gets_over_lines_that_were_torn(site: Site) -> None:
+    state = site.run(site.request())
+    events = site.events(RunFolders(site.data.runs).find(state.run))
+    progress = RunProgress()
+    progress.take_all(event for event in events if not isinstance(event, ProgramLoaded))
+    assert progress.done == progress.total == BRICKS
