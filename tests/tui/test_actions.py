@@ -15,6 +15,8 @@ SWALLOWED = {f"ctrl+{letter}" for letter in "abhijmqsz["} | {"ctrl+left_square_b
 # Scopes whose keys are live at the same time as those of the scopes that follow.
 CHAINS = (
     (Scope.MODELS, Scope.LIST, Scope.WORKBENCH, Scope.EVERYWHERE),
+    (Scope.TREE, Scope.LIST, Scope.WORKBENCH, Scope.EVERYWHERE),
+    (Scope.DETAILS, Scope.LIST, Scope.WORKBENCH, Scope.EVERYWHERE),
     (Scope.ESTIMATE, Scope.LIST, Scope.WORKBENCH, Scope.EVERYWHERE),
 )
 

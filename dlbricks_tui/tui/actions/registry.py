@@ -3,6 +3,7 @@
 from textual.binding import Binding, BindingType
 
 from dlbricks_tui.tui.actions.action import Action, Scope
+from dlbricks_tui.tui.actions.details import DETAILS
 from dlbricks_tui.tui.actions.dialogs import ERROR, FORM, PALETTE, PATH, WELCOME
 from dlbricks_tui.tui.actions.estimate import ESTIMATE
 from dlbricks_tui.tui.actions.everywhere import DIALOG, EVERYWHERE, LIST, SEARCH
@@ -23,6 +24,7 @@ ACTIONS: tuple[Action, ...] = (
     *RUN,
     *MODELS,
     *TREE,
+    *DETAILS,
     *ESTIMATE,
     *WORKBENCH,
     *SEARCH,

@@ -12,7 +12,7 @@ from textual.timer import Timer
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.lines import Line, Span
+from dlbricks_tui.tui.lines import Line, Span, wrapped
 from dlbricks_tui.tui.widgets.ink import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, Inked
 
 # Long enough for a held key to pass by many rows, short enough not to be noticed.
@@ -97,7 +97,8 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
     def render_line(self, y: int) -> Strip:
         width, index = self.line_width, y + self.scroll_offset.y
         if not self.row_count:
-            return self.strip_of((Span(" "), *self._said[y]) if y < len(self._said) else (), width)
+            said = [each for long in self._said for each in wrapped(long, width - 1)]
+            return self.strip_of((Span(" "), *said[y]) if y < len(said) else (), width)
         if index >= self.row_count:
             return self.strip_of((), width)
         here = index == self.cursor

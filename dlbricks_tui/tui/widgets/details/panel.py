@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from dlbricks_tui.tui.actions.action import Scope
+from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.lines import Line
 from dlbricks_tui.tui.widgets.details.view import NOTHING, details
 from dlbricks_tui.tui.widgets.panel import Panel
@@ -62,6 +63,7 @@ class DetailsPanel(Panel):
     """Parameters, shapes, where else the brick occurs, and its samples."""
 
     scope = Scope.DETAILS
+    BINDINGS = bindings(Scope.DETAILS)
     TITLE = "3 Details"
     ABOUT = (
         "All about the part of the model that the cursor is on in the decomposition: what it takes, its brick and "
@@ -103,6 +105,14 @@ class DetailsPanel(Panel):
 
     def on_click(self) -> None:
         self.take_focus()
+
+    def action_copy(self) -> None:
+        brick = _brick_of(self.subject)
+        if brick is None:
+            self.notify("Only a layer sequence has a key: go to one in the decomposition.")
+        else:
+            self.app.copy_to_clipboard(brick)
+            self.notify("Copied, if your terminal allows it.")
 
     @on(RowsView.Rested)
     def _rested(self, event: RowsView.Rested) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.widgets.details.subject import Measurements, Subject
     from dlbricks_tui.tui.widgets.tree.tally import Tally
 
-_NAME = 10
+_NAME = 11
 _KEY_DIGITS = 12
 _MOST_LAYERS = 12
 _MOST_MODELS = 4

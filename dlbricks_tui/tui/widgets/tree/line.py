@@ -20,8 +20,8 @@ GUESSED = "~"
 CANNOT = "cannot"
 LEFT_OUT = "-"
 _OPEN, _CLOSED, _NEITHER = "- ", "+ ", "  "
-# Deeper parts are not moved any further to the right: what they are must stay readable.
-_DEEPEST = 10
+# From so many cells on each step inwards takes two of them.
+_ROOMY = 24
 _MOST_NAMES = 40
 _LEAST_BAR, _MOST_BAR = 5, 12
 
@@ -57,6 +57,8 @@ _SHARE = _Column("share", 8, 52)
 _BAR = _Column("", _LEAST_BAR, 41)
 _OUTPUT = _Column("output", 16, 104)
 _NAMES = _Column("name", 0, 82)
+# Names begin where others end.
+_GAPS = {_NAMES: "  {}", _OUTPUT: "{} "}
 _IN_ORDER = (_NAMES, _OUTPUT, _TIMES, _LATENCY, _RUN, _SHARE, _BAR)
 
 
@@ -65,7 +67,9 @@ def tree_line(row: TreeRow, width: int, sought: str = "") -> Line:
     columns = _columns(width, bool(sought))
     cells = [span for each, room in columns for span in _cell(each, room, row)]
     room = width - sum(room for _, room in columns)
-    title = _title(row, sought.split())
+    # Deeper parts are not moved any further to the right: what they are must stay readable.
+    indent = " " * min(row.depth * (2 if room >= _ROOMY else 1), room // 3)
+    title = (Span(indent), *_title(row, sought.split()))
     size = (Span(f", {row.size}", "muted"),) if row.size else ()
     # Half a number would be a wrong one.
     return (*fitted((*title, *size) if width_of((*title, *size)) <= room else title, room), *cells)
@@ -75,7 +79,7 @@ def heading_line(width: int, is_searched: bool = False) -> Line:
     """What the columns are called."""
     columns = _columns(width, is_searched)
     cells = [
-        column(f"  {each.title}" if each is _NAMES else each.title, room, "heading", right=each is not _NAMES)
+        column(_GAPS.get(each, "{}").format(each.title), room, "heading", right=each is not _NAMES)
         for each, room in columns
     ]
     return (*fitted((Span("  part", "heading"),), width - sum(room for _, room in columns)), *cells)
@@ -99,17 +103,16 @@ def _title(row: TreeRow, words: list[str]) -> Line:
     title: Line = (Span(clean(row.title), "text" if row.is_open is None else "strong"),)
     if words:
         title = (*highlighted(clean(row.title), words), Span("  "), *highlighted(clean(row.names), words, "muted"))
-    indent = Span("  " * min(row.depth, _DEEPEST))
     # A weight and a sign of its own: whoever looks for what holds up an estimate finds it without colours.
     warning = (Span("! ", "bad"),) if row.tally is not None and row.tally.unmeasurable and not row.is_layer else ()
-    return (indent, Span(sign, "accent"), Span(row.label, "muted"), *warning, *title)
+    return (Span(sign, "accent"), Span(row.label, "muted"), *warning, *title)
 
 
 def _cell(which: _Column, room: int, row: TreeRow) -> Line:
     if which is _NAMES:
         return (Span("  "), column(_ending(clean(row.names), room - 2), room - 2, "muted"))
     if which is _OUTPUT:
-        return (column(row.output, room, "muted", right=True),)
+        return (column(row.output, room - 1, "muted", right=True), Span(" "))
     if which is _TIMES:
         return (column(f"x{row.occurs}" if row.occurs > 1 else "", room, "muted", right=True),)
     tally = row.tally

@@ -247,18 +247,25 @@ class TreePanel(Panel):
 
     def _show_lines(self, *lines: Line) -> None:
         """Takes the model away, and remembers where in it the cursor was."""
-        outline, node = self._list.outline, self._list.node
-        if self._opened and outline:
-            inside = outline.sequences_in(node) if node and node.parent else ()
-            occurrences = self._opened.decomposition.occurrences
-            self._left = _Place(_graph_of(self._opened), occurrences[inside[0]].sequence.layers[0]) if inside else None
-            if self._list.sought:
-                self.search_line.action_clear()
+        self._leave()
+        if self._list.sought:
+            self.search_line.action_clear()
         self._opened, self._list.outline, self._list.tallies = None, None, None
         self._list.sought = ""
         self._list.say(*lines)
         self._list.rows_changed()
         self._entitle()
+
+    def _leave(self) -> None:
+        outline, node = self._list.outline, self._list.node
+        if self._opened is None or outline is None:
+            return
+        graph = _graph_of(self._opened)
+        inside = outline.sequences_in(node) if node and node.parent else ()
+        layers = self._opened.decomposition.occurrences[inside[0]].sequence.layers if inside else ()
+        # Who walks through the settings stays on the layer where the walk began, whatever it is cut together with.
+        if self._left is None or self._left.graph != graph or self._left.layer not in layers:
+            self._left = _Place(graph, layers[0]) if layers else None
 
 
 def _graph_of(opened: Opened) -> _Graph:

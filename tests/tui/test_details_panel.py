@@ -1,0 +1,83 @@
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.messages import ResultsGrew
+from dlbricks_tui.tui.widgets.details.panel import DetailsPanel
+from tests.tui.bench import SIZES, app_on, press, running, settled
+from tests.tui.snapshots import check, snapshot
+
+RESNET = ("slash", '"resnet18"', "enter", "enter", "2")
+
+
+def screen_text(pilot: Pilot[None]) -> str:
+    return snapshot(pilot.app).partition("\n\n")[0]
+
+
+def panel(pilot: Pilot[None]) -> DetailsPanel:
+    return pilot.app.screen.query_one(DetailsPanel)
+
+
+async def test_without_a_model_the_details_say_where_to_go(measured: DataFolder) -> None:
+    async with running(app_on(measured), (120, 40)) as pilot:
+        assert "Go to a part of the model" in screen_text(pilot)
+
+
+async def test_the_details_follow_the_cursor_in_the_tree(measured: DataFolder) -> None:
+    async with running(app_on(measured), (200, 60)) as pilot:
+        await press(pilot, *RESNET)
+        assert "input      1x3x224x224 data" in screen_text(pilot)
+        await press(pilot, "j")
+        assert "weights    64x3x7x7" in screen_text(pilot)
+        await press(pilot, "j")
+        assert "weights    64x3x7x7" not in screen_text(pilot)
+
+
+async def test_the_samples_of_a_brick_are_read_from_the_store(measured: DataFolder) -> None:
+    async with running(app_on(measured), (120, 60)) as pilot:
+        await press(pilot, *RESNET, "j", "3", "G")
+        assert "25 samples, 2026-11-21 08:00 UTC" in screen_text(pilot)
+
+
+async def test_other_models_with_the_brick_are_found_once_for_all(measured: DataFolder) -> None:
+    async with running(app_on(measured), (200, 60)) as pilot:
+        await press(pilot, *RESNET, "j")
+        assert "elsewhere  1 model: resnet50_v1" in screen_text(pilot)
+
+
+async def test_who_reads_is_not_disturbed_by_new_results(measured: DataFolder) -> None:
+    async with running(app_on(measured), (80, 24)) as pilot:
+        await press(pilot, *RESNET, "j", "3", "G")
+        before = screen_text(pilot)
+        pilot.app.screen.post_message(ResultsGrew())
+        await settled(pilot)
+        assert screen_text(pilot) == before
+
+
+async def test_the_key_of_a_brick_can_be_copied(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *RESNET, "j", "3", "y")
+        subject = panel(pilot).subject
+        assert subject is not None and subject.occurrence is not None
+        assert pilot.app.clipboard == subject.occurrence.brick.key
+
+
+async def test_what_has_no_key_says_so(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *RESNET, "3", "y")
+        assert pilot.app.clipboard == ""
+        assert "Only a layer sequence has a key" in [it.message for it in pilot.app._notifications][-1]
+
+
+async def test_the_details_of_one_model_do_not_stay_while_another_is_read(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *RESNET, "j", "1", "slash", "escape", "slash", '"alexnet"', "enter", "enter")
+        subject = panel(pilot).subject
+        assert subject is not None and subject.title == "alexnet"
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_the_details_look_as_they_were_approved(size: tuple[int, int], measured: DataFolder) -> None:
+    async with running(app_on(measured), size) as pilot:
+        await press(pilot, *RESNET, "j", "3", "ctrl+d")
+        check(pilot.app, f"details-{size[0]}x{size[1]}")

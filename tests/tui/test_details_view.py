@@ -1,0 +1,172 @@
+from dataclasses import replace
+
+import pytest
+
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.store.records import Measurement
+from dlbricks_tui.store.statistics import summarise
+from dlbricks_tui.tui.opened import Opened
+from dlbricks_tui.tui.widgets.details.subject import Measurements, subject_of
+from dlbricks_tui.tui.widgets.details.view import details
+from dlbricks_tui.tui.widgets.tree.outline import Outline
+from dlbricks_tui.tui.widgets.tree.tally import Tallies
+from tests.bricks.graphs import DATA, Spec, after, built, chain
+from tests.estimate.knowledge_of import measured
+from tests.tui.opened_models import judged, on_bench, sample, unable
+
+WIDTH = 60
+
+
+def told(
+    opened: Opened,
+    sequence: int | None,
+    tallies: Tallies | None = None,
+    samples: Measurements | None = None,
+    elsewhere: tuple[str, ...] | None = None,
+    inside: int = 0,
+) -> str:
+    """The details of a sequence, of the layer so far inside of it, or of the model."""
+    outline = Outline(opened)
+    index = 0 if sequence is None else outline.reveal(opened.nesting.leaf(sequence))
+    if inside:
+        outline.expand(index)
+    subject = subject_of(outline.rows[index + inside], opened, outline, tallies)
+    lines = details(subject, samples, elsewhere, WIDTH)
+    return "\n".join("".join(span.text for span in line).rstrip() for line in lines)
+
+
+def timed(*samples_ms: float, flags: tuple[str, ...] = ()) -> Measurement:
+    return Measurement(
+        brick="b" * 64,
+        context="plain",
+        system="s",
+        runtime="r",
+        level=sample("alexnet").graph.level,
+        protocol="hot-1",
+        run="r1",
+        when="2026-11-21T08:00:00+00:00",
+        statistics=summarise(samples_ms),
+        samples_ms=samples_ms,
+        flags=flags,
+    )
+
+
+def test_a_layer_begins_with_what_it_is_and_takes() -> None:
+    opened = sample("resnet50_v1")
+    lines = told(opened, 0, judged(opened, measured(opened.decomposition))).splitlines()
+    assert lines[0] == "conv 7x7/2 64"
+    assert lines[1].split() == ["name", "resnet50_v1_conv0_fwd"]
+    text = "\n".join(lines)
+    assert "in         1x3x224x224" in text and "out        1x64x112x112" in text and "weights    64x3x7x7" in text
+    assert "kernel=7x7" in text and "stride=2x2" in text
+    assert "of the model" in text and "interval" in text and "* on the critical path" in text
+
+
+def test_a_brick_says_its_key_its_contexts_and_how_often_it_occurs() -> None:
+    opened = sample("resnet50_v1")
+    occurrences = opened.decomposition.occurrences
+    by_brick: dict[str, set[str]] = {}
+    for it in occurrences:
+        by_brick.setdefault(it.brick.key, set()).add(it.context)
+    number = next(it.sequence.index for it in occurrences if len(by_brick[it.brick.key]) > 1)
+    key, context = occurrences[number].brick.key, occurrences[number].context
+    text = told(opened, number).replace("\n" + " " * 11, " ")
+    assert f"brick      {key[:12]}" in text and f"context    {context}" in text
+    assert f"elsewhere in the model: {', '.join(sorted(by_brick[key] - {context}))}" in text
+    assert f"occurs     {sum(it.brick.key == key for it in occurrences)} times in this model" in text
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        ((), "in no other model of the library"),
+        (("vgg16",), "1 model: vgg16"),
+        (tuple("abcdef"), "6 models: a, b, c, d and 2 more"),
+    ],
+)
+def test_other_models_with_the_brick_are_named(names: tuple[str, ...], says: str) -> None:
+    assert f"elsewhere  {says}" in told(sample("alexnet"), 0, elsewhere=names)
+
+
+def test_nothing_is_said_of_other_models_before_they_were_looked_through() -> None:
+    assert "elsewhere" not in told(sample("alexnet"), 0)
+
+
+def test_a_missing_one_says_so() -> None:
+    opened = sample("alexnet")
+    assert "takes      not measured yet" in told(opened, 0, judged(opened))
+
+
+def test_one_that_cannot_run_says_why_and_the_model_says_how_many() -> None:
+    opened = on_bench(unable(chain("conv", "relu"), 1, "the operator is not in this build"))
+    tallies = judged(opened, measured(opened.decomposition))
+    assert "cannot run the operator is not in this build" in told(opened, 1, tallies)
+    whole = told(opened, None, tallies)
+    assert "measured   1 of 2 layers" in whole and "cannot run 1 layer, marked !" in whole
+
+
+def test_a_guessed_one_says_that_it_is_guessed() -> None:
+    opened = sample("resnet18_v1")
+    wanting = opened.decomposition.occurrences[10]
+    known = measured(opened.decomposition, [(wanting.brick.key, wanting.context)])
+    assert "guessed from bricks that resemble it" in told(opened, 10, judged(opened, known, bridge=True))
+
+
+def test_a_stored_one_takes_no_time() -> None:
+    opened = on_bench(built([Spec("constant"), Spec("conv", DATA), Spec("add", after(0, 1))]))
+    assert "no time: it is stored" in told(opened, 0, judged(opened, measured(opened.decomposition)))
+
+
+def test_one_that_is_not_needed_says_why() -> None:
+    opened = on_bench(chain("conv", "relu", "pool"), Cutting(3, Cut.OVERLAP))
+    assert "sequences that overlap it are quicker" in told(opened, 1, judged(opened, measured(opened.decomposition)))
+
+
+def test_one_that_runs_several_times_says_how_often_it_is_paid() -> None:
+    opened = on_bench(built([Spec("conv", DATA, times=3)]))
+    text = told(opened, 0, judged(opened, measured(opened.decomposition)))
+    assert "ms, each time" in text and "paid       3 times" in text and "runs       3 times, counted once" in text
+
+
+def test_a_sequence_of_several_layers_tells_of_each() -> None:
+    opened = sample("resnet50_v1", granularity=3)
+    text = told(opened, 0)
+    assert text.splitlines()[0] == "conv 7x7/2 64 > batch norm > relu"
+    assert [line for line in text.splitlines() if line in ("conv 7x7/2 64", "batch norm", "relu")] == [
+        "conv 7x7/2 64",
+        "batch norm",
+        "relu",
+    ]
+
+
+def test_a_layer_among_several_has_no_latency_of_its_own() -> None:
+    opened = sample("resnet50_v1", granularity=3)
+    text = told(opened, 0, judged(opened, measured(opened.decomposition)), inside=1)
+    assert text.splitlines()[0] == "conv 7x7/2 64" and "takes" not in text
+
+
+def test_the_model_says_what_goes_in_and_comes_out() -> None:
+    text = told(sample("resnet50_v1"), None)
+    assert "input      1x3x224x224 data" in text and "output     1x1000 resnet50_v1_dense0_fwd" in text
+    assert "layers     174" in text and "level      written, granularity 1, cut chain" in text
+
+
+def test_names_from_files_do_not_reach_the_terminal_as_they_are() -> None:
+    graph = chain("conv", "relu")
+    evil = replace(graph, layers=tuple(replace(it, name="a\x1b[2Jb") for it in graph.layers))
+    assert "\x1b" not in told(on_bench(evil), 0) + told(on_bench(evil), None)
+
+
+def test_samples_are_drawn_as_a_histogram_with_slow_ones_in_one_tail() -> None:
+    newest = timed(*[1.0, 1.01, 1.02, 1.02, 1.03] * 5, 9.0)
+    text = told(sample("alexnet"), 0, samples=Measurements(newest, (1.02,)))
+    assert "26 samples, 2026-11-21 08:00 UTC" in text
+    assert ">=9.000" in text and "█" in text and "median     1.020 ms" in text and "minimum    1.000 ms" in text
+    assert "history" not in text
+
+
+def test_measurements_over_time_and_doubts_are_said() -> None:
+    newest = timed(1.0, 1.0, 1.0, flags=("slower than before",))
+    text = told(sample("alexnet"), 0, samples=Measurements(newest, (1.5, 1.25, 1.0)))
+    assert "3 measurements: 1.500, 1.250, 1.000 ms" in text and "flagged    slower than before" in text

@@ -1,0 +1,125 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.estimate.estimate import estimate
+from dlbricks_tui.estimate.knowledge import Knowledge
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.tui.widgets.tree.outline import Outline
+from dlbricks_tui.tui.widgets.tree.tally import Tallies, Tally
+from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
+from tests.estimate.knowledge_of import measured
+from tests.tui.opened_models import judged, on_bench, sample, unable
+
+FORKED = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", after(0), 16), Spec("add", after(1, 2))])
+
+
+def of_all(tallies: Tallies, outline: Outline) -> Tally:
+    return tallies.of(outline.rows[0].region)
+
+
+@given(graphs(), st.integers(1, 3), st.sampled_from(Cut), st.booleans())
+def test_the_whole_model_takes_what_the_estimate_says(
+    graph: LayerGraph, granularity: int, cut: Cut, in_part: bool
+) -> None:
+    opened = on_bench(graph, Cutting(granularity, cut))
+    suite = sorted(opened.decomposition.suite)
+    known = measured(opened.decomposition, suite[::2] if in_part else ())
+    composed = estimate(opened.decomposition, known).composed
+    tally = of_all(judged(opened, known), Outline(opened))
+    assert tally.latency_ms == pytest.approx(composed.sequential_ms if composed else 0.0)
+    assert tally.share == pytest.approx(1.0 if tally.latency_ms else 0.0)
+
+
+@given(graphs(), st.integers(1, 3), st.sampled_from([Cut.CHAIN, Cut.RUNNABLE]))
+def test_the_whole_model_is_covered_as_the_estimate_says(graph: LayerGraph, granularity: int, cut: Cut) -> None:
+    opened = on_bench(graph, Cutting(granularity, cut))
+    known = measured(opened.decomposition, sorted(opened.decomposition.suite)[::2])
+    coverage = estimate(opened.decomposition, known).coverage
+    tally = of_all(judged(opened, known), Outline(opened))
+    assert (tally.known, tally.missing, tally.unmeasurable) == (
+        coverage.measured,
+        coverage.missing,
+        coverage.unmeasurable,
+    )
+
+
+@given(graphs(), st.integers(1, 3))
+def test_the_parts_of_a_part_add_up_to_it(graph: LayerGraph, granularity: int) -> None:
+    opened = on_bench(graph, Cutting(granularity))
+    outline, tallies = Outline(opened), judged(opened, measured(opened.decomposition))
+    outline.expand_below(0)
+    for node in outline.rows:
+        inside = [each for each in outline.rows if each.parent is node and each.layer is None]
+        if inside:
+            together = sum(tallies.of(each.region).latency_ms for each in inside)
+            assert together == pytest.approx(tallies.of(node.region).latency_ms)
+
+
+def test_what_was_not_measured_is_missing_and_has_a_place_to_go_to() -> None:
+    opened = on_bench(FORKED)
+    relu = opened.decomposition.occurrences[1]
+    tallies = judged(opened, measured(opened.decomposition, [(relu.brick.key, relu.context)]))
+    tally = of_all(tallies, Outline(opened))
+    assert (tally.layers, tally.known, tally.missing) == (4, 3, 1)
+    assert tally.coverage == 0.75
+    assert [opened.nesting.sequences[place] for place in tallies.gaps] == [1]
+
+
+def test_what_cannot_run_is_counted_apart() -> None:
+    opened = on_bench(unable(FORKED, 2))
+    tallies = judged(opened, measured(opened.decomposition))
+    tally = of_all(tallies, Outline(opened))
+    assert (tally.known, tally.missing, tally.unmeasurable) == (3, 0, 1)
+    part = tallies.part(2)
+    assert part is not None and part.reason == "no runtime knows it"
+
+
+def test_what_was_guessed_has_a_latency_and_is_not_covered() -> None:
+    opened = sample("resnet18_v1")
+    wanting = opened.decomposition.occurrences[10]
+    known = measured(opened.decomposition, [(wanting.brick.key, wanting.context)])
+    tally = judged(opened, known, bridge=True).of(opened.nesting.leaf(10))
+    assert (tally.guessed, tally.known) == (1, 0) and tally.latency_ms > 0
+
+
+def test_what_is_stored_and_not_computed_takes_no_time_and_is_covered() -> None:
+    opened = on_bench(built([Spec("constant"), Spec("conv", DATA), Spec("add", after(0, 1))]))
+    tallies = judged(opened, measured(opened.decomposition))
+    tally = tallies.of(opened.nesting.leaf(0))
+    assert (tally.known, tally.latency_ms) == (1, 0.0)
+    assert tallies.gaps == ()
+
+
+def test_only_one_of_two_branches_is_on_the_critical_path() -> None:
+    opened = on_bench(FORKED)
+    tallies = judged(opened, measured(opened.decomposition))
+    on_path = [tallies.of(opened.nesting.leaf(number)).critical for number in range(4)]
+    assert on_path[0] and on_path[3] and sorted(on_path[1:3]) == [False, True]
+    assert len(tallies.critical) == 3
+    assert of_all(tallies, Outline(opened)).critical
+
+
+def test_nothing_measured_is_no_latency_anywhere() -> None:
+    opened = on_bench(FORKED)
+    tallies = judged(opened)
+    tally = of_all(tallies, Outline(opened))
+    assert (tally.known, tally.missing, tally.latency_ms, tally.share) == (0, 4, 0.0, 0.0)
+    assert tallies.critical == () and len(tallies.gaps) == 4
+
+
+def test_sequences_that_a_cover_of_overlapping_ones_leaves_out_have_no_part_in_it() -> None:
+    opened = on_bench(chain("conv", "relu", "pool", "relu"), Cutting(4, Cut.OVERLAP))
+    tallies = judged(opened, measured(opened.decomposition))
+    used = [number for number in range(4) if tallies.part(number) is not None]
+    assert used == [0]
+    assert tallies.of(opened.nesting.leaf(1)).layers == 0
+
+
+def test_of_overlapping_sequences_a_gap_stays_a_gap() -> None:
+    opened = on_bench(chain("conv", "relu", "pool"), Cutting(2, Cut.OVERLAP))
+    tallies = judged(opened, Knowledge())
+    assert of_all(tallies, Outline(opened)).missing == 3
+    assert len(tallies.gaps) == 3

@@ -1,0 +1,119 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.tui.lines import Line, width_of
+from dlbricks_tui.tui.widgets.tree.line import TreeRow, heading_line, tree_line
+from dlbricks_tui.tui.widgets.tree.tally import Tally
+
+MEASURED = Tally(1.234, 0.25, 4, 0, 0, 0, critical=True)
+ROW = TreeRow("conv 3x3 64", names="stage1_conv0", output="1x64x56x56", depth=1, occurs=3, tally=MEASURED)
+
+titles = st.text(alphabet="ab 漢é\n█", max_size=60)
+tallies = st.builds(
+    Tally,
+    latency_ms=st.floats(0, 1e5),
+    share=st.floats(0, 1),
+    layers=st.integers(0, 9),
+    guessed=st.just(0),
+    missing=st.just(0),
+    unmeasurable=st.just(0),
+    critical=st.booleans(),
+)
+rows = st.builds(
+    TreeRow,
+    title=titles,
+    size=st.sampled_from(["", "10 layers"]),
+    names=titles,
+    depth=st.integers(0, 40),
+    is_open=st.sampled_from([None, True, False]),
+    occurs=st.integers(1, 20_000),
+    tally=st.none() | tallies,
+)
+
+
+def text_of(line: Line) -> str:
+    return "".join(span.text for span in line)
+
+
+def shown(row: TreeRow, width: int = 86, sought: str = "") -> str:
+    return text_of(tree_line(row, width, sought))
+
+
+@given(rows, st.integers(1, 160), st.sampled_from(["", "a b"]))
+def test_a_row_takes_exactly_its_width_and_so_does_its_heading(row: TreeRow, width: int, sought: str) -> None:
+    assert width_of(tree_line(row, width, sought)) == width
+    assert width_of(heading_line(width, bool(sought))) == width
+
+
+def test_columns_come_with_the_room_for_them() -> None:
+    assert text_of(heading_line(41)).split() == ["part", "times", "ms"]
+    assert text_of(heading_line(76)).split() == ["part", "times", "ms", "run", "share"]
+    assert text_of(heading_line(86)).split() == ["part", "name", "times", "ms", "run", "share"]
+    assert text_of(heading_line(120)).split() == ["part", "name", "output", "times", "ms", "run", "share"]
+
+
+def test_a_row_says_what_it_is_and_what_it_takes() -> None:
+    words = shown(ROW, 120).split()
+    assert words[:8] == ["conv", "3x3", "64", "stage1_conv0", "1x64x56x56", "x3", "1.234*", "25.0"]
+    assert "█" in shown(ROW, 41)
+
+
+def test_what_opens_has_a_sign_for_it() -> None:
+    assert shown(TreeRow("a", is_open=False)).startswith("+ a")
+    assert shown(TreeRow("a", is_open=True)).startswith("- a")
+    assert shown(TreeRow("a")).startswith("  a")
+
+
+def test_a_size_is_there_in_full_or_not_at_all() -> None:
+    row = TreeRow("2 branches", size="10 layers", is_open=False)
+    assert "2 branches, 10 layers" in shown(row)
+    assert "," not in shown(row, 30) and "2 branches" in shown(row, 30)
+
+
+def test_of_a_long_name_the_end_is_kept() -> None:
+    assert "…ike_an_e_activation0 " in shown(
+        TreeRow("relu", names="resnet50_v1_stage1_something_like_an_e_activation0")
+    )
+
+
+def test_a_deep_part_can_still_be_read() -> None:
+    assert "conv" in shown(TreeRow("conv", depth=300), 41)
+
+
+@pytest.mark.parametrize(
+    ("tally", "says"),
+    [
+        (Tally(1.5, 0.1, 2, 0, 0, 0, critical=False), " 1.500 "),
+        (Tally(1.5, 0.1, 2, 0, 0, 0, critical=True), " 1.500*"),
+        (Tally(1.5, 0.1, 2, 0, 1, 0, critical=False), ">1.500 "),
+        (Tally(1.5, 0.1, 2, 0, 0, 1, critical=False), ">1.500 "),
+        (Tally(1.5, 0.1, 2, 2, 0, 0, critical=False), "~1.500 "),
+        (Tally(0.0, 0.0, 2, 0, 2, 0, critical=False), " · "),
+        (Tally(0.0, 0.0, 2, 0, 0, 2, critical=False), " cannot "),
+        (Tally(0.0, 0.0, 1, 0, 0, 0, critical=False), " 0 "),
+        (Tally(0.0, 0.0, 0, 0, 0, 0, critical=False), " - "),
+    ],
+)
+def test_each_standing_has_a_sign_that_needs_no_colour(tally: Tally, says: str) -> None:
+    assert says in shown(TreeRow("part", tally=tally))
+
+
+def test_what_holds_something_that_cannot_run_is_marked_on_the_way_to_it() -> None:
+    tally = Tally(1.5, 0.1, 2, 0, 0, 1, critical=False)
+    assert "! module A" in shown(TreeRow("module A", tally=tally))
+    assert "!" not in shown(TreeRow("relu", tally=tally, is_layer=True))
+
+
+def test_how_much_of_a_part_was_measured_is_said_where_it_is_not_all() -> None:
+    assert " 75 % " in shown(TreeRow("part", tally=Tally(1.0, 0.5, 4, 0, 1, 0, critical=False)))
+    assert shown(TreeRow("part", tally=MEASURED)).count("%") == 1
+
+
+def test_a_layer_among_several_has_no_latency_of_its_own() -> None:
+    assert "1.234" not in shown(TreeRow("relu", is_layer=True, tally=MEASURED))
+
+
+def test_what_was_searched_for_is_seen_in_title_and_name() -> None:
+    spans = tree_line(ROW, 80, "conv 64")
+    assert [span.text for span in spans if span.style == "match"] == ["conv", "64", "conv"]

@@ -1,0 +1,228 @@
+import json
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.messages import ResultsGrew
+from dlbricks_tui.tui.widgets.tree.outline import Node, Outline
+from dlbricks_tui.tui.widgets.tree.panel import TreePanel, TreeRows
+from tests.tui.bench import SIZES, app_on, press, running, settled
+from tests.tui.snapshots import check, snapshot
+
+RESNET = ("slash", '"resnet18"', "enter", "enter", "2")
+SQUEEZENET = ("slash", '"squeeze"', "enter", "enter", "2")
+SCREENS: dict[str, tuple[str, ...]] = {
+    "tree": (*RESNET, "n", "j", "j", "j", "j", "j", "e", "j"),
+    "tree-in-part": (*SQUEEZENET, "m", "m"),
+    "tree-search": (*RESNET, "slash", '"conv 3x3 stage2"', "enter"),
+    "tree-sequences": (*RESNET, "+", "+", "j", "l", "j"),
+}
+
+
+def screen_text(pilot: Pilot[None]) -> str:
+    return snapshot(pilot.app).partition("\n\n")[0]
+
+
+def rows(pilot: Pilot[None]) -> TreeRows:
+    return pilot.app.screen.query_one(TreeRows)
+
+
+def outline(pilot: Pilot[None]) -> Outline:
+    found = rows(pilot).outline
+    assert found is not None
+    return found
+
+
+def node(pilot: Pilot[None]) -> Node:
+    found = rows(pilot).node
+    assert found is not None
+    return found
+
+
+def title(pilot: Pilot[None]) -> str:
+    return outline(pilot).label(node(pilot)) + outline(pilot).title(node(pilot))
+
+
+async def go_to(pilot: Pilot[None], wanted: str) -> None:
+    """Puts the cursor on the first row that is called so."""
+    tree = outline(pilot)
+    rows(pilot).cursor = next(
+        at for at, each in enumerate(tree.rows) if (tree.label(each) + tree.title(each)).startswith(wanted)
+    )
+    await settled(pilot)
+
+
+async def test_a_part_is_opened_entered_and_closed(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *RESNET)
+        closed = rows(pilot).row_count
+        await go_to(pilot, "module A")
+        await press(pilot, "l")
+        assert rows(pilot).row_count == closed + 2 and title(pilot) == "module A x2"
+        await press(pilot, "right")
+        assert title(pilot) == "1 of 2: module A"
+        await press(pilot, "h", "left")
+        assert rows(pilot).row_count == closed and title(pilot) == "module A x2"
+        await press(pilot, "enter")
+        assert rows(pilot).row_count == closed + 2
+        await press(pilot, "space")
+        assert rows(pilot).row_count == closed
+
+
+async def test_everything_in_a_part_opens_and_closes_at_once(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *RESNET)
+        closed = rows(pilot).row_count
+        await press(pilot, "e")
+        sequences = [each.sequence for each in outline(pilot).rows if each.sequence is not None]
+        assert sorted(sequences) == list(range(68))
+        await press(pilot, "E")
+        assert rows(pilot).row_count == closed and rows(pilot).cursor == 0
+
+
+async def test_the_same_brick_is_gone_to_and_back(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *RESNET, "e")
+        await go_to(pilot, "relu")
+        await press(pilot, "p", "p", "p", "p")
+        assert outline(pilot).has_equal(node(pilot))
+        here = node(pilot).sequence
+        await press(pilot, "n")
+        assert node(pilot).sequence != here
+        await press(pilot, "N")
+        assert node(pilot).sequence == here
+
+
+async def test_what_stands_once_says_so(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *RESNET, "j", "n")
+        assert title(pilot) == "conv 7x7/2 64"
+        assert [it.message for it in pilot.app._notifications] == ["Nothing else in the model is the same."]
+
+
+async def test_the_critical_path_is_followed_both_ways(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *SQUEEZENET)
+        tallies = rows(pilot).tallies
+        assert tallies is not None
+        seen = []
+        for _ in range(4):
+            await press(pilot, "p")
+            seen.append(outline(pilot).nesting.span_of(node(pilot).region).start)
+        assert tuple(seen) == tallies.critical[:4]
+        await press(pilot, "P")
+        assert outline(pilot).nesting.span_of(node(pilot).region).start == seen[-2]
+
+
+async def test_gaps_are_found_wherever_they_are(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *SQUEEZENET, "m")
+        assert "takes      not measured yet" in screen_text(pilot)
+        first = node(pilot).sequence
+        await press(pilot, "m")
+        assert node(pilot).sequence != first
+        await press(pilot, "M")
+        assert node(pilot).sequence == first
+
+
+async def test_a_model_without_gaps_says_so(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *RESNET, "m")
+        assert [it.message for it in pilot.app._notifications] == ["Everything in the model has a latency."]
+
+
+async def test_a_model_of_which_nothing_was_measured_has_no_path(new: DataFolder) -> None:
+    async with running(app_on(new)) as pilot:
+        await press(pilot, "escape", *RESNET, "p")
+        assert "There is no critical path" in [it.message for it in pilot.app._notifications][-1]
+
+
+async def test_a_search_narrows_the_tree_and_what_is_found_is_shown_where_it_stands(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *RESNET, "slash", '"stage3 conv 1x1"')
+        assert "2 Decomposition 1 of 68" in screen_text(pilot)
+        await press(pilot, "enter")
+        found = node(pilot).sequence
+        await press(pilot, "enter")
+        assert node(pilot).sequence == found and node(pilot).depth > 1
+        shown = screen_text(pilot)
+        assert "2 Decomposition ━" in shown and "stage3 conv 1x1" not in shown
+
+
+async def test_a_search_without_finds_says_how_to_go_on_and_leads_back(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *RESNET, "j", "j", "slash", '"nothing like it"')
+        assert "esc shows the whole model again." in screen_text(pilot)
+        await press(pilot, "escape")
+        assert rows(pilot).cursor == 2
+
+
+async def test_keys_without_a_model_do_nothing(measured: DataFolder) -> None:
+    keys = ("2", "l", "h", "enter", "e", "E", "n", "N", "p", "P", "m", "M", "slash", '"a"', "escape")
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *keys)
+        assert "enter among the models shows one." in screen_text(pilot)
+
+
+async def test_estimates_that_come_again_and_again_leave_cursor_and_branches(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *RESNET)
+        await go_to(pilot, "module A")
+        await press(pilot, "e", "j", "j")
+        before = (rows(pilot).cursor, rows(pilot).row_count, rows(pilot).scroll_offset, screen_text(pilot))
+        for _ in range(5):
+            pilot.app.screen.post_message(ResultsGrew())
+            await settled(pilot)
+        assert (rows(pilot).cursor, rows(pilot).row_count, rows(pilot).scroll_offset, screen_text(pilot)) == before
+
+
+async def test_a_model_cut_anew_is_shown_from_where_one_was(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *RESNET, "slash", '"stage3_conv2"', "enter", "enter")
+        assert "stage3_conv2" in outline(pilot).names(node(pilot))
+        (layer,) = _layers(pilot)
+        for _ in range(3):
+            await press(pilot, "+")
+            assert layer in _layers(pilot)
+        await press(pilot, "-", "-", "-")
+        assert _layers(pilot) == (layer,)
+
+
+async def test_another_model_is_shown_from_its_top(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *RESNET, "j", "j", "j", "1", "slash", "escape", *SQUEEZENET)
+        assert rows(pilot).cursor == 0
+
+
+async def test_a_file_that_is_no_model_says_so_where_the_tree_would_be(measured: DataFolder, tmp_path: Path) -> None:
+    (tmp_path / "broken-symbol.json").write_text(json.dumps({"nodes": 3}))
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{tmp_path}/broken-symbol.json"', "enter")
+        assert "This model cannot be shown." in screen_text(pilot)
+
+
+async def test_a_long_reason_is_read_in_full(measured: DataFolder, tmp_path: Path) -> None:
+    (tmp_path / "broken-symbol.json").write_text("{")
+    async with running(app_on(measured), (80, 24)) as pilot:
+        await press(pilot, "o", f'"{tmp_path}/broken-symbol.json"', "enter", "2")
+        shown = screen_text(pilot)
+        assert "broken is not JSON: Expecting property name" in shown and "column 2 (char 1)" in shown
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", SCREENS)
+async def test_the_decomposition_looks_as_it_was_approved(
+    name: str, size: tuple[int, int], measured: DataFolder
+) -> None:
+    async with running(app_on(measured), size) as pilot:
+        await press(pilot, *SCREENS[name])
+        check(pilot.app, f"{name}-{size[0]}x{size[1]}")
+
+
+def _layers(pilot: Pilot[None]) -> tuple[int, ...]:
+    panel = pilot.app.screen.query_one(TreePanel)
+    subject = panel.subject
+    assert subject is not None and subject.occurrence is not None
+    return subject.occurrence.sequence.layers
