@@ -23,6 +23,7 @@ from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.desk import RunDesk
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.places import about_of, actions_on, places_around, scope_of
+from dlbricks_tui.tui.screens.panelled import PanelledScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.themes import read_themes
@@ -118,8 +119,10 @@ class DlbricksApp(App[None], inherit_bindings=False):
         self.push_screen(PaletteScreen(list(actions_on(self.screen))), self._command_found)
 
     def action_search(self) -> None:
-        panel = next((place for place in places_around(self) if isinstance(place, Panel)), None)
+        here = [place for place in places_around(self) if isinstance(place, Panel)]
+        panel = next((panel for panel in (*here, *self.screen.query(Panel)) if panel.SEARCH_HINT), None)
         if panel is not None:
+            self._go_to(panel)
             panel.search()
 
     def action_next_theme(self) -> None:
@@ -131,8 +134,12 @@ class DlbricksApp(App[None], inherit_bindings=False):
             return
         action, node = command
         if isinstance(node, Panel):
-            node.take_focus()
+            self._go_to(node)
         await self.run_action(action.method, node)
+
+    def _go_to(self, panel: Panel) -> None:
+        if isinstance(self.screen, PanelledScreen):
+            self.screen.go_to(panel)
 
     def _handle_exception(self, error: Exception) -> None:
         # Textual would print the traceback over the terminal: the door keeps it in the log and says a line.

@@ -46,17 +46,23 @@ class Judge:
     def judge(self, decomposition: Decomposition, choices: Choices) -> SystemEstimate:
         """What the store knows of the model, by the measurements that the choices name."""
         with self._lock:
-            generation = self._opened().generation
-            inquiry = Inquiry(generation, decomposition, Options(workers=choices.workers))
-            system = choices.system or self._this_host().id
-            return inquiry.on(system, choices.runtime) or inquiry.empty(system, choices.runtime or "")
+            return self._answer(self._inquiry(decomposition, choices), choices)
 
     def view(self, decomposition: Decomposition, choices: Choices) -> EstimateView:
-        """The same with what explains it."""
-        judged = self.judge(decomposition, choices)
+        """The same with what explains it, and which other systems have something to say."""
+        with self._lock:
+            inquiry = self._inquiry(decomposition, choices)
+            judged = self._answer(inquiry, choices)
+            others = {offer.way.system for offer in inquiry.offers} - {judged.way.system}
+            known = systems(self._opened().generation) if others else {}
         composed = judged.estimate.composed
-        gain = parallel_gain(composed) if composed else 1.0
-        return EstimateView(judged, gain, by_type(decomposition.graph, judged.estimate), residual(judged))
+        return EstimateView(
+            judged,
+            parallel_gain(composed) if composed else 1.0,
+            by_type(decomposition.graph, judged.estimate),
+            residual(judged),
+            tuple(sorted(known[system].name if system in known else system for system in others)),
+        )
 
     def measurements(self, pair: Pair, way: Way) -> Measurements | None:
         """What was measured of a brick in a context, in one way: the newest good samples and the values over time."""
@@ -86,6 +92,13 @@ class Judge:
             if self._store is not None:
                 self._store.close()
                 self._store = None
+
+    def _inquiry(self, decomposition: Decomposition, choices: Choices) -> Inquiry:
+        return Inquiry(self._opened().generation, decomposition, Options(workers=choices.workers))
+
+    def _answer(self, inquiry: Inquiry, choices: Choices) -> SystemEstimate:
+        system = choices.system or self._this_host().id
+        return inquiry.on(system, choices.runtime) or inquiry.empty(system, choices.runtime or "")
 
     def _opened(self) -> Store:
         if self._store is None:

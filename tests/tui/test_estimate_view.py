@@ -94,3 +94,13 @@ def test_granularity_and_workers_stop_at_one() -> None:
     for setting in (Setting.GRANULARITY, Setting.WORKERS):
         least = Choices(granularity=1, workers=1)
         assert changed(setting, least, AVAILABLE, -1) == least
+
+
+def test_other_systems_that_have_results_are_named_where_there_are_none(measured: DataFolder) -> None:
+    nowhere = Choices(level=Level.WRITTEN, system="a system without results")
+    shown_rows = texts(rows(view_of(measured, "squeezenet1.1", nowhere), nowhere, AVAILABLE, 60))
+    assert "c5.xlarge, 4 cores has results: choose it as the system" in shown_rows
+
+
+def test_it_is_said_by_which_runtime_it_was_measured(measured: DataFolder) -> None:
+    assert f"by {RUNTIME.id}" in texts(rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))

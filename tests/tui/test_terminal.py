@@ -90,6 +90,8 @@ def test_sixteen_colours_are_enough(tmp_path: Path) -> None:
 def test_no_color_means_none_at_all(tmp_path: Path) -> None:
     with started(tmp_path, NO_COLOR="1") as terminal:
         terminal.seconds_until("1 Models 84")
+        terminal.send("\x1b")
+        terminal.seconds_until_quiet()
         codes = {
             code for found in re.findall(rb"\x1b\[([\d;]*)m", bytes(terminal.written)) for code in found.split(b";")
         }

@@ -304,3 +304,9 @@ async def test_a_newcomer_may_look_around_first(new: DataFolder) -> None:
 async def test_who_has_results_is_not_welcomed_again(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         assert "Welcome" not in screen_text(pilot)
+
+
+async def test_a_search_where_there_is_nothing_to_search_is_one_among_the_models(measured: DataFolder) -> None:
+    async with running(app_on(measured), (80, 24)) as pilot:
+        await press(pilot, "4", "slash", '"vgg"')
+        assert "1 Models 1 of 7" in screen_text(pilot)

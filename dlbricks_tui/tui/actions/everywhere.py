@@ -4,7 +4,7 @@ from dlbricks_tui.tui.actions.action import Action
 
 EVERYWHERE = (
     Action("app.show_help", ("?", "f1"), "help", "Say which keys do what, here and now.", footer=True),
-    Action("app.search", ("/",), "search", "Search in the panel that you are in.", footer=True),
+    Action("app.search", ("/",), "search", "Search in the panel that you are in, or among the models.", footer=True),
     Action("app.find_command", (":", "ctrl+p"), "palette", "Find a command by its name.", footer=True),
     Action("app.next_theme", ("t",), "theme", "Change to the next theme."),
     Action("app.quit", ("q", "ctrl+c"), "quit", "Leave; a run that is under way goes on without you.", footer=True),

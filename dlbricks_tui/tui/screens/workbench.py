@@ -214,7 +214,13 @@ class WorkbenchScreen(RunHostScreen):
         if self._opened is not None:
             self.ask(partial(self._errands.judge, self._opened, self._choices), "judge")
 
+    def run_rests(self) -> None:
+        self._glance()
+        self._index_bricks()
+
     def _glance(self) -> None:
+        if self.measuring:
+            return
         self.ask(partial(self._errands.glance_at, self._shelf.wishes(self._choices), self._choices), "glance")
 
     def _shelve(self) -> None:
@@ -223,7 +229,7 @@ class WorkbenchScreen(RunHostScreen):
 
     def _index_bricks(self) -> None:
         how = HowCut(self._choices.level, self._choices.cutting)
-        if how != self._indexed:
+        if how != self._indexed and not self.measuring:
             self._elsewhere, self._indexed = None, how
             self.ask(partial(self._errands.index_bricks, self._shelf.wishes(self._choices), how), "index")
 

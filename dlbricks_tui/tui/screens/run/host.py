@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.bench.run_folder import State
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.screens.panelled import PanelledScreen
 from dlbricks_tui.tui.screens.run.launcher import Launcher
@@ -30,6 +31,14 @@ class RunHostScreen(PanelledScreen[None]):
         self._run: RunSnapshot | None = None
         self._launcher = Launcher(session, self)
 
+    @property
+    def measuring(self) -> bool:
+        """Whether a run measures now: what can wait is not to be computed then."""
+        return self._run is not None and self._run.active and self._run.state is not State.PAUSED
+
+    def run_rests(self) -> None:
+        """What could wait can be done, as the run stands still or has ended."""
+
     def choose(self, choices: Choices) -> None:
         """Lets everything follow other settings: those by which the results of a run are found."""
         raise NotImplementedError
@@ -47,8 +56,11 @@ class RunHostScreen(PanelledScreen[None]):
 
     def show_run(self, run: RunSnapshot) -> None:
         """Says how the run stands now."""
+        measured = self.measuring
         self._run = run
         self.run_bar.show(run)
+        if measured and not self.measuring:
+            self.run_rests()
 
     def on_screen_resume(self) -> None:
         self.post_message(messages.RunWanted())

@@ -10,7 +10,7 @@ from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line, wi
 from dlbricks_tui.tui.widgets.estimate.settings import Setting, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dlbricks_tui.estimate.explanation import Residual, Slice
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -41,6 +41,8 @@ class EstimateView:
     gain: float
     slices: tuple[Slice, ...]
     residual: Residual | None
+    # The other systems that have measured some of it, by their names.
+    elsewhere: tuple[str, ...] = ()
 
 
 # Lines to read in place of an estimate.
@@ -60,11 +62,11 @@ def rows(subject: EstimateView | Note, choices: Choices, available: Available, w
         said = (each for long in subject for each in wrapped(long, width))
         return (*_plain(said), EstimateRow(BLANK), *settings)
     return (
-        *_plain(_latencies(subject)),
+        *_plain(each for long in _latencies(subject) for each in wrapped(long, width)),
         EstimateRow(BLANK),
         *settings,
         EstimateRow(BLANK),
-        *_plain(_coverage(subject.judged, width)),
+        *_plain(each for long in _coverage(subject.judged, width) for each in wrapped(long, width)),
         *_readable(_breakdown(subject, width)),
         *_readable(_residual(subject.residual)),
     )
@@ -76,6 +78,8 @@ def _latencies(view: EstimateView) -> Iterator[Line]:
     if composed is None:
         yield line(Span("Nothing of it was measured here yet.", "strong"))
         yield line(Span("r", "accent"), Span(" runs its bricks", "muted"))
+        for system in view.elsewhere:
+            yield line(Span(f"{system} has results: choose it as the system", "muted"))
         return
     low, high = composed.interval.low_ms, composed.interval.high_ms
     # In part it is a bound; the sign says so where there is no colour.
@@ -117,6 +121,8 @@ def _coverage(judged: SystemEstimate, width: int) -> Iterator[Line]:
     yield _heading("Coverage")
     told = Span(f" {percent(share)} of {counted(coverage.layers, 'layer')}")
     yield (*bar(share, max(4, min(_MOST_BAR, width - _MOST_BAR)), "░"), told)
+    if judged.way.protocol:
+        yield line(Span("by ", "muted"), Span(judged.way.runtime, "muted"))
     if coverage.missing:
         yield line(Span(f"{counted(coverage.missing, 'layer')} not measured yet", "warn"))
     if coverage.unmeasurable:
@@ -166,7 +172,7 @@ def _heading(text: str) -> Line:
     return line(Span(text, "heading"))
 
 
-def _plain(lines: Iterator[Line]) -> Iterator[EstimateRow]:
+def _plain(lines: Iterable[Line]) -> Iterator[EstimateRow]:
     return (EstimateRow(each) for each in lines)
 
 
