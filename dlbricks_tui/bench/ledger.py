@@ -10,6 +10,7 @@ from dlbricks_tui.bench.outlook import Outlook
 from dlbricks_tui.bench.results import Recorder
 from dlbricks_tui.bench.run_folder import Tally
 from dlbricks_tui.bench.stopping import Series
+from dlbricks_tui.runtime.protocol import Reason
 from dlbricks_tui.store.records import Facts, Statistics
 from dlbricks_tui.store.store import Store
 
@@ -67,7 +68,9 @@ class Ledger:
 
     def fail(self, entry: Entry, reason: str, message: str) -> None:
         """A program cannot be measured."""
-        self._store.add(self._recorder.failed(entry.job, reason, message))
+        if reason != Reason.MALFORMED.value:
+            # What the worker did not understand is our fault and not the program's: the next run tries again.
+            self._store.add(self._recorder.failed(entry.job, reason, message))
         self._outlook.give_up(entry.job.target, f"{reason}: {message}")
         self._count(entry.job, failed=1)
         self._tell(ProgramFailed(reason=reason, message=message, **entry.about))

@@ -39,6 +39,11 @@ from dlbricks_tui.runtime.protocol import (
 
 SET_PARENT_DEATH_SIGNAL = 1
 REFERENCE = "reference"
+REFUSALS = {
+    "not finite": Reason.NOT_FINITE,
+    "unbuildable": Reason.UNBUILDABLE,
+    "not understood": Reason.MALFORMED,
+}
 NULL_CALL_NS = 12_500
 
 
@@ -80,7 +85,7 @@ class FakeWorker:
         manner = self._behave(request.program, "load", crowded=bool(others))
         if manner == "garbage":
             return b"what?\n"
-        for refused, reason in (("not finite", Reason.NOT_FINITE), ("unbuildable", Reason.UNBUILDABLE)):
+        for refused, reason in REFUSALS.items():
             if manner == refused:
                 return encode(Refused(reason, f"the operator is {refused}"))
         if manner == "too large beside others" and others:
@@ -99,7 +104,7 @@ class FakeWorker:
                 time.sleep(600)
             if manner == f"garbage on {moment}":
                 return "garbage"
-            if moment == "load" and manner in ("not finite", "unbuildable", "too large beside others"):
+            if moment == "load" and manner in (*REFUSALS, "too large beside others"):
                 return manner
         return ""
 

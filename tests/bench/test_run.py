@@ -178,6 +178,16 @@ def test_what_failed_is_not_tried_again_unless_that_is_asked_for(site: Site, mon
     assert site.run(site.request()).bricks == Tally(BRICKS, reused=BRICKS)
 
 
+def test_what_the_worker_did_not_understand_is_not_held_against_the_brick(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rude = misbehaving(site, monkeypatch, Flatten="not understood")
+    assert rude.run(rude.request()).bricks == Tally(BRICKS, measured=BRICKS - 1, failed=1)
+    assert not site.contents().failures
+    monkeypatch.setenv("FAKE_MANNERS", "{}")
+    assert site.run(site.request()).bricks == Tally(BRICKS, measured=1, reused=BRICKS - 1)
+
+
 def test_a_reference_that_does_not_run_costs_nothing_but_the_sight_of_drift(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
