@@ -94,7 +94,8 @@ def _columns(width: int, is_searched: bool) -> list[tuple[_Column, int]]:
         widths[_BAR] += wider
         left -= wider
     if _NAMES in widths:
-        widths[_NAMES] = min(_MOST_NAMES, left // 2)
+        # Titles get more: they are moved to the right, and what they say of a region is long.
+        widths[_NAMES] = min(_MOST_NAMES, left * 2 // 5)
     return [(each, widths[each]) for each in kept]
 
 
