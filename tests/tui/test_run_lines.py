@@ -1,6 +1,8 @@
 """What is said of runs, in whatever room there is."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.run_folder import State
 from dlbricks_tui.bench.stopping import Adaptive
 from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.lines import Line, width_of
@@ -118,6 +121,18 @@ def test_a_run_is_asked_for_what_the_settings_say(tmp_path: Path) -> None:
     assert request.cutting.granularity == 2
     assert request.rule == Adaptive(target=0.02)
     assert (request.time_budget_seconds, request.runtime.settings.threads) == (60.0, 1)
+
+
+def test_a_registered_runtime_runs_where_ours_has_no_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paper = Runtime("paper", "/paper/bin/python", "mxnet", "1.5.1", "3.7.16")
+    (tmp_path / "runtimes.json").write_text(json.dumps({"runtimes": [asdict(paper)]}))
+
+    def gone(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", gone)
+    found = sources("alexnet")
+    assert request_for(found, {}, settings_for(Choices(), found), tmp_path).runtime == paper
 
 
 def test_models_of_different_input_shapes_are_not_run_together(tmp_path: Path) -> None:

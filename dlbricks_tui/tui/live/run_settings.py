@@ -69,7 +69,7 @@ def request_for(
     sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings, data: Path
 ) -> RunRequest:
     """What the run is asked to do; `shapes` are those that were given of inputs."""
-    choices, runtime = settings.choices, Registry(data).default()
+    choices, runtime = settings.choices, Registry(data).preferred()
     return RunRequest(
         models=chosen(sources),
         runtime=_with_threads(runtime, settings.threads),
