@@ -54,7 +54,11 @@ def show(*renderables: RenderableType) -> None:
     console = data_console()
     with console.capture() as rendered:
         console.print(*renderables, sep="\n")
-    write(rendered.get())
+    text = rendered.get()
+    if not console.is_terminal:
+        # Tables fill their last column with blanks: nobody sees them on a terminal, in a file they are in the way.
+        text = "\n".join(line.rstrip(" ") for line in text.split("\n"))
+    write(text)
 
 
 def data_console() -> Console:

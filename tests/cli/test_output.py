@@ -53,6 +53,16 @@ def test_a_pipe_gets_long_names_whole_and_no_colours(capsys: pytest.CaptureFixtu
     assert "\x1b" not in out
 
 
+def test_a_pipe_gets_no_blanks_at_the_ends_of_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table("model", "task", box=None)
+    table.add_row("resnet50_v1", "")
+    table.add_row("vgg16", "classification")
+    show(table)
+    lines = capsys.readouterr().out.split("\n")
+    assert [line.split() for line in lines[1:]] == [["resnet50_v1"], ["vgg16", "classification"], []]
+    assert lines == [line.rstrip() for line in lines]
+
+
 def test_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = watched(monkeypatch)
     show(names("vgg16"))
