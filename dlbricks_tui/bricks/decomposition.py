@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from dlbricks_tui.bricks.contexts import context_key, output_layouts
+from dlbricks_tui.bricks.contexts import context_key
 from dlbricks_tui.bricks.cutting import Cut, LayerSequence, cut
 from dlbricks_tui.bricks.identity import Brick, brick_of
+from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.models.allocation import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph

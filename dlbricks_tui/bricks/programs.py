@@ -4,10 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dlbricks_tui.bricks.contexts import layers_behind, output_layouts
+from dlbricks_tui.bricks.contexts import kept_feeds
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
+from dlbricks_tui.bricks.layouts import layers_behind, output_layouts
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin, TensorType
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, NativeNode, Origin, TensorType
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 
 # The oldest version whose format is today's.
@@ -15,6 +16,11 @@ FORMAT_VERSION = 10500
 
 
 VARIABLE = "null"
+
+# As all values are positive, this copies them; it keeps the layout too, which MXNet's own copy does not.
+_RELU = NativeNode("Activation", (("act_type", "relu"),))
+_COPY = NativeNode("_copy")
+_NOTHING = TensorType((1,))
 
 
 class ProgramError(UserError):
@@ -29,22 +35,25 @@ class _Entry(NamedTuple):
 
 
 def sequence_program(graph: LayerGraph, layers: Sequence[int]) -> Program:
-    """A sequence of layers, fed as it is in the model: what is not plain there comes from the layers before it."""
+    """A sequence of layers, fed as it is in the model.
+
+    What is not plain there comes from the layers before it. MXNet never writes over what a network is fed, but inside a
+    model over whatever nobody needs any more: so the sequence reads copies, whose making is the prelude.
+    """
     feeds = outer_feeds([graph.layers[index] for index in layers])
+    layouts = output_layouts(graph)
     paid = times_paid(graph, layers)
-    network = _Writer(graph)
-    for feed in feeds:
-        network.source(feed)
+    network, prelude = _Writer(graph), _Writer(graph)
+    for writer in (network, prelude):
+        writer.copy_all(feeds)
     for index in layers:
         network.write(graph.layers[index], graph.layers[index].times // paid)
-    written = network.network(_results(graph, layers))
-    before = layers_behind(graph, feeds, output_layouts(graph))
-    if not before:
-        return Program(written)
-    producer = _Writer(graph)
-    for index in before:
-        producer.write(graph.layers[index], 1)
-    return Program(written, producer.network(feeds))
+    kept = [feed for feed in feeds if feed in kept_feeds(graph, layers, layouts)]
+    return Program(
+        network.network([*_results(graph, layers), *kept]),
+        _producer(graph, feeds, layers_behind(graph, feeds, layouts)),
+        prelude.network(feeds),
+    )
 
 
 def model_program(graph: LayerGraph) -> Program:
@@ -55,6 +64,16 @@ def model_program(graph: LayerGraph) -> Program:
     for layer in graph.layers:
         writer.write(layer, layer.times)
     return Program(writer.network(graph.heads))
+
+
+def _producer(graph: LayerGraph, feeds: Sequence[Feed], layers: Sequence[int]) -> Network | None:
+    """What brings the inputs of a sequence into their layouts; those that have a plain one go through it."""
+    if not layers:
+        return None
+    producer = _Writer(graph)
+    for index in layers:
+        producer.write(graph.layers[index], 1)
+    return producer.network(feeds)
 
 
 def _results(graph: LayerGraph, layers: Sequence[int]) -> list[Feed]:
@@ -75,8 +94,18 @@ class _Writer:
         self._inputs: dict[str, ArrayType] = {}
         self._weights: dict[str, ArrayType] = {}
         self._sources: dict[Feed, _Entry] = {}
-        # What only an earlier repetition of a layer makes: nobody reads it, and yet it is paid for.
+        # What nobody reads and is run all the same.
         self._unread: list[_Entry] = []
+
+    def copy_all(self, feeds: Sequence[Feed]) -> None:
+        """Lets layers read copies of these tensors; where there are none, copies one that nobody reads."""
+        for feed in feeds:
+            found = self._type_of(feed)
+            native = _RELU if "float" in found.dtype else _COPY
+            self._sources[feed] = _Entry(self._operator(native, "copy", [self.source(feed)]), 0)
+        if not feeds:
+            nothing = self._variable(self._inputs, "data", _NOTHING, "")
+            self._unread.append(_Entry(self._operator(_COPY, "copy", [nothing]), 0))
 
     def source(self, feed: Feed) -> _Entry:
         """Where a tensor is that layers read."""
@@ -89,6 +118,7 @@ class _Writer:
         sources = [self.source(feed) for feed in layer.feeds]
         for _ in range(times):
             weights = [self._variable(self._weights, "weight", found, layer.name) for found in layer.weights]
+            # What an earlier repetition of the layer has made.
             self._unread += [self._sources[feed] for feed in self._made_by(layer) if feed in self._sources]
             operators: list[int] = []
             for operator in layer.operators:
@@ -99,7 +129,7 @@ class _Writer:
                     else found[wire.origin][wire.number]
                     for wire in operator.inputs
                 ]
-                operators.append(self._operator(operator, layer.name, entries))
+                operators.append(self._operator(operator.native, layer.name, entries))
             for feed, wire in zip(self._made_by(layer), layer.results, strict=True):
                 made = wire.origin is Origin.OPERATOR
                 self._sources[feed] = _Entry(operators[wire.number], wire.output) if made else weights[wire.number]
@@ -119,13 +149,13 @@ class _Writer:
     def _made_by(self, layer: Layer) -> list[Feed]:
         return [Feed(layer.index, number) for number in range(len(layer.results))]
 
-    def _operator(self, operator: Operator, layer: str, inputs: Sequence[_Entry]) -> int:
-        node: dict[str, Any] = {"op": operator.native.op, "name": self._unique(layer)}
-        if operator.native.attributes:
-            node["attrs"] = dict(operator.native.attributes)
+    def _operator(self, native: NativeNode, name: str, inputs: Sequence[_Entry]) -> int:
+        node: dict[str, Any] = {"op": native.op, "name": self._unique(name)}
+        if native.attributes:
+            node["attrs"] = dict(native.attributes)
         node["inputs"] = [[*entry, 0] for entry in inputs]
-        if operator.native.subgraphs:
-            node["subgraphs"] = [json.loads(text) for text in operator.native.subgraphs]
+        if native.subgraphs:
+            node["subgraphs"] = [json.loads(text) for text in native.subgraphs]
         self._nodes.append(node)
         return len(self._nodes) - 1
 

@@ -39,13 +39,16 @@ class Network:
 
 @dataclass(frozen=True)
 class Program:
-    """What is timed; the heads of `producer`, in order, become the inputs of `network` before each run.
+    """What is timed.
 
-    So the data arrives in the layout that the model gives it. Without a producer the inputs are plain arrays.
+    The heads of `producer`, in order, become the inputs of `network`, so that these have the layout that a model gives
+    them; without one they are plain arrays. `prelude` is a part of the network with the same inputs that is not asked
+    about: the time that it takes by itself is taken off.
     """
 
     network: Network
     producer: Network | None = None
+    prelude: Network | None = None
 
 
 class Reason(str, Enum):

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.bricks.contexts import output_layouts
 from dlbricks_tui.bricks.cutting import Cut, cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.bricks.identity import brick_of, outer_feeds
+from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.models.graph import Feed, LayerGraph, Shape, TensorType
 from dlbricks_tui.models.mxnet_file import SymbolFile, parse_symbol
 from dlbricks_tui.models.mxnet_graph import InferredFile, build_graph

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from dlbricks_tui.bricks.cutting import Cut, cut
 from dlbricks_tui.bricks.programs import ProgramError, model_program, sequence_program
-from dlbricks_tui.models.graph import UNKNOWN_TYPE, Feed, LayerGraph
+from dlbricks_tui.models.graph import UNKNOWN_TYPE, Feed, LayerGraph, TensorType
 from dlbricks_tui.runtime.protocol import Network, Program
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 
@@ -34,7 +34,7 @@ def programs(graph: LayerGraph) -> Sequence[Program]:
 @given(graphs())
 def test_every_node_reads_only_what_is_written_before_it_under_a_name_of_its_own(graph: LayerGraph) -> None:
     for program in programs(graph):
-        for network in filter(None, (program.network, program.producer)):
+        for network in filter(None, (program.network, program.producer, program.prelude)):
             nodes = nodes_of(network)
             assert all(source < place for place, node in enumerate(nodes) for source, _, _ in node["inputs"])
             assert len({node["name"] for node in nodes}) == len(nodes)
@@ -59,11 +59,27 @@ def test_a_sequence_puts_out_what_others_read(graph: LayerGraph) -> None:
 
 
 @given(graphs())
-def test_a_producer_has_one_head_of_the_right_type_for_each_input(graph: LayerGraph) -> None:
+def test_a_producer_has_one_head_for_each_input(graph: LayerGraph) -> None:
     for program in programs(graph):
         if program.producer is not None:
-            heads = json.loads(program.producer.symbol)["heads"]
-            assert len(heads) == len(program.network.inputs)
+            assert len(heads_of(program.producer)) == len(program.network.inputs)
+
+
+@given(graphs())
+def test_a_prelude_is_what_a_sequence_begins_with(graph: LayerGraph) -> None:
+    for sequence in cut(graph, 3, Cut.RUNNABLE):
+        program = sequence_program(graph, sequence.layers)
+        assert program.prelude is not None
+        assert list(program.prelude.inputs.items()) == list(program.network.inputs.items())
+        copies = ops_of(program.prelude)
+        assert copies
+        assert ops_of(program.network)[: len(copies)] == copies
+
+
+def computed(graph: LayerGraph, *layers: int) -> list[str]:
+    """The operators of a sequence's network behind the prelude."""
+    program = sequence_program(graph, layers)
+    return ops_of(program.network)[len(ops_of(program.prelude)) :]
 
 
 def test_a_layer_that_is_fed_plain_arrays_needs_no_producer() -> None:
@@ -86,8 +102,34 @@ def test_a_plain_input_passes_through_the_producer() -> None:
     assert heads_of(program.producer) == ["data1:0", "layer0:0"]
 
 
+def test_a_sequence_reads_copies_that_it_may_write_over() -> None:
+    graph = chain("relu", "pool")
+    program = sequence_program(graph, [1])
+    assert ops_of(program.prelude) == ["Activation"]
+    copy, pool = (node for node in nodes_of(program.network) if node["op"] != "null")
+    assert [nodes_of(program.network)[source]["name"] for source, _, _ in pool["inputs"]] == [copy["name"]]
+
+
+def test_what_is_needed_afterwards_is_put_out_so_that_nobody_writes_over_it() -> None:
+    graph = built([Spec("relu", DATA), Spec("relu", DATA), Spec("add", after(0, 1)), Spec("relu", after(1))])
+    assert heads_of(sequence_program(graph, [2]).network) == ["layer2:0", "copy_2:0"]
+
+
+def test_numbers_of_rows_are_copied_as_they_are() -> None:
+    graph = chain("relu")
+    whole = replace(graph, inputs=(graph.inputs[0]._replace(type=TensorType((1, 8), "int32")),))
+    assert ops_of(sequence_program(whole, [0]).prelude) == ["_copy"]
+
+
+def test_a_sequence_that_reads_nothing_is_called_like_any_other() -> None:
+    graph = built([Spec("split", ()), Spec("relu", after(0))])
+    program = sequence_program(graph, [0])
+    assert ops_of(program.prelude) == ["_copy"]
+    assert ops_of(program.network) == ["_copy", "split"]
+
+
 def test_only_what_leaves_a_sequence_is_put_out() -> None:
-    graph = built([Spec("split", DATA), Spec("relu", (Feed(0, 0),)), Spec("add", (Feed(0, 1), Feed(1, 0)))])
+    graph = built([Spec("split", DATA), Spec("relu", (Feed(0, 0),)), Spec("concat", (Feed(0, 1), Feed(1, 0)))])
     assert heads_of(sequence_program(graph, [0]).network) == ["layer0:0", "layer0:1"]
     assert heads_of(sequence_program(graph, [0, 1]).network) == ["layer0:1", "layer1:0"]
     assert heads_of(sequence_program(graph, [0, 1, 2]).network) == ["layer2:0"]
@@ -99,12 +141,12 @@ def test_repetitions_are_all_run_although_nobody_reads_the_first() -> None:
     assert ops_of(program.network) == ["relu", "relu", "pool", "pool"]
     assert heads_of(program.network) == ["layer1_2:0", "layer0:0", "layer1:0"]
     # One run of a sequence is paid for twice.
-    assert ops_of(sequence_program(graph, [0, 1]).network) == ["relu", "pool"]
+    assert computed(graph, 0, 1) == ["relu", "pool"]
 
 
 def test_a_sequence_holds_a_layer_that_is_paid_more_often_more_often() -> None:
     graph = built([Spec("relu", DATA, times=2), Spec("pool", after(0))])
-    assert ops_of(sequence_program(graph, [0, 1]).network) == ["relu", "relu", "pool"]
+    assert computed(graph, 0, 1) == ["relu", "relu", "pool"]
 
 
 def test_equal_names_in_a_model_file_do_not_meet() -> None:
@@ -116,7 +158,6 @@ def test_equal_names_in_a_model_file_do_not_meet() -> None:
 def test_a_layer_of_unknown_shape_is_named() -> None:
     graph = chain("conv", "relu")
     unknown = replace(graph.layers[0], weights=(UNKNOWN_TYPE,))
-    with pytest.raises(
-        ProgramError, match="generated: layer0 cannot be run, because nobody knows the shape of its weight"
-    ):
+    message = "generated: layer0 cannot be run, because nobody knows the shape of its weight"
+    with pytest.raises(ProgramError, match=message):
         sequence_program(replace(graph, layers=(unknown, graph.layers[1])), [0])

@@ -39,7 +39,7 @@ shapes_by_name = st.dictionaries(st.text(), shapes, max_size=3)
 texts_by_name = st.dictionaries(st.text(), st.text(), max_size=3)
 arrays = st.dictionaries(st.text(), st.builds(ArrayType, shapes, st.text()), max_size=3)
 networks = st.builds(Network, st.text(), arrays, arrays)
-programs = st.builds(Program, networks, st.none() | networks)
+programs = st.builds(Program, networks, st.none() | networks, st.none() | networks)
 requests = st.one_of(
     st.just(Describe()),
     st.builds(Infer, st.text(), shapes_by_name, texts_by_name),
@@ -133,10 +133,10 @@ def test_nothing_is_guessed(line: bytes) -> None:
     "program",
     [
         "null",
-        '{"network": null, "producer": null}',
-        '{"network": {"symbol": "", "inputs": {}}, "producer": null}',
-        '{"network": {"symbol": "", "inputs": {"x": [[1], null]}, "weights": {}}, "producer": null}',
-        '{"network": {"symbol": "", "inputs": {"x": [[1]]}, "weights": {}}, "producer": null}',
+        '{"network": null, "producer": null, "prelude": null}',
+        '{"network": {"symbol": "", "inputs": {}}, "producer": null, "prelude": null}',
+        '{"network": {"symbol": "", "inputs": {"x": [[1], null]}, "weights": {}}, "producer": null, "prelude": null}',
+        '{"network": {"symbol": "", "inputs": {"x": [[1]]}, "weights": {}}, "producer": null, "prelude": null}',
     ],
 )
 def test_nothing_is_guessed_of_a_program(program: str) -> None:

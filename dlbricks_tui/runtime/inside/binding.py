@@ -45,6 +45,7 @@ class BoundNetwork:
         self._wait_for_all = mxnet.base._LIB.MXNDArrayWaitAll
         self._check = mxnet.base.check_call
         self._handle = self._executor.handle
+        self.inputs = [arrays[self._file.alias(name)] for name in network.inputs]
         self.outputs: list[Any] = self._executor.outputs
 
     def run(self) -> None:

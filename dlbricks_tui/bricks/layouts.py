@@ -1,0 +1,177 @@
+"""In which of oneDNN's layouts tensors are kept inside MXNet, as far as a model tells.
+
+A convolution sets a layout, some operators pass on what they get, all others give back the plain one. Which layout it
+is depends on the processor; tensors of one class are alike on any. docs/measuring.md tells how the classes were found.
+"""
+
+from collections.abc import Sequence
+
+from dlbricks_tui.bricks.lifetimes import may_be_overwritten
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin, ParamValue, Shape, TensorType, Wire
+from dlbricks_tui.models.kinds import Kind, kind_of
+
+PLAIN = "plain"
+
+# For each layer the class of each of its outputs.
+Layouts = Sequence[Sequence[str]]
+
+_SET = {"conv": "conv", "conv_transpose": "deconv"}
+# What oneDNN computes in any layout.
+_PASS_ON = frozenset(
+    {"relu", "sigmoid", "tanh", "softplus", "leaky_relu", "elu", "gelu", "batch_norm", "lrn", "max_pool", "mean_pool"}
+    | {"global_max_pool", "global_mean_pool", "concat", "add", "sum", "identity", "mxnet.amp_cast", "mxnet.BlockGrad"}
+)
+# What MXNet computes itself, in the plain layout; where it writes over what it reads, it converts the result back.
+_IN_PLACE_KINDS = (Kind.ELEMENTWISE, Kind.COMBINE, Kind.DROPOUT)
+_IN_PLACE = frozenset({"mxnet.LayerNorm", "mxnet.GroupNorm", "mxnet.SoftmaxActivation"})
+_NEVER_IN_PLACE = frozenset({"clip", "mxnet.where", "mxnet.zeros_like", "mxnet.ones_like"})
+
+_AFTER_PLAIN = f"{PLAIN}&"
+
+# The blocks in which oneDNN counts channels.
+_LARGE_BLOCK, _SMALL_BLOCK = 16, 8
+
+
+def output_layouts(graph: LayerGraph) -> tuple[tuple[str, ...], ...]:
+    """For each layer the class of the layout in which each of its outputs leaves it."""
+    layouts: list[tuple[str, ...]] = []
+    for layer in graph.layers:
+        layouts.append(_Tracing(graph, layer, [layout_of(feed, layouts) for feed in layer.feeds]).results())
+    return tuple(layouts)
+
+
+def layout_of(feed: Feed, layouts: Layouts) -> str:
+    """The class of one data input, given those of the layers; what enters the model is plain."""
+    return PLAIN if feed.layer is None else layouts[feed.layer][feed.output]
+
+
+def layers_behind(graph: LayerGraph, feeds: Sequence[Feed], layouts: Layouts) -> tuple[int, ...]:
+    """The layers that must run so that these tensors have their layouts: each way up to what sets a layout."""
+    found: set[int] = set()
+    waiting = [feed for feed in feeds if layout_of(feed, layouts) != PLAIN]
+    while waiting:
+        index = waiting.pop().layer
+        if index is None or index in found:
+            continue
+        found.add(index)
+        layer = graph.layers[index]
+        if not any(is_convolution(operator) for operator in layer.operators):
+            waiting += [feed for feed in layer.feeds if layout_of(feed, layouts) != PLAIN]
+    return tuple(sorted(found))
+
+
+def first_part(operator: Operator) -> str:
+    """What decides of a fused operator: the first one in it; the others work on its result in place."""
+    return operator.parts[0] if operator.parts else operator.op
+
+
+def is_convolution(operator: Operator) -> bool:
+    """Whether it sets a layout, whatever it is fused with."""
+    return first_part(operator) in _SET
+
+
+def is_computed_in_place(op: str) -> bool:
+    """Whether MXNet computes it without oneDNN, and over what it reads where it can."""
+    if op in _PASS_ON or op in _NEVER_IN_PLACE:
+        return False
+    return op in _IN_PLACE or kind_of(op) in _IN_PLACE_KINDS
+
+
+class _Tracing:
+    """Follows the layouts through the operators of a layer."""
+
+    def __init__(self, graph: LayerGraph, layer: Layer, sources: Sequence[str]) -> None:
+        self._graph = graph
+        self._layer = layer
+        self._sources = sources
+        self._made: list[str] = []
+
+    def results(self) -> tuple[str, ...]:
+        for number, operator in enumerate(self._layer.operators):
+            self._made.append(self._made_by(number, operator))
+        return tuple([self._of(wire) for wire in self._layer.results])
+
+    def _made_by(self, number: int, operator: Operator) -> str:
+        op = first_part(operator)
+        if op in _SET:
+            read = [self._type(wire).shape for wire in operator.inputs[:2]]
+            return _set_by(op, read, operator.outputs[0].shape)
+        layouts = [self._of(wire) for wire in operator.inputs]
+        if all(layout == PLAIN for layout in layouts):
+            return PLAIN
+        if op in _PASS_ON:
+            shape = self._type(operator.inputs[0]).shape
+            return PLAIN if _takes_a_mean_beyond_the_edge(operator, shape) else _joined(layouts)
+        if is_computed_in_place(op):
+            over = self._overwritten(number, operator)
+            return PLAIN if over is None else self._of(over)
+        return PLAIN
+
+    def _overwritten(self, number: int, operator: Operator) -> Wire | None:
+        """The first input that is as large as the result and that nobody needs any more."""
+        for wire in operator.inputs:
+            alike = self._type(wire) == operator.outputs[0]
+            if alike and may_be_overwritten(self._graph, self._layer, number, wire):
+                return wire
+        return None
+
+    def _of(self, wire: Wire) -> str:
+        if wire.origin is Origin.OPERATOR:
+            return self._made[wire.number]
+        return self._sources[wire.number] if wire.origin is Origin.DATA else PLAIN
+
+    def _type(self, wire: Wire) -> TensorType:
+        if wire.origin is Origin.OPERATOR:
+            return self._layer.operators[wire.number].outputs[wire.output]
+        return (self._layer.data if wire.origin is Origin.DATA else self._layer.weights)[wire.number]
+
+
+def _joined(layouts: Sequence[str]) -> str:
+    """Of several inputs the first decides; if it is plain, the next one has a say."""
+    if layouts[0] != PLAIN:
+        return layouts[0]
+    second = next(layout for layout in layouts if layout != PLAIN)
+    return second if second.startswith(_AFTER_PLAIN) else f"{_AFTER_PLAIN}{second}"
+
+
+def _set_by(op: str, read: Sequence[Shape | None], result: Shape | None) -> str:
+    """The class of the layout in which a convolution puts out what it has computed from data and weight."""
+    data, weight = read if len(read) > 1 else (None, None)
+    if data is None or weight is None or result is None:
+        return _SET[op]
+    depth = weight[1]
+    if op == "conv_transpose":
+        kind = _SET[op]
+    elif depth < data[1]:
+        kind = "depthwise" if depth == 1 else f"grouped{depth}"
+    elif all(size == 1 for size in weight[2:]):
+        # By the sizes oneDNN chooses between kernels that differ in layout; how much it reads need not be exact.
+        channels = 1 << (data[1].bit_length() - 1)
+        return f"conv1x1:{_sizes(channels, data)}:{_sizes(result[1], result)}"
+    else:
+        kind = _SET[op]
+    if result[1] % _LARGE_BLOCK == 0:
+        return kind
+    return f"{kind}/{_SMALL_BLOCK if result[1] % _SMALL_BLOCK == 0 else 1}"
+
+
+def _sizes(channels: int, shape: Shape) -> str:
+    return "x".join(str(size) for size in (channels, *shape[2:]))
+
+
+def _takes_a_mean_beyond_the_edge(operator: Operator, shape: Shape | None) -> bool:
+    """Whether windows reach beyond the padded image, where a mean is one of fewer values than oneDNN reckons with."""
+    params = dict(operator.params)
+    kernel = params.get("kernel")
+    if operator.op != "mean_pool" or params.get("rounding") != "up" or shape is None or not isinstance(kernel, tuple):
+        return False
+    axes = len(kernel)
+    windows, steps = _numbers(kernel, axes), _numbers(params.get("stride", 1), axes)
+    pads = _numbers(params.get("pads", 0), 2 * axes)
+    return any((shape[2 + axis] + pads[axis] + pads[axes + axis] - windows[axis]) % steps[axis] for axis in range(axes))
+
+
+def _numbers(value: ParamValue, count: int) -> list[int]:
+    """So many numbers; a single one stands for all."""
+    items = value if isinstance(value, tuple) else (value,) * count
+    return [item for item in items if isinstance(item, int)]

@@ -1,0 +1,138 @@
+from dataclasses import replace
+
+import pytest
+
+from dlbricks_tui.bricks.layouts import layers_behind, output_layouts
+from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Params, Shape, TensorType, Wire
+from tests.bricks.convolutions import convolving, named, with_layer
+from tests.bricks.graphs import DATA, Spec, after, built, chain
+
+
+def layouts(graph: LayerGraph) -> list[str]:
+    return [outputs[0] for outputs in output_layouts(graph)]
+
+
+def set_by(data: Shape, weight: Shape, result: Shape, op: str = "conv", parts: str = "") -> str:
+    return layouts(convolving(chain("conv"), 0, data, weight, result, op, parts))[0]
+
+
+def test_what_no_convolution_has_touched_is_plain() -> None:
+    assert layouts(named(chain("relu", "pool"), "relu", "max_pool")) == ["plain", "plain"]
+
+
+def test_a_constant_is_plain() -> None:
+    assert layouts(built([Spec("constant"), Spec("relu", after(0))])) == ["plain", "plain"]
+
+
+@pytest.mark.parametrize("op", ["relu", "batch_norm", "max_pool", "lrn", "leaky_relu", "identity", "mxnet.amp_cast"])
+def test_a_convolution_sets_a_layout_and_what_onednn_computes_passes_it_on(op: str) -> None:
+    assert layouts(named(chain("relu", "conv", "relu"), "relu", "conv", op)) == ["plain", "conv", "conv"]
+
+
+@pytest.mark.parametrize("op", ["flatten", "softmax", "linear", "reshape", "clip", "mxnet.where", "mxnet.Nobodys"])
+def test_most_others_give_back_a_plain_one(op: str) -> None:
+    assert layouts(named(chain("conv", "relu", "relu"), "conv", op, "relu")) == ["conv", "plain", "plain"]
+
+
+@pytest.mark.parametrize("op", ["exp", "mul", "dropout", "mxnet.relu", "mxnet._mul_scalar", "mxnet.LayerNorm"])
+def test_what_mxnet_computes_in_place_it_converts_back(op: str) -> None:
+    assert layouts(named(chain("conv", "relu"), "conv", op)) == ["conv", "conv"]
+    read_twice = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("relu", after(0))])
+    assert layouts(named(read_twice, "conv", op, op)) == ["conv", "plain", "conv"]
+
+
+def test_of_two_inputs_the_one_that_is_written_over_decides() -> None:
+    specs = [Spec("conv", DATA), Spec("relu", DATA), Spec("sub", after(1, 0)), Spec("relu", after(1))]
+    assert layouts(named(built(specs), "conv", "relu", "sub", "relu"))[2] == "conv"
+    assert layouts(named(built(specs[:3]), "conv", "relu", "sub"))[2] == "plain"
+
+
+def test_nothing_is_written_over_that_is_of_another_size() -> None:
+    graph = named(built([Spec("conv", DATA), Spec("sub", after(0), width=16)]), "conv", "sub")
+    assert layouts(graph) == ["conv", "plain"]
+
+
+@pytest.mark.parametrize(
+    ("data", "weight", "result", "expected"),
+    [
+        ((1, 3, 224, 224), (64, 3, 7, 7), (1, 64, 112, 112), "conv"),
+        ((1, 64, 56, 56), (64, 64, 3, 3), (1, 64, 56, 56), "conv"),
+        ((1, 64, 56, 56), (24, 64, 3, 3), (1, 24, 56, 56), "conv/8"),
+        ((1, 64, 56, 56), (5, 64, 3, 3), (1, 5, 56, 56), "conv/1"),
+        ((1, 32, 14, 14), (32, 1, 3, 3), (1, 32, 14, 14), "depthwise"),
+        ((1, 24, 14, 14), (24, 1, 3, 3), (1, 24, 7, 7), "depthwise/8"),
+        ((1, 128, 14, 14), (128, 4, 3, 3), (1, 128, 14, 14), "grouped4"),
+        ((1, 256, 14, 14), (64, 256, 1, 1), (1, 64, 14, 14), "conv1x1:256x14x14:64x14x14"),
+        ((1, 511, 14, 14), (64, 511, 1, 1), (1, 64, 7, 7), "conv1x1:256x14x14:64x7x7"),
+        ((8, 512, 14), (64, 512, 1), (8, 64, 14), "conv1x1:512x14:64x14"),
+    ],
+)
+def test_convolutions_whose_layouts_may_differ_are_of_different_classes(
+    data: Shape, weight: Shape, result: Shape, expected: str
+) -> None:
+    assert set_by(data, weight, result) == expected
+    assert set_by(data, weight, result, parts="conv batch_norm relu") == expected
+
+
+def test_a_deconvolution_sets_a_layout_of_its_own() -> None:
+    assert set_by((1, 64, 8, 8), (64, 32, 4, 4), (1, 32, 16, 16), "conv_transpose") == "deconv"
+    assert set_by((1, 64, 8, 8), (64, 3, 4, 4), (1, 3, 16, 16), "conv_transpose") == "deconv/1"
+
+
+def test_the_first_of_several_inputs_decides() -> None:
+    specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)]
+    joins = [Spec("add", after(0, 1)), Spec("add", after(1, 0)), Spec("add", after(2, 0)), Spec("add", after(2, 5))]
+    graph = convolving(built([*specs, *joins]), 1, (1, 3, 8, 8), (24, 3, 3, 3), (1, 24, 8, 8))
+    assert layouts(graph)[3:] == ["conv", "conv/8", "plain&conv", "plain&conv"]
+
+
+def test_inside_a_layer_the_layout_goes_from_operator_to_operator() -> None:
+    graph = named(chain("conv", "relu"), "conv", "relu")
+    (one,) = graph.layers[1].operators
+    second = replace(one, inputs=(Wire(Origin.OPERATOR, 0),))
+    third = replace(second, op="flatten")
+    results = (Wire(Origin.OPERATOR, 1), Wire(Origin.OPERATOR, 2))
+    layer = replace(graph.layers[1], operators=(one, second, third), results=results)
+    assert output_layouts(with_layer(graph, layer))[1] == ("conv", "plain")
+
+
+ROUNDED_UP: Params = (("kernel", (3, 3)), ("rounding", "up"), ("stride", (2, 2)))
+
+
+@pytest.mark.parametrize(
+    ("op", "params", "size", "expected"),
+    [
+        ("mean_pool", ROUNDED_UP, 16, "plain"),
+        ("mean_pool", ROUNDED_UP, 15, "conv"),
+        ("mean_pool", (*ROUNDED_UP, ("pads", (0, 1, 0, 0))), 15, "plain"),
+        ("mean_pool", (("kernel", (7, 7)), ("rounding", "up")), 7, "conv"),
+        ("mean_pool", (("kernel", (3, 3)), ("stride", (2, 2))), 16, "conv"),
+        ("max_pool", ROUNDED_UP, 16, "conv"),
+    ],
+)
+def test_a_mean_over_windows_beyond_the_edge_is_not_onednns(op: str, params: Params, size: int, expected: str) -> None:
+    graph = named(chain("conv", "pool"), "conv", op)
+    pool = graph.layers[1]
+    operators = (replace(pool.operators[0], params=params),)
+    graph = with_layer(graph, replace(pool, operators=operators, data=(TensorType((1, 16, size, size)),)))
+    assert layouts(graph)[1] == expected
+
+
+# What has to run so that a tensor has its layout.
+
+
+def behind(graph: LayerGraph, *feeds: Feed) -> tuple[int, ...]:
+    return layers_behind(graph, feeds, output_layouts(graph))
+
+
+def test_the_way_back_ends_where_the_layout_is_set() -> None:
+    graph = named(chain("conv", "relu", "conv", "pool", "relu"), "conv", "relu", "conv", "max_pool", "relu")
+    assert behind(graph, Feed(4, 0)) == (2, 3, 4)
+    assert behind(graph, Feed(1, 0)) == (0, 1)
+    assert behind(graph, Feed(None, 0)) == ()
+
+
+def test_the_way_back_goes_through_all_inputs_that_are_not_plain() -> None:
+    specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)]
+    graph = built([*specs, Spec("concat", after(0, 2, 1)), Spec("relu", after(3))])
+    assert behind(graph, Feed(4, 0), Feed(2, 0)) == (0, 1, 3, 4)
