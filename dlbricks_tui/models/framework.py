@@ -9,8 +9,9 @@ from types import TracebackType
 
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, Shape, TensorType
 from dlbricks_tui.models.loading import Answer
+from dlbricks_tui.runtime.errors import WorkerDiedError, WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Fuse, Infer, Tensor
+from dlbricks_tui.runtime.protocol import Fuse, Infer, Reason, Tensor
 from dlbricks_tui.runtime.runtime import Runtime
 
 # The largest graphs take seconds; only a worker that hangs takes longer.
@@ -27,6 +28,7 @@ class WorkerFramework:
         self._log = log
         self._open = ExitStack()
         self._worker: Worker | None = None
+        self._interrupted = False
 
     def __enter__(self) -> "WorkerFramework":
         return self
@@ -38,6 +40,7 @@ class WorkerFramework:
 
     def interrupt(self) -> None:
         """From another thread: kills the worker, so that whoever waits for its answer hears of its death instead."""
+        self._interrupted = True
         worker = self._worker
         pid = worker.pid if worker is not None else None
         if pid is not None:
@@ -59,7 +62,13 @@ class WorkerFramework:
 
     def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
         """The graph that the framework would run."""
-        answer = self._running().ask(Fuse(symbol, shapes, {}), PATIENCE_SECONDS)
+        try:
+            answer = self._running().ask(Fuse(symbol, shapes, {}), PATIENCE_SECONDS)
+        except WorkerDiedError as died:
+            if self._interrupted:
+                raise
+            # Some graphs that MXNet cannot fuse it does not refuse, but dies of them.
+            raise WorkerRefusedError(Reason.UNFUSABLE, str(died), None) from died
         return Answer(_types(answer.outputs), symbol=answer.symbol, parts=answer.parts)
 
     def _running(self) -> Worker:
