@@ -72,9 +72,7 @@ def test_a_size_is_there_in_full_or_not_at_all() -> None:
 
 
 def test_of_a_long_name_the_end_is_kept() -> None:
-    assert "…n_e_activation0 " in shown(
-        TreeRow("relu", names="resnet50_v1_stage1_something_like_an_e_activation0")
-    )
+    assert "…n_e_activation0 " in shown(TreeRow("relu", names="resnet50_v1_stage1_something_like_an_e_activation0"))
 
 
 def test_a_deep_part_can_still_be_read() -> None:
