@@ -19,7 +19,14 @@ import numpy
 from dlbricks_tui.runtime.inside.loading import ask, load, refuse_unknown
 from dlbricks_tui.runtime.inside.refusal import RefusalError
 from dlbricks_tui.runtime.inside.symbol_file import SymbolFile
-from dlbricks_tui.runtime.inside.values import data_values, learned_values, row_numbers, rows_counted
+from dlbricks_tui.runtime.inside.values import (
+    data_values,
+    learned_values,
+    row_numbers,
+    rows_counted,
+    variance_values,
+    variances,
+)
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Reason
 
 BACKEND_VARIABLE = "MXNET_SUBGRAPH_BACKEND"
@@ -87,16 +94,18 @@ def _made(mxnet: Any, file: SymbolFile, network: Network, fed: Sequence[Any] | N
     """The arrays by the aliases of their variables."""
     types = {**network.inputs, **network.weights}
     rows = rows_counted(file, {file.variable(name): shape for name, (shape, _) in types.items()})
+    divisors = variances(file)
     arrays = {} if fed is None else _in_their_places(network, fed)
-    for name, (shape, dtype) in types.items():
-        if name in arrays:
-            continue
-        number = file.variable(name)
+    for name in types.keys() - arrays.keys():
+        number, shape, dtype = file.variable(name), types[name].shape, _dtype(types[name].dtype)
         if number in rows:
-            values = row_numbers(shape, _dtype(dtype).name, rows[number])
+            values = row_numbers(shape, dtype.name, rows[number])
+        elif number in divisors:
+            values = variance_values(shape, dtype.name)
+        elif name in network.weights:
+            values = learned_values(shape, dtype.name)
         else:
-            make = learned_values if name in network.weights else data_values
-            values = make(shape, _dtype(dtype).name)
+            values = data_values(shape, dtype.name)
         arrays[name] = mxnet.nd.array(values, dtype=values.dtype)
     return {file.alias(name): array for name, array in arrays.items()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from dlbricks_tui.runtime.inside.refusal import RefusalError
@@ -67,6 +67,22 @@ class SymbolFile:
     def alias(self, variable: str) -> str:
         """The alias of the variable of that name."""
         return f"#{self.variable(variable)}#"
+
+    def uses(self) -> Iterator[tuple[str, list[int | None]]]:
+        """Each operator, also those inside of others, with the nodes of the file that it reads.
+
+        None stands for what is computed inside.
+        """
+        waiting: list[tuple[dict[str, Any], list[int | None]]] = []
+        for index, node in enumerate(self._nodes):
+            waiting.append((node, [edge.node for edge in self.inputs[index]]))
+        for node, reads in waiting:
+            yield node["op"], reads
+            for subgraph in node.get("subgraphs", ()):
+                # The variables of a graph inside stand for the inputs of the operator around it, in order.
+                outside = iter(reads)
+                known = [next(outside, None) if inner["op"] == VARIABLE else None for inner in subgraph["nodes"]]
+                waiting += [(inner, [known[entry[0]] for entry in inner["inputs"]]) for inner in subgraph["nodes"]]
 
     def declaring(self, attribute: str) -> frozenset[str]:
         """The aliases of the nodes to which the file gives such an attribute."""

@@ -19,9 +19,13 @@ from dlbricks_tui.runtime.inside.symbol_file import SymbolFile
 VALUES = 65521
 LEAST, MOST = 0.5, 1.5
 
-# Gamma, beta, mean, variance and bias all alike: a batch norm of four quarters halves what it gets and adds an eighth,
-# so that the sums of many branches stay small.
-QUARTER = 0.25
+# What is learned beside matrices, and the variances that batch norms divide by: four of them make a batch norm that
+# halves what it gets at most, so that the sums of many branches stay small.
+QUARTER, VARIANCE = 0.25, 4.0
+
+# By which input a batch norm reads its variance.
+BATCH_NORMS = ("BatchNorm", "BatchNorm_v1", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU")
+VARIANCE_PLACE = 4
 
 # The operators that look up rows by number: which input has the numbers, and which the rows.
 LOOK_UPS = {"Embedding": (0, 1), "_contrib_SparseEmbedding": (0, 1), "take": (1, 0)}
@@ -35,9 +39,14 @@ def data_values(shape: tuple[int, ...], dtype: str) -> Any:
 def learned_values(shape: tuple[int, ...], dtype: str) -> Any:
     """What stands in an array that never changes."""
     if not numpy.issubdtype(numpy.dtype(dtype), numpy.floating):
-        return _repeated(_spread(), shape, dtype)
+        return data_values(shape, dtype)
     fan_in = reduce(mul, shape[1:], 1)
     return _repeated(_spread() * (1 / fan_in if len(shape) > 1 else QUARTER), shape, dtype)
+
+
+def variance_values(shape: tuple[int, ...], dtype: str) -> Any:
+    """What a batch norm divides by."""
+    return _repeated(_spread() * VARIANCE, shape, dtype)
 
 
 def row_numbers(shape: tuple[int, ...], dtype: str, rows: int) -> Any:
@@ -45,14 +54,19 @@ def row_numbers(shape: tuple[int, ...], dtype: str, rows: int) -> Any:
     return _repeated(numpy.floor((_spread() - LEAST) * rows), shape, dtype)
 
 
+def variances(file: SymbolFile) -> frozenset[int]:
+    """The variables that hold variances."""
+    found = (reads[VARIANCE_PLACE : VARIANCE_PLACE + 1] for op, reads in file.uses() if op in BATCH_NORMS)
+    return frozenset(node for nodes in found for node in nodes if node is not None)
+
+
 def rows_counted(file: SymbolFile, shapes: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
     """The variables that hold the numbers of rows, each with how many rows there are; `shapes` are of variables."""
     counted = {}
-    for node, edges in enumerate(file.inputs):
-        if file.operators[node] in LOOK_UPS:
-            numbers, table = (edges[place].node for place in LOOK_UPS[file.operators[node]])
-            if numbers in shapes and table in shapes:
-                counted[numbers] = shapes[table][0]
+    for op, reads in file.uses():
+        numbers, table = (reads[place] for place in LOOK_UPS[op]) if op in LOOK_UPS else (None, None)
+        if numbers is not None and numbers in shapes and table is not None and table in shapes:
+            counted[numbers] = shapes[table][0]
     return counted
 
 

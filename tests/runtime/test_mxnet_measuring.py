@@ -1,0 +1,337 @@
+"""What the worker loads and times with the real MXNet."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.runtime.errors import WorkerError, WorkerRefusedError
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.protocol import (
+    ArrayType,
+    Describe,
+    Fuse,
+    Load,
+    Loaded,
+    Network,
+    NullCalls,
+    Program,
+    Reason,
+    Sample,
+    Unload,
+)
+from dlbricks_tui.runtime.runtime import Runtime, Settings
+from tests.runtime import symbols
+from tests.runtime.symbols import node, symbol_of
+
+PATIENCE_SECONDS = 120.0
+ROOT = Path(__file__).parents[2]
+IMAGE = (1, 3, 32, 32)
+BATCH_NORM = ("gamma", "beta", "mean", "var")
+
+
+def arrays(shapes: Mapping[str, tuple[int, ...]], dtype: str = "float32") -> dict[str, ArrayType]:
+    return {name: ArrayType(shape, dtype) for name, shape in shapes.items()}
+
+
+def convolution(name: str) -> dict[str, tuple[int, ...]]:
+    """The weights of one that keeps the shape of an image with three channels."""
+    return {f"{name}_weight": (3, 3, 3, 3), f"{name}_bias": (3,)}
+
+
+def batch_norm(name: str) -> dict[str, tuple[int, ...]]:
+    return {f"{name}_{role}": (3,) for role in BATCH_NORM}
+
+
+def one_operator(op: str, dtype: str = "float32", /, **attributes: str) -> Program:
+    """An operator on an image."""
+    net = symbols.Network()
+    return Program(Network(net.symbol(net.add(op, "it", "data", **attributes)), arrays({"data": IMAGE}, dtype), {}))
+
+
+def small() -> Program:
+    net = symbols.Network()
+    symbol = net.symbol(net.relu("relu", net.convolution("conv", "data")))
+    return Program(Network(symbol, arrays({"data": IMAGE}), arrays(convolution("conv"))))
+
+
+def load(worker: Worker, program: Program, name: str = "it", limit: int | None = None) -> Loaded:
+    return worker.ask(Load(name, program, limit), PATIENCE_SECONDS)
+
+
+def refusal(worker: Worker, program: Program, limit: int | None = None) -> tuple[Reason, str]:
+    with pytest.raises(WorkerRefusedError) as caught:
+        load(worker, program, limit=limit)
+    return caught.value.reason, str(caught.value)
+
+
+# Loading.
+
+
+def test_a_program_that_is_loaded_has_run_once(mxnet_worker: Worker) -> None:
+    loaded = load(mxnet_worker, small())
+    assert loaded.outputs == (IMAGE,)
+    assert loaded.first_run_seconds > 0
+    # The image twice, the kernels and the biases.
+    assert loaded.bytes == 4 * (2 * 3 * 32 * 32 + 3 * 3 * 3 * 3 + 3)
+
+
+def test_what_mxnet_cannot_build_is_refused_in_its_own_words(mxnet_worker: Worker) -> None:
+    program = small()
+    wrong = {**program.network.weights, "conv_weight": ArrayType((3, 4, 3, 3), "float32")}
+    reason, message = refusal(mxnet_worker, Program(replace(program.network, weights=wrong)))
+    assert reason is Reason.UNBUILDABLE
+    assert message.startswith("Error in operator conv: Shape inconsistent")
+    assert "\n" not in message
+
+
+def test_an_operator_that_mxnet_lacks_is_named(mxnet_worker: Worker) -> None:
+    nodes = [node("null", "data"), node("NobodyHasThis", "mine", (0, 0))]
+    program = Program(Network(symbol_of(nodes, (1, 0)), arrays({"data": (1,)}), {}))
+    assert refusal(mxnet_worker, program) == (Reason.UNKNOWN_OPERATOR, "MXNet lacks the operators of mine")
+
+
+def test_values_that_are_not_finite_are_refused_unless_nobody_minds(mxnet_worker: Worker) -> None:
+    net = symbols.Network()
+    symbol = net.symbol(net.add("log", "log", net.add("negative", "minus", "data")))
+    program = Program(Network(symbol, arrays({"data": (2, 3)}), {}))
+    assert refusal(mxnet_worker, program) == (Reason.NOT_FINITE, "output 0 of log holds values that are not finite")
+    assert mxnet_worker.ask(Load("it", program, check_values=False), PATIENCE_SECONDS).outputs == ((2, 3),)
+
+
+def test_arrays_beyond_the_limit_are_never_made(mxnet_worker: Worker) -> None:
+    huge = Program(Network(small().network.symbol, arrays({"data": (1 << 16, 3, 32, 32)}), small().network.weights))
+    reason, message = refusal(mxnet_worker, huge, limit=1 << 20)
+    assert (reason, message) == (Reason.TOO_LARGE, "its arrays take 805306704 bytes, more than 1048576")
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (Program(replace(small().network, weights={})), "nobody says what conv_weight is"),
+        (Program(replace(small().network, inputs=arrays({"nobodys": (1,)}))), "there is no input called nobodys"),
+        (
+            Program(small().network, producer=one_operator("Flatten").network),
+            "the inputs have the shapes [(1, 3, 32, 32)] and are fed [(1, 3072)]",
+        ),
+    ],
+)
+def test_a_program_that_contradicts_itself_is_refused(mxnet_worker: Worker, program: Program, message: str) -> None:
+    assert refusal(mxnet_worker, program) == (Reason.MALFORMED, message)
+
+
+def test_after_a_refusal_the_worker_goes_on(mxnet_worker: Worker) -> None:
+    load(mxnet_worker, small(), "good")
+    refusal(mxnet_worker, small(), limit=1)
+    assert len(mxnet_worker.ask(Sample(("good",), 0, 2), PATIENCE_SECONDS).durations_ns[0]) == 2
+
+
+def test_the_values_stay_finite_however_deep_the_network(mxnet_worker: Worker) -> None:
+    net = symbols.Network()
+    weights: dict[str, tuple[int, ...]] = {}
+    stem = "data"
+    for block in range(60):
+        inner = net.relu(f"r{block}", net.batch_norm(f"n{block}", net.convolution(f"c{block}", stem)))
+        outer = net.batch_norm(f"m{block}", net.convolution(f"d{block}", inner))
+        stem = net.add("elemwise_add", f"sum{block}", outer, stem)
+        weights |= convolution(f"c{block}") | convolution(f"d{block}")
+        weights |= batch_norm(f"n{block}") | batch_norm(f"m{block}")
+    symbol = net.symbol(net.add("softmax", "classes", net.linear("fc", net.relu("last", stem))))
+    weights |= {"fc_weight": (10, 3 * 32 * 32), "fc_bias": (10,)}
+    assert load(mxnet_worker, Program(Network(symbol, arrays({"data": IMAGE}), arrays(weights)))).outputs == ((1, 10),)
+
+
+# What can be loaded.
+
+
+def test_a_fused_graph_runs(mxnet_worker: Worker) -> None:
+    program = small()
+    fused = mxnet_worker.ask(Fuse(program.network.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
+    assert load(mxnet_worker, Program(replace(program.network, symbol=fused.symbol))).outputs == (IMAGE,)
+    # Loading has changed nothing about what fuses.
+    load(mxnet_worker, program)
+    again = mxnet_worker.ask(Fuse(program.network.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
+    assert again == fused
+
+
+def test_several_inputs_and_outputs_of_several_types_run(mxnet_worker: Worker) -> None:
+    nodes = [
+        node("null", "image"),
+        node("SliceChannel", "split", (0, 0), num_outputs="3"),
+        node("null", "words"),
+        node("null", "table"),
+        node("Embedding", "embedding", (2, 0), (3, 0), input_dim="90", output_dim="4"),
+        node("argmax", "largest", (4, 0), axis="1"),
+        node("Cast", "whole", (5, 0), dtype="int32"),
+    ]
+    inputs = {**arrays({"image": IMAGE}), **arrays({"words": (7,)}, "int32")}
+    program = Program(Network(symbol_of(nodes, (1, 0), (1, 2), (6, 0)), inputs, arrays({"table": (90, 4)})))
+    assert load(mxnet_worker, program).outputs == ((1, 1, 32, 32), (1, 1, 32, 32), (7,))
+
+
+def test_a_loop_runs(mxnet_worker: Worker) -> None:
+    inner = [node("null", "item"), node("null", "state")]
+    inner += [node("elemwise_add", f"sum{number}", (0, 0), (1, 0)) for number in range(2)]
+    heads = [[2, 0, 0], [3, 0, 0]]
+    subgraph = {"nodes": inner, "arg_nodes": [0, 1], "node_row_ptr": [0, 1, 2, 3, 4], "heads": heads}
+    attributes = {"num_args": "3", "num_outputs": "2", "num_out_data": "1"}
+    attributes |= {"in_data_locs": "[0]", "in_state_locs": "[1]", "remain_locs": "[]"}
+    loop = {**node("_foreach", "loop", (0, 0), (1, 0), **attributes), "subgraphs": [subgraph]}
+    program = Program(
+        Network(
+            symbol_of([node("null", "items"), node("null", "start"), loop], (2, 0), (2, 1)),
+            arrays({"items": (5, 4), "start": (4,)}),
+            {},
+        )
+    )
+    assert load(mxnet_worker, program).outputs == ((5, 4), (4,))
+
+
+def test_an_operator_that_reads_nothing_runs(mxnet_worker: Worker) -> None:
+    nodes = [node("_arange", "numbers", start="0", stop="9")]
+    assert load(mxnet_worker, Program(Network(symbol_of(nodes, (0, 0)), {}, {}))).outputs == ((9,),)
+
+
+# Timing.
+
+
+def test_each_program_is_run_as_often_as_asked(mxnet_worker: Worker) -> None:
+    load(mxnet_worker, small(), "a")
+    load(mxnet_worker, one_operator("exp"), "b")
+    durations = mxnet_worker.ask(Sample(("b", "a", "b"), 1, 4), PATIENCE_SECONDS).durations_ns
+    assert [len(taken) for taken in durations] == [4, 4, 4]
+    assert all(duration > 0 for taken in durations for duration in taken)
+
+
+def test_what_is_not_asked_about_is_taken_off(mxnet_worker: Worker) -> None:
+    program = small()
+    load(mxnet_worker, Program(program.network, prelude=program.network), "nothing")
+    durations = mxnet_worker.ask(Sample(("nothing",), 1, 20), PATIENCE_SECONDS).durations_ns[0]
+    # Half of the time nothing takes less than nothing.
+    assert 0 in durations
+    assert min(durations) == 0
+
+
+def test_null_calls_are_timed_as_often_as_asked(mxnet_worker: Worker) -> None:
+    (durations,) = mxnet_worker.ask(NullCalls(7), PATIENCE_SECONDS).durations_ns
+    assert len(durations) == 7
+    assert min(durations) > 0
+
+
+def test_a_program_that_is_unloaded_is_gone(mxnet_worker: Worker) -> None:
+    load(mxnet_worker, small(), "gone")
+    mxnet_worker.ask(Unload(("gone", "never there")), PATIENCE_SECONDS)
+    with pytest.raises(WorkerRefusedError, match="no program is loaded as gone"):
+        mxnet_worker.ask(Sample(("gone",), 1, 1), PATIENCE_SECONDS)
+
+
+def test_a_name_stands_for_what_was_loaded_last(mxnet_worker: Worker) -> None:
+    load(mxnet_worker, small(), "it")
+    refusal(mxnet_worker, small(), limit=1)
+    with pytest.raises(WorkerRefusedError, match="no program is loaded as it"):
+        mxnet_worker.ask(Sample(("it",), 0, 1), PATIENCE_SECONDS)
+
+
+RUN_AGAIN = """
+from dlbricks_tui.runtime.inside.framework import load_mxnet
+mxnet = load_mxnet()
+from dlbricks_tui.runtime.inside.binding import BoundNetwork
+from tests.runtime.test_mxnet_measuring import fused_sum
+
+network = BoundNetwork(mxnet, fused_sum(mxnet))
+network.run()
+first = network.outputs[0].asnumpy()
+for _ in range(20):
+    network.run()
+print(abs(network.outputs[0].asnumpy() / first - 1).max() < 1e-6)
+"""
+
+
+def fused_sum(mxnet: object) -> Network:
+    """A convolution that adds to a copy of an input in place."""
+    from dlbricks_tui.runtime.inside.fuse import fuse
+
+    net = symbols.Network()
+    symbol = net.symbol(net.add("elemwise_add", "sum", net.convolution("conv", "data"), net.relu("copy", "other")))
+    shapes = {"data": IMAGE, "other": IMAGE}
+    return Network(fuse(mxnet, Fuse(symbol, shapes, {})).symbol, arrays(shapes), arrays(convolution("conv")))
+
+
+def test_runs_do_not_add_up(our_runtime: Runtime) -> None:
+    command = [our_runtime.python, "-c", RUN_AGAIN]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout == "True\n"
+
+
+# What is run.
+
+
+@pytest.fixture(scope="module")
+def telling_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("telling") / "worker.log"
+
+
+@pytest.fixture(scope="module")
+def telling_worker(our_runtime: Runtime, telling_log: Path) -> Iterator[Worker]:
+    """One whose oneDNN prints what it computes."""
+    runtime = replace(our_runtime, settings=Settings(environment=(("DNNL_VERBOSE", "1"),)))
+    with Worker(runtime, telling_log) as worker:
+        if not worker.ask(Describe(), PATIENCE_SECONDS).fuses:
+            pytest.skip("this MXNet was built without oneDNN")
+        yield worker
+
+
+def computed(worker: Worker, log: Path, program: Program) -> list[str]:
+    """The kinds of oneDNN primitives of one run, in order."""
+    load(worker, program)
+    before = log.stat().st_size
+    worker.ask(Sample(("it",), 0, 1), PATIENCE_SECONDS)
+    lines = log.read_bytes()[before:].decode().splitlines()
+    return [line.split(",")[3] for line in lines if line.startswith("dnnl_verbose,exec")]
+
+
+def test_a_graph_is_run_as_it_stands(telling_worker: Worker, telling_log: Path) -> None:
+    program = small()
+    apart = [kind for kind in computed(telling_worker, telling_log, program) if kind != "reorder"]
+    assert apart == ["convolution", "eltwise"]
+    fused = telling_worker.ask(Fuse(program.network.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
+    program = Program(replace(program.network, symbol=fused.symbol))
+    joined = [kind for kind in computed(telling_worker, telling_log, program) if kind != "reorder"]
+    assert joined == ["convolution"]
+
+
+def test_equal_operators_are_run_as_often_as_they_stand_there(telling_worker: Worker, telling_log: Path) -> None:
+    net = symbols.Network()
+    twice = net.add("elemwise_add", "sum", net.relu("one", "data"), net.relu("other", "data"))
+    program = Program(Network(net.symbol(twice), arrays({"data": IMAGE}), {}))
+    assert computed(telling_worker, telling_log, program).count("eltwise") == 2
+
+
+def test_an_input_arrives_in_the_layout_that_its_producer_gives_it(telling_worker: Worker, telling_log: Path) -> None:
+    net = symbols.Network()
+    shape = (1, 32, 16, 16)
+    made = net.add("Convolution", "conv", "data", "weight", kernel="(3, 3)", pad="(1, 1)", num_filter="32", no_bias="1")
+    producer = Network(net.symbol(made), arrays({"data": shape}), arrays({"weight": (32, 32, 3, 3)}))
+    exp = Network(one_operator("exp").network.symbol, arrays({"data": shape}), {})
+    assert computed(telling_worker, telling_log, Program(exp)) == []
+    # It is computed in the plain layout, into which its input is converted at every run.
+    for _ in range(2):
+        assert computed(telling_worker, telling_log, Program(exp, producer)) == ["reorder"]
+
+
+# A limit of the memory.
+
+
+def test_a_program_beyond_the_memory_limit_fails_alone(our_runtime: Runtime, tmp_path: Path) -> None:
+    if sys.platform != "linux":
+        pytest.skip("only Linux keeps to such a limit")
+    runtime = replace(our_runtime, settings=Settings(memory_limit_bytes=2 << 30))
+    with Worker(runtime, tmp_path / "worker.log") as worker:
+        load(worker, small(), "small")
+        net = symbols.Network()
+        symbol = net.symbol(net.add("broadcast_to", "wide", "data", shape="(1024, 1024, 1024)"))
+        with pytest.raises(WorkerError, match=r"[Aa]llocate"):
+            load(worker, Program(Network(symbol, arrays({"data": (1, 1024, 1024)}), {})))
+        assert len(worker.ask(Sample(("small",), 1, 3), PATIENCE_SECONDS).durations_ns[0]) == 3

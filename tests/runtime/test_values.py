@@ -1,0 +1,80 @@
+"""The numbers that networks are timed with; numpy is there, a framework is not needed."""
+
+import json
+from math import prod
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.runtime.inside.symbol_file import SymbolFile
+from dlbricks_tui.runtime.inside.values import (
+    data_values,
+    learned_values,
+    row_numbers,
+    rows_counted,
+    variance_values,
+    variances,
+)
+from tests.runtime.symbols import Network, node, symbol_of
+
+shapes = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
+floats = st.sampled_from(("float16", "float32", "float64"))
+
+
+@given(shapes, floats)
+def test_all_values_are_positive_and_not_denormal(shape: tuple[int, ...], dtype: str) -> None:
+    for make in (data_values, learned_values, variance_values):
+        values = make(shape, dtype)
+        assert values.shape == shape
+        assert values.dtype == dtype
+        assert values.min() > numpy.finfo(dtype).tiny
+        assert values.max() < 8
+
+
+@given(shapes, st.sampled_from(("int8", "uint8", "int32", "int64", "bool")))
+def test_whole_numbers_are_flags(shape: tuple[int, ...], dtype: str) -> None:
+    for values in (data_values(shape, dtype), learned_values(shape, dtype)):
+        assert values.dtype == dtype
+        assert set(values.ravel().tolist()) <= {0, 1}
+
+
+@pytest.mark.parametrize("shape", [(64, 3, 7, 7), (512, 512, 3, 3), (1000, 2048)])
+def test_a_layer_hands_on_about_the_mean_of_what_it_gets(shape: tuple[int, ...]) -> None:
+    rows = learned_values(shape, "float32").reshape(shape[0], prod(shape[1:])).sum(axis=1)
+    assert rows.min() > 0.8
+    assert rows.max() < 1.2
+
+
+def test_the_same_values_are_made_at_every_start() -> None:
+    assert (data_values((2, 3), "float32") == data_values((2, 3), "float32")).all()
+
+
+@given(st.integers(1, 50_000), st.sampled_from(("float32", "int32", "int64")))
+def test_numbers_of_rows_name_rows_from_all_over_a_table(rows: int, dtype: str) -> None:
+    numbers = row_numbers((20, 30), dtype, rows)
+    assert numbers.min() >= 0
+    assert numbers.max() < rows
+    assert len(set(numbers.ravel().tolist())) > min(rows, 300) / 2
+    assert (numbers == numpy.floor(numbers)).all()
+
+
+def test_what_holds_numbers_of_rows_is_known_by_who_reads_it() -> None:
+    net = Network()
+    found = net.add("Embedding", "embedding", "words", "table", input_dim="90", output_dim="4")
+    net.add("elemwise_add", "sum", found, net.add("take", "take", "other", "places"))
+    file = SymbolFile(net.symbol("sum"))
+    shapes = {file.variable("words"): (3,), file.variable("table"): (90, 4)}
+    shapes |= {file.variable("other"): (7, 4), file.variable("places"): (3,)}
+    assert rows_counted(file, shapes) == {file.variable("words"): 90, file.variable("places"): 7}
+
+
+def test_a_variance_is_known_also_inside_of_a_fused_operator() -> None:
+    inner = Network()
+    inner.batch_norm("bn", inner.add("Convolution", "conv", "data", "weight", kernel="(1, 1)", num_filter="3"))
+    subgraph = json.loads(inner.symbol("bn"))
+    outer = [node("null", name) for name in ("image", "kernels", "g", "b", "m", "v", "other_var")]
+    fused = {**node("_sg_mkldnn_conv", "fused", *((place, 0) for place in range(6))), "subgraphs": [subgraph]}
+    plain = node("BatchNorm", "plain", (7, 0), (2, 0), (3, 0), (4, 0), (6, 0))
+    assert variances(SymbolFile(symbol_of([*outer, fused, plain], (8, 0)))) == {5, 6}
