@@ -8,7 +8,7 @@ from dlbricks_tui.bricks.contexts import kept_feeds
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import layers_behind, output_layouts
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, NativeNode, Origin, TensorType
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, NativeNode, Origin, TensorType, Wire
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 
 # The oldest version whose format is today's.
@@ -84,6 +84,12 @@ def _results(graph: LayerGraph, layers: Sequence[int]) -> list[Feed]:
     return [feed for feed in made if feed in read]
 
 
+def _found(wire: Wire, data: Sequence[_Entry], weights: Sequence[_Entry], operators: Sequence[int]) -> _Entry:
+    if wire.origin is Origin.OPERATOR:
+        return _Entry(operators[wire.number], wire.output)
+    return (data if wire.origin is Origin.DATA else weights)[wire.number]
+
+
 class _Writer:
     """Writes layers as a symbol file; what they read and nobody has written becomes a data input."""
 
@@ -93,50 +99,42 @@ class _Writer:
         self._names: set[str] = set()
         self._inputs: dict[str, ArrayType] = {}
         self._weights: dict[str, ArrayType] = {}
-        self._sources: dict[Feed, _Entry] = {}
-        # What nobody reads and is run all the same.
-        self._unread: list[_Entry] = []
+        # Of a layer that is written several times what each of them makes.
+        self._sources: dict[Feed, list[_Entry]] = {}
+        self._copied_nothing: list[_Entry] = []
 
     def copy_all(self, feeds: Sequence[Feed]) -> None:
         """Lets layers read copies of these tensors; where there are none, copies one that nobody reads."""
         for feed in feeds:
-            found = self._type_of(feed)
-            native = _RELU if "float" in found.dtype else _COPY
-            self._sources[feed] = _Entry(self._operator(native, "copy", [self.source(feed)]), 0)
+            native = _RELU if "float" in self._type_of(feed).dtype else _COPY
+            self._sources[feed] = [_Entry(self._operator(native, "copy", self.source(feed)), 0)]
         if not feeds:
             nothing = self._variable(self._inputs, "data", _NOTHING, "")
-            self._unread.append(_Entry(self._operator(_COPY, "copy", [nothing]), 0))
+            self._copied_nothing = [_Entry(self._operator(_COPY, "copy", [nothing]), 0)]
 
-    def source(self, feed: Feed) -> _Entry:
+    def source(self, feed: Feed) -> list[_Entry]:
         """Where a tensor is that layers read."""
         if feed not in self._sources:
-            self._sources[feed] = self._variable(self._inputs, "data", self._type_of(feed), f"input {feed.output}")
+            self._sources[feed] = [self._variable(self._inputs, "data", self._type_of(feed), f"input {feed.output}")]
         return self._sources[feed]
 
     def write(self, layer: Layer, times: int) -> None:
-        """Writes a layer so many times; those that come after read the last one."""
+        """Writes a layer so many times; each reads its counterpart where that is written as often, else the last."""
         sources = [self.source(feed) for feed in layer.feeds]
-        for _ in range(times):
+        results = [self._sources.setdefault(Feed(layer.index, number), []) for number in range(len(layer.results))]
+        for repetition in range(times):
+            data = [entries[repetition if len(entries) == times else -1] for entries in sources]
             weights = [self._variable(self._weights, "weight", found, layer.name) for found in layer.weights]
-            # What an earlier repetition of the layer has made.
-            self._unread += [self._sources[feed] for feed in self._made_by(layer) if feed in self._sources]
             operators: list[int] = []
             for operator in layer.operators:
-                found = {Origin.DATA: sources, Origin.WEIGHT: weights}
-                entries = [
-                    _Entry(operators[wire.number], wire.output)
-                    if wire.origin is Origin.OPERATOR
-                    else found[wire.origin][wire.number]
-                    for wire in operator.inputs
-                ]
+                entries = [_found(wire, data, weights, operators) for wire in operator.inputs]
                 operators.append(self._operator(operator.native, layer.name, entries))
-            for feed, wire in zip(self._made_by(layer), layer.results, strict=True):
-                made = wire.origin is Origin.OPERATOR
-                self._sources[feed] = _Entry(operators[wire.number], wire.output) if made else weights[wire.number]
+            for result, wire in zip(results, layer.results, strict=True):
+                result.append(_found(wire, data, weights, operators))
 
     def network(self, heads: Sequence[Feed]) -> Network:
         """The network that puts out these tensors."""
-        entries = [self.source(feed) for feed in heads] + self._unread
+        entries = [*(self.source(feed)[-1] for feed in heads), *self._unread(), *self._copied_nothing]
         document = {
             "nodes": self._nodes,
             "arg_nodes": [number for number, node in enumerate(self._nodes) if node["op"] == VARIABLE],
@@ -146,8 +144,10 @@ class _Writer:
         }
         return Network(json.dumps(document, separators=(",", ":")), self._inputs, self._weights)
 
-    def _made_by(self, layer: Layer) -> list[Feed]:
-        return [Feed(layer.index, number) for number in range(len(layer.results))]
+    def _unread(self) -> list[_Entry]:
+        """What is paid for although nobody reads it: MXNet runs only what some output needs."""
+        read = {_Entry(node, output) for reader in self._nodes for node, output, _ in reader["inputs"]}
+        return [entry for entries in self._sources.values() for entry in entries[:-1] if entry not in read]
 
     def _operator(self, native: NativeNode, name: str, inputs: Sequence[_Entry]) -> int:
         node: dict[str, Any] = {"op": native.op, "name": self._unique(name)}

@@ -139,7 +139,9 @@ def test_repetitions_are_all_run_although_nobody_reads_the_first() -> None:
     graph = built([Spec("relu", DATA, times=2), Spec("pool", after(0), times=2)])
     program = model_program(graph)
     assert ops_of(program.network) == ["relu", "relu", "pool", "pool"]
-    assert heads_of(program.network) == ["layer1_2:0", "layer0:0", "layer1:0"]
+    assert heads_of(program.network) == ["layer1_2:0", "layer1:0"]
+    pools = [node for node in nodes_of(program.network) if node["op"] == "pool"]
+    assert [nodes_of(program.network)[pool["inputs"][0][0]]["name"] for pool in pools] == ["layer0", "layer0_2"]
     # One run of a sequence is paid for twice.
     assert computed(graph, 0, 1) == ["relu", "pool"]
 
@@ -147,6 +149,7 @@ def test_repetitions_are_all_run_although_nobody_reads_the_first() -> None:
 def test_a_sequence_holds_a_layer_that_is_paid_more_often_more_often() -> None:
     graph = built([Spec("relu", DATA, times=2), Spec("pool", after(0))])
     assert computed(graph, 0, 1) == ["relu", "relu", "pool"]
+    assert heads_of(sequence_program(graph, [0, 1]).network) == ["layer1:0", "layer0:0"]
 
 
 def test_equal_names_in_a_model_file_do_not_meet() -> None:
