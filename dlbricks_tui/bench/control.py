@@ -9,13 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from dlbricks_tui.bench.errors import RunError
-from dlbricks_tui.bench.events import Event, Paused, Resumed, Waiting
+from dlbricks_tui.bench.events import Event, Paused, Resumed, RunEnded, Waiting
 from dlbricks_tui.bench.host_lock import HostLock
 from dlbricks_tui.bench.process_identity import this_process
 from dlbricks_tui.bench.run_folder import RunFolder, RunState, State, Tally
 from dlbricks_tui.bench.stop_signals import RunStopped, StopSignals
 
 _NAP_SECONDS = 0.25
+# A process that has said how its run ended has nothing left to do but to leave.
+_SECONDS_TO_LEAVE = 30.0
+_NAP_BEFORE_LEAVING_SECONDS = 0.01
 
 
 class Control:
@@ -87,9 +90,13 @@ class Control:
 
     def end(self, state: State, message: str) -> RunState:
         """The run is over, and somebody else may measure."""
-        self._state = replace(self._state, seconds=self.seconds)
-        self._change(state, message)
         self._lock.release()
+        self._state = replace(self._state, state=state, message=message, seconds=self.seconds)
+        try:
+            # Told first: who follows the events stops at a state after which nothing follows.
+            self._tell(_ended(self._state))
+        finally:
+            self._folder.set_state(self._state)
         return self._state
 
     def _take_host(self) -> None:
@@ -129,6 +136,19 @@ class Control:
             self._began += time.monotonic() - stopped
 
 
+def _ended(state: RunState) -> RunEnded:
+    return RunEnded(
+        state=state.state.value,
+        message=state.message,
+        bricks=state.bricks.total,
+        bricks_measured=state.bricks.measured,
+        bricks_reused=state.bricks.reused,
+        bricks_failed=state.bricks.failed,
+        models_failed=state.whole_models.failed,
+        seconds=state.seconds,
+    )
+
+
 @contextmanager
 def only_process(folder: RunFolder) -> Iterator[None]:
     """Makes sure that no other process works on the run."""
@@ -144,10 +164,20 @@ def only_process(folder: RunFolder) -> Iterator[None]:
 
 
 def _lock(file: int, folder: RunFolder) -> None:
+    give_up = time.monotonic() + _SECONDS_TO_LEAVE
+    while not _locked(file):
+        state = folder.state()
+        if state.active or time.monotonic() > give_up:
+            raise RunError(
+                f"process {state.process.pid} works on run {folder.run} already; "
+                f"`dlbricks runs watch {folder.run}` shows how it gets on"
+            )
+        time.sleep(_NAP_BEFORE_LEAVING_SECONDS)
+
+
+def _locked(file: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise RunError(
-            f"process {folder.state().process.pid} works on run {folder.run} already; "
-            f"`dlbricks runs watch {folder.run}` shows how it gets on"
-        ) from None
+        return False
+    return True

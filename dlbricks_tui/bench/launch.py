@@ -17,7 +17,7 @@ from dlbricks_tui.settings import DataFolder
 PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 # The folder that holds this very dlbricks comes first, wherever the run's process works and whatever else is installed.
 _CODE = "import sys; sys.path[0] = sys.argv[1]; from dlbricks_tui.bench.launch import main; main(*sys.argv[2:])"
-_SECONDS_TO_START = 30.0
+_SECONDS_TO_START = 120.0
 _NAP_SECONDS = 0.02
 
 

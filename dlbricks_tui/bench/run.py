@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from dlbricks_tui.bench.control import Control, only_process
 from dlbricks_tui.bench.event_file import EventWriter
-from dlbricks_tui.bench.events import Event, RunEnded, RunStarted
+from dlbricks_tui.bench.events import Event, RunStarted
 from dlbricks_tui.bench.host_lock import HostLock
 from dlbricks_tui.bench.process_identity import this_process
 from dlbricks_tui.bench.request import RunRequest
@@ -42,14 +42,14 @@ def execute(
             control.begin()
             Work(folder, request, place, control, signals, events.tell).do()
         except RunStopped as stopped:
-            return _end(control, events, stopped.state, stopped.why)
+            return control.end(stopped.state, stopped.why)
         except UserError as error:
-            _end(control, events, State.FAILED, str(error))
+            control.end(State.FAILED, str(error))
             raise
         except BaseException:
-            _end(control, events, State.FAILED, "a fault of dlbricks; what was measured before it is kept")
+            control.end(State.FAILED, "a fault of dlbricks; what was measured before it is kept")
             raise
-        return _end(control, events, State.FINISHED, "")
+        return control.end(State.FINISHED, "")
 
 
 @contextmanager
@@ -59,20 +59,3 @@ def _events(folder: RunFolder, listener: Callable[[Event], None] | None) -> Iter
         yield events
     finally:
         events.close()
-
-
-def _end(control: Control, events: EventWriter, state: State, message: str) -> RunState:
-    ended = control.end(state, message)
-    events.tell(
-        RunEnded(
-            state=state.value,
-            message=message,
-            bricks=ended.bricks.total,
-            bricks_measured=ended.bricks.measured,
-            bricks_reused=ended.bricks.reused,
-            bricks_failed=ended.bricks.failed,
-            models_failed=ended.whole_models.failed,
-            seconds=ended.seconds,
-        )
-    )
-    return ended

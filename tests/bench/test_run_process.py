@@ -4,14 +4,17 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.bench.control import only_process
 from dlbricks_tui.bench.errors import RunError
-from dlbricks_tui.bench.events import Paused, ProgramMeasured, Resumed, RoundDone, RunEnded, Waiting
+from dlbricks_tui.bench.events import Event, Paused, ProgramMeasured, Resumed, RoundDone, RunEnded, Waiting
 from dlbricks_tui.bench.launch import create_run
 from dlbricks_tui.bench.request import RunRequest
+from dlbricks_tui.bench.run import execute
 from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.store.store import Store
 from tests.bench.killing import (
@@ -159,6 +162,35 @@ def test_no_two_processes_work_on_one_run(site: Site, ended: Callable[["subproce
     folder.unpause()
     assert process.wait(PATIENCE_SECONDS) == 0
     assert folder.state().bricks.measured == BRICKS
+
+
+def test_who_takes_a_run_up_waits_for_a_process_that_has_ended_it_and_is_about_to_leave(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = create_run(site.request(), site.data)
+    folder.set_state(replace(folder.state(), state=State.CANCELLED))
+    leaving = only_process(folder)
+    leaving.__enter__()
+    naps: list[float] = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        leaving.__exit__(None, None, None)
+
+    monkeypatch.setattr("dlbricks_tui.bench.control.time.sleep", nap)
+    with only_process(folder):
+        assert len(naps) == 1
+
+
+def test_the_end_is_told_before_the_state_says_so(site: Site) -> None:
+    request = site.request()
+    folder = create_run(request, site.data)
+    told: list[tuple[Event, bool]] = []
+    execute(folder, request, site.place, site.lock, lambda event: told.append((event, folder.state().active)))
+    # So that who reads events until a state says that nothing follows has read them all.
+    assert isinstance(told[-1][0], RunEnded)
+    assert all(active for _, active in told)
+    assert not folder.state().active
 
 
 @pytest.mark.parametrize("victims", VICTIMS, ids="+".join)

@@ -176,9 +176,9 @@ def test_a_detached_run_is_listed_watched_and_outlives_who_started_it(dlbricks: 
 
 def test_a_run_is_paused_resumed_and_cancelled_by_its_name(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_NAP", "0.02")
-    status, out, _ = dlbricks("run", MODEL, "--runtime", "fake", "--level", "written", "--detach", "--json")
+    status, out, told = dlbricks("run", MODEL, "--runtime", "fake", "--level", "written", "--detach", "--json")
+    assert status == 0, told
     run = json.loads(out)["run"]
-    assert status == 0
 
     def state() -> str:
         return str(json.loads(dlbricks("runs", "--json")[1])[0]["state"])
@@ -200,9 +200,10 @@ def test_a_run_is_paused_resumed_and_cancelled_by_its_name(dlbricks: Command, mo
     assert dlbricks("runs", "cancel", run)[0] == 0
     becomes("cancelled")
     monkeypatch.setenv("FAKE_NAP", "0")
-    status, out, _ = dlbricks("runs", "resume", run, "--json")
+    status, out, told = dlbricks("runs", "resume", run, "--json")
+    assert status == 0, told
     bricks = json.loads(out)["bricks"]
-    assert (status, bricks["run"] + bricks["reused"]) == (0, BRICKS)
+    assert bricks["run"] + bricks["reused"] == BRICKS
 
 
 def test_a_run_that_nobody_knows_is_refused(dlbricks: Command) -> None:
