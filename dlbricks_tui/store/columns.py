@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.store.index import TABLE_NAMES, TEXT_COLUMNS, Column, Index, to_iso
+from dlbricks_tui.store.labels import kind_of_label
 
 Rows = NDArray[np.intp]
 
@@ -30,6 +32,7 @@ COLUMNS: Mapping[str, Content] = {
     "id": Content.KEY,
     "of": Content.TEXT,
     "name": Content.TEXT,
+    "kind": Content.TEXT,
     "brick": Content.KEY,
     "context": Content.TEXT,
     "model": Content.KEY,
@@ -53,6 +56,10 @@ COLUMNS: Mapping[str, Content] = {
 }
 # What a result is of, by the table that it is in.
 _OF = {"measurements": "brick", "end_to_end": "model"}
+# What is told from others instead of being stored.
+DERIVED = ("of", "kind")
+# A whole model is of no kind.
+_KINDS = ("", *(kind.value for kind in Kind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +69,7 @@ class Summary:
     id: str
     of: str
     name: str
+    kind: str
     brick: str
     context: str
     model: str
@@ -90,6 +98,8 @@ def texts_of(index: Index, column: str, rows: Rows) -> tuple[list[str], NDArray[
         return [_OF.get(table, table) for table in TABLE_NAMES], index.column("table")[rows].astype(np.intp)
     if column == "name":
         return index.vocabularies["name"].texts, _name_codes(index, rows)
+    if column == "kind":
+        return list(_KINDS), _kind_codes(index, rows)
     return index.vocabularies[column].texts, index.column(column)[rows].astype(np.intp)
 
 
@@ -102,7 +112,7 @@ def values_of(index: Index, column: str, rows: Rows) -> list[Any]:
     """The values of a column as Python has them."""
     if column == "id":
         return [uuid.hex() for uuid in index.column("uuid")[rows].tolist()]
-    if column in TEXT_COLUMNS or column == "of":
+    if column in TEXT_COLUMNS or column in DERIVED:
         texts, codes = texts_of(index, column, rows)
         return [texts[code] for code in codes.tolist()]
     values: list[Any] = numbers_of(index, column, rows).tolist()
@@ -113,7 +123,7 @@ def sorting_keys(index: Index, column: str, rows: Rows) -> Column:
     """Numbers that stand in the order in which a person expects the values."""
     if column == "id":
         return index.column("uuid")[rows].view(">u8").reshape(-1, 2)[:, 0]
-    if column == "of":
+    if column in DERIVED:
         # There are a handful of them, unlike the texts of any other column.
         return np.array(values_of(index, column, rows), dtype=np.str_)
     if column in TEXT_COLUMNS:
@@ -134,3 +144,11 @@ def _name_codes(index: Index, rows: Rows) -> NDArray[np.intp]:
     bricks = index.column("brick")[rows].tolist()
     named = np.fromiter(map(index.name_of_brick.__getitem__, bricks), dtype=np.intp, count=len(bricks))
     return np.where(named == 0, index.column("name")[rows], named)
+
+
+def _kind_codes(index: Index, rows: Rows) -> NDArray[np.intp]:
+    """The kinds of bricks, each told from the name that many of them share."""
+    names, codes = np.unique(_name_codes(index, rows), return_inverse=True)
+    texts = index.vocabularies["name"].texts
+    kinds = np.array([_KINDS.index(kind_of_label(texts[name]).value) for name in names.tolist()], dtype=np.intp)
+    return np.where(index.column("brick")[rows] == 0, 0, kinds[codes] if len(names) else codes)

@@ -3,6 +3,7 @@
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dlbricks_tui.store.columns import COLUMNS, Content, Rows, numbers_of, texts_of
+from dlbricks_tui.store.columns import COLUMNS, DERIVED, Content, Rows, numbers_of, texts_of
 from dlbricks_tui.store.errors import QueryError
 from dlbricks_tui.store.index import TEXT_COLUMNS, UUID_BYTES, Index, since_epoch
 
@@ -24,12 +25,13 @@ _ORDERINGS: Mapping[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
 }
 _FLAGS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ID = re.compile(rf"[0-9a-f]{{0,{2 * UUID_BYTES}}}")
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A column, how to compare, and with what; without a column: a word that any text column may contain.
+    """A column, how to compare, and with what; without a column: a word that any text may contain, or a date.
 
     `=` takes several values divided by commas, and the beginning of a key for the key; `==` takes both literally.
     """
@@ -42,9 +44,9 @@ class Condition:
         """Which of the rows meet it."""
         if not self.column:
             found = np.zeros(len(rows), dtype=np.bool_)
-            for name in (*TEXT_COLUMNS, "of"):
+            for name in (*TEXT_COLUMNS, *DERIVED):
                 found |= _text_mask(index, name, rows, self._contains)
-            return found
+            return found | self._day_mask(index, rows)
         content = COLUMNS[self.column]
         if self.comparison == "!=":
             return ~Condition(self.column, "=", self.value).mask(index, rows)
@@ -104,6 +106,13 @@ class Condition:
             raise self._wrong("compares by =, !=, <, <=, > or >=")
         mask: Mask = _ORDERINGS[self.comparison](numbers, values[0])
         return mask
+
+    def _day_mask(self, index: Index, rows: Rows) -> Mask:
+        """Whoever types a date and nothing else means what was measured that day."""
+        if _DATE.fullmatch(self.value):
+            with suppress(QueryError):
+                return Condition("when", "=", self.value).mask(index, rows)
+        return np.zeros(len(rows), dtype=np.bool_)
 
     def _time_mask(self, times: NDArray[np.int64]) -> Mask:
         if self.comparison == "~":

@@ -27,7 +27,7 @@ from dlbricks_tui.store.errors import ExchangeError, NewerStoreError
 from dlbricks_tui.store.files import Damage, all_lines, document_on, write_tinydb_file
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.migrations import SCHEMA, Document
-from dlbricks_tui.store.queries import select
+from dlbricks_tui.store.queries import Selection, select
 from dlbricks_tui.store.records import BrickForm
 from dlbricks_tui.store.store import Store
 
@@ -62,7 +62,17 @@ def export_file(generation: Generation, conditions: Sequence[Condition], path: P
     The same records give the same bytes, whatever store they come from. Without conditions everything is written.
     """
     results = select(generation, conditions).rows
-    rows = _with_references(generation, results) if conditions else generation.index.rows_of(*TABLES)
+    _write(generation, _with_references(generation, results) if conditions else generation.index.rows_of(*TABLES), path)
+    return len(results)
+
+
+def export_selection(selection: Selection, path: Path) -> int:
+    """Writes these results, with all that says what they refer to, and returns how many."""
+    _write(selection.generation, _with_references(selection.generation, selection.rows), path)
+    return len(selection)
+
+
+def _write(generation: Generation, rows: Rows, path: Path) -> None:
     uuids = generation.index.column("uuid")[rows].view(">u8").reshape(-1, 2)
     times, tables = generation.index.column("when")[rows], generation.index.column("table")[rows]
     rows = rows[np.lexsort((uuids[:, 1], uuids[:, 0], times, tables))]
@@ -70,7 +80,6 @@ def export_file(generation: Generation, conditions: Sequence[Condition], path: P
         replace_file(path, lambda file: write_tinydb_file(file, generation.texts(rows.tolist()), len(rows)))
     except OSError as error:
         raise ExchangeError(f"cannot write {path}: {error.strerror}; nothing was exported") from error
-    return len(results)
 
 
 def import_file(store: Store, path: Path) -> ImportReport:

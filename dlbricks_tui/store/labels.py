@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from dlbricks_tui.models.kinds import Kind, kind_of
+from dlbricks_tui.models.kinds import KIND_OF_OP, Kind, heaviest, kind_of
 
 _MOST_OPERATORS = 4
+# Labels leave out what MXNet's own names begin with.
+_KIND_OF_WORD = {op.removeprefix("mxnet.").strip("_"): kind for op, kind in KIND_OF_OP.items()}
 
 # An operator by its neutral name, with its parameters.
 _Part = tuple[str, Mapping[str, Any]]
@@ -24,6 +27,13 @@ def label_of(canonical: str) -> str:
     except (ValueError, RecursionError, KeyError, IndexError, TypeError, AttributeError):
         return ""
     return " ".join(filter(None, words))
+
+
+@lru_cache(maxsize=1 << 15)
+def kind_of_label(label: str) -> Kind:
+    """The kind of the brick that has this label, as far as the operators in it tell."""
+    chain = label.partition(" ")[0].removesuffix("+...")
+    return heaviest(_KIND_OF_WORD.get(word, Kind.OTHER) for word in chain.split("+"))
 
 
 def _parts(operator: Mapping[str, Any]) -> list[_Part]:

@@ -140,13 +140,18 @@ def among(selection: Selection, pairs: Collection[Pair]) -> Selection:
     return Selection(selection.generation, selection.rows[np.isin(numbers, wanted)])
 
 
-def newest_by_pair(selection: Selection) -> dict[Pair, Summary]:
-    """Of the selected measurements the newest of each brick and context."""
+def newest_of_each(selection: Selection, columns: Sequence[str]) -> Selection:
+    """Of the selected results that agree in these columns the newest."""
     index = selection.generation.index
     newest_first = selection.rows[::-1]
     newest_first = newest_first[np.argsort(-index.column("when")[newest_first], kind="stable")]
-    _, first = np.unique(_numbered(index, _PAIR, newest_first), return_index=True)
-    summaries = summaries_of(index, newest_first[first])
+    _, first = np.unique(_numbered(index, columns, newest_first), return_index=True)
+    return Selection(selection.generation, newest_first[first])
+
+
+def newest_by_pair(selection: Selection) -> dict[Pair, Summary]:
+    """Of the selected measurements the newest of each brick and context."""
+    summaries = newest_of_each(selection, _PAIR).summaries()
     return {Pair(summary.brick, summary.context): summary for summary in summaries}
 
 

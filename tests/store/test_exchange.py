@@ -8,7 +8,7 @@ import tinydb
 from dlbricks_tui.store.conditions import where
 from dlbricks_tui.store.documents import TABLES, seal, to_document
 from dlbricks_tui.store.errors import ExchangeError, NewerStoreError
-from dlbricks_tui.store.exchange import export_file, import_file
+from dlbricks_tui.store.exchange import export_file, export_selection, import_file
 from dlbricks_tui.store.files import write_tinydb_file
 from dlbricks_tui.store.migrations import Document
 from dlbricks_tui.store.queries import counts, records_of, select
@@ -207,3 +207,16 @@ def test_an_export_replaces_a_file_whole(exported: Path, tmp_path: Path) -> None
         export_file(store.generation, [], exported)
     assert json.loads(exported.read_bytes()).keys() == {"dlbricks"}
     assert {path.name for path in tmp_path.iterdir()} == {"owner", "exported.json"}
+
+
+def test_some_results_are_exported_with_what_they_refer_to_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "some.json"
+    with Store(tmp_path / "owner") as store:
+        store.add(form(0), form(1), system(), runtime(), measurement(brick=brick(0)), measurement(brick=brick(1)))
+        chosen = select(store.generation, where(brick=brick(1)))
+        assert export_selection(chosen, path) == 1
+    with Store(tmp_path / "vendor") as store:
+        import_file(store, path)
+        assert [it.key for it in records_of(store.generation, BrickForm)] == [brick(1)]
+        assert [it.brick for it in records_of(store.generation, Measurement)] == [brick(1)]
+        assert len(records_of(store.generation, System)) == 1

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.store.labels import kind_of_label, label_of
 from tests.store.samples import form
 
 
@@ -43,3 +43,18 @@ def test_a_brick_without_a_data_input_has_a_label() -> None:
 )
 def test_a_form_that_is_not_known_has_no_label(canonical: str) -> None:
     assert label_of(canonical) == ""
+
+
+@pytest.mark.parametrize(
+    ("label", "kind"),
+    [
+        ("conv+relu 3x3/2 1x64x56x56", "convolution"),
+        ("batch_norm+relu 1x64x56x56", "batchnorm"),
+        ("a+b+c+conv+... 1x3", "convolution"),
+        ("contrib_quantize 1x3", "quantize"),
+        ("my_own 1x3", "other"),
+        ("", "other"),
+    ],
+)
+def test_a_label_tells_the_kind_of_its_brick(label: str, kind: str) -> None:
+    assert kind_of_label(label).value == kind

@@ -1,0 +1,129 @@
+"""Two selections of results compared: two systems, two runtimes, before and after."""
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import NamedTuple, cast
+
+from dlbricks_tui.store.columns import Summary
+from dlbricks_tui.store.conditions import meeting, where
+from dlbricks_tui.store.errors import DamagedResultError
+from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.queries import Selection, newest_of_each
+from dlbricks_tui.store.records import Result
+from dlbricks_tui.store.significance import adjusted, mean_ratio, rank_sum_p_value
+
+SIGNIFICANT = 0.05
+# Two halves of one run differ by as much, and two processes by more: below it nothing follows, however sure it is.
+LEAST_DIFFERENCE = 0.01
+
+# What has to agree for two results to be of the same thing.
+_SAME = ("brick", "model", "context")
+
+
+class Verdict(Enum):
+    """What the second selection is beside the first."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    ALIKE = "alike"
+    TOO_FEW = "too few samples"
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """A brick in a context, or a whole model, that both selections have: the newest good result of each.
+
+    `p_value` allows for how many were compared at once; None where samples are too few to tell.
+    """
+
+    first: Summary
+    second: Summary
+    p_value: float | None
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return self.second.name or self.second.brick or self.second.model
+
+    @property
+    def ratio(self) -> float:
+        """The second latency over the first; 1 where either is nothing."""
+        first_ms, second_ms = self.first.trimmed_mean_ms, self.second.trimmed_mean_ms
+        return second_ms / first_ms if first_ms > 0 and second_ms > 0 else 1.0
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether they differ."""
+        if self.p_value is None:
+            return Verdict.TOO_FEW
+        if self.p_value >= SIGNIFICANT or abs(self.ratio - 1.0) < LEAST_DIFFERENCE:
+            return Verdict.ALIKE
+        return Verdict.SLOWER if self.ratio > 1.0 else Verdict.FASTER
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """What two selections have in common, and how many things one of them has alone."""
+
+    pairs: tuple[Paired, ...]
+    only_first: int
+    only_second: int
+    # The geometric mean of all ratios and its 95 % interval; None where nothing is in common.
+    ratio: float | None
+    low: float
+    high: float
+
+    def count(self, verdict: Verdict) -> int:
+        """How many pairs have this verdict."""
+        return sum(pair.verdict is verdict for pair in self.pairs)
+
+    @property
+    def total_ms(self) -> tuple[float, float]:
+        """What all pairs take together, in the first selection and in the second."""
+        return (
+            math.fsum(pair.first.trimmed_mean_ms for pair in self.pairs),
+            math.fsum(pair.second.trimmed_mean_ms for pair in self.pairs),
+        )
+
+
+def contrast(first: Selection, second: Selection, go_on: Callable[[], bool] = lambda: True) -> Contrast:
+    """Compares what two selections have in common; ends early, with less, when it is not to go on."""
+    ones, others = _by_subject(first), _by_subject(second)
+    common = [subject for subject in others if subject in ones]
+    pairs: list[Paired] = []
+    for subject in common:
+        if not go_on():
+            break
+        # A damaged result has joined the damage that the store reports.
+        with suppress(DamagedResultError):
+            pairs.append(_tested(ones[subject], others[subject]))
+    corrected = iter(adjusted([pair.p_value for pair in pairs if pair.p_value is not None]))
+    pairs = [pair if pair.p_value is None else replace(pair, p_value=next(corrected)) for pair in pairs]
+    ratio, low, high = mean_ratio([pair.ratio for pair in pairs]) if pairs else (None, 1.0, 1.0)
+    return Contrast(tuple(pairs), len(ones) - len(common), len(others) - len(common), ratio, low, high)
+
+
+class _Found(NamedTuple):
+    generation: Generation
+    row: int
+    summary: Summary
+
+    @property
+    def samples_ms(self) -> tuple[float, ...]:
+        return cast(Result, self.generation.record(self.row)).samples_ms
+
+
+def _by_subject(selection: Selection) -> dict[tuple[str, ...], _Found]:
+    """The newest good result of each brick in its context, and of each model."""
+    generation = selection.generation
+    good = Selection(generation, meeting(generation.index, where(good=True), selection.rows))
+    newest = newest_of_each(good, _SAME)
+    found = zip(newest.rows.tolist(), newest.summaries(), strict=True)
+    return {(it.brick, it.model, it.context): _Found(generation, row, it) for row, it in found}
+
+
+def _tested(first: _Found, second: _Found) -> Paired:
+    return Paired(first.summary, second.summary, rank_sum_p_value(first.samples_ms, second.samples_ms))
