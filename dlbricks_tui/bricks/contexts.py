@@ -4,7 +4,7 @@ That is the layout in which its inputs arrive, as a brick that is fed another on
 kernel; and whether it may write over them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from dlbricks_tui.bricks.identity import outer_feeds
 from dlbricks_tui.bricks.layouts import (
@@ -24,10 +24,16 @@ KEPT = "kept"
 _SUMS = frozenset({"add", "sum"})
 
 
-def context_key(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> str:
-    """The classes of a sequence's data inputs in order, such as `conv` or `plain+depthwise:kept`."""
+def context_key(
+    graph: LayerGraph, layers: Sequence[int], layouts: Layouts, kept: Collection[Feed] | None = None
+) -> str:
+    """The classes of a sequence's data inputs in order, such as `conv` or `plain+depthwise:kept`.
+
+    Which are kept follows from the graph unless it is said.
+    """
     feeds = outer_feeds([graph.layers[index] for index in layers])
-    kept = kept_feeds(graph, layers, layouts)
+    if kept is None:
+        kept = kept_feeds(graph, layers, layouts)
     classes = [layout_of(feed, layouts) + (f":{KEPT}" if feed in kept else "") for feed in feeds]
     return "+".join(classes) or NO_INPUTS
 

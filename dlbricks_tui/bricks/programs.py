@@ -1,14 +1,14 @@
 """Layer sequences and models as programs that a worker can run: written again operator by operator."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.contexts import kept_feeds
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import layers_behind, output_layouts
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, NativeNode, Origin, TensorType, Wire
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, NativeNode, Origin, TensorType, Wire, type_of
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 
 # The oldest version whose format is today's.
@@ -34,11 +34,12 @@ class _Entry(NamedTuple):
     output: int
 
 
-def sequence_program(graph: LayerGraph, layers: Sequence[int]) -> Program:
+def sequence_program(graph: LayerGraph, layers: Sequence[int], kept: Collection[Feed] | None = None) -> Program:
     """A sequence of layers, fed as it is in the model.
 
     What is not plain there comes from the layers before it. MXNet never writes over what a network is fed, but inside a
-    model over whatever nobody needs any more: so the sequence reads copies, whose making is the prelude.
+    model over whatever nobody needs any more: so the sequence reads copies, whose making is the prelude. Of `kept`
+    copies, by default those that the graph shows to be needed afterwards, it is kept from doing so.
     """
     feeds = outer_feeds([graph.layers[index] for index in layers])
     layouts = output_layouts(graph)
@@ -48,9 +49,10 @@ def sequence_program(graph: LayerGraph, layers: Sequence[int]) -> Program:
         writer.copy_all(feeds)
     for index in layers:
         network.write(graph.layers[index], graph.layers[index].times // paid)
-    kept = [feed for feed in feeds if feed in kept_feeds(graph, layers, layouts)]
+    if kept is None:
+        kept = kept_feeds(graph, layers, layouts)
     return Program(
-        network.network([*_results(graph, layers), *kept]),
+        network.network([*results_of(graph, layers), *(feed for feed in feeds if feed in kept)]),
         _producer(graph, feeds, layers_behind(graph, feeds, layouts)),
         prelude.network(feeds),
     )
@@ -76,7 +78,7 @@ def _producer(graph: LayerGraph, feeds: Sequence[Feed], layers: Sequence[int]) -
     return producer.network(feeds)
 
 
-def _results(graph: LayerGraph, layers: Sequence[int]) -> list[Feed]:
+def results_of(graph: LayerGraph, layers: Sequence[int]) -> list[Feed]:
     """What leaves a sequence, in the order of its layers."""
     readers = {reader for index in layers for reader in graph.successors[index]}.difference(layers)
     read = {feed for reader in readers for feed in graph.layers[reader].feeds}.union(graph.heads)
@@ -106,7 +108,7 @@ class _Writer:
     def copy_all(self, feeds: Sequence[Feed]) -> None:
         """Lets layers read copies of these tensors; where there are none, copies one that nobody reads."""
         for feed in feeds:
-            native = _RELU if "float" in self._type_of(feed).dtype else _COPY
+            native = _RELU if "float" in type_of(self._graph, feed).dtype else _COPY
             self._sources[feed] = [_Entry(self._operator(native, "copy", self.source(feed)), 0)]
         if not feeds:
             nothing = self._variable(self._inputs, "data", _NOTHING, "")
@@ -115,7 +117,8 @@ class _Writer:
     def source(self, feed: Feed) -> list[_Entry]:
         """Where a tensor is that layers read."""
         if feed not in self._sources:
-            self._sources[feed] = [self._variable(self._inputs, "data", self._type_of(feed), f"input {feed.output}")]
+            found = type_of(self._graph, feed)
+            self._sources[feed] = [self._variable(self._inputs, "data", found, f"input {feed.output}")]
         return self._sources[feed]
 
     def write(self, layer: Layer, times: int) -> None:
@@ -168,11 +171,6 @@ class _Writer:
         arrays[name] = ArrayType(found.shape, found.dtype)
         self._nodes.append({"op": VARIABLE, "name": name, "inputs": []})
         return _Entry(len(self._nodes) - 1, 0)
-
-    def _type_of(self, feed: Feed) -> TensorType:
-        if feed.layer is None:
-            return self._graph.inputs[feed.output].type
-        return self._graph.layers[feed.layer].outputs[feed.output]
 
     def _unique(self, name: str) -> str:
         candidate, count = name, 1

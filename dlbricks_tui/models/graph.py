@@ -146,6 +146,13 @@ class LayerGraph:
         return tuple((source, reader) for reader, sources in enumerate(self.predecessors) for source in sources)
 
 
+def type_of(graph: LayerGraph, feed: Feed) -> TensorType:
+    """Shape and dtype of a tensor of the graph."""
+    if feed.layer is None:
+        return graph.inputs[feed.output].type
+    return graph.layers[feed.layer].outputs[feed.output]
+
+
 def shared_layers(one: LayerGraph, other: LayerGraph) -> tuple[tuple[int, ...], ...]:
     """For each layer of `one` the layers of `other` that stand for some of the same nodes: many to many."""
     owner = {node: layer.index for layer in other.layers for node in layer.nodes}

@@ -1,0 +1,90 @@
+"""A layer sequence taken out of its model, with all of the model that decides how fast it runs, and nothing else."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dlbricks_tui.bricks.contexts import context_key, kept_feeds
+from dlbricks_tui.bricks.identity import Brick, brick_of, outer_feeds, times_paid
+from dlbricks_tui.bricks.layouts import Layouts, layers_behind, output_layouts
+from dlbricks_tui.bricks.lifetimes import is_needed_after
+from dlbricks_tui.bricks.programs import results_of, sequence_program
+from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, type_of
+from dlbricks_tui.runtime.protocol import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Layers that bring the inputs of a sequence into their layouts, and behind them the `held` ones of the sequence.
+
+    What must outlive the sequence in the model is a head here. That tells of an input, too, whether the sequence may
+    write over it: otherwise inputs of a model always stay.
+    """
+
+    graph: LayerGraph
+    held: int
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The sequence."""
+        return tuple(range(len(self.graph.layers) - self.held, len(self.graph.layers)))
+
+    @property
+    def brick(self) -> Brick:
+        """The brick that the sequence is an occurrence of."""
+        return brick_of(self.graph, self.layers)
+
+    @property
+    def kept(self) -> frozenset[Feed]:
+        """What the sequence would write over, were it not needed afterwards."""
+        return kept_feeds(self.graph, self.layers, output_layouts(self.graph)).intersection(self.graph.heads)
+
+    @property
+    def context(self) -> str:
+        """The context that the brick has there."""
+        return context_key(self.graph, self.layers, output_layouts(self.graph), self.kept)
+
+    @property
+    def program(self) -> Program:
+        """The sequence, fed as it is in the model."""
+        return sequence_program(self.graph, self.layers, self.kept)
+
+
+def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excerpt:
+    """The excerpt around a sequence of layers; `layouts` are those of the whole graph."""
+    behind = layers_behind(graph, outer_feeds([graph.layers[index] for index in layers]), layouts)
+    chosen = (*behind, *layers)
+    place: dict[int | None, int] = {index: number for number, index in enumerate(chosen)}
+    paid = times_paid(graph, layers)
+    last_readers: dict[Feed, int] = {}
+    for index in chosen:
+        for feed in graph.layers[index].feeds:
+            last_readers[feed] = max(index, last_readers.get(feed, index))
+    entering = [feed for feed in last_readers if feed.layer not in place]
+    moved = {feed: Feed(None, number) for number, feed in enumerate(entering)}
+    for index in chosen:
+        for number in range(len(graph.layers[index].results)):
+            moved[Feed(index, number)] = Feed(place[index], number)
+    needed = [feed for feed, last in last_readers.items() if is_needed_after(graph, feed, last)]
+    # What nobody here reads leaves its layer all the same.
+    unread = [feed for feed in moved if feed.layer in behind and feed not in last_readers]
+    heads = dict.fromkeys((*results_of(graph, layers), *unread, *needed))
+    return Excerpt(
+        LayerGraph(
+            "",
+            graph.level,
+            tuple(
+                replace(
+                    graph.layers[index],
+                    index=number,
+                    name=str(number),
+                    feeds=tuple([moved[feed] for feed in graph.layers[index].feeds]),
+                    times=graph.layers[index].times // paid if index in layers else 1,
+                    nodes=(),
+                )
+                for number, index in enumerate(chosen)
+            ),
+            tuple([GraphInput(f"data{number}", type_of(graph, feed)) for number, feed in enumerate(entering)]),
+            tuple([moved[feed] for feed in heads]),
+        ),
+        len(layers),
+    )
