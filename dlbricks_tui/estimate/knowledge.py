@@ -28,6 +28,8 @@ class Measured(NamedTuple):
     latency: Latency
     pair: Pair
     samples: int
+    # The ids of the results that it is made of.
+    results: tuple[str, ...] = ()
 
 
 class Similar(NamedTuple):

@@ -16,7 +16,7 @@ from dlbricks_tui.estimate.published import PROTOCOL, twin_of
 from dlbricks_tui.estimate.selection import Offer
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.columns import Rows, texts_of
+from dlbricks_tui.store.columns import Rows, Summary, texts_of
 from dlbricks_tui.store.conditions import Condition, meeting, where
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.generation import Generation
@@ -33,6 +33,7 @@ class _Result(NamedTuple):
     latency: Latency
     samples: int
     when: int
+    id: str
 
 
 class BrickResults:
@@ -78,7 +79,7 @@ class BrickResults:
             if context == ANY_CONTEXT:
                 anywhere[kin.get(brick, brick)].append(result)
             else:
-                newest[result.pair] = Measured(result.latency, result.pair, result.samples)
+                newest[result.pair] = Measured(result.latency, result.pair, result.samples, (result.id,))
         means = {brick: _mean(brick, results) for brick, results in anywhere.items()}
         found: dict[Pair, Measured] = {}
         for pair in self._decomposition.suite:
@@ -117,13 +118,16 @@ def correction_of(generation: Generation, way: Way) -> Correction:
 
 def end_to_end(generation: Generation, model: str, name: str, way: Way) -> Latency | None:
     """The newest good latency of a whole model, of the one of that name where several models are alike."""
+    newest = end_to_end_result(generation, model, name, way)
+    return None if newest is None else Latency(newest.trimmed_mean_ms, newest.low_ms, newest.high_ms)
+
+
+def end_to_end_result(generation: Generation, model: str, name: str, way: Way) -> Summary | None:
+    """The result that `end_to_end` tells the latency of."""
     alike = _of_way(way) + where(of="model", model=model, good=True)
     found = select(generation, alike)
     named = [summary for summary in found.summaries() if summary.name == name] or found.summaries()
-    if not named:
-        return None
-    newest = named[-1]
-    return Latency(newest.trimmed_mean_ms, newest.low_ms, newest.high_ms)
+    return named[-1] if named else None
 
 
 def levels_measured(generation: Generation, system: str | None = None, runtime: str | None = None) -> tuple[Level, ...]:
@@ -156,10 +160,10 @@ def _results(generation: Generation, rows: Rows) -> Iterator[_Result]:
     ways = zip(*map(found.values, ("system", "runtime", "level", "protocol")), strict=True)
     latencies = map(Latency, *map(found.values, ("trimmed_mean_ms", "low_ms", "high_ms")))
     levels = {level.value: level for level in Level}
-    for pair, (system, runtime, level, protocol), latency, samples, moment in zip(
-        pairs, ways, latencies, found.values("samples"), when[order].tolist(), strict=True
+    for pair, (system, runtime, level, protocol), latency, samples, moment, identity in zip(
+        pairs, ways, latencies, found.values("samples"), when[order].tolist(), found.values("id"), strict=True
     ):
-        yield _Result(pair, Way(system, runtime, levels[level], protocol), latency, samples, moment)
+        yield _Result(pair, Way(system, runtime, levels[level], protocol), latency, samples, moment, identity)
 
 
 def _kin(generation: Generation, decomposition: Decomposition) -> dict[str, str]:
@@ -178,10 +182,11 @@ def _mean(brick: str, results: Sequence[_Result]) -> Measured:
     """The mean over occurrences; how much they differ makes it unsure too, independently of each one's samples."""
     values, lows, highs = zip(*(result.latency for result in results), strict=True)
     mean_ms, low_ms, high_ms = (math.fsum(bounds) / len(bounds) for bounds in (values, lows, highs))
+    ids = tuple(result.id for result in results)
     doubt_ms = _TWO_SIDED_95 * stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
     low_ms = max(0.0, mean_ms - math.hypot(mean_ms - low_ms, doubt_ms))
     high_ms = mean_ms + math.hypot(high_ms - mean_ms, doubt_ms)
-    return Measured(Latency(mean_ms, low_ms, high_ms), (brick, ANY_CONTEXT), results[0].samples)
+    return Measured(Latency(mean_ms, low_ms, high_ms), (brick, ANY_CONTEXT), results[0].samples, ids)
 
 
 def _similar(generation: Generation, way: Way, own: Collection[Pair]) -> Iterator[Similar]:

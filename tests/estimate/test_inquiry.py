@@ -13,7 +13,7 @@ from dlbricks_tui.estimate.lookup import correction_of, levels_measured
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Record, new_uuid
+from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Measurement, Record, new_uuid
 from tests.bricks.graphs import DATA, Spec, built, chain
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.test_published import GRAPH, convolution
@@ -55,6 +55,13 @@ def test_an_estimate_is_the_same_to_the_last_bit_with_and_without_the_model_meas
     assert beside.end_to_end.value_ms == 30.0
     assert repr(beside.estimate) == repr(without.estimate)
     assert beside.estimate == without.estimate
+
+
+def test_an_estimate_says_which_results_it_is_made_of(tmp_path: Path) -> None:
+    older, newer = brick_records(MODEL), brick_records(MODEL, when=LATER)
+    found = on_system(tmp_path, [*older, *newer])
+    ids = {(it.brick, it.context): (it.uuid,) for it in newer if isinstance(it, Measurement)}
+    assert {part.pair: part.measured.results for part in found.estimate.parts if part.measured} == ids
 
 
 def test_the_newest_good_measurement_is_the_value(tmp_path: Path) -> None:
