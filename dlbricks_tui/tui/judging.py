@@ -1,8 +1,6 @@
 """Makes estimates from the store; screens ask from threads."""
 
 from collections.abc import Iterable
-from pathlib import Path
-from threading import Lock
 
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.jobs import Target
@@ -18,23 +16,22 @@ from dlbricks_tui.store.queries import counts, runtimes, select, systems
 from dlbricks_tui.store.records import Measurement, System
 from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui.choices import Available, Choices
+from dlbricks_tui.tui.shared_store import SharedStore
 from dlbricks_tui.tui.widgets.details.subject import Measurements
 from dlbricks_tui.tui.widgets.estimate.view import EstimateView
 
 
 class Judge:
-    """Judges one model at a time, whichever threads ask; the store is opened by the first who does."""
+    """Judges one model at a time, whichever threads ask."""
 
-    def __init__(self, store: Path) -> None:
-        self._folder = store
-        self._store: Store | None = None
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
         self._host: System | None = None
-        self._lock = Lock()
 
     def available(self) -> Available:
         """The systems and runtimes of the store, and this host."""
-        with self._lock:
-            generation = self._opened().generation
+        with self._store.held() as store:
+            generation = store.generation
             counted = counts(generation)
             return Available(
                 self._this_host().id,
@@ -45,16 +42,16 @@ class Judge:
 
     def judge(self, decomposition: Decomposition, choices: Choices) -> SystemEstimate:
         """What the store knows of the model, by the measurements that the choices name."""
-        with self._lock:
-            return self._answer(self._inquiry(decomposition, choices), choices)
+        with self._store.held() as store:
+            return self._answer(_inquiry(store, decomposition, choices), choices)
 
     def view(self, decomposition: Decomposition, choices: Choices) -> EstimateView:
         """The same with what explains it, and which other systems have something to say."""
-        with self._lock:
-            inquiry = self._inquiry(decomposition, choices)
+        with self._store.held() as store:
+            inquiry = _inquiry(store, decomposition, choices)
             judged = self._answer(inquiry, choices)
             others = {offer.way.system for offer in inquiry.offers} - {judged.way.system}
-            known = systems(self._opened().generation) if others else {}
+            known = systems(store.generation) if others else {}
         composed = judged.estimate.composed
         return EstimateView(
             judged,
@@ -66,10 +63,10 @@ class Judge:
 
     def measurements(self, pair: Pair, way: Way) -> Measurements | None:
         """What was measured of a brick in a context, in one way: the newest good samples and the values over time."""
-        with self._lock:
+        with self._store.held() as store:
             asked = where(brick=pair[0], context=pair[1], of="brick", good=True, system=way.system)
             asked += where(runtime=way.runtime, level=way.level.value, protocol=way.protocol)
-            found = select(self._opened().generation, asked)
+            found = select(store.generation, asked)
             newest = found.result(len(found) - 1) if len(found) else None
             if not isinstance(newest, Measurement):
                 return None
@@ -77,35 +74,24 @@ class Judge:
 
     def known(self, conditions: Conditions, targets: Iterable[Target]) -> Known:
         """What a run under these conditions would not have to measure."""
-        with self._lock:
-            self._opened().refresh()
-            return known_in(self._opened().generation, conditions, targets)
+        with self._store.held() as store:
+            store.refresh()
+            return known_in(store.generation, conditions, targets)
 
     def refresh(self) -> bool:
         """Reads what other processes have stored since, and says whether that was anything."""
-        with self._lock:
-            return self._opened().refresh()
-
-    def close(self) -> None:
-        """Leaves the store as whoever opens it next likes it."""
-        with self._lock:
-            if self._store is not None:
-                self._store.close()
-                self._store = None
-
-    def _inquiry(self, decomposition: Decomposition, choices: Choices) -> Inquiry:
-        return Inquiry(self._opened().generation, decomposition, Options(workers=choices.workers))
+        with self._store.held() as store:
+            return store.refresh()
 
     def _answer(self, inquiry: Inquiry, choices: Choices) -> SystemEstimate:
         system = choices.system or self._this_host().id
         return inquiry.on(system, choices.runtime) or inquiry.empty(system, choices.runtime or "")
 
-    def _opened(self) -> Store:
-        if self._store is None:
-            self._store = Store(self._folder)
-        return self._store
-
     def _this_host(self) -> System:
         if self._host is None:
             self._host = fingerprint()
         return self._host
+
+
+def _inquiry(store: Store, decomposition: Decomposition, choices: Choices) -> Inquiry:
+    return Inquiry(store.generation, decomposition, Options(workers=choices.workers))

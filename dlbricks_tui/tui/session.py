@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.judging import Judge
     from dlbricks_tui.tui.live.runs import Runs
     from dlbricks_tui.tui.opening import Opener
+    from dlbricks_tui.tui.shared_store import SharedStore
 
 
 class Session:
@@ -24,6 +25,7 @@ class Session:
         self._lock = Lock()
         self._opener: Opener | None = None
         self._judge: Judge | None = None
+        self._store: SharedStore | None = None
 
     @property
     def is_new(self) -> bool:
@@ -41,13 +43,24 @@ class Session:
             return self._opener
 
     @property
+    def store(self) -> "SharedStore":
+        """Everything that was measured."""
+        from dlbricks_tui.tui.shared_store import SharedStore
+
+        with self._lock:
+            if self._store is None:
+                self._store = SharedStore(self.data.store)
+            return self._store
+
+    @property
     def judge(self) -> "Judge":
         """Knows the results."""
         from dlbricks_tui.tui.judging import Judge
 
+        store = self.store
         with self._lock:
             if self._judge is None:
-                self._judge = Judge(self.data.store)
+                self._judge = Judge(store)
             return self._judge
 
     @property
@@ -62,5 +75,5 @@ class Session:
         with self._lock:
             if self._opener is not None:
                 self._opener.close()
-            if self._judge is not None:
-                self._judge.close()
+            if self._store is not None:
+                self._store.close()

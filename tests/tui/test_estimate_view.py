@@ -10,6 +10,7 @@ from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.choices import Available, Choices
 from dlbricks_tui.tui.judging import Judge
 from dlbricks_tui.tui.lines import width_of
+from dlbricks_tui.tui.shared_store import SharedStore
 from dlbricks_tui.tui.widgets.estimate.settings import NONE_AVAILABLE, Setting, changed, shown
 from dlbricks_tui.tui.widgets.estimate.view import CHOOSE_A_MODEL, EstimateRow, EstimateView, rows
 from tests.tui.results import OTHER_SYSTEM, RUNTIME, graph_of
@@ -19,7 +20,7 @@ AVAILABLE = Available("here", (OTHER_SYSTEM,), (RUNTIME,), 100)
 
 
 def view_of(data: DataFolder, name: str, choices: Choices = WRITTEN) -> EstimateView:
-    return Judge(data.store).view(decompose(graph_of(name), choices.cutting), choices)
+    return Judge(SharedStore(data.store)).view(decompose(graph_of(name), choices.cutting), choices)
 
 
 def texts(found: tuple[EstimateRow, ...]) -> list[str]:

@@ -10,6 +10,7 @@ from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.lines import Line
 from dlbricks_tui.tui.widgets.details.view import NOTHING, details
+from dlbricks_tui.tui.widgets.line_rows import LineRows
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 
@@ -20,43 +21,17 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.widgets.details.subject import Measurements, Subject
 
 
-class DetailRows(RowsView):
-    """Lines to read, with a cursor that leads through them."""
+class DetailRows(LineRows):
+    """What is known of the part of the model."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(self._details)
         self.subject: Subject | None = None
         self.measured: Measurements | None = None
         self.elsewhere: Sequence[str] | None = None
-        self._made: tuple[Line, ...] = ()
-        self._made_for = -1
 
-    @property
-    def row_count(self) -> int:
-        return len(self._lines())
-
-    def row(self, index: int, width: int) -> Line:
-        return self._lines()[index]
-
-    def can_rest_on(self, index: int) -> bool:
-        return bool(self._lines()[index])
-
-    def remake(self) -> None:
-        """Makes the lines of what is known now."""
-        self._made_for = -1
-        self.rows_changed()
-
-    def on_resize(self) -> None:
-        self.remake()
-
-    def _lines(self) -> tuple[Line, ...]:
-        width = self.line_width - 1
-        if self.subject is None:
-            return ()
-        if width != self._made_for and width > 0:
-            self._made = details(self.subject, self.measured, self.elsewhere, width)
-            self._made_for = width
-        return self._made
+    def _details(self, width: int) -> tuple[Line, ...]:
+        return details(self.subject, self.measured, self.elsewhere, width) if self.subject else ()
 
 
 class DetailsPanel(Panel):

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.titles import layer_title, shape_text
 from dlbricks_tui.tui.figures import counted, milliseconds, percent
-from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, clean, column, line, wrapped
+from dlbricks_tui.tui.lines import BLANK, Line, Span, clean, line, wrapped
+from dlbricks_tui.tui.samples import said, sample_lines
 from dlbricks_tui.tui.widgets.tree.line import CRITICAL, latency_text
 
 if TYPE_CHECKING:
@@ -17,12 +18,10 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.widgets.details.subject import Measurements, Subject
     from dlbricks_tui.tui.widgets.tree.tally import Tally
 
-_NAME = 11
 _KEY_DIGITS = 12
 _MOST_LAYERS = 12
 _MOST_MODELS = 4
 _MOST_HISTORY = 12
-_BAR = 20
 
 NOTHING = (line(Span("Go to a part of the model", "muted")), line(Span("to read here what it is.", "muted")))
 
@@ -44,13 +43,9 @@ def details(
     return tuple(each for long in lines for each in (wrapped(long, width) if long else [BLANK]))
 
 
-def _said(name: str, *parts: str | Span) -> Line:
-    return line(column(name, _NAME, "muted"), *parts)
-
-
 def _named(subject: Subject) -> Iterator[Line]:
     if subject.names and subject.whole is None:
-        yield _said("name" if subject.occurrence else "from", Span(clean(subject.names)))
+        yield said("name" if subject.occurrence else "from", Span(clean(subject.names)))
     if len(subject.layers) == 1:
         yield from _layer(subject.layers[0])
 
@@ -60,56 +55,56 @@ def _latency(subject: Subject) -> Iterator[Line]:
     if tally is None:
         return
     if not tally.layers:
-        yield _said("takes", Span("no part: sequences that overlap it are quicker", "muted"))
+        yield said("takes", Span("no part: sequences that overlap it are quicker", "muted"))
         return
     if subject.part is not None and subject.part.free:
-        yield _said("takes", Span("no time: it is stored, not computed", "muted"))
+        yield said("takes", Span("no time: it is stored, not computed", "muted"))
     elif tally.known or tally.guessed:
         share = Span(f" ms, {percent(tally.share, 1)} of the model", "muted")
-        yield _said("takes", latency_text(tally), share)
+        yield said("takes", latency_text(tally), share)
         if subject.part is not None:
             yield from _once(subject.part)
     yield from _lacking(subject, tally)
     if tally.critical:
         # What a part of the path takes, the model takes however many workers there are.
-        yield _said("", Span(f"{CRITICAL} on the critical path", "accent"))
+        yield said("", Span(f"{CRITICAL} on the critical path", "accent"))
 
 
 def _once(part: Part) -> Iterator[Line]:
     low, high = milliseconds(part.latency.low_ms), milliseconds(part.latency.high_ms)
-    yield _said("interval", Span(f"{low} to {high} ms" + (", each time" if part.times > 1 else "")))
+    yield said("interval", Span(f"{low} to {high} ms" + (", each time" if part.times > 1 else "")))
     if part.times > 1:
-        yield _said("paid", f"{part.times:,} times")
+        yield said("paid", f"{part.times:,} times")
     if not part.known:
-        yield _said("", Span("guessed from bricks that resemble it", "warn"))
+        yield said("", Span("guessed from bricks that resemble it", "warn"))
 
 
 def _lacking(subject: Subject, tally: Tally) -> Iterator[Line]:
     if subject.part is not None:
         if not subject.part.counts and not subject.part.reason:
-            yield _said("takes", Span("not measured yet", "warn"))
+            yield said("takes", Span("not measured yet", "warn"))
         if subject.part.reason:
-            yield _said("cannot run", Span(clean(subject.part.reason), "bad"))
+            yield said("cannot run", Span(clean(subject.part.reason), "bad"))
         return
     if tally.known < tally.layers:
-        yield _said("measured", Span(f"{tally.known:,} of {counted(tally.layers, 'layer')}", "warn"))
+        yield said("measured", Span(f"{tally.known:,} of {counted(tally.layers, 'layer')}", "warn"))
     if tally.unmeasurable:
-        yield _said("cannot run", Span(f"{counted(tally.unmeasurable, 'layer')}, marked !", "bad"))
+        yield said("cannot run", Span(f"{counted(tally.unmeasurable, 'layer')}, marked !", "bad"))
 
 
 def _identity(subject: Subject) -> Iterator[Line]:
     if subject.occurrence is None:
-        yield _said("layers", f"{sum(count for _, count in subject.kinds):,}", Span(f" {_kinds(subject)}", "muted"))
-        yield _said("bricks", f"{subject.bricks:,}", Span(" that differ", "muted"))
+        yield said("layers", f"{sum(count for _, count in subject.kinds):,}", Span(f" {_kinds(subject)}", "muted"))
+        yield said("bricks", f"{subject.bricks:,}", Span(" that differ", "muted"))
         if subject.times > 1:
-            yield _said("occurs", f"{subject.times:,} times in this model")
+            yield said("occurs", f"{subject.times:,} times in this model")
         return
-    yield _said("brick", subject.occurrence.brick.key[:_KEY_DIGITS])
-    yield _said("context", subject.occurrence.context)
+    yield said("brick", subject.occurrence.brick.key[:_KEY_DIGITS])
+    yield said("context", subject.occurrence.context)
     if len(subject.contexts) > 1:
         others = [context for context in subject.contexts if context != subject.occurrence.context]
-        yield _said("", Span(f"elsewhere in the model: {', '.join(others)}", "muted"))
-    yield _said("occurs", f"{subject.times:,} {'time' if subject.times == 1 else 'times'} in this model")
+        yield said("", Span(f"elsewhere in the model: {', '.join(others)}", "muted"))
+    yield said("occurs", f"{subject.times:,} {'time' if subject.times == 1 else 'times'} in this model")
 
 
 def _kinds(subject: Subject) -> str:
@@ -121,51 +116,38 @@ def _whole(subject: Subject) -> Iterator[Line]:
         return
     graph, cutting = subject.whole.graph, subject.whole.cutting
     if len(subject.whole.occurrences) != len(graph.layers):
-        yield _said("sequences", f"{len(subject.whole.occurrences):,}")
-    yield _said("to run", f"{len(subject.whole.suite):,}", Span(" bricks in their contexts", "muted"))
-    yield _said("level", f"{graph.level.value}, granularity {cutting.granularity}, cut {cutting.cut.value}")
+        yield said("sequences", f"{len(subject.whole.occurrences):,}")
+    yield said("to run", f"{len(subject.whole.suite):,}", Span(" bricks in their contexts", "muted"))
+    yield said("level", f"{graph.level.value}, granularity {cutting.granularity}, cut {cutting.cut.value}")
     for entry in graph.inputs:
-        yield _said("input", f"{_types([entry.type])} ", Span(clean(entry.name), "muted"))
+        yield said("input", f"{_types([entry.type])} ", Span(clean(entry.name), "muted"))
     for head in graph.heads:
         if head.layer is not None:
             layer = graph.layers[head.layer]
-            yield _said("output", f"{_types([layer.outputs[head.output]])} ", Span(clean(layer.name), "muted"))
+            yield said("output", f"{_types([layer.outputs[head.output]])} ", Span(clean(layer.name), "muted"))
 
 
 def _elsewhere(subject: Subject, names: Sequence[str] | None) -> Iterator[Line]:
     if subject.occurrence is None or names is None:
         return
     if not names:
-        yield _said("elsewhere", Span("in no other model of the library", "muted"))
+        yield said("elsewhere", Span("in no other model of the library", "muted"))
         return
     shown = ", ".join(map(clean, names[:_MOST_MODELS]))
     more = f" and {len(names) - _MOST_MODELS:,} more" if len(names) > _MOST_MODELS else ""
-    yield _said("elsewhere", f"{counted(len(names), 'model')}: ", Span(shown + more, "muted"))
+    yield said("elsewhere", f"{counted(len(names), 'model')}: ", Span(shown + more, "muted"))
 
 
 def _samples(measured: Measurements | None, width: int) -> Iterator[Line]:
     if measured is None:
         return
-    from dlbricks_tui.store.histogram import bins
-
-    result, statistics = measured.newest, measured.newest.statistics
     yield BLANK
-    yield line(Span(f"{counted(statistics.count, 'sample')}, {result.when[:16].replace('T', ' ')} UTC", "heading"))
-    found = bins(result.samples_ms)
-    tallest = max((each.samples for each in found), default=1)
-    room = max(4, min(_BAR, width - 18))
-    for each in found:
-        start = (">=" if each.tail else "") + milliseconds(each.low_ms)
-        count = column(f"{each.samples}", 5, "muted", right=True)
-        yield line(column(start, _NAME, right=True), Span(" "), *bar(each.samples / tallest, room), count)
-    yield _said("median", milliseconds(statistics.median_ms), Span(" ms", "muted"))
-    yield _said("minimum", milliseconds(statistics.minimum_ms), Span(" ms", "muted"))
-    yield _said("spread", milliseconds(statistics.spread_ms), Span(" ms between the quartiles", "muted"))
+    yield from sample_lines(measured.newest, width)
     if len(measured.history_ms) > 1:
         values = ", ".join(map(milliseconds, measured.history_ms[-_MOST_HISTORY:]))
-        yield _said("history", Span(f"{len(measured.history_ms)} measurements: {values} ms", "muted"))
-    for flag in result.flags:
-        yield _said("flagged", Span(flag, "warn"))
+        yield said("history", Span(f"{len(measured.history_ms)} measurements: {values} ms", "muted"))
+    for flag in measured.newest.flags:
+        yield said("flagged", Span(flag, "warn"))
 
 
 def _layers(subject: Subject) -> Iterator[Line]:
@@ -175,7 +157,7 @@ def _layers(subject: Subject) -> Iterator[Line]:
     for layer in subject.layers[:_MOST_LAYERS]:
         yield BLANK
         yield line(Span(layer_title(layer), "heading"))
-        yield _said("name", clean(layer.name))
+        yield said("name", clean(layer.name))
         yield from _layer(layer)
     if len(subject.layers) > _MOST_LAYERS:
         yield BLANK
@@ -183,17 +165,17 @@ def _layers(subject: Subject) -> Iterator[Line]:
 
 
 def _layer(layer: Layer) -> Iterator[Line]:
-    yield _said("layer", f"{layer.index}", Span(f", {layer.kind.value}", "muted"))
+    yield said("layer", f"{layer.index}", Span(f", {layer.kind.value}", "muted"))
     if layer.times > 1:
-        yield _said("runs", f"{layer.times:,} times, counted once")
-    yield _said("in", _types(layer.data))
+        yield said("runs", f"{layer.times:,} times, counted once")
+    yield said("in", _types(layer.data))
     if layer.weights:
-        yield _said("weights", _types(layer.weights))
-    yield _said("out", _types(layer.outputs))
+        yield said("weights", _types(layer.weights))
+    yield said("out", _types(layer.outputs))
     for operator in layer.operators:
-        yield _said("operator", operator.op, Span(_params(operator.params), "muted"))
+        yield said("operator", operator.op, Span(_params(operator.params), "muted"))
         if operator.parts and operator.parts != (operator.op,):
-            yield _said("", Span(f"fused of {', '.join(operator.parts)}", "muted"))
+            yield said("", Span(f"fused of {', '.join(operator.parts)}", "muted"))
 
 
 def _params(params: Params) -> str:

@@ -1,0 +1,39 @@
+"""Samples and what they say, as lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.tui.figures import counted, milliseconds
+from dlbricks_tui.tui.lines import Line, Span, bar, column, line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dlbricks_tui.store.records import Result
+
+NAME_WIDTH = 11
+_BAR = 20
+
+
+def said(name: str, *parts: str | Span) -> Line:
+    """What something is called, and what it is."""
+    return line(column(name, NAME_WIDTH, "muted"), *parts)
+
+
+def sample_lines(result: Result, width: int) -> Iterator[Line]:
+    """How the samples are distributed, one bar for each range, and what is told of them."""
+    from dlbricks_tui.store.histogram import bins
+
+    statistics = result.statistics
+    yield line(Span(f"{counted(statistics.count, 'sample')}, {result.when[:16].replace('T', ' ')} UTC", "heading"))
+    found = bins(result.samples_ms)
+    tallest = max((each.samples for each in found), default=1)
+    room = max(4, min(_BAR, width - 18))
+    for each in found:
+        start = (">=" if each.tail else "") + milliseconds(each.low_ms)
+        count = column(f"{each.samples}", 5, "muted", right=True)
+        yield line(column(start, NAME_WIDTH, right=True), Span(" "), *bar(each.samples / tallest, room), count)
+    yield said("median", milliseconds(statistics.median_ms), Span(" ms", "muted"))
+    yield said("minimum", milliseconds(statistics.minimum_ms), Span(" ms", "muted"))
+    yield said("spread", milliseconds(statistics.spread_ms), Span(" ms between the quartiles", "muted"))
