@@ -4,14 +4,12 @@ import math
 from collections.abc import Sequence
 
 from dlbricks_tui.estimate.bridging import features_of
-from dlbricks_tui.models.graph import Layer, TensorType
+from dlbricks_tui.models.graph import Layer
 
 # What any of today's machines manages with two cores, within a factor of some tens.
 _MULTIPLICATIONS_PER_MS = 5e7
 _ELEMENTS_PER_MS = 1e6
 _CALL_MS = 0.01
-_DEFAULT_ITEM_BYTES = 4
-_ITEM_BYTES = {"float64": 8, "int64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "bool": 1}
 
 
 def expected_ms(canonical: str) -> float:
@@ -27,11 +25,7 @@ def expected_ms(canonical: str) -> float:
 def memory_bytes(layers: Sequence[Layer]) -> int:
     """What the weights, inputs and outputs of some layers take, all at once."""
     return sum(
-        _bytes(tensor)
+        tensor.size_bytes
         for layer in layers
         for tensor in (*layer.weights, *layer.data, *(made for it in layer.operators for made in it.outputs))
     )
-
-
-def _bytes(tensor: TensorType) -> int:
-    return math.prod(tensor.shape or ()) * _ITEM_BYTES.get(tensor.dtype, _DEFAULT_ITEM_BYTES)

@@ -1,7 +1,7 @@
 """What a brick meets where it stands in a model and that changes its speed.
 
 That is the layout in which its inputs arrive, as a brick that is fed another one pays for a conversion or runs another
-kernel; and whether it may write over them.
+kernel; whether it may write over them; and whether its weights are still in a cache when it is their turn again.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,22 +20,43 @@ from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin
 
 NO_INPUTS = "none"
 KEPT = "kept"
+COLD = "cold"
+
+MEBIBYTE = 1 << 20
+# What a core's own cache holds, and what of the cache that cores share is left for weights. Machines differ in both,
+# but keys must not: a store holds results of many.
+NEAR_BYTES, FAR_BYTES = MEBIBYTE, 12 * MEBIBYTE
 
 _SUMS = frozenset({"add", "sum"})
 
 
 def context_key(
-    graph: LayerGraph, layers: Sequence[int], layouts: Layouts, kept: Collection[Feed] | None = None
+    graph: LayerGraph,
+    layers: Sequence[int],
+    layouts: Layouts,
+    kept: Collection[Feed] | None = None,
+    cold: bool | None = None,
 ) -> str:
-    """The classes of a sequence's data inputs in order, such as `conv` or `plain+depthwise:kept`.
+    """The classes of a sequence's data inputs in order, such as `conv`, `plain+depthwise:kept` or `conv;cold`.
 
-    Which are kept follows from the graph unless it is said.
+    Which are kept, and whether its weights are cold, follows from the graph unless it is said.
     """
     feeds = outer_feeds([graph.layers[index] for index in layers])
     if kept is None:
         kept = kept_feeds(graph, layers, layouts)
     classes = [layout_of(feed, layouts) + (f":{KEPT}" if feed in kept else "") for feed in feeds]
-    return "+".join(classes) or NO_INPUTS
+    if cold is None:
+        cold = is_cold(graph, layers)
+    return ("+".join(classes) or NO_INPUTS) + (f";{COLD}" if cold else "")
+
+
+def is_cold(graph: LayerGraph, layers: Sequence[int]) -> bool:
+    """Whether a sequence reads weights from memory that it would find in a cache if it ran again and again.
+
+    That is so where its own fit into a cache and those of the whole model do not.
+    """
+    own_bytes = sum(weight.size_bytes for index in layers for weight in graph.layers[index].weights)
+    return NEAR_BYTES <= own_bytes <= FAR_BYTES < graph.weight_bytes
 
 
 def kept_feeds(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> frozenset[Feed]:

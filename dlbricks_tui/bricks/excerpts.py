@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.bricks.contexts import context_key, kept_feeds
+from dlbricks_tui.bricks.contexts import context_key, is_cold, kept_feeds
 from dlbricks_tui.bricks.identity import Brick, brick_of, outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, layers_behind, output_layouts
 from dlbricks_tui.bricks.lifetimes import is_needed_after
@@ -17,11 +17,12 @@ class Excerpt:
     """Layers that bring the inputs of a sequence into their layouts, and behind them the `held` ones of the sequence.
 
     What must outlive the sequence in the model is a head here. That tells of an input, too, whether the sequence may
-    write over it: otherwise inputs of a model always stay.
+    write over it: otherwise inputs of a model always stay. Whether the weights are cold in the model has to be said.
     """
 
     graph: LayerGraph
     held: int
+    cold: bool = False
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -41,12 +42,12 @@ class Excerpt:
     @property
     def context(self) -> str:
         """The context that the brick has there."""
-        return context_key(self.graph, self.layers, output_layouts(self.graph), self.kept)
+        return context_key(self.graph, self.layers, output_layouts(self.graph), self.kept, self.cold)
 
     @property
     def program(self) -> Program:
         """The sequence, fed as it is in the model."""
-        return sequence_program(self.graph, self.layers, self.kept)
+        return sequence_program(self.graph, self.layers, self.kept, self.cold)
 
 
 def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excerpt:
@@ -87,4 +88,5 @@ def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excer
             tuple([moved[feed] for feed in heads]),
         ),
         len(layers),
+        is_cold(graph, layers),
     )

@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from dlbricks_tui.bricks.contexts import kept_feeds
+from dlbricks_tui.bricks.contexts import is_cold, kept_feeds
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import layers_behind, output_layouts
 from dlbricks_tui.errors import UserError
@@ -34,12 +34,15 @@ class _Entry(NamedTuple):
     output: int
 
 
-def sequence_program(graph: LayerGraph, layers: Sequence[int], kept: Collection[Feed] | None = None) -> Program:
+def sequence_program(
+    graph: LayerGraph, layers: Sequence[int], kept: Collection[Feed] | None = None, cold: bool | None = None
+) -> Program:
     """A sequence of layers, fed as it is in the model.
 
     What is not plain there comes from the layers before it. MXNet never writes over what a network is fed, but inside a
     model over whatever nobody needs any more: so the sequence reads copies, whose making is the prelude. Of `kept`
-    copies, by default those that the graph shows to be needed afterwards, it is kept from doing so.
+    copies, by default those that the graph shows to be needed afterwards, it is kept from doing so. Whether its weights
+    are `cold` follows from the graph, too, unless it is said.
     """
     feeds = outer_feeds([graph.layers[index] for index in layers])
     layouts = output_layouts(graph)
@@ -55,6 +58,7 @@ def sequence_program(graph: LayerGraph, layers: Sequence[int], kept: Collection[
         network.network([*results_of(graph, layers), *(feed for feed in feeds if feed in kept)]),
         _producer(graph, feeds, layers_behind(graph, feeds, layouts)),
         prelude.network(feeds),
+        is_cold(graph, layers) if cold is None else cold,
     )
 
 

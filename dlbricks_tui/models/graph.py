@@ -1,5 +1,6 @@
 """What every model file becomes: a directed acyclic graph of layers."""
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -21,6 +22,9 @@ class Level(str, Enum):
 
 UNKNOWN_DTYPE = "unknown"
 
+_DEFAULT_ITEM_BYTES = 4
+_ITEM_BYTES = {"float64": 8, "int64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "bool": 1}
+
 
 class TensorType(NamedTuple):
     """Shape (None where inference does not reach) and dtype of a tensor."""
@@ -31,6 +35,11 @@ class TensorType(NamedTuple):
     @property
     def is_known(self) -> bool:
         return self.shape is not None and self.dtype != UNKNOWN_DTYPE
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in memory; of an unknown shape that of one number."""
+        return math.prod(self.shape or ()) * _ITEM_BYTES.get(self.dtype, _DEFAULT_ITEM_BYTES)
 
 
 UNKNOWN_TYPE = TensorType(None, UNKNOWN_DTYPE)
@@ -139,6 +148,11 @@ class LayerGraph:
             for source in sources:
                 readers[source].append(reader)
         return tuple(tuple(found) for found in readers)
+
+    @cached_property
+    def weight_bytes(self) -> int:
+        """What the weights of all layers take."""
+        return sum(weight.size_bytes for layer in self.layers for weight in layer.weights)
 
     @cached_property
     def edges(self) -> tuple[tuple[int, int], ...]:

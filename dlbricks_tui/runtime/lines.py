@@ -168,7 +168,10 @@ _GRAPH = {"symbol": _text, "shapes": _by_name(_shape), "dtypes": _by_name(_text)
 _OUTPUTS = _list(_list(_tensor))
 _ARRAYS = _by_name(_array_type)
 _network = _record(Network, {"symbol": _text, "inputs": _ARRAYS, "weights": _ARRAYS})
-_program = _record(Program, {"network": _network, "producer": _optional(_network), "prelude": _optional(_network)})
+_program = _record(
+    Program,
+    {"network": _network, "producer": _optional(_network), "prelude": _optional(_network), "cold": _flag},
+)
 _NAMES = _list(_text)
 
 _MESSAGES: dict[str, tuple[type[Any], dict[str, Callable[[Any], Any]]]] = {

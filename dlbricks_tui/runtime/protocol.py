@@ -43,12 +43,13 @@ class Program:
 
     The heads of `producer`, in order, become the inputs of `network`, so that these have the layout that a model gives
     them; without one they are plain arrays. `prelude` is a part of the network with the same inputs that is not asked
-    about: the time that it takes by itself is taken off.
+    about: the time that it takes by itself is taken off. A `cold` program is timed when the caches hold something else.
     """
 
     network: Network
     producer: Network | None = None
     prelude: Network | None = None
+    cold: bool = False
 
 
 class Reason(str, Enum):
@@ -173,7 +174,7 @@ class Load(Request[Loaded]):
 
 @dataclass(frozen=True)
 class Sample(Request[Sampled]):
-    """How long do these programs take now, one after another, each after `warm` untimed runs?"""
+    """How long do these programs take now, one after another, each after `warm` untimed runs unless it is cold?"""
 
     programs: tuple[str, ...]
     warm: int
