@@ -7,6 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dlbricks_tui.config.config import Config
+    from dlbricks_tui.config.reading import Sources
     from dlbricks_tui.settings import DataFolder
 
 
@@ -14,13 +16,20 @@ def main() -> int:
     """Runs this process's command line and returns its exit status."""
     from dlbricks_tui.cli.main import main as command_line
 
-    return command_line(sys.argv[1:], without_command=_workbench if _in_a_terminal() else None)
+    return command_line(sys.argv[1:], without_command=_workbench if _in_a_terminal() else None, wrong_keys=_wrong_keys)
 
 
-def _workbench(data: DataFolder) -> int:
+def _workbench(data: DataFolder, sources: Sources) -> int:
     from dlbricks_tui.tui.door import open_workbench
 
-    return open_workbench(data)
+    return open_workbench(data, sources)
+
+
+def _wrong_keys(config: Config) -> str:
+    """Only the workbench knows its actions, and no door knows the other: here both can be had."""
+    from dlbricks_tui.tui.keymap import wrong_keys
+
+    return wrong_keys(config.keys)
 
 
 def _in_a_terminal() -> bool:

@@ -46,6 +46,26 @@ class DataFolder:
         return self.path / "runs"
 
     @property
+    def config(self) -> Path:
+        """What this person wants to be as they like it."""
+        return self.path / "config.toml"
+
+    @property
+    def themes(self) -> Path:
+        """Themes of this person."""
+        return self.path / "themes"
+
+    @property
+    def pictures(self) -> Path:
+        """Screens that were saved."""
+        return self.path / "pictures"
+
+    @property
+    def copied(self) -> Path:
+        """The text that was copied last, for terminals that let no program at the clipboard."""
+        return self.path / "copied.txt"
+
+    @property
     def log(self) -> Path:
         """What went wrong, in full."""
         return self.path / "log"

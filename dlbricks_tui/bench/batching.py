@@ -1,6 +1,6 @@
 """Which jobs are measured together: what shares its rounds shares the moods of the machine."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -9,8 +9,10 @@ from dlbricks_tui.bench.jobs import Job
 MEBIBYTE = 1 << 20
 # What the framework needs for a program besides its tensors.
 _OVERHEAD_BYTES = 2 * MEBIBYTE
-# What feeds a program has weights of its own, most often about as many.
+# What feeds a brick has weights of its own, most often about as many.
 _COPIES = 2
+# The bricks that share its rounds need the rest.
+_MOST_OF_MEMORY_FOR_A_MODEL = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +25,44 @@ class BatchLimits:
     round_ms: float = 4000.0
 
 
-def batches(jobs: Sequence[Job], limits: BatchLimits) -> tuple[tuple[Job, ...], ...]:
-    """The jobs in their order, cut into batches; a whole model goes before the bricks that are its own."""
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Bricks that share their rounds, and the whole model, if any, that is timed in these rounds too.
+
+    Where the bricks that are a model's own take several batches, the model is in each of them, and is one job.
+    """
+
+    bricks: tuple[Job, ...]
+    whole: Job | None = None
+    # Which of so many batches of the whole model this is, counted from 1.
+    part: int = 1
+    parts: int = 1
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """Everything that is measured in it."""
+        return self.bricks if self.whole is None else (self.whole, *self.bricks)
+
+    @property
+    def last(self) -> bool:
+        """Whether its whole model is in no batch after it."""
+        return self.part == self.parts
+
+    @property
+    def shares(self) -> Mapping[Job, float]:
+        """How much of each job is done in it."""
+        return {job: 1 / self.parts if job.whole else 1.0 for job in self.jobs}
+
+
+def alone(job: Job) -> Batch:
+    """A job without any neighbours."""
+    return Batch((), job) if job.whole else Batch((job,))
+
+
+def batches(jobs: Sequence[Job], limits: BatchLimits) -> tuple[Batch, ...]:
+    """The jobs in their order, cut into batches; a whole model shares the rounds of all bricks that are its own."""
     groups = _by_model(jobs) if any(job.whole for job in jobs) else [jobs]
-    return tuple(tuple(batch) for group in groups for batch in _filled(group, limits))
+    return tuple(batch for group in groups for batch in _of_group(group, limits))
 
 
 def _by_model(jobs: Sequence[Job]) -> list[Sequence[Job]]:
@@ -39,24 +75,43 @@ def _by_model(jobs: Sequence[Job]) -> list[Sequence[Job]]:
     def group_of(job: Job) -> int:
         return min((place[use.model] for use in job.uses if use.model in place), default=len(place))
 
-    ordered = sorted(jobs, key=lambda job: (group_of(job), not job.whole))
-    return [list(group) for _, group in groupby(ordered, key=group_of)]
+    return [list(group) for _, group in groupby(sorted(jobs, key=group_of), key=group_of)]
 
 
-def _filled(jobs: Iterable[Job], limits: BatchLimits) -> Iterator[list[Job]]:
+def _of_group(jobs: Sequence[Job], limits: BatchLimits) -> list[Batch]:
+    # Models of one name may differ: one of them is enough company for the bricks.
+    wholes = [job for job in jobs if job.whole]
+    company = next((job for job in wholes if _leaves_room(job, limits)), None)
+    filled = list(_filled([job for job in jobs if not job.whole], company, limits))
+    if not filled:
+        return [alone(whole) for whole in wholes]
+    shared = [Batch(tuple(bricks), company, part, len(filled)) for part, bricks in enumerate(filled, start=1)]
+    return [*shared, *(alone(whole) for whole in wholes if whole is not company)]
+
+
+def _leaves_room(whole: Job, limits: BatchLimits) -> bool:
+    return limits.programs > 1 and _needed_bytes(whole) <= _MOST_OF_MEMORY_FOR_A_MODEL * limits.memory_bytes
+
+
+def _filled(bricks: Iterable[Job], whole: Job | None, limits: BatchLimits) -> Iterator[Sequence[Job]]:
     batch: list[Job] = []
-    for job in jobs:
-        if batch and not _fits([*batch, job], limits):
+    for brick in bricks:
+        if batch and not _fits([*batch, brick], whole, limits):
             yield batch
             batch = []
-        batch.append(job)
+        batch.append(brick)
     if batch:
         yield batch
 
 
-def _fits(batch: Sequence[Job], limits: BatchLimits) -> bool:
+def _fits(bricks: Sequence[Job], whole: Job | None, limits: BatchLimits) -> bool:
+    jobs = bricks if whole is None else [whole, *bricks]
     return (
-        len(batch) <= limits.programs
-        and sum(_COPIES * job.memory_bytes + _OVERHEAD_BYTES for job in batch) <= limits.memory_bytes
-        and sum(job.expected_ms for job in batch if not job.whole) <= limits.round_ms
+        len(jobs) <= limits.programs
+        and sum(map(_needed_bytes, jobs)) <= limits.memory_bytes
+        and sum(job.expected_ms for job in bricks) <= limits.round_ms
     )
+
+
+def _needed_bytes(job: Job) -> int:
+    return job.memory_bytes * (1 if job.whole else _COPIES) + _OVERHEAD_BYTES

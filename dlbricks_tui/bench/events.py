@@ -162,7 +162,10 @@ class WorkerReplaced(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateChanged(Event):
-    """What is known of a model by now; latencies are None while nothing is."""
+    """What is known of a model by now; latencies are None while nothing is.
+
+    They count in what bricks that are still being sampled say so far, of which nothing is stored yet.
+    """
 
     model: str
     sequential_ms: float | None
@@ -170,6 +173,7 @@ class EstimateChanged(Event):
     low_ms: float | None
     high_ms: float | None
     measured_layers: int
+    sampled_layers: int = 0
     missing_layers: int
     unmeasurable_layers: int
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.whole_model import whole_model
-from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import Feed, LayerGraph
 
 
 class Target(NamedTuple):
@@ -50,6 +50,8 @@ class Job:
     memory_bytes: int
     # How much of the doubt about all models it takes away, 1 being all the doubt about one model.
     gain: float = 0.0
+    # What it must not write over; None: what the graph shows to be needed afterwards.
+    kept: frozenset[Feed] | None = None
 
     @property
     def whole(self) -> bool:

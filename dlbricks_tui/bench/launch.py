@@ -16,7 +16,7 @@ from dlbricks_tui.settings import DataFolder
 
 PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 # The folder that holds this very dlbricks comes first, wherever the run's process works and whatever else is installed.
-_CODE = "import sys; sys.path[0] = sys.argv[1]; from dlbricks_tui.bench.launch import main; main(*sys.argv[2:])"
+_CODE = "import importlib, sys; sys.path[0] = sys.argv[1]; importlib.import_module(sys.argv[2]).main(*sys.argv[3:])"
 _SECONDS_TO_START = 120.0
 _NAP_SECONDS = 0.02
 
@@ -28,9 +28,9 @@ def create_run(request: RunRequest, data: DataFolder) -> RunFolder:
     return folder
 
 
-def start_detached(folder: RunFolder, data: DataFolder) -> None:
-    """Has a process of its own take up the run, and returns when it has."""
-    command = [sys.executable, "-c", _CODE, str(PACKAGE_PARENT), str(folder.path), str(data.path)]
+def start_detached(folder: RunFolder, data: DataFolder, module: str = __name__) -> None:
+    """Has a process of its own take up the run, and returns when it has; `module` has the `main` of that process."""
+    command = [sys.executable, "-c", _CODE, str(PACKAGE_PARENT), module, str(folder.path), str(data.path)]
     try:
         with folder.output_file.open("ab") as output:
             process = subprocess.Popen(

@@ -1,12 +1,13 @@
 """The rounds of a run: every program of a batch once per round, until each has been timed often enough."""
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from dlbricks_tui.bench.batching import BatchLimits, batches
+from dlbricks_tui.bench.batching import Batch, BatchLimits, alone, batches
 from dlbricks_tui.bench.control import Control
 from dlbricks_tui.bench.events import BatchStarted, DriftNoted, Event, RoundDone
 from dlbricks_tui.bench.jobs import Job, Target
@@ -69,7 +70,8 @@ class Measuring:
         self._tell = tell
         self._pace = Pace(rule)
         self._usual_reference_ms: float | None = None
-        # Of the batch at hand, by the name that the worker knows.
+        self._entries: dict[Job, Entry] = {}
+        # Of the batch at hand, by the name that the worker knows; of a whole model that shares several, in all of them.
         self._batch: dict[str, Entry] = {}
         self._running: dict[str, _Series] = {}
         self._mood = _Mood()
@@ -82,36 +84,61 @@ class Measuring:
 
     def work_through(self, jobs: Sequence[Job], limits: BatchLimits) -> None:
         """Measures all jobs; those that do not work beside others come last, each alone."""
-        entries = {job: Entry(number, job) for number, job in enumerate(jobs)}
-        waiting = deque([[entries[job] for job in batch] for batch in batches(jobs, limits)])
+        self._entries = {job: Entry(number, job) for number, job in enumerate(jobs)}
+        waiting = deque(batches(jobs, limits))
         number = 0
         while waiting:
             number += 1
             batch = waiting.popleft()
-            self._tell(BatchStarted(number=number, of=number + len(waiting), programs=len(batch)))
+            self._tell(BatchStarted(number=number, of=number + len(waiting), programs=len(batch.jobs)))
             began = time.monotonic()
-            self._measure(batch, [entry.job for rest in waiting for entry in rest])
-            self._pace.note([entry.job for entry in batch], time.monotonic() - began)
-            waiting.extend([entry] for entry in self._to_try_alone)
+            self._measure(batch, [job for rest in waiting for job in rest.jobs])
+            self._pace.note(batch.shares, time.monotonic() - began)
+            waiting.extend(alone(entry.job) for entry in self._to_try_alone)
             self._control.count(*self._ledger.counts)
 
-    def _measure(self, batch: Sequence[Entry], later: Sequence[Job]) -> None:
-        self._batch = {entry.name: entry for entry in batch}
-        self._running, self._mood, self._to_try_alone = {}, _Mood(), []
+    def _measure(self, batch: Batch, later: Sequence[Job]) -> None:
+        # What goes on from the batch before is there already.
+        fresh = batch.jobs if batch.part == 1 else batch.bricks
+        self._batch = {entry.name: entry for entry in (self._entries[job] for job in batch.jobs)}
+        self._mood, self._to_try_alone = _Mood(), []
+        number = 0
         try:
-            for entry in batch:
+            for job in fresh:
                 self._control.checkpoint()
-                self._load(entry)
-            while self._running:
+                self._load(self._entries[job])
+            while names := self._due(batch, number):
                 self._control.checkpoint()
-                self._sample(later)
-                self._keep_what_is_enough()
+                self._sample(names, later)
+                self._keep_what_is_enough(batch)
                 self._ledger.tell_estimates(self._provisional)
+                number += 1
         except RunStopped:
             self._keep_what_there_is()
             raise
-        self._bench.clear()
+        self._bench.clear(keep=self._running)
         self._note_drift()
+
+    def _due(self, batch: Batch, number: int) -> list[str]:
+        """What takes part in the round of that number; nothing when the batch is done."""
+        if not self._bricks_running:
+            # Until its last batch a whole model has a share of each; there it gets what it still lacks.
+            return list(self._running) if batch.last else []
+        # In every so many rounds of several batches it takes as many samples as in all rounds of one.
+        joins = number % batch.parts == 0
+        return [
+            name
+            for name, it in self._running.items()
+            if not it.entry.job.whole or batch.parts == 1 or (joins and self._lacks_its_share(it, batch))
+        ]
+
+    def _lacks_its_share(self, whole: _Series, batch: Batch) -> bool:
+        most = self._rule.most_samples(median(whole.samples_ms)) if whole.samples_ms else math.inf
+        return len(whole.samples_ms) * batch.parts < most * batch.part
+
+    @property
+    def _bricks_running(self) -> bool:
+        return any(not running.entry.job.whole for running in self._running.values())
 
     def _load(self, entry: Entry) -> None:
         try:
@@ -125,9 +152,9 @@ class Measuring:
             self._ledger.loaded(entry, loaded.first_run_seconds)
         self._face_losses()
 
-    def _sample(self, later: Sequence[Job]) -> None:
+    def _sample(self, names: Sequence[str], later: Sequence[Job]) -> None:
         reference = [_REFERENCE] if self._bench.holds(_REFERENCE) else []
-        taken = self._bench.sample([*reference, *self._running], _WARM_RUNS, _TIMED_RUNS)
+        taken = self._bench.sample([*reference, *names], _WARM_RUNS, _TIMED_RUNS)
         null_calls_ms = _milliseconds(self._bench.null_calls(_NULL_CALLS))
         taken_ms = {name: _milliseconds(durations) for name, durations in taken.items()}
         reference_ms = taken_ms.pop(_REFERENCE, ())
@@ -156,16 +183,22 @@ class Measuring:
             else:
                 self._ledger.fail(self._batch[name], loss.reason, loss.message)
 
-    def _keep_what_is_enough(self) -> None:
+    def _keep_what_is_enough(self, batch: Batch) -> None:
         finished: list[tuple[Entry, Series]] = []
         for running in self._running.values():
-            if self._rule.looks_at(len(running.samples_ms)):
+            if self._rule.looks_at(len(running.samples_ms)) and not self._has_company(running, batch):
                 series = series_of(running.samples_ms, self._rule)
                 if self._rule.satisfied_by(series.statistics):
                     finished.append((running.entry, series))
         self._ledger.keep(finished, self._mood.facts)
         for entry, _ in finished:
             del self._running[entry.name]
+
+    def _has_company(self, running: _Series, batch: Batch) -> bool:
+        """Whether it is a whole model with rounds before it that it is to share, whatever its samples say by now."""
+        if not running.entry.job.whole or batch.parts == 1:
+            return False
+        return not batch.last or (self._bricks_running and self._lacks_its_share(running, batch))
 
     def _keep_what_there_is(self) -> None:
         worth_keeping = [it for it in self._running.values() if len(it.samples_ms) >= FEWEST_SAMPLES]

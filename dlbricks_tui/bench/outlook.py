@@ -9,7 +9,7 @@ from dlbricks_tui.bench.events import EstimateChanged
 from dlbricks_tui.bench.jobs import Subject, Target
 from dlbricks_tui.bench.known import Conditions
 from dlbricks_tui.estimate.estimate import Estimate, estimate
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.store.generation import Generation
@@ -20,7 +20,7 @@ _SHARE_OF_TIME = 0.05
 
 
 class Outlook:
-    """Follows what becomes known of bricks, whether it is final or not, and tells which estimates have changed."""
+    """Follows what becomes known of bricks, whether for good or for now, and tells which estimates have changed."""
 
     def __init__(
         self,
@@ -40,17 +40,13 @@ class Outlook:
             for brick, context in decomposition.suite:
                 self._users[Target(brick, context)].append(subject.name)
         self._changed: dict[str, None] = dict.fromkeys(self._subjects)
+        # The models that were last told of with what was only provisionally known.
+        self._unsettled: tuple[str, ...] = ()
         self._not_before = 0.0
 
     def learn(self, found: Mapping[Target, Statistics]) -> None:
-        """Takes up what is known of bricks now."""
-        by_model: defaultdict[str, dict[tuple[str, str], Measured]] = defaultdict(dict)
-        for target, statistics in found.items():
-            pair = target.brick, target.context
-            latency = Latency(statistics.trimmed_mean_ms, statistics.low_ms, statistics.high_ms)
-            for model in self._users.get(target, ()):
-                by_model[model][pair] = Measured(latency, pair, statistics.count)
-        for model, measured in by_model.items():
+        """Takes up what is known of bricks for good."""
+        for model, measured in self._by_model(found).items():
             known = self._knowledge[model]
             self._knowledge[model] = replace(known, measured={**known.measured, **measured})
             self._changed[model] = None
@@ -71,29 +67,43 @@ class Outlook:
         Without anything provisional it is the end, for which it is never too soon.
         """
         begin = self._clock()
-        if provisional is not None:
-            if begin < self._not_before:
-                return ()
-            self.learn(provisional())
-        models, self._changed = self._changed, {}
-        found = tuple(_told(model, self._estimate(model)) for model in models)
+        if provisional is not None and begin < self._not_before:
+            return ()
+        so_far = {} if provisional is None else self._by_model(provisional())
+        changed = dict.fromkeys((*self._changed, *self._unsettled, *so_far))
+        self._changed, self._unsettled = {}, tuple(so_far)
+        found = tuple(self._told(model, so_far.get(model, {})) for model in changed)
         end = self._clock()
         self._not_before = end + (end - begin) / _SHARE_OF_TIME
         return found
 
-    def _estimate(self, model: str) -> Estimate:
-        return estimate(self._subjects[model].decomposition, self._knowledge[model])
+    def _by_model(self, found: Mapping[Target, Statistics]) -> dict[str, dict[Pair, Measured]]:
+        by_model: defaultdict[str, dict[Pair, Measured]] = defaultdict(dict)
+        for target, statistics in found.items():
+            pair = target.brick, target.context
+            latency = Latency(statistics.trimmed_mean_ms, statistics.low_ms, statistics.high_ms)
+            for model in self._users.get(target, ()):
+                by_model[model][pair] = Measured(latency, pair, statistics.count)
+        return by_model
+
+    def _told(self, model: str, so_far: Mapping[Pair, Measured]) -> EstimateChanged:
+        known = self._knowledge[model]
+        now = estimate(self._subjects[model].decomposition, replace(known, measured={**so_far, **known.measured}))
+        settled = {layer for part in now.parts if part.pair in known.measured for layer in part.layers}
+        sampled = {layer for part in now.parts if part.pair in so_far for layer in part.layers} - settled
+        return _told(now, len(sampled))
 
 
-def _told(model: str, now: Estimate) -> EstimateChanged:
+def _told(now: Estimate, sampled_layers: int) -> EstimateChanged:
     composed, coverage = now.composed, now.coverage
     return EstimateChanged(
-        model=model,
+        model=now.model,
         sequential_ms=None if composed is None else composed.sequential_ms,
         parallel_ms=None if composed is None else composed.parallel_ms,
         low_ms=None if composed is None else composed.interval.low_ms,
         high_ms=None if composed is None else composed.interval.high_ms,
-        measured_layers=coverage.measured,
+        measured_layers=coverage.measured - sampled_layers,
+        sampled_layers=sampled_layers,
         missing_layers=coverage.missing,
         unmeasurable_layers=coverage.unmeasurable,
     )

@@ -1,6 +1,6 @@
 """How fast a run gets on, and so how long it will still take."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from dlbricks_tui.bench.jobs import Job
 from dlbricks_tui.bench.stopping import Adaptive, StoppingRule
@@ -21,10 +21,10 @@ class Pace:
         self._spent_seconds = 0.0
         self._done_ms = 0.0
 
-    def note(self, jobs: Iterable[Job], seconds: float) -> None:
-        """These jobs are done, and have taken so long together."""
+    def note(self, shares: Mapping[Job, float], seconds: float) -> None:
+        """These shares of jobs are done, and have taken so long together."""
         self._spent_seconds += seconds
-        self._done_ms += sum(job.expected_ms for job in jobs)
+        self._done_ms += sum(share * job.expected_ms for job, share in shares.items())
 
     def seconds_for(self, samples: Mapping[Job, int]) -> float:
         """How long jobs will still take that have so many samples already."""

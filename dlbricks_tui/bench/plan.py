@@ -40,9 +40,18 @@ class Plan:
         return len(self.jobs) + len(self.reused) + len(self.failed)
 
 
-def plan(subjects: Sequence[Subject], known: Known, rule: StoppingRule, end_to_end: bool = False) -> Plan:
-    """All that the rule is not satisfied with yet; end to end every model once, however many are alike."""
-    jobs = {job.target: job for job in _brick_jobs(subjects, known)}
+def plan(
+    subjects: Sequence[Subject],
+    known: Known,
+    rule: StoppingRule,
+    end_to_end: bool = False,
+    bricks: Iterable[Job] = (),
+) -> Plan:
+    """All that the rule is not satisfied with yet; end to end every model once, however many are alike.
+
+    `bricks` are those of no model, which come last in the order in which they are given.
+    """
+    jobs = {job.target: job for job in (*bricks, *_brick_jobs(subjects, known))}
     if end_to_end:
         jobs.update({job.target: job for job in _model_jobs(subjects)})
     satisfied = frozenset(

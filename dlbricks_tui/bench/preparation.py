@@ -1,12 +1,13 @@
 """Reads and cuts the models of a run."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlbricks_tui.bench.events import Event, LevelLowered, ModelLeftOut, ModelLoading
-from dlbricks_tui.bench.jobs import Subject, subject_of
+from dlbricks_tui.bench.jobs import Job, Subject, subject_of
 from dlbricks_tui.bench.request import RunRequest
+from dlbricks_tui.bench.run_folder import RunFolder
 from dlbricks_tui.bench.workbench import LOST_WORKER
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
@@ -15,6 +16,18 @@ from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a run is about: models to be estimated, and bricks of models that nobody knows here."""
+
+    models: tuple[Subject, ...] = ()
+    bricks: tuple[Job, ...] = ()
+
+
+# Finds out what a run is about when it has its turn on the host, and tells how it gets on.
+Preparation = Callable[[RunRequest, RunFolder, Callable[[Event], None]], Assignment]
 
 
 def prepare(

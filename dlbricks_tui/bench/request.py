@@ -34,6 +34,13 @@ class InputShape(NamedTuple):
     shape: Shape
 
 
+class SuiteChoice(NamedTuple):
+    """A suite of somebody's bricks, and the file that their results go to."""
+
+    folder: Path
+    results: Path
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long a program may take before it counts as hanging; many times what it is expected to take comes on top."""
@@ -59,10 +66,14 @@ class RunRequest:
     patience: Patience = Patience()
     # None: as much as the host has.
     memory_limit_bytes: int | None = None
+    # In the place of models.
+    suite: SuiteChoice | None = None
 
     @property
     def model_names(self) -> tuple[str, ...]:
-        """What people call the models."""
+        """What people call the models, or the suite."""
+        if self.suite is not None:
+            return (f"suite {self.suite.folder.name}",)
         return tuple(model.name for model in self.models)
 
     def sources(self, library: Library) -> tuple[ModelSource, ...]:
@@ -80,6 +91,7 @@ def write_request(path: Path, request: RunRequest) -> None:
     """Keeps a request."""
     document = asdict(request)
     document["models"] = [[model.name, str(model.path)] for model in request.models]
+    document["suite"] = None if request.suite is None else [str(path) for path in request.suite]
     document["rule"] = {"kind": _kind_of(request.rule), **document["rule"]}
     try:
         write_atomically(path, json.dumps({"schema": _SCHEMA, **document}, indent=2) + "\n")
@@ -104,6 +116,8 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         raise ValueError(f"schema {document['schema']}, this dlbricks knows {_SCHEMA}")
     runtime, cutting, rule = document["runtime"], document["cutting"], dict(document["rule"])
     budget = document["time_budget_seconds"]
+    # Requests from before there were suites have none.
+    suite = document.get("suite")
     return RunRequest(
         models=tuple(ModelChoice(name, Path(path)) for name, path in document["models"]),
         runtime=Runtime(**{**runtime, "settings": _settings_from(runtime["settings"])}),
@@ -116,6 +130,7 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         retry_failed=bool(document["retry_failed"]),
         patience=Patience(**document["patience"]),
         memory_limit_bytes=document["memory_limit_bytes"],
+        suite=None if suite is None else SuiteChoice(*map(Path, suite)),
     )
 
 

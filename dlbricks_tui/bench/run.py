@@ -7,6 +7,7 @@ from dlbricks_tui.bench.control import Control, only_process
 from dlbricks_tui.bench.event_file import EventWriter
 from dlbricks_tui.bench.events import Event, RunStarted
 from dlbricks_tui.bench.host_lock import HostLock
+from dlbricks_tui.bench.preparation import Preparation
 from dlbricks_tui.bench.process_identity import this_process
 from dlbricks_tui.bench.request import RunRequest
 from dlbricks_tui.bench.run_folder import RunFolder, RunState, State
@@ -23,8 +24,12 @@ def execute(
     listener: Callable[[Event], None] | None = None,
     *,
     detached: bool = False,
+    prepare: Preparation | None = None,
 ) -> RunState:
-    """Does what is asked, in this process, and returns how it ended; a detached run outlives its terminal."""
+    """Does what is asked, in this process, and returns how it ended; a detached run outlives its terminal.
+
+    What the run is about are the models asked for, unless `prepare` finds something else.
+    """
     with only_process(folder), StopSignals(ignore_hangup=detached) as signals, _events(folder, listener) as events:
         control = Control(folder, lock, place.data.path, events.tell, signals, request.time_budget_seconds)
         events.tell(
@@ -40,7 +45,7 @@ def execute(
         )
         try:
             control.begin()
-            Work(folder, request, place, control, signals, events.tell).do()
+            Work(folder, request, place, control, signals, events.tell, prepare).do()
         except RunStopped as stopped:
             return control.end(stopped.state, stopped.why)
         except UserError as error:

@@ -39,6 +39,10 @@ class Adaptive:
         cap = max(FEWEST_SAMPLES, math.floor(min(affordable, self.most)))
         return min(self.least, cap), cap
 
+    def most_samples(self, latency_ms: float) -> int:
+        """How many samples of that latency are enough, however much they vary."""
+        return self.bounds(latency_ms)[1]
+
     def satisfied_by(self, statistics: Statistics) -> bool:
         """Whether a series with these statistics needs no more samples."""
         needed, cap = self.bounds(statistics.median_ms)
@@ -65,6 +69,10 @@ class FixedRuns:
     def __post_init__(self) -> None:
         if self.runs < 1:
             raise StoppingError(f"{self.runs} runs measure nothing: give 1 or more")
+
+    def most_samples(self, latency_ms: float) -> int:
+        """How many samples are enough, whatever the latency."""
+        return self.runs
 
     def satisfied_by(self, statistics: Statistics) -> bool:
         """Whether a series with these statistics needs no more samples."""

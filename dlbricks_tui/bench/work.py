@@ -9,14 +9,14 @@ from dlbricks_tui.bench.control import Control
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.events import Event, FailedBefore, LayerUnmeasurable, Planned, WorkerReplaced
 from dlbricks_tui.bench.fingerprint import GIBIBYTE, fingerprint
-from dlbricks_tui.bench.jobs import Job, Subject, Target
+from dlbricks_tui.bench.jobs import Job, Target
 from dlbricks_tui.bench.known import Conditions, known_in
 from dlbricks_tui.bench.ledger import Counts, Ledger
 from dlbricks_tui.bench.measuring import Measuring
 from dlbricks_tui.bench.outlook import Outlook
 from dlbricks_tui.bench.pace import Pace
 from dlbricks_tui.bench.plan import Plan, plan, targets_of
-from dlbricks_tui.bench.preparation import prepare
+from dlbricks_tui.bench.preparation import Assignment, Preparation, prepare
 from dlbricks_tui.bench.reference import reference_program
 from dlbricks_tui.bench.request import RunRequest
 from dlbricks_tui.bench.results import PROTOCOL, Recorder, runtime_record
@@ -58,7 +58,9 @@ class Work:
         control: Control,
         signals: StopSignals,
         tell: Callable[[Event], None],
+        prepare: Preparation | None = None,
     ) -> None:
+        self._prepare = prepare or self._models
         self._folder = folder
         self._request = request
         self._place = place
@@ -71,13 +73,13 @@ class Work:
     def do(self) -> None:
         """Does all of it, or raises what stopped it; what was measured until then is in the store."""
         with self._signals.waiting():
-            subjects = self._subjects()
+            assignment = self._prepare(self._request, self._folder, self._tell)
         with Store(self._place.data.store) as store:
-            planned = self._plan(subjects, store)
+            planned = self._plan(assignment, store)
             counts = _counts(planned)
             self._control.count(*counts)
             store.add(self._system, runtime_record(self._request.runtime, self._system))
-            outlook = Outlook(subjects, store.generation, self._conditions)
+            outlook = Outlook(assignment.models, store.generation, self._conditions)
             recorder = Recorder(self._folder.run, self._conditions)
             ledger = Ledger(store, recorder, outlook, self._tell, counts)
             state = State.INTERRUPTED
@@ -93,16 +95,17 @@ class Work:
                 store.add(self._record(state, ledger.counts.bricks))
                 ledger.tell_estimates()
 
-    def _subjects(self) -> tuple[Subject, ...]:
+    def _models(self, request: RunRequest, folder: RunFolder, tell: Callable[[Event], None]) -> Assignment:
         library = Library(self._place.samples, self._place.data.path)
-        return prepare(self._request, library, self._place.data.cache, self._folder.worker_log, self._tell)
+        return Assignment(prepare(request, library, self._place.data.cache, folder.worker_log, tell))
 
-    def _plan(self, subjects: Sequence[Subject], store: Store) -> Plan:
+    def _plan(self, assignment: Assignment, store: Store) -> Plan:
         end_to_end = self._request.end_to_end
-        known = known_in(store.generation, self._conditions, targets_of(subjects, end_to_end))
+        targets = targets_of(assignment.models, end_to_end) + tuple(job.target for job in assignment.bricks)
+        known = known_in(store.generation, self._conditions, targets)
         if self._request.retry_failed:
             known = replace(known, failed={})
-        found = plan(subjects, known, self._request.rule, end_to_end)
+        found = plan(assignment.models, known, self._request.rule, end_to_end, assignment.bricks)
         for layer in found.unmeasurable:
             self._tell(LayerUnmeasurable(**layer._asdict()))
         for job, reason in found.failed.items():
@@ -137,7 +140,7 @@ class Work:
             measuring.work_through(jobs, self._place.limits)
 
     def _task(self, job: Job) -> Task:
-        program = model_program(job.graph) if job.whole else sequence_program(job.graph, job.layers)
+        program = model_program(job.graph) if job.whole else sequence_program(job.graph, job.layers, job.kept)
         return Task(program, self._request.patience.load_seconds + _RUNS_PER_LOAD * job.expected_ms / 1000)
 
     def _runtime(self) -> Runtime:

@@ -1,6 +1,6 @@
 """Programs in a worker, and who is to blame when the worker is lost: the others go on in a fresh one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import NamedTuple
@@ -152,9 +152,11 @@ class Workbench:
         losses, self._losses = self._losses, {}
         return losses
 
-    def clear(self) -> None:
-        """Makes room for the next programs."""
-        names, self._tasks = tuple(self._tasks), {}
+    def clear(self, keep: Collection[str] = ()) -> None:
+        """Makes room for the next programs, beside those to keep."""
+        names = tuple(name for name in self._tasks if name not in keep)
+        for name in names:
+            del self._tasks[name]
         self._unexplained_losses = 0
         if names:
             try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.cli.choices import cutting, given_shapes, open_loader
 from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.parser import Parser, UsageError
+from dlbricks_tui.cli.parser import FromConfig, Parser, UsageError
 
 if TYPE_CHECKING:
     from dlbricks_tui.bricks.decomposition import Decomposition
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 def add_composition_options(parser: Parser) -> None:
     """Takes what is composed and how: workers, rules, bridging."""
-    parser.add_argument("--workers", metavar="K", type=int, help="compose for K workers too")
+    parser.add_argument(
+        "--workers", metavar="K", type=int, default=FromConfig("estimate.workers"), help="compose for K workers too"
+    )
     parser.add_argument(
         "--rules", metavar="FILE", type=Path, help="a TOML file that says which layers may run in parallel"
     )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.parser import Parser
+from dlbricks_tui.cli.parser import FromConfig, Parser
 from dlbricks_tui.settings import SAMPLE_MODELS
 
 if TYPE_CHECKING:
@@ -44,7 +44,12 @@ def add_models_argument(parser: Parser, *, many: bool) -> None:
 def add_cutting_options(parser: Parser, *, level: str) -> None:
     """Takes granularity, level, cut and order."""
     parser.add_argument(
-        "-g", "--granularity", metavar="G", type=int, default=1, help="the most layers of a sequence (default: 1)"
+        "-g",
+        "--granularity",
+        metavar="G",
+        type=int,
+        default=FromConfig("cutting.granularity"),
+        help="the most layers of a sequence (default: 1)",
     )
     parser.add_argument(
         "--level",
@@ -53,10 +58,16 @@ def add_cutting_options(parser: Parser, *, level: str) -> None:
         help=f"layers as the model has them, or as the runtime fuses them (default: {level})",
     )
     parser.add_argument(
-        "--cut", choices=CUTS, default=CUTS[0], help="which windows of layers are sequences (default: chain)"
+        "--cut",
+        choices=CUTS,
+        default=FromConfig("cutting.cut"),
+        help="which windows of layers are sequences (default: chain)",
     )
     parser.add_argument(
-        "--order", choices=ORDERS, default=ORDERS[0], help="in which order layers are cut (default: branch)"
+        "--order",
+        choices=ORDERS,
+        default=FromConfig("cutting.order"),
+        help="in which order layers are cut (default: branch)",
     )
 
 

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dlbricks_tui.bricks.decomposition import Decomposition
+    from dlbricks_tui.config.config import Config
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.library import ModelSource
 
 # Gaps of more models than these are told together.
 _MOST_TOLD = 5
 # What `dlbricks run` does unless told otherwise.
-_RUN_DEFAULTS = {"--granularity": "1", "--level": "fused", "--cut": "chain", "--order": "branch"}
 
 
 class Answer(NamedTuple):
@@ -215,8 +215,15 @@ def _measured_alike(args: argparse.Namespace, whose: Whose) -> Iterator[str]:
         "--order": args.order,
         "--runtime": args.runtime if whose.is_host else None,
     }
+    config: Config = args.config
+    by_default = {
+        "--granularity": str(config.granularity),
+        "--level": "fused",
+        "--cut": config.cut,
+        "--order": config.order,
+    }
     for option, value in chosen.items():
-        if value not in (None, _RUN_DEFAULTS.get(option)):
+        if value not in (None, by_default.get(option)):
             yield from (option, value)
     for given in args.input:
         yield from ("--input", given)

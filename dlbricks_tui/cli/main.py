@@ -1,23 +1,31 @@
 """The command line: finds the command and turns every failure into one line and an exit status."""
 
+from __future__ import annotations
+
 import argparse
+import os
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dlbricks_tui import __version__
-from dlbricks_tui.cli import corpus, doctor, estimate, models, results, run, runs, runtimes, systems, tree
+from dlbricks_tui.cli import config, corpus, doctor, estimate, models, results, run, runs, runtimes, systems, tree
 from dlbricks_tui.cli.output import ReaderGoneError, narrate, write
-from dlbricks_tui.cli.parser import Groups, Parser, UsageError, with_hyphens_joined
+from dlbricks_tui.cli.parser import FromConfig, Groups, Parser, UsageError, with_hyphens_joined
 from dlbricks_tui.cli.status import Status
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
+
+if TYPE_CHECKING:
+    from dlbricks_tui.config.config import Config
+    from dlbricks_tui.config.reading import Sources
 
 
 class CommandGroup(Protocol):
     """A module of commands; it imports the rooms it needs inside its handlers, so that `--help` stays quick.
 
     Each command sets `handler` to a function of the parsed arguments that returns the exit status; among the
-    arguments it finds `data`, the user's DataFolder.
+    arguments it finds `data`, the user's DataFolder, and `config`, the settings, which have taken the place of each
+    FromConfig. One that sets `reads_config` to False does without, and so works where the settings are wrong.
     """
 
     def register(self, groups: Groups) -> None:
@@ -25,21 +33,42 @@ class CommandGroup(Protocol):
 
 
 # In the order in which `--help` lists them.
-GROUPS: tuple[CommandGroup, ...] = (models, tree, corpus, run, runs, estimate, results, systems, runtimes, doctor)
+GROUPS: tuple[CommandGroup, ...] = (
+    models,
+    tree,
+    corpus,
+    run,
+    runs,
+    estimate,
+    results,
+    systems,
+    runtimes,
+    doctor,
+    config,
+)
 
 
 def main(
     arguments: Sequence[str],
     groups: Sequence[CommandGroup] = GROUPS,
-    without_command: Callable[[DataFolder], int] | None = None,
+    without_command: Callable[[DataFolder, Sources], int] | None = None,
+    wrong_keys: Callable[[Config], str] | None = None,
 ) -> int:
-    """Runs one command and returns its exit status; who names none is shown the help, unless told otherwise."""
+    """Runs one command and returns its exit status; who names none is shown the help, unless told otherwise.
+
+    `wrong_keys` says what is wrong with the keys of the settings: only who has the workbench can.
+    """
     try:
         parser = _parser(groups)
-        if without_command is not None:
-            parser.set_defaults(handler=lambda args: without_command(args.data))
         args = parser.parse_args(with_hyphens_joined(arguments))
+        if args.handler is None and without_command is None:
+            parser.print_help()
+            return Status.DONE
         args.data = _data_folder(args.data_dir)
+        args.wrong_keys = wrong_keys
+        _take_config(args)
+        if args.handler is None and without_command is not None:
+            return _run(lambda args: without_command(args.data, args.sources), args)
         return _run(args.handler, args)
     except ReaderGoneError:
         return Status.DONE
@@ -65,6 +94,17 @@ def _run(handler: Callable[[argparse.Namespace], int], args: argparse.Namespace)
         return Status.DONE_WITH_FAILURES
 
 
+def _take_config(args: argparse.Namespace) -> None:
+    from dlbricks_tui.config.reading import Sources
+
+    args.sources = Sources(args.data.config, os.environ, args.settings)
+    if args.reads_config:
+        args.config = args.sources.read()
+        for name, value in vars(args).items():
+            if isinstance(value, FromConfig):
+                setattr(args, name, args.config.value(value.setting))
+
+
 def _data_folder(chosen: str | None) -> DataFolder:
     cure = f"name another with --data-dir or {DATA_FOLDER_VARIABLE}"
     try:
@@ -86,16 +126,19 @@ def _parser(groups: Sequence[CommandGroup]) -> Parser:
         "run each brick once, compose every model's latency. Without a command, the workbench opens in the terminal.",
     )
     parser.add_argument("--version", action=_Version)
-    parser.set_defaults(data_dir=None, handler=lambda _: _help(parser))
+    parser.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        dest="settings",
+        action="append",
+        default=[],
+        help="a setting that counts over the config file, such as workbench.theme=light; repeatable",
+    )
+    parser.set_defaults(data_dir=None, handler=None, reads_config=True)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for group in groups:
         group.register(commands)
     return parser
-
-
-def _help(parser: Parser) -> int:
-    parser.print_help()
-    return Status.DONE
 
 
 class _Version(argparse.Action):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from dlbricks_tui.cli.output import write
@@ -18,6 +19,13 @@ Groups: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 # Options whose values may begin with a hyphen.
 _OF_ANY_WORD = ("--sort",)
+
+
+@dataclass(frozen=True, slots=True)
+class FromConfig:
+    """What an option stands at while nobody has said it: the value of that setting."""
+
+    setting: str
 
 
 class UsageError(UserError):

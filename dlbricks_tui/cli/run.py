@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, cutting, given_shapes, library
-from dlbricks_tui.cli.parser import Groups, UsageError, add_json_option
+from dlbricks_tui.cli.parser import FromConfig, Groups, UsageError, add_json_option
 
 if TYPE_CHECKING:
     from dlbricks_tui.bench.request import Patience, RunRequest
@@ -22,18 +22,34 @@ def register(groups: Groups) -> None:
     parser = groups.add_parser("run", help="measure the bricks of models on this host, and estimate the models")
     add_models_argument(parser, many=True)
     add_cutting_options(parser, level="fused")
-    parser.add_argument("--runtime", metavar="R", help="a runtime that `dlbricks runtimes` lists (default: ours)")
-    parser.add_argument("--threads", metavar="N", type=int, help="how many threads the framework computes with")
+    parser.add_argument(
+        "--runtime",
+        metavar="R",
+        default=FromConfig("run.runtime"),
+        help="a runtime that `dlbricks runtimes` lists (default: ours)",
+    )
+    parser.add_argument(
+        "--threads",
+        metavar="N",
+        type=int,
+        default=FromConfig("run.threads"),
+        help="how many threads the framework computes with",
+    )
     enough = parser.add_mutually_exclusive_group()
     enough.add_argument(
         "--target-ci",
         metavar="SHARE",
         type=float,
+        default=FromConfig("run.target_ci"),
         help="sample until half of the 95 %% interval is at most this share of the latency (default: 0.01)",
     )
     enough.add_argument("--fixed-runs", metavar="N", type=int, help="take N samples of everything, as the paper does")
     parser.add_argument(
-        "--time-budget", metavar="S", type=float, help="stop after so many seconds with what is known by then"
+        "--time-budget",
+        metavar="S",
+        type=float,
+        default=FromConfig("run.time_budget"),
+        help="stop after so many seconds with what is known by then",
     )
     parser.add_argument("--end-to-end", action="store_true", help="time the whole models too, in the same rounds")
     parser.add_argument("--retry-failed", action="store_true", help="try again what failed in an earlier run")

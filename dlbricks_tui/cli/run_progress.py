@@ -150,6 +150,7 @@ def _estimates(progress: RunProgress) -> list[tuple[str, str]]:
     for name, it in progress.estimates.items():
         if it.sequential_ms is not None and it.low_ms is not None and it.high_ms is not None:
             partly = f", without {it.missing_layers} of its layers" if it.missing_layers else ""
+            partly += f", {it.sampled_layers} still being sampled" if it.sampled_layers else ""
             bounds = f"{format_ms(it.low_ms)} to {format_ms(it.high_ms)}"
             found.append((name, f"{format_ms(it.sequential_ms)} ms ({bounds}{partly})"))
     return found

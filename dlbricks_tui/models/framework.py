@@ -10,7 +10,7 @@ from types import TracebackType
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, Shape, TensorType
 from dlbricks_tui.models.loading import Answer
 from dlbricks_tui.runtime.errors import WorkerDiedError, WorkerRefusedError
-from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.protocol import Fuse, Infer, Reason, Tensor
 from dlbricks_tui.runtime.runtime import Runtime
 
@@ -23,9 +23,10 @@ GRAPH_SETTINGS_PREFIX = "MXNET_"
 class WorkerFramework:
     """Asks one worker of a runtime; leaving the `with` block ends it."""
 
-    def __init__(self, runtime: Runtime, log: Path) -> None:
+    def __init__(self, runtime: Runtime, log: Path, program: Path = INSIDE) -> None:
         self._runtime = runtime
         self._log = log
+        self._program = program
         self._open = ExitStack()
         self._worker: Worker | None = None
         self._interrupted = False
@@ -73,7 +74,7 @@ class WorkerFramework:
 
     def _running(self) -> Worker:
         if self._worker is None or self._worker.pid is None:
-            self._worker = self._open.enter_context(Worker(self._runtime, self._log))
+            self._worker = self._open.enter_context(Worker(self._runtime, self._log, self._program))
         return self._worker
 
 

@@ -11,6 +11,7 @@ from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.models.graph import Level
 
 if TYPE_CHECKING:
+    from dlbricks_tui.config.config import Config
     from dlbricks_tui.store.records import Runtime, System
 
 MOST_LAYERS = 999
@@ -51,6 +52,17 @@ class Choices:
     def with_next_cut(self) -> Choices:
         """The same with the next of the cuts."""
         return replace(self, cut=next_of(tuple(Cut), self.cut, 1))
+
+
+def chosen_by(config: Config) -> Choices:
+    """What the settings have a person begin with."""
+    by_default = Choices()
+    return Choices(
+        granularity=config.granularity,
+        cut=Cut(config.cut),
+        order=Order(config.order),
+        workers=by_default.workers if config.workers is None else config.workers,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class ShowsRun(Protocol):
 class RunDesk:
     """For one application; what nobody sees is not drawn, and not estimated either."""
 
-    def __init__(self, app: App[None], data: DataFolder) -> None:
+    def __init__(self, app: App[None], data: DataFolder, rarely: float) -> None:
         self._app = app
         self._watch = RunWatch(
             data,
@@ -36,6 +36,7 @@ class RunDesk:
                 lambda: app.post_message(ResultsStored()),
                 lambda error: app.post_message(Failed(error)),
             ),
+            rarely=rarely,
         )
         self._run: RunSnapshot | None = None
         self._grown = False

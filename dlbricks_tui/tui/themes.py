@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
@@ -24,8 +25,13 @@ class ThemeError(UserError):
     """A theme does not say what it should."""
 
 
-def read_themes(*folders: Path) -> tuple[list[Theme], list[ThemeError]]:
-    """The themes of all folders, one of a later folder in place of its namesake; and what is wrong with the others."""
+def read_themes(
+    *folders: Path, before: Mapping[str, Theme] = MappingProxyType({})
+) -> tuple[dict[str, Theme], list[ThemeError]]:
+    """The themes of all folders by name, one of a later folder in place of its namesake; and what is wrong with others.
+
+    One that is broken now stays as it was before.
+    """
     themes: dict[str, Theme] = {}
     refused: list[ThemeError] = []
     for path in (path for folder in folders for path in _files(folder)):
@@ -33,7 +39,9 @@ def read_themes(*folders: Path) -> tuple[list[Theme], list[ThemeError]]:
             themes[path.stem] = read_theme(path)
         except ThemeError as error:
             refused.append(error)
-    return list(themes.values()), refused
+            if path.stem in before:
+                themes[path.stem] = before[path.stem]
+    return themes, refused
 
 
 def read_theme(path: Path) -> Theme:
@@ -70,6 +78,8 @@ def _theme(name: str, dark: bool, colours: Mapping[str, str]) -> Theme:
         background=colours["background"],
         surface=colours["panel"],
         panel=colours["panel"],
+        # Colours of the terminal's own are left to it, as only it knows them.
+        ansi=any(value.startswith("ansi_") for value in colours.values()),
         variables={f"ink-{colour}": value for colour, value in colours.items()},
     )
 

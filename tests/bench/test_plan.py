@@ -125,8 +125,18 @@ def test_batches_hold_every_job_once_and_keep_within_the_limits(
 ) -> None:
     jobs = plan(subjects_of(*models), Known(), RULE, end_to_end).jobs
     found = batches(jobs, BatchLimits(programs=programs))
-    assert sorted(targets(job for batch in found for job in batch)) == sorted(targets(jobs))
-    assert all(0 < len(batch) <= programs for batch in found)
+    assert sorted(targets({job: None for batch in found for job in batch.jobs})) == sorted(targets(jobs))
+    assert all(0 < len(batch.jobs) <= programs for batch in found)
+    bricks = [job for batch in found for job in batch.bricks]
+    assert len(bricks) == len(set(bricks))
+    # A whole model is in as many batches as it says, one after another.
+    wholes = [(batch.whole, batch.part, batch.parts) for batch in found if batch.whole]
+    for whole in {whole for whole, _, _ in wholes}:
+        places = [number for number, batch in enumerate(found) if batch.whole is whole]
+        assert places == list(range(places[0], places[0] + found[places[0]].parts))
+        assert [found[place].part for place in places] == list(range(1, len(places) + 1))
+    shares = [sum(batch.shares.get(job, 0.0) for batch in found) for job in jobs]
+    assert all(abs(share - 1) < 1e-9 for share in shares)
 
 
 def test_a_model_is_timed_in_the_rounds_of_its_own_bricks() -> None:
@@ -135,8 +145,30 @@ def test_a_model_is_timed_in_the_rounds_of_its_own_bricks() -> None:
     found = batches(jobs, BatchLimits())
     assert len(found) == 2
     for batch in found:
-        (model,) = (job.uses[0].model for job in batch if job.whole)
-        assert all(model in {use.model for use in job.uses} for job in batch)
+        assert batch.whole is not None
+        assert all(batch.whole.uses[0].model in {use.model for use in job.uses} for job in batch.bricks)
+
+
+def test_a_model_with_more_bricks_than_fit_into_a_batch_is_in_all_of_their_batches() -> None:
+    jobs = plan(subjects_of(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
+    found = batches(jobs, BatchLimits(programs=3))
+    assert [len(batch.bricks) for batch in found] == [2, 2]
+    assert {batch.whole for batch in found} == {job for job in jobs if job.whole}
+
+
+def test_a_model_that_takes_up_the_memory_is_timed_by_itself() -> None:
+    jobs = plan(subjects_of(chain("conv", "relu")), Known(), RULE, end_to_end=True).jobs
+    (whole,) = (job for job in jobs if job.whole)
+    found = batches(jobs, BatchLimits(memory_bytes=whole.memory_bytes + 1))
+    assert [batch.jobs for batch in found if batch.whole] == [(whole,)]
+
+
+def test_models_of_one_name_are_all_timed() -> None:
+    models = [subject_of(decompose(named(chain(*kinds), "same"))) for kinds in (["conv", "relu"], ["conv", "pool"])]
+    jobs = plan(models, Known(), RULE, end_to_end=True).jobs
+    timed = {job for batch in batches(jobs, BatchLimits()) for job in batch.jobs}
+    assert timed == set(jobs)
+    assert sum(job.whole for job in timed) == 2
 
 
 def test_a_job_that_exceeds_the_limits_is_a_batch_of_its_own() -> None:
@@ -150,5 +182,5 @@ def test_time_left_shrinks_with_samples_and_follows_the_pace_once_there_is_one()
     guess = pace.seconds_for(dict.fromkeys(jobs, 0))
     assert 0 < pace.seconds_for(dict.fromkeys(jobs, 10)) < guess
     assert pace.seconds_for(dict.fromkeys(jobs, 1000)) == 0
-    pace.note(jobs, 60.0)
+    pace.note(dict.fromkeys(jobs, 1.0), 60.0)
     assert abs(pace.seconds_for(dict.fromkeys(jobs, 0)) - 60.0) < 1e-6

@@ -25,7 +25,7 @@ from dlbricks_tui.bench.events import (
 from dlbricks_tui.bench.request import Patience
 from dlbricks_tui.bench.results import PROTOCOL
 from dlbricks_tui.bench.run_folder import RunFolders, State, Tally
-from dlbricks_tui.bench.stopping import FixedRuns
+from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.store.queries import brick_form, runs, runtimes, systems
 from dlbricks_tui.store.store import Store
 from tests.bench.runs import BRICKS, FAKE, MODEL, Site
@@ -106,12 +106,49 @@ def test_events_tell_all_that_happens_in_order_and_stay_in_the_file(site: Site) 
     assert estimates[-1].sequential_ms is not None
 
 
-def test_a_model_is_sampled_in_the_rounds_of_its_bricks(site: Site) -> None:
+@pytest.mark.parametrize("rule", [Adaptive(), FixedRuns(30)])
+def test_a_model_is_sampled_in_the_rounds_of_every_batch_of_its_bricks(site: Site, rule: StoppingRule) -> None:
     events: list[Event] = []
-    site.run(site.request(end_to_end=True), events.append)
+    site.run(site.request(end_to_end=True, rule=rule), events.append)
     (whole,) = [event.program for event in of_kind(events, ProgramLoaded) if event.model]
-    together = [len(it.samples_ms) for it in of_kind(events, RoundDone) if whole in dict(it.samples_ms)]
-    assert min(together) > 1
+    batches: list[list[RoundDone]] = []
+    for event in events:
+        if isinstance(event, BatchStarted):
+            batches.append([])
+        elif isinstance(event, RoundDone):
+            batches[-1].append(event)
+    taken = [sum(whole in dict(it.samples_ms) for it in rounds) for rounds in batches]
+    # Five of the eighteen bricks at a time: in every fourth round it takes as many samples as in all rounds of one.
+    assert len(taken) == 4
+    for rounds, samples in zip(batches, taken, strict=True):
+        with_bricks = [dict(it.samples_ms) for it in rounds if dict(it.samples_ms).keys() - {whole}]
+        assert sum(whole in it for it in with_bricks) >= len(with_bricks) // 4 > 0
+        assert samples <= len(rounds)
+    (result,) = site.contents().end_to_end
+    assert len(result.samples_ms) == sum(taken)
+    if isinstance(rule, FixedRuns):
+        assert sum(taken) == rule.runs
+
+
+def test_what_is_still_being_sampled_is_told_apart_from_what_is_measured(site: Site) -> None:
+    events: list[Event] = []
+    site.run(site.request(), events.append)
+    stored: set[str] = set()
+    samples: Counter[int] = Counter()
+    told = 0
+    for event in events:
+        if isinstance(event, ProgramMeasured):
+            stored.add(event.brick)
+        elif isinstance(event, RoundDone):
+            samples.update({program: len(taken) for program, taken in event.samples_ms})
+        elif isinstance(event, EstimateChanged):
+            told += event.sampled_layers > 0
+            # A brick stands for a layer or more; none counts as measured before its result is in the store.
+            assert bool(event.measured_layers) == bool(stored)
+            assert event.sampled_layers == 0 or max(samples.values()) >= FEWEST_SAMPLES
+    assert told
+    last = of_kind(events, EstimateChanged)[-1]
+    assert (last.sampled_layers, last.missing_layers) == (0, 0)
 
 
 def test_fixed_runs_take_as_many_samples_of_each_program_as_the_paper_does(site: Site) -> None:

@@ -3,6 +3,7 @@ from textual.dom import DOMNode
 
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.actions.action import Action, Scope
+from dlbricks_tui.tui.actions.chains import CHAINS
 from dlbricks_tui.tui.actions.registry import ACTIONS, actions_in
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.places import scope_of
@@ -10,25 +11,24 @@ from dlbricks_tui.tui.screens.help import TITLES
 from tests.tui.bench import app_on, running
 
 # tmux and screen keep their prefix to themselves; a terminal cannot tell ctrl+h, i, j, m and [ from backspace, tab,
-# enter and escape; it stops at ctrl+s until ctrl+q, and suspends at ctrl+z.
-SWALLOWED = {f"ctrl+{letter}" for letter in "abhijmqsz["} | {"ctrl+left_square_bracket"}
-# Scopes whose keys are live at the same time as those of the scopes that follow.
-CHAINS = (
-    (Scope.MODELS, Scope.LIST, Scope.WORKBENCH, Scope.EVERYWHERE),
-    (Scope.TREE, Scope.LIST, Scope.WORKBENCH, Scope.EVERYWHERE),
-    (Scope.DETAILS, Scope.LIST, Scope.WORKBENCH, Scope.EVERYWHERE),
-    (Scope.ESTIMATE, Scope.LIST, Scope.WORKBENCH, Scope.EVERYWHERE),
-)
+# enter and escape; it stops at ctrl+s until ctrl+q.
+SWALLOWED = {f"ctrl+{letter}" for letter in "abhijmqs["} | {"ctrl+left_square_bracket"}
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
 def test_no_key_is_one_that_a_terminal_or_tmux_swallows(action: Action) -> None:
     assert action.keys
     assert SWALLOWED.isdisjoint(action.keys)
+    # Where it means anything else, who presses it waits for the shell.
+    assert ("ctrl+z" in action.keys) == (action.id == "app.suspend_process")
 
 
 def test_actions_are_told_apart_by_their_ids() -> None:
     assert len({action.id for action in ACTIONS}) == len(ACTIONS)
+
+
+def test_of_every_scope_it_is_known_what_is_seen_beside_it() -> None:
+    assert {scope for chain in CHAINS for scope in chain} == {action.scope for action in ACTIONS}
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain[0].value)

@@ -99,7 +99,7 @@ def test_a_theme_of_the_users_takes_the_place_of_its_namesake(tmp_path: Path) ->
     (tmp_path / "dark.toml").write_text(DARK.read_text().replace("#6cb6ff", "#ff0000"))
     themes, refused = read_themes(THEMES, tmp_path)
     assert not refused
-    assert {theme.name: theme.primary for theme in themes}["dark"] == "#ff0000"
+    assert themes["dark"].primary == "#ff0000"
 
 
 async def test_the_application_starts_with_a_broken_theme_and_says_so(measured: DataFolder) -> None:

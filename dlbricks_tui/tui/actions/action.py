@@ -29,6 +29,7 @@ class Scope(str, Enum):
     RUNS = "runs"
     START_RUN = "start_run"
     CANCEL_RUN = "cancel_run"
+    CONFIG = "config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class Action:
     help: str
     # Whether the key bar has it, where there is room.
     footer: bool = False
+    # Whether it is done in front of boxes too, and while one types; for everywhere only.
+    always: bool = False
 
     @property
     def scope(self) -> Scope:

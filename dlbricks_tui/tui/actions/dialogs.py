@@ -17,6 +17,14 @@ FORM = (
 
 WELCOME = (Action("welcome.begin", ("enter",), "begin", "Open the sample and run its bricks.", footer=True),)
 
+CONFIG = (
+    Action(
+        "config.next", ("l", "right", "space", "enter"), "next value", "Give the setting its next value.", footer=True
+    ),
+    Action("config.previous", ("h", "left"), "value before", "Give the setting the value before.", footer=True),
+    Action("config.forget", ("x",), "forget", "Take the setting out of the file: the default counts.", footer=True),
+)
+
 PALETTE = (
     Action("palette.take", ("enter",), "do it", "Do what the cursor is on.", footer=True),
     Action("palette.next", ("down", "ctrl+n"), "next", "Go to the next command.", footer=True),

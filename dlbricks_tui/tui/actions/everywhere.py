@@ -7,6 +7,9 @@ EVERYWHERE = (
     Action("app.search", ("/",), "search", "Search in the panel that you are in, or among the models.", footer=True),
     Action("app.find_command", (":", "ctrl+p"), "palette", "Find a command by its name.", footer=True),
     Action("app.next_theme", ("t",), "theme", "Change to the next theme."),
+    Action("app.show_config", (",",), "config", "Change the settings of the config file."),
+    Action("app.save_picture", ("ctrl+g",), "picture", "Save a picture of the screen, as SVG.", always=True),
+    Action("app.suspend_process", ("ctrl+z",), "suspend", "Go to the shell; `fg` there leads back.", always=True),
     Action("app.quit", ("q", "ctrl+c"), "quit", "Leave; a run that is under way goes on without you.", footer=True),
 )
 

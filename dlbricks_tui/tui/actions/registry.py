@@ -4,7 +4,7 @@ from textual.binding import Binding, BindingType
 
 from dlbricks_tui.tui.actions.action import Action, Scope
 from dlbricks_tui.tui.actions.details import DETAILS
-from dlbricks_tui.tui.actions.dialogs import ERROR, FORM, PALETTE, PATH, WELCOME
+from dlbricks_tui.tui.actions.dialogs import CONFIG, ERROR, FORM, PALETTE, PATH, WELCOME
 from dlbricks_tui.tui.actions.estimate import ESTIMATE
 from dlbricks_tui.tui.actions.everywhere import DIALOG, EVERYWHERE, LIST, SEARCH
 from dlbricks_tui.tui.actions.models import MODELS
@@ -20,6 +20,7 @@ ACTIONS: tuple[Action, ...] = (
     *PALETTE,
     *START_RUN,
     *CANCEL_RUN,
+    *CONFIG,
     *RUNS,
     *RUN,
     *MODELS,
@@ -46,5 +47,14 @@ def bindings(*scopes: Scope) -> list[BindingType]:
 
 
 def _binding(action: Action) -> Binding:
-    keys = ",".join(action.keys)
-    return Binding(keys, action.method, action.label, show=action.footer, tooltip=action.help, id=action.id)
+    # A comma is what Textual has between keys.
+    keys = ",".join("comma" if key == "," else key for key in action.keys)
+    return Binding(
+        keys,
+        action.method,
+        action.label,
+        show=action.footer,
+        tooltip=action.help,
+        id=action.id,
+        priority=action.always,
+    )

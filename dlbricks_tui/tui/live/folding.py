@@ -196,5 +196,13 @@ def _model(event: EstimateChanged, before: RunModel | None) -> RunModel:
         if len(widths) > MOST_WIDTHS:
             # The newest one stays.
             widths = widths[1::2] if len(widths) % 2 == 0 else widths[::2]
-    layers = event.measured_layers + event.missing_layers + event.unmeasurable_layers
-    return RunModel(event.model, event.sequential_ms, event.parallel_ms, widths, event.measured_layers, layers)
+    counted_in = event.measured_layers + event.sampled_layers
+    return RunModel(
+        event.model,
+        event.sequential_ms,
+        event.parallel_ms,
+        widths,
+        event.measured_layers,
+        counted_in + event.missing_layers + event.unmeasurable_layers,
+        event.sampled_layers,
+    )

@@ -42,11 +42,18 @@ class RunModel:
     half_widths: tuple[float, ...]
     measured_layers: int
     layers: int
+    # Counted in by the samples that there are so far.
+    sampled_layers: int = 0
 
     @property
     def coverage(self) -> float:
         """How much of the model is measured."""
         return self.measured_layers / self.layers if self.layers else 1.0
+
+    @property
+    def at_least(self) -> bool:
+        """Whether layers are left that do not count in the latencies yet."""
+        return self.measured_layers + self.sampled_layers < self.layers
 
 
 class Tone(Enum):

@@ -34,10 +34,18 @@ class Listener(NamedTuple):
 class RunWatch:
     """Follows one run: the one that it is told to, else the one that is under way or begins."""
 
-    def __init__(self, data: DataFolder, listener: Listener, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        data: DataFolder,
+        listener: Listener,
+        clock: Callable[[], float] = time.monotonic,
+        rarely: float = 1.0,
+    ) -> None:
         self._data = data
         self._listener = listener
         self._clock = clock
+        # How many times longer than usual the time between two looks is.
+        self._rarely = rarely
         self._closed = False
         self._wake = threading.Event()
         self._lock = threading.Lock()
@@ -90,7 +98,7 @@ class RunWatch:
                 self._listener.failed(error)
                 return
             going_on = self._follower is not None and self._follower.active
-            self._wake.wait(SECONDS_BETWEEN_LOOKS if going_on else SECONDS_BETWEEN_IDLE_LOOKS)
+            self._wake.wait(SECONDS_BETWEEN_LOOKS * self._rarely if going_on else SECONDS_BETWEEN_IDLE_LOOKS)
             self._wake.clear()
 
     def _choose(self) -> None:

@@ -54,7 +54,7 @@ def estimate_of(model: RunModel) -> Line:
     name = Span(f"{model.name} ", "strong")
     if model.sequential_ms is None:
         return (name, Span("not known yet", "muted"))
-    sign = "" if model.measured_layers >= model.layers else ">"
+    sign = ">" if model.at_least else ""
     spans = [name, Span(f"{sign}{milliseconds(model.sequential_ms)} ms")]
     if model.half_widths:
         spans.append(Span(f" ±{percent(model.half_widths[-1], 1)}", "accent"))

@@ -29,7 +29,6 @@ class ErrorScreen(Dialog[None]):
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._text)
-        self.notify("Copied, if your terminal allows it.")
 
     def _said(self) -> Iterable[Line]:
         yield line(self._text)

@@ -6,6 +6,7 @@ from textual.app import ComposeResult
 
 from dlbricks_tui.tui.actions.action import Action, Scope
 from dlbricks_tui.tui.key_names import all_shown
+from dlbricks_tui.tui.keymap import keys_of
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line
 from dlbricks_tui.tui.screens.dialog import Dialog
 from dlbricks_tui.tui.widgets.box import Box
@@ -33,6 +34,7 @@ TITLES = {
     Scope.RUNS: "Among the runs",
     Scope.START_RUN: "Before the run",
     Scope.CANCEL_RUN: "Before it is cancelled",
+    Scope.CONFIG: "Among the settings of the config file",
 }
 
 
@@ -59,4 +61,4 @@ class HelpScreen(Dialog[None]):
                     yield BLANK
                 scope = action.scope
                 yield line(Span(TITLES[scope], "heading"))
-            yield line(column(all_shown(action.keys), _KEYS, "accent"), action.help)
+            yield line(column(all_shown(keys_of(action)), _KEYS, "accent"), action.help)

@@ -9,6 +9,7 @@ from textual.widgets import Input
 from dlbricks_tui.tui.actions.action import Action, Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.key_names import all_shown
+from dlbricks_tui.tui.keymap import keys_of
 from dlbricks_tui.tui.lines import Line, Span, column, line, spread
 from dlbricks_tui.tui.screens.dialog import Dialog
 from dlbricks_tui.tui.widgets.box import Box
@@ -70,7 +71,7 @@ class _CommandRows(RowsView, can_focus=False):
 
     def row(self, index: int, width: int) -> Line:
         action, _ = self._shown[index]
-        keys = line(Span(f" {all_shown(action.keys)} ", "accent"))
+        keys = line(Span(f" {all_shown(keys_of(action))} ", "accent"))
         return spread(line(column(action.label, 16, "strong"), action.help), keys, width)
 
     def show(self, commands: Sequence[Command]) -> None:

@@ -6,7 +6,7 @@ from textual.containers import Vertical
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import actions_in
-from dlbricks_tui.tui.key_names import shown
+from dlbricks_tui.tui.keymap import key
 
 
 class Box(Vertical):
@@ -16,4 +16,4 @@ class Box(Vertical):
         super().__init__(classes=classes)
         self.border_title = title
         offered = (action for scope in scopes for action in actions_in(scope) if action.footer)
-        self.border_subtitle = " · ".join(f"{shown(action.keys[0])} {action.label}" for action in offered)
+        self.border_subtitle = " · ".join(f"{key(action.id)} {action.label}" for action in offered)

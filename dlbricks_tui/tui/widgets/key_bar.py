@@ -3,7 +3,7 @@
 from textual.screen import Screen
 
 from dlbricks_tui.tui.actions.registry import ACTIONS
-from dlbricks_tui.tui.key_names import shown as shown_key
+from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, width_of
 from dlbricks_tui.tui.widgets.ink import LineBar
 
@@ -19,11 +19,11 @@ class KeyBar(LineBar):
 
     def lines(self, width: int) -> tuple[Line, ...]:
         shown = {
-            active.binding.id: shown_key(active.binding.key)
-            for active in reversed(self.screen.active_bindings.values())
-            if active.enabled and active.binding.show and active.binding.id
+            active.binding.id
+            for active in self.screen.active_bindings.values()
+            if active.enabled and active.binding.show
         }
-        offered = [(action.id, _key(shown[action.id], action.label)) for action in ACTIONS if action.id in shown]
+        offered = [(action.id, _key(key(action.id), action.label)) for action in ACTIONS if action.id in shown]
         kept = {name: spans for name, spans in offered if name in _ALWAYS}
         room = width - sum(width_of(spans) for spans in kept.values())
         for name, spans in offered:
@@ -37,5 +37,5 @@ class KeyBar(LineBar):
             self.refresh()
 
 
-def _key(key: str, label: str) -> Line:
-    return (Span(f" {key}", "accent"), Span(f" {label} ", "muted"))
+def _key(shown: str, label: str) -> Line:
+    return (Span(f" {shown}", "accent"), Span(f" {label} ", "muted"))

@@ -15,7 +15,7 @@ _WITH_PARALLEL = _WITH_SPARKLINE + _PARALLEL
 def row(model: RunModel, width: int) -> Line:
     """A model in so many cells."""
     complete = model.measured_layers >= model.layers
-    sign = "" if complete else ">"
+    sign = ">" if model.at_least else ""
     cells = [_latency(model.sequential_ms, sign, _MS, "strong")]
     if width >= _WITH_PARALLEL:
         cells.append(_latency(model.parallel_ms, sign, _PARALLEL, "text"))

@@ -87,7 +87,6 @@ class DetailsPanel(Panel):
             self.notify("Only a layer sequence has a key: go to one in the decomposition.")
         else:
             self.app.copy_to_clipboard(brick)
-            self.notify("Copied, if your terminal allows it.")
 
     @on(RowsView.Rested)
     def _rested(self, event: RowsView.Rested) -> None:

@@ -1,0 +1,111 @@
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.__main__ import main as whole_program
+from dlbricks_tui.cli.main import main
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DLBRICKS_DATA_DIR", str(tmp_path))
+    return tmp_path / "config.toml"
+
+
+def test_locate_prints_the_path_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "locate"]) == 0
+    told = capsys.readouterr()
+    assert told.out == f"{file}\n" and "there is no such file yet" in told.err
+
+
+def test_locate_works_where_the_file_is_wrong(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text("[")
+    assert main(["config", "locate", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "config": str(file),
+        "exists": True,
+        "themes": str(file.parent / "themes"),
+    }
+
+
+def test_validate_names_all_that_is_wrong_in_a_line_each(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text("[run]\nthreads = 0\nmemory = 1\n")
+    assert main(["config", "validate"]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    first, second = told.err.splitlines()
+    assert first == f"dlbricks: error: {file}:2: run.threads = 0: it has to be a whole number from 1 to 1024"
+    assert second.startswith(f"dlbricks: error: {file}:3: there is no setting run.memory; ")
+
+
+@pytest.mark.parametrize(("text", "told"), [(None, "nothing can be wrong"), ("[run]\nthreads = 2\n", "is right")])
+def test_validate_says_so_where_all_is_well(
+    text: str | None, told: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if text is not None:
+        file.write_text(text)
+    assert main(["config", "validate"]) == 0
+    assert told in capsys.readouterr().err
+
+
+def test_validate_knows_what_keys_the_workbench_refuses(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text('[keys]\nmodels.mark = "q"\n')
+    monkeypatch.setattr("sys.argv", ["dlbricks", "config", "validate", "--json"])
+    assert whole_program() == 2
+    document = json.loads(capsys.readouterr().out)
+    assert not document["valid"]
+    assert document["problems"][0].startswith(f"{file}:2: keys.models.mark: q ")
+
+
+def test_a_wrong_file_stops_every_command_with_one_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text("[workbench]\nthem = 'x'\n")
+    assert main(["models"]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == f"dlbricks: error: {file}:2: there is no setting workbench.them; did you mean workbench.theme?\n"
+
+
+def test_help_needs_no_settings(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text("[")
+    assert main([]) == 0
+    assert capsys.readouterr().out.startswith("usage: dlbricks")
+
+
+def test_the_list_says_who_gave_each_setting(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text("[run]\nthreads = 2\n[keys]\ntree.expand = 'x'\n")
+    monkeypatch.setenv("DLBRICKS_WORKBENCH_MOUSE", "off")
+    assert main(["--set", "cutting.cut=overlap", "config", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["settings"]["run.threads"] == {"value": 2, "from": f"{file}:2"}
+    assert document["settings"]["workbench.mouse"] == {"value": "off", "from": "DLBRICKS_WORKBENCH_MOUSE"}
+    assert document["settings"]["cutting.cut"] == {"value": "overlap", "from": "--set"}
+    assert document["settings"]["cutting.order"] == {"value": "branch", "from": "default"}
+    assert document["keys"] == {"tree.expand": {"keys": ["x"], "from": f"{file}:4"}}
+
+
+def test_the_list_is_a_table_for_people(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config"]) == 0
+    assert 'workbench.theme      "dark"' in capsys.readouterr().out
+
+
+GRANULARITIES: Mapping[str, tuple[list[str], int]] = {
+    "the file": (["tree", "vgg16", "--json"], 2),
+    "--set": (["--set", "cutting.granularity=3", "tree", "vgg16", "--json"], 3),
+    "the option": (["--set", "cutting.granularity=3", "tree", "vgg16", "-g", "4", "--json"], 4),
+}
+
+
+@pytest.mark.parametrize("who", GRANULARITIES)
+def test_an_option_of_the_command_counts_over_all_settings(
+    who: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text("[cutting]\ngranularity = 2\n")
+    arguments, granularity = GRANULARITIES[who]
+    assert main(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["granularity"] == granularity

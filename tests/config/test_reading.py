@@ -1,0 +1,122 @@
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.config.errors import ConfigError
+from dlbricks_tui.config.options import OPTIONS
+from dlbricks_tui.config.reading import Sources
+
+
+def sources(folder: Path, text: str, command_line: Sequence[str] = (), **environment: str) -> Sources:
+    file = folder / "config.toml"
+    file.write_text(text)
+    return Sources(file, environment, command_line)
+
+
+def test_without_a_file_everything_is_as_by_default(tmp_path: Path) -> None:
+    config = Sources(tmp_path / "nothing.toml", {}).read()
+    assert (config.theme, config.granularity, config.workers, config.target_ci) == ("dark", 1, None, 0.01)
+    assert {given.where for given in config.given.values()} == {"default"}
+
+
+def test_the_command_line_counts_over_the_environment_over_the_file(tmp_path: Path) -> None:
+    file = '[workbench]\ntheme = "in-file"\nmouse = "off"\n[run]\nthreads = 4\n'
+    asked = sources(tmp_path, file, ["workbench.theme=chosen"], DLBRICKS_WORKBENCH_THEME="v", DLBRICKS_RUN_THREADS="8")
+    config = asked.read()
+    assert (config.theme, config.threads, config.mouse) == ("chosen", 8, "off")
+    where = {name: config.given[name].where for name in ("workbench.theme", "run.threads", "workbench.mouse")}
+    assert list(where.values()) == ["--set", "DLBRICKS_RUN_THREADS", f"{tmp_path / 'config.toml'}:3"]
+
+
+def test_an_empty_variable_counts_as_none(tmp_path: Path) -> None:
+    assert sources(tmp_path, "", DLBRICKS_WORKBENCH_THEME="").read().theme == "dark"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[keys]\n"tree.expand" = "x"\n"models.mark" = ["m", "f5"]\n',
+        '[keys]\ntree.expand = "x"\nmodels.mark = ["m", "f5"]\n',
+        '[keys.tree]\nexpand = "x"\n[keys.models]\nmark = ["m", "f5"]\n',
+        'keys = {tree = {expand = "x"}, models = {mark = ["m", "f5"]}}\n',
+    ],
+)
+def test_keys_may_be_written_in_every_way_that_toml_knows(text: str, tmp_path: Path) -> None:
+    keys = sources(tmp_path, text).read().keys
+    assert {action: given.keys for action, given in keys.items()} == {"tree.expand": ("x",), "models.mark": ("m", "f5")}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[workbench]\n\ntheme = 3\n", ":3: workbench.theme = 3: it has to be the name of a theme"),
+        ('[workbench]\nmouse = "of"\n', ':2: workbench.mouse = "of": it has to be one of "auto", "on", "off"'),
+        ("[workbench]\nmouse = true\n", ":2: workbench.mouse = true: it has to be one of"),
+        ("[cutting]\ngranularity = 0\n", ":2: cutting.granularity = 0: it has to be a whole number from 1 to 999"),
+        ("[cutting]\ngranularity = true\n", ":2: cutting.granularity = true: it has to be a whole number"),
+        ("[cutting]\ngranularity = 1.5\n", ":2: cutting.granularity = 1.5: it has to be a whole number"),
+        ("[run]\ntarget_ci = 1\n", ":2: run.target_ci = 1: it has to be a number between 0 and 1"),
+        ('[run]\nruntime = ""\n', ':2: run.runtime = "": it has to be the name of a runtime'),
+        (
+            '# mine\n[workbench]\nthme = "dark"\n',
+            ":3: there is no setting workbench.thme; did you mean workbench.theme?",
+        ),
+        ("[zzz]\n", ":1: there is no setting zzz; there are workbench.theme, "),
+        ("verbose = true\n", ":1: there is no setting verbose; "),
+        ("keys = 3\n", ":1: there is no setting keys; "),
+        ("[keys]\ntree.expand = 7\n", ':2: keys.tree.expand = 7: it has to be a key, such as "x" or "ctrl+x"'),
+        ("[keys]\ntree.expand = []\n", ":2: keys.tree.expand = []: it has to be a key"),
+        ("[workbench\n", ":1: this is not TOML: "),
+        ("[run]\nthreads = 1\nthreads = 2\n", ":3: this is not TOML: Cannot overwrite a value"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_file_line_name_and_what_is_allowed(
+    text: str, complaint: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        sources(tmp_path, text).read()
+    assert str(refused.value).startswith(f"{tmp_path / 'config.toml'}{complaint}")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_variable_that_makes_no_sense_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^DLBRICKS_RUN_THREADS=many: run\.threads has to be a whole number"):
+        sources(tmp_path, "", DLBRICKS_RUN_THREADS="many").read()
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        ("theme", "--set theme: write NAME=VALUE, such as workbench.theme=light"),
+        ("workbench.tehme=x", "--set workbench.tehme=x: there is no setting workbench.tehme; did you mean"),
+        ("run.threads=0", "--set run.threads=0: run.threads has to be a whole number from 1 to 1024"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_is_named(said: str, complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        sources(tmp_path, "", [said]).read()
+    assert str(refused.value).startswith(complaint)
+
+
+def test_all_problems_can_be_had_at_once(tmp_path: Path) -> None:
+    found = sources(tmp_path, "[run]\nthreads = 0\nx = 1\n", DLBRICKS_WORKBENCH_MOUSE="no").problems()
+    assert [str(each).removeprefix(str(tmp_path / "config.toml")).partition(" ")[0] for each in found] == [
+        ":2:",
+        ":3:",
+        "DLBRICKS_WORKBENCH_MOUSE=no:",
+    ]
+
+
+def test_a_file_that_cannot_be_read_is_said_to_be_so(tmp_path: Path) -> None:
+    (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n")
+    with pytest.raises(ConfigError, match="is not UTF-8 text: invalid continuation byte at byte 5"):
+        Sources(tmp_path / "latin.toml", {}).read()
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        Sources(tmp_path, {}).read()
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_what_a_setting_offers_and_has_by_default_is_allowed(option, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    for value in {option.default, *option.kind.offered} - {None}:
+        assert option.kind.checked(value) == value and option.kind.read(str(value)) == value

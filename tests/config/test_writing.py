@@ -1,0 +1,72 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.config.errors import ConfigError
+from dlbricks_tui.config.option import Value
+from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.config.writing import change, changed
+
+MINE = """\
+# how I like it
+[workbench]
+theme = "light"  # for the office
+mouse = "off"
+
+[keys]
+models.mark = "m"
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "before", "after"),
+    [
+        ("workbench.theme", "dark", 'theme = "light"  # for', 'theme = "dark"  # for'),
+        ("workbench.mouse", None, 'mouse = "off"\n', ""),
+        ("workbench.remote", "on", "[workbench]\n", '[workbench]\nremote = "on"\n'),
+        ("run.threads", 4, '"m"\n', '"m"\n\n[run]\nthreads = 4\n'),
+        ("run.threads", None, "", ""),
+    ],
+)
+def test_one_value_changes_and_all_else_stays_as_it_was_written(
+    name: str, value: Value, before: str, after: str
+) -> None:
+    assert changed(MINE, name, value, "config.toml") == MINE.replace(before, after, 1)
+
+
+def test_a_file_is_made_where_there_is_none(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "config.toml"
+    change(file, "run.target_ci", 0.02)
+    assert file.read_text() == "[run]\ntarget_ci = 0.02\n"
+    assert [path.name for path in file.parent.iterdir() if path.suffix not in (".lock", ".toml")] == []
+
+
+@pytest.mark.parametrize("text", ['workbench = {theme = "light"}\n', '[workbench]\ntheme = """\nlight"""\n'])
+def test_what_only_a_person_can_change_is_left_alone(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match='written in a way that only you can change: write `theme = "dark"`'):
+        change(file, "workbench.theme", "dark")
+    assert file.read_text() == text
+
+
+def test_a_file_that_cannot_be_written_is_said_to_be_so(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot be written: "):
+        change(tmp_path / "file" / "config.toml", "run.threads", 4)
+
+
+@given(st.text(min_size=1).filter(lambda text: text.isprintable()))
+def test_any_name_that_is_written_is_read_again(name: str) -> None:
+    from dlbricks_tui.config.document import statements
+
+    (said,) = statements(changed("", "workbench.theme", name, "config.toml"), "config.toml")
+    assert (said.name, said.value) == ("workbench.theme", name)
+
+
+def test_what_was_written_counts(tmp_path: Path) -> None:
+    change(tmp_path / "config.toml", "cutting.granularity", 3)
+    change(tmp_path / "config.toml", "cutting.granularity", 4)
+    assert Sources(tmp_path / "config.toml", {}).read().granularity == 4
