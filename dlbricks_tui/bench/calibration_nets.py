@@ -1,10 +1,10 @@
 """Small networks that a measuring method is calibrated on: kin of nothing that anybody wants to know about.
 
-Their layers are of all common kinds, and short, so that what a layer takes beside its computation can be told. Shapes are
-such as no known network has.
+Their layers are of all common kinds, and short, so that what a layer takes beside its computation can be told. No known
+network has their shapes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from dlbricks_tui.models.symbol_writer import Output, SymbolWriter
 
@@ -136,24 +136,6 @@ def _dense(net: _Net) -> Output:
     return net.classes(net.whole_mean(net.relu(net.norm(data))), 776)
 
 
-def _small_steps(net: _Net) -> Output:
-    op = net.writer.op
-    data = net.conv(net.image(3, 104), 24, 3, 2)
-    for number in range(5):
-        gate = op("Activation", op("mean", data, axis=(2, 3), keepdims=True), act_type="sigmoid")
-        data = op("broadcast_mul", data, gate)
-        data = op("LeakyReLU", data, act_type="leaky", slope=0.1)
-        data = op("_plus_scalar", op("_mul_scalar", data, scalar=0.5), scalar=0.5)
-        data = op("Pad", data, mode="edge", pad_width=(0, 0, 0, 0, 1, 1, 1, 1))
-        data = op("slice_axis", data, axis=2, begin=1, end=-1)
-        data = op("slice_axis", data, axis=3, begin=1, end=-1)
-        data = op("transpose", data, axes=(0, 1, 3, 2))
-        if number in (1, 3):
-            data = net.conv(data, 48 * number, 3, 2)
-    flat = op("Reshape", data, shape=(0, 144, -1))
-    return op("softmax", op("sum", op("sqrt", op("square", flat)), axis=2))
-
-
 def _there_and_back(net: _Net) -> Output:
     op = net.writer.op
     data = net.image(3, 120)
@@ -178,12 +160,6 @@ _NETS: Mapping[str, Callable[[_Net], Output]] = {
     "separable": _separable,
     "branches": _branches,
     "dense": _dense,
-    "small steps": _small_steps,
     "there and back": _there_and_back,
     "heavy": _heavy,
 }
-
-
-def names() -> Sequence[str]:
-    """What the networks are called, in order."""
-    return tuple(_NETS)

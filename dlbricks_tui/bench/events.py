@@ -134,6 +134,37 @@ class RoundDone(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoundRepeated(Event):
+    """A round was disturbed, so that its samples count for nothing and are taken once more."""
+
+    reason: str
+    seconds_left: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrating(Event):
+    """A network made for it is measured, once for each system and runtime, to find out what the method misses."""
+
+    network: str
+    number: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated(Event):
+    """Estimates are corrected from now on; `error` is the mean one on networks that had no part in the fit."""
+
+    error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationFailed(Event):
+    """Estimates stay as they are composed, and their intervals say nothing of the method."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramMeasured(AboutProgram):
     """Its result is in the store."""
 
@@ -224,6 +255,10 @@ EVENTS: dict[str, type[Event]] = {
         BatchStarted,
         ProgramLoaded,
         RoundDone,
+        RoundRepeated,
+        Calibrating,
+        Calibrated,
+        CalibrationFailed,
         ProgramMeasured,
         ProgramFailed,
         WorkerReplaced,

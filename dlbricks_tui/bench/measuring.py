@@ -6,12 +6,14 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Protocol
 
 from dlbricks_tui.bench.batching import Batch, BatchLimits, alone, batches
+from dlbricks_tui.bench.calmness import Calmness, Circumstances
 from dlbricks_tui.bench.control import Control
-from dlbricks_tui.bench.events import BatchStarted, DriftNoted, Event, RoundDone
+from dlbricks_tui.bench.events import BatchStarted, DriftNoted, Event, RoundDone, RoundRepeated
 from dlbricks_tui.bench.jobs import Job, Target
-from dlbricks_tui.bench.ledger import Entry, Ledger
+from dlbricks_tui.bench.ledger import Counts, Entry
 from dlbricks_tui.bench.pace import Pace
 from dlbricks_tui.bench.stop_signals import RunStopped
 from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Series, StoppingRule, series_of
@@ -42,12 +44,36 @@ class _Mood:
 
     null_calls_ms: list[float] = field(default_factory=list)
     reference_ms: list[float] = field(default_factory=list)
+    repeated_rounds: int = 0
+    disturbed_rounds: int = 0
 
     @property
     def facts(self) -> Facts:
         """What of it is kept with each result."""
         found = (("null_call_ms", self.null_calls_ms), ("reference_ms", self.reference_ms))
-        return tuple((name, median(values)) for name, values in found if values)
+        medians = tuple((name, median(values)) for name, values in found if values)
+        rounds = (("repeated_rounds", self.repeated_rounds), ("disturbed_rounds", self.disturbed_rounds))
+        return medians + tuple((name, count) for name, count in rounds if count)
+
+
+class Keeper(Protocol):
+    """Whoever is told what was found out."""
+
+    @property
+    def counts(self) -> Counts:
+        """How far the run is."""
+
+    def loaded(self, entry: Entry, first_run_seconds: float) -> None:
+        """A program runs."""
+
+    def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
+        """Programs were timed often enough, or as often as there was time for."""
+
+    def fail(self, entry: Entry, reason: str, message: str) -> None:
+        """A program cannot be measured."""
+
+    def tell_estimates(self, provisional: Callable[[], Mapping[Target, Statistics]]) -> None:
+        """It is a good moment to say how estimates stand."""
 
 
 class Measuring:
@@ -56,7 +82,7 @@ class Measuring:
     def __init__(
         self,
         bench: Workbench,
-        ledger: Ledger,
+        ledger: Keeper,
         control: Control,
         rule: StoppingRule,
         task_of: Callable[[Job], Task],
@@ -69,6 +95,7 @@ class Measuring:
         self._task_of = task_of
         self._tell = tell
         self._pace = Pace(rule)
+        self._calmness = Calmness()
         self._usual_reference_ms: float | None = None
         self._entries: dict[Job, Entry] = {}
         # Of the batch at hand, by the name that the worker knows; of a whole model that shares several, in all of them.
@@ -109,10 +136,10 @@ class Measuring:
                 self._load(self._entries[job])
             while names := self._due(batch, number):
                 self._control.checkpoint()
-                self._sample(names, later)
-                self._keep_what_is_enough(batch)
-                self._ledger.tell_estimates(self._provisional)
-                number += 1
+                if self._sample(names, later):
+                    self._keep_what_is_enough(batch)
+                    self._ledger.tell_estimates(self._provisional)
+                    number += 1
         except RunStopped:
             self._keep_what_there_is()
             raise
@@ -152,12 +179,25 @@ class Measuring:
             self._ledger.loaded(entry, loaded.first_run_seconds)
         self._face_losses()
 
-    def _sample(self, names: Sequence[str], later: Sequence[Job]) -> None:
+    def _sample(self, names: Sequence[str], later: Sequence[Job]) -> bool:
+        """One round; false where something disturbed it, so that it has to be repeated."""
         reference = [_REFERENCE] if self._bench.holds(_REFERENCE) else []
+        waited_before, began = self._bench.waited_seconds(), time.monotonic()
         taken = self._bench.sample([*reference, *names], _WARM_RUNS, _TIMED_RUNS)
+        seconds, waited = time.monotonic() - began, self._bench.waited_seconds()
         null_calls_ms = _milliseconds(self._bench.null_calls(_NULL_CALLS))
         taken_ms = {name: _milliseconds(durations) for name, durations in taken.items()}
         reference_ms = taken_ms.pop(_REFERENCE, ())
+        waited_seconds = None if waited is None or waited_before is None else waited - waited_before
+        disturbance = self._calmness.disturbance(
+            Circumstances(seconds, waited_seconds, median(reference_ms) if reference_ms else None)
+        )
+        if disturbance is not None and self._calmness.worth_repeating:
+            self._mood.repeated_rounds += 1
+            self._face_losses()
+            self._tell(RoundRepeated(reason=disturbance, seconds_left=self._seconds_left(later)))
+            return False
+        self._mood.disturbed_rounds += disturbance is not None
         for name, samples_ms in taken_ms.items():
             self._running[name].samples_ms += samples_ms
         self._mood.null_calls_ms += null_calls_ms
@@ -171,6 +211,7 @@ class Measuring:
                 seconds_left=self._seconds_left(later),
             )
         )
+        return True
 
     def _face_losses(self) -> None:
         for name, loss in self._bench.take_losses().items():

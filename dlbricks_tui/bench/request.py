@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +42,14 @@ class SuiteChoice(NamedTuple):
     results: Path
 
 
+class CalibrationPolicy(str, Enum):
+    """When it is found out what the method misses on this system: where that is not known yet, in any case, or not."""
+
+    ONCE = "once"
+    ANEW = "anew"
+    NEVER = "never"
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long a program may take before it counts as hanging; many times what it is expected to take comes on top."""
@@ -63,6 +72,7 @@ class RunRequest:
     end_to_end: bool = False
     # Whether what failed before under the same conditions is tried once more.
     retry_failed: bool = False
+    calibration: CalibrationPolicy = CalibrationPolicy.NEVER
     patience: Patience = Patience()
     # None: as much as the host has.
     memory_limit_bytes: int | None = None
@@ -128,6 +138,7 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         time_budget_seconds=None if budget is None else float(budget),
         end_to_end=bool(document["end_to_end"]),
         retry_failed=bool(document["retry_failed"]),
+        calibration=CalibrationPolicy(document["calibration"]),
         patience=Patience(**document["patience"]),
         memory_limit_bytes=document["memory_limit_bytes"],
         suite=None if suite is None else SuiteChoice(*map(Path, suite)),

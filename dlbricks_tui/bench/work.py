@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlbricks_tui.bench.batching import BatchLimits
+from dlbricks_tui.bench.calibrating import calibrate
 from dlbricks_tui.bench.control import Control
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.events import Event, FailedBefore, LayerUnmeasurable, Planned, WorkerReplaced
@@ -12,23 +13,29 @@ from dlbricks_tui.bench.fingerprint import GIBIBYTE, fingerprint
 from dlbricks_tui.bench.jobs import Job, Target
 from dlbricks_tui.bench.known import Conditions, known_in
 from dlbricks_tui.bench.ledger import Counts, Ledger
-from dlbricks_tui.bench.measuring import Measuring
+from dlbricks_tui.bench.measuring import Keeper, Measuring
 from dlbricks_tui.bench.outlook import Outlook
 from dlbricks_tui.bench.pace import Pace
 from dlbricks_tui.bench.plan import Plan, plan, targets_of
 from dlbricks_tui.bench.preparation import Assignment, Preparation, prepare
 from dlbricks_tui.bench.reference import reference_program
-from dlbricks_tui.bench.request import RunRequest
+from dlbricks_tui.bench.request import CalibrationPolicy, RunRequest
 from dlbricks_tui.bench.results import PROTOCOL, Recorder, runtime_record
 from dlbricks_tui.bench.run_folder import RunFolder, State, Tally
 from dlbricks_tui.bench.stop_signals import RunStopped, StopSignals
+from dlbricks_tui.bench.stopping import StoppingRule
 from dlbricks_tui.bench.workbench import Task, Workbench
 from dlbricks_tui.bricks.programs import model_program, sequence_program
+from dlbricks_tui.estimate.calibration import UNCALIBRATED
+from dlbricks_tui.estimate.lookup import correction_of
+from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.store.records import Run, utc_now
+from dlbricks_tui.store.records import Calibration, Run, utc_now
 from dlbricks_tui.store.store import Store
 
 # What a framework reserves of the address space without ever touching it.
@@ -79,13 +86,15 @@ class Work:
             counts = _counts(planned)
             self._control.count(*counts)
             store.add(self._system, runtime_record(self._request.runtime, self._system))
+            if planned.jobs and self._request.calibration is not CalibrationPolicy.NEVER:
+                self._calibrate({job.graph.level for job in planned.jobs}, counts, store)
             outlook = Outlook(assignment.models, store.generation, self._conditions)
             recorder = Recorder(self._folder.run, self._conditions)
             ledger = Ledger(store, recorder, outlook, self._tell, counts)
             state = State.INTERRUPTED
             try:
                 if planned.jobs:
-                    self._measure(planned.jobs, ledger)
+                    self._measure(planned.jobs, self._request.rule, ledger)
                 state = State.FINISHED
             except RunStopped as stopped:
                 state = stopped.state
@@ -126,7 +135,34 @@ class Work:
         )
         return found
 
-    def _measure(self, jobs: Sequence[Job], ledger: Ledger) -> None:
+    def _calibrate(self, levels: Iterable[Level], counts: Counts, store: Store) -> None:
+        """Once for each system, runtime and level, before anything is estimated of them."""
+        for level in sorted(levels):
+            way = Way(self._conditions.system, self._conditions.runtime, level, self._conditions.protocol)
+            anew = self._request.calibration is CalibrationPolicy.ANEW
+            if not anew and correction_of(store.generation, way) is not UNCALIBRATED:
+                continue
+            found = calibrate(
+                self._place.data.cache / "calibration",
+                lambda: WorkerFramework(self._request.runtime, self._folder.worker_log, self._place.worker_program),
+                level,
+                self._measure,
+                counts,
+                self._tell,
+            )
+            if found is not None:
+                correction, networks = found
+                store.add(
+                    Calibration(
+                        when=utc_now(),
+                        run=self._folder.run,
+                        constants=correction.constants,
+                        residuals=tuple(zip(networks, correction.residuals, strict=True)),
+                        **way._asdict(),
+                    )
+                )
+
+    def _measure(self, jobs: Sequence[Job], rule: StoppingRule, ledger: Keeper) -> None:
         with Workbench(
             lambda: Worker(self._runtime(), self._folder.worker_log, self._place.worker_program),
             self._signals.waiting,
@@ -135,7 +171,7 @@ class Work:
             self._memory_limit_bytes,
         ) as bench:
             self._refuse_another_version(bench.describe().version)
-            measuring = Measuring(bench, ledger, self._control, self._request.rule, self._task, self._tell)
+            measuring = Measuring(bench, ledger, self._control, rule, self._task, self._tell)
             measuring.take_reference(Task(reference_program(), self._request.patience.load_seconds))
             measuring.work_through(jobs, self._place.limits)
 

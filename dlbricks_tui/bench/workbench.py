@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import NamedTuple
 
+from dlbricks_tui.bench.crowding import Crowding
 from dlbricks_tui.runtime.errors import (
     WorkerDiedError,
     WorkerError,
@@ -70,6 +71,7 @@ class Workbench:
         self._tell_replaced = tell_replaced
         self._sample_seconds = sample_seconds
         self._memory_limit_bytes = memory_limit_bytes
+        self._crowding = Crowding()
         self._open = ExitStack()
         self._worker: Worker | None = None
         # What stays on the bench whatever is measured, and what is measured.
@@ -142,6 +144,11 @@ class Workbench:
         except LOST_WORKER as error:
             self._replace(error)
             return ()
+
+    def waited_seconds(self) -> float | None:
+        """How long the worker has waited for the processor so far; None where nobody knows."""
+        pid = self._worker.pid if self._worker else None
+        return None if pid is None else self._crowding.waited_seconds(pid)
 
     def holds(self, name: str) -> bool:
         """Whether that program is there to be sampled."""

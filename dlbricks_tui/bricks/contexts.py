@@ -23,9 +23,9 @@ KEPT = "kept"
 COLD = "cold"
 
 MEBIBYTE = 1 << 20
-# What a core's own cache holds, and what of the cache that cores share is left for weights. Machines differ in both,
-# but keys must not: a store holds results of many.
-NEAR_BYTES, FAR_BYTES = MEBIBYTE, 12 * MEBIBYTE
+# What a core's own cache holds, and what is left for weights of the cache that cores share, with other guests of the
+# machine too. Machines differ in both, but keys must not: a store holds results of many.
+NEAR_BYTES, FAR_BYTES = MEBIBYTE, 6 * MEBIBYTE
 
 _SUMS = frozenset({"add", "sum"})
 

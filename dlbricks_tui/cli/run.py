@@ -54,6 +54,12 @@ def register(groups: Groups) -> None:
     parser.add_argument("--end-to-end", action="store_true", help="time the whole models too, in the same rounds")
     parser.add_argument("--retry-failed", action="store_true", help="try again what failed in an earlier run")
     parser.add_argument(
+        "--calibrate",
+        choices=["once", "anew", "never"],
+        default="once",
+        help="find out what the method misses on this system: where nobody knows it yet, in any case, or not at all",
+    )
+    parser.add_argument(
         "--brick-timeout", metavar="S", type=float, help="how long a brick may hang before it fails (default: 60)"
     )
     parser.add_argument(
@@ -74,7 +80,7 @@ def run_models(args: argparse.Namespace) -> int:
 
 
 def _request(args: argparse.Namespace) -> RunRequest:
-    from dlbricks_tui.bench.request import InputShape, RunRequest, chosen
+    from dlbricks_tui.bench.request import CalibrationPolicy, InputShape, RunRequest, chosen
     from dlbricks_tui.models.graph import Level
 
     sources = library(args).find_all(args.models)
@@ -94,6 +100,7 @@ def _request(args: argparse.Namespace) -> RunRequest:
         time_budget_seconds=args.time_budget,
         end_to_end=args.end_to_end,
         retry_failed=args.retry_failed,
+        calibration=CalibrationPolicy(args.calibrate),
         patience=_patience(args),
         memory_limit_bytes=None if args.memory_limit is None else args.memory_limit * _MEBIBYTE,
     )

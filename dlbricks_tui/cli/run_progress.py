@@ -8,6 +8,9 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.bench.events import (
+    Calibrated,
+    Calibrating,
+    CalibrationFailed,
     DriftNoted,
     Event,
     FailedBefore,
@@ -18,6 +21,7 @@ from dlbricks_tui.bench.events import (
     Planned,
     ProgramFailed,
     Resumed,
+    RoundRepeated,
     RunEnded,
     RunStarted,
     Waiting,
@@ -125,6 +129,10 @@ def _told_of_course(event: Event) -> str | None:
         return _plan(event)
     if isinstance(event, WorkerReplaced):
         return f"a fresh worker takes over: {event.message}"
+    if isinstance(event, Calibrating | Calibrated | CalibrationFailed):
+        return _calibration(event)
+    if isinstance(event, RoundRepeated):
+        return f"a round is repeated: {event.reason}"
     if isinstance(event, DriftNoted):
         change = event.reference_ms / event.usual_ms - 1
         return f"the machine has become {abs(change):.0%} {'slower' if change > 0 else 'faster'} than it was at first"
@@ -133,6 +141,14 @@ def _told_of_course(event: Event) -> str | None:
     if isinstance(event, RunEnded) and event.message:
         return f"{event.state}: {event.message}"
     return None
+
+
+def _calibration(event: Calibrating | Calibrated | CalibrationFailed) -> str:
+    if isinstance(event, Calibrating):
+        return f"calibrating on network {event.number} of {event.of}: {event.network}"
+    if isinstance(event, Calibrated):
+        return f"calibrated: on networks that had no part in it the mean error is {event.error:.1%}"
+    return f"not calibrated, so that estimates may be some percent too low: {event.reason}"
 
 
 def _plan(event: Planned) -> str:

@@ -1,4 +1,4 @@
-"""What a measuring method adds to every brick, and how far its predictions were off: constants fitted elsewhere."""
+"""What a measuring method misses of every brick, and how far its predictions were off: constants fitted elsewhere."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -10,10 +10,10 @@ from dlbricks_tui.models.graph import Layer
 # Two standard deviations, for 95 % of a normal distribution.
 _SIGMAS = 1.96
 
+
 # What a constant of this name is multiplied with for one sequence. Constants are milliseconds.
 TERMS: Mapping[str, Callable[[Sequence[Layer]], float]] = {
     "per_sequence_ms": lambda layers: 1.0 if any(layer.operators for layer in layers) else 0.0,
-    "per_layer_ms": lambda layers: float(sum(bool(layer.operators) for layer in layers)),
 }
 
 
@@ -45,3 +45,42 @@ class Correction:
 
 
 UNCALIBRATED = Correction()
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A network whose latency is known: what its bricks add up to, uncorrected, and what it takes end to end."""
+
+    name: str
+    # The sums of each term over all its sequences.
+    terms: Mapping[str, float]
+    composed_ms: float
+    measured_ms: float
+
+    def error(self, constants: Mapping[str, float]) -> float:
+        """By what share the corrected sum is too high."""
+        added_ms = sum(constant * self.terms[name] for name, constant in constants.items())
+        return (self.composed_ms + added_ms) / self.measured_ms - 1.0
+
+
+def fitted(examples: Sequence[Example]) -> Correction:
+    """The constants that leave the least relative errors; each residual is of an example left out of the fit."""
+    if len(examples) <= len(TERMS):
+        raise CalibrationError(
+            f"{len(examples)} networks to calibrate on could be measured, and more than {len(TERMS)} are needed; "
+            "`dlbricks runs watch last` tells what kept them"
+        )
+    residuals = [
+        example.error(_least_squares([*examples[:number], *examples[number + 1 :]]))
+        for number, example in enumerate(examples)
+    ]
+    return Correction(tuple(_least_squares(examples).items()), tuple(residuals))
+
+
+def _least_squares(examples: Sequence[Example]) -> dict[str, float]:
+    import numpy
+
+    matrix = [[example.terms[name] / example.measured_ms for name in TERMS] for example in examples]
+    wanted = [1.0 - example.composed_ms / example.measured_ms for example in examples]
+    solution, *_ = numpy.linalg.lstsq(numpy.array(matrix), numpy.array(wanted), rcond=None)
+    return {name: float(constant) for name, constant in zip(TERMS, solution, strict=True)}

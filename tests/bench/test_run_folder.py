@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.process_identity import ProcessIdentity, this_process
 from dlbricks_tui.bench.request import (
+    CalibrationPolicy,
     InputShape,
     ModelChoice,
     Patience,
@@ -47,6 +48,7 @@ requests = st.builds(
     time_budget_seconds=st.none() | st.floats(0.1, 1e6),
     end_to_end=st.booleans(),
     retry_failed=st.booleans(),
+    calibration=st.sampled_from(CalibrationPolicy),
     patience=st.builds(Patience, st.floats(0.1, 100), st.floats(0.1, 100)),
     memory_limit_bytes=st.none() | st.integers(1, 2**40),
 )

@@ -1,6 +1,9 @@
 """What happens in a run, in words."""
 
 from dlbricks_tui.bench.events import (
+    Calibrated,
+    Calibrating,
+    CalibrationFailed,
     DriftNoted,
     Event,
     FailedBefore,
@@ -12,6 +15,7 @@ from dlbricks_tui.bench.events import (
     Planned,
     ProgramFailed,
     Resumed,
+    RoundRepeated,
     RunEnded,
     RunStarted,
     Waiting,
@@ -49,6 +53,10 @@ def _doubt(event: Event) -> tuple[Tone, str] | None:
             return Tone.DOUBT, f"{event.model} is measured as it is written, as it cannot be fused: {event.reason}"
         case WorkerReplaced():
             return Tone.DOUBT, f"A fresh worker takes over: {event.message}"
+        case RoundRepeated():
+            return Tone.DOUBT, f"A round is repeated: {event.reason}"
+        case CalibrationFailed():
+            return Tone.DOUBT, f"Not calibrated, so that estimates may be some percent too low: {event.reason}"
         case DriftNoted():
             change = event.reference_ms / event.usual_ms - 1
             how = "slower" if change > 0 else "faster"
@@ -66,6 +74,10 @@ def _course(event: Event) -> tuple[Tone, str] | None:
             return Tone.ASIDE, f"Reads {event.model}, {event.number} of {event.of}"
         case Planned():
             return Tone.COURSE, _plan(event)
+        case Calibrating():
+            return Tone.COURSE, f"Calibrates on network {event.number} of {event.of}: {event.network}"
+        case Calibrated():
+            return Tone.COURSE, f"Calibrated; mean error on networks that had no part in it: {percent(event.error)}"
         case Paused():
             return Tone.COURSE, "Stands still; others may measure"
         case Resumed():

@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 
 from dlbricks_tui.bench.errors import RunError
-from dlbricks_tui.bench.request import InputShape, RunRequest, chosen
+from dlbricks_tui.bench.request import CalibrationPolicy, InputShape, RunRequest, chosen
 from dlbricks_tui.bench.stopping import Adaptive
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.models.graph import Level, Shape
@@ -80,6 +80,7 @@ def request_for(
         time_budget_seconds=settings.budget_seconds,
         end_to_end=settings.end_to_end,
         retry_failed=settings.retry_failed,
+        calibration=CalibrationPolicy.ONCE,
     )
 
 

@@ -1,0 +1,112 @@
+"""Finds out what the measuring method misses, on networks made for it: once for each system, runtime and level."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+from dlbricks_tui.bench.calibration_nets import calibration_nets
+from dlbricks_tui.bench.events import Calibrated, Calibrating, CalibrationFailed, Event
+from dlbricks_tui.bench.jobs import Job, Subject, Target, subject_of
+from dlbricks_tui.bench.known import Known
+from dlbricks_tui.bench.ledger import Counts, Entry
+from dlbricks_tui.bench.plan import plan
+from dlbricks_tui.bench.stopping import FixedRuns, Series, StoppingRule
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.identity import times_paid
+from dlbricks_tui.estimate.calibration import TERMS, Correction, Example, fitted
+from dlbricks_tui.estimate.errors import CalibrationError
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Framework, Loader
+from dlbricks_tui.store.records import Facts, Statistics
+
+RULE = FixedRuns(30)
+
+
+class Notes:
+    """Keeps what was measured of one network; nobody else needs to see it."""
+
+    def __init__(self, counts: Counts) -> None:
+        # Those of the run: what is measured here is none of what it was asked for.
+        self.counts = counts
+        self.found: dict[Target, Statistics] = {}
+        self.reasons: list[str] = []
+
+    def loaded(self, entry: Entry, first_run_seconds: float) -> None:
+        """Nobody waits for that."""
+
+    def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
+        """A program was timed."""
+        self.found.update({entry.job.target: series.statistics for entry, series in finished})
+
+    def fail(self, entry: Entry, reason: str, message: str) -> None:
+        """A program cannot be measured."""
+        self.reasons.append(f"{entry.job.label}: {reason}: {message}")
+
+    def tell_estimates(self, provisional: object) -> None:
+        """There is nothing to estimate before the end."""
+
+
+# Measures jobs by a rule in a fresh worker, and notes what it finds.
+Measurer = Callable[[Sequence[Job], StoppingRule, Notes], None]
+
+
+def calibrate(
+    folder: Path,
+    framework: Callable[[], AbstractContextManager[Framework]],
+    level: Level,
+    measure: Measurer,
+    counts: Counts,
+    tell: Callable[[Event], None],
+) -> tuple[Correction, tuple[str, ...]] | None:
+    """The correction and the networks that its residuals are of; None, which is told, where it cannot be found.
+
+    Each network has a worker of its own: how threads come to lie on cores differs from one process to the next.
+    """
+    examples: list[Example] = []
+    reasons: list[str] = []
+    try:
+        subjects = tuple(_subjects(folder, framework, level))
+        for number, subject in enumerate(subjects, start=1):
+            tell(Calibrating(network=subject.name, number=number, of=len(subjects)))
+            notes = Notes(counts)
+            measure(plan((subject,), Known(), RULE, end_to_end=True).jobs, RULE, notes)
+            reasons += notes.reasons
+            if not notes.reasons:
+                examples.append(_example(subject, notes))
+        correction = fitted(examples)
+    except (CalibrationError, ModelError) as failure:
+        tell(CalibrationFailed(reason="; ".join([str(failure), *reasons[:1]])))
+        return None
+    tell(Calibrated(error=sum(map(abs, correction.residuals)) / len(correction.residuals)))
+    return correction, tuple(example.name for example in examples)
+
+
+def _subjects(
+    folder: Path, framework: Callable[[], AbstractContextManager[Framework]], level: Level
+) -> Iterator[Subject]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with framework() as asked:
+        loader = Loader(folder, asked)
+        for name, content in calibration_nets().items():
+            path = folder / f"{name.replace(' ', '_')}-symbol.json"
+            path.write_bytes(content)
+            graph = loader.load(source_of(path), level)
+            yield subject_of(decompose(replace(graph, name=name)))
+
+
+def _example(subject: Subject, notes: Notes) -> Example:
+    composed_ms, terms = 0.0, dict.fromkeys(TERMS, 0.0)
+    graph = subject.decomposition.graph
+    for occurrence in subject.decomposition.occurrences:
+        found = notes.found.get(Target(occurrence.brick.key, occurrence.context))
+        if found is None:
+            continue
+        layers = [graph.layers[index] for index in occurrence.sequence.layers]
+        times = times_paid(graph, occurrence.sequence.layers)
+        composed_ms += times * found.trimmed_mean_ms
+        for name, term in TERMS.items():
+            terms[name] += times * term(layers)
+    return Example(subject.name, terms, composed_ms, notes.found[Target(model=subject.key)].trimmed_mean_ms)

@@ -1,0 +1,70 @@
+"""Whether the machine was left to a round of measuring alone, and how long to wait for one that is."""
+
+from collections import deque
+from dataclasses import dataclass
+from statistics import median
+
+# Of the time that a round takes, the worker's threads wait a percent or so for the processor on a quiet host.
+_MOST_WAITING = 0.08
+# On a quiet host the reference varies by one or two percent.
+_MOST_SLOWER = 1.15
+_ROUNDS_TO_KNOW_THE_REFERENCE = 5
+_ROUNDS_REMEMBERED = 200
+# A busy host will not become quiet because somebody waits: after so long in a row its rounds are taken as they are,
+# until so many in a row were calm.
+_PATIENCE_SECONDS = 60.0
+_CALM_ROUNDS_FOR_NEW_PATIENCE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What is known of one round; None where the host does not tell."""
+
+    seconds: float
+    waited_seconds: float | None
+    reference_ms: float | None
+
+
+class Calmness:
+    """Judges the rounds of a run, one after another."""
+
+    def __init__(self) -> None:
+        self._references: deque[float] = deque(maxlen=_ROUNDS_REMEMBERED)
+        self._lost_seconds = 0.0
+        self._calm_in_a_row = 0
+
+    @property
+    def usual_reference_ms(self) -> float | None:
+        """What the reference takes when the machine is calm; None until that is known."""
+        return median(self._references) if len(self._references) >= _ROUNDS_TO_KNOW_THE_REFERENCE else None
+
+    @property
+    def worth_repeating(self) -> bool:
+        """Whether it still makes sense to measure again what was disturbed."""
+        return self._lost_seconds < _PATIENCE_SECONDS
+
+    def disturbance(self, round_: Circumstances) -> str | None:
+        """What disturbed a round, in words; None if nothing did."""
+        found = self._waiting(round_) or self._slowness(round_)
+        if found is None:
+            self._calm_in_a_row += 1
+            if round_.reference_ms is not None:
+                self._references.append(round_.reference_ms)
+            if self._calm_in_a_row >= _CALM_ROUNDS_FOR_NEW_PATIENCE:
+                self._lost_seconds = 0.0
+        else:
+            self._calm_in_a_row = 0
+            self._lost_seconds += round_.seconds
+        return found
+
+    def _waiting(self, round_: Circumstances) -> str | None:
+        if round_.waited_seconds is None or round_.seconds <= 0:
+            return None
+        share = round_.waited_seconds / round_.seconds
+        return f"others had the processor for {share:.0%} of it" if share > _MOST_WAITING else None
+
+    def _slowness(self, round_: Circumstances) -> str | None:
+        usual_ms = self.usual_reference_ms
+        if usual_ms is None or round_.reference_ms is None or round_.reference_ms <= _MOST_SLOWER * usual_ms:
+            return None
+        return f"the machine was {round_.reference_ms / usual_ms:.2f} times slower than usual"
