@@ -1,6 +1,7 @@
 """What a framework prints, kept out of everybody's sight until it matters."""
 
 import os
+import re
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,6 +13,8 @@ LONGEST_QUOTE = 200
 
 # Lines of a stack trace say where in a framework's source it died, which helps nobody in one line.
 STACK_TRACE = ("  ", "Stack trace", "[bt]", "Traceback")
+# What MXNet says whenever it reads a graph and makes it ready.
+OF_COURSE = re.compile("subgraph backend is not in use|saved by previous version|successfully upgraded")
 
 
 class WorkerLog:
@@ -39,7 +42,7 @@ class WorkerLog:
         return log
 
     def last_words(self) -> str:
-        """The last line of this worker that is not part of a stack trace."""
+        """The last line of this worker that says anything of its end."""
         try:
             with self.path.open("rb") as log:
                 end = log.seek(0, os.SEEK_END)
@@ -47,5 +50,7 @@ class WorkerLog:
                 lines = log.read().decode(errors="replace").splitlines()
         except OSError:
             lines = []
-        told = [line for line in lines if line.strip() and not line.startswith(STACK_TRACE)]
+        told = [
+            line for line in lines if line.strip() and not line.startswith(STACK_TRACE) and not OF_COURSE.search(line)
+        ]
         return told[-1].strip()[:LONGEST_QUOTE] if told else "it printed nothing"
