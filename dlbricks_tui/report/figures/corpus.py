@@ -29,7 +29,7 @@ def uniqueness_section(evaluation: Evaluation) -> Section:
 
     def paint() -> Figure:
         legend = [mark("published", Ink.STONE, "D", True)] if any(published) else []
-        figure = drawing.canvas(WIDTH, rows_height(len(shares), len(legend)))
+        figure = drawing.canvas(WIDTH, rows_height(len(shares), legend))
         axes = row_axes(figure, [it.label for it in evaluation.subjects], "unique layers in percent of all", legend)
         axes.barh(range(len(shares)), shares, height=0.62, color=Ink.BLUE.light)
         places = [(value, row) for row, value in enumerate(published) if value is not None]
@@ -74,7 +74,7 @@ def repetition_section(evaluation: Evaluation) -> Section:
 
     def paint() -> Figure:
         legend = [Patch(color=Ink.BLUE.light, label="repeated in its model"), Patch(color=Ink.GRID.light, label="not")]
-        figure = drawing.canvas(WIDTH, rows_height(len(found), len(legend)))
+        figure = drawing.canvas(WIDTH, rows_height(len(found), legend))
         axes = row_axes(figure, [it.kind.value for it in found], "layers", legend)
         axes.barh(range(len(found)), [it.layers for it in found], height=0.62, color=Ink.GRID.light)
         axes.barh(range(len(found)), [it.repeated for it in found], height=0.62, color=Ink.BLUE.light)

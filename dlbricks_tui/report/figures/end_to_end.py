@@ -45,7 +45,7 @@ def _exhibit(evaluation: Evaluation, timed: list[tuple[Series, list[Finding]]]) 
     def paint() -> Figure:
         legend: list[Artist] = [mark(it.title, *series_style(number)) for number, (it, _) in enumerate(timed)]
         legend += [Patch(color=Ink.GRID.light, label="the paper's four systems")] if ranges else []
-        figure = drawing.canvas(WIDTH, rows_height(len(subjects), len(legend)))
+        figure = drawing.canvas(WIDTH, rows_height(len(subjects), legend))
         axes = row_axes(figure, [it.label for it in subjects], "latency in ms (logarithmic)", legend)
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")

@@ -15,7 +15,7 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.titles import layer_title
 from dlbricks_tui.report import drawing
-from dlbricks_tui.report.evaluation import Evaluation, Finding
+from dlbricks_tui.report.evaluation import Evaluation, Finding, Series
 from dlbricks_tui.report.exhibit import Exhibit, Section
 from dlbricks_tui.report.figures.rows import WIDTH
 from dlbricks_tui.report.graph_layout import GraphLayout, lay_out
@@ -55,11 +55,11 @@ _OTHER = _Look("other", frozenset(), Ink.STONE, "X")
 
 def graph_section(evaluation: Evaluation) -> Section:
     """Up to two of the models, with latencies where there are any."""
-    known: dict[Subject, Finding] = {}
+    known: dict[Subject, tuple[Series, Finding]] = {}
     for series in evaluation.series:
         for finding in series.at(1):
             if finding.found.estimate.coverage.complete and finding.found.estimate.composed:
-                known.setdefault(finding.subject, finding)
+                known.setdefault(finding.subject, (series, finding))
     chosen = [it for it in evaluation.subjects if it.table1_id in _PREFERRED] or list(evaluation.subjects)
     exhibits = []
     unknown = []
@@ -77,7 +77,8 @@ def graph_section(evaluation: Evaluation) -> Section:
     )
 
 
-def _exhibit(subject: Subject, written: LayerGraph, finding: Finding | None) -> Exhibit:
+def _exhibit(subject: Subject, written: LayerGraph, known: tuple[Series, Finding] | None) -> Exhibit:
+    series, finding = (None, None) if known is None else known
     graph = written if finding is None else finding.decomposition.graph
     estimate = None if finding is None else finding.found.estimate
     critical = () if estimate is None else estimate.critical_layers
@@ -85,10 +86,10 @@ def _exhibit(subject: Subject, written: LayerGraph, finding: Finding | None) -> 
     layout = lay_out(graph.predecessors, critical, _LINE)
     name = f"figures-2-and-4-{subject.mark}"
     told = f"{len(graph.layers)} layers at level {graph.level.value}."
-    if finding is not None and estimate is not None and estimate.composed is not None:
-        composed, way = estimate.composed, finding.found.way
+    if series is not None and estimate is not None and estimate.composed is not None:
+        composed = estimate.composed
         told += (
-            f" On {way.system} {composed.sequential_ms:,.1f} ms one after another; {composed.parallel_ms:,.1f} ms on "
+            f" On {series.title}: {composed.sequential_ms:,.1f} ms one after another; {composed.parallel_ms:,.1f} ms on "
             f"the critical path of {len(critical)} layers, which is {parallel_gain(composed):.2f} times as fast."
         )
 

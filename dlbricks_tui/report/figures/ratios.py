@@ -17,6 +17,8 @@ from dlbricks_tui.report.tracing import TRACE, trace
 
 _AXIS = "latency over the end-to-end latency (1 is equal)"
 _CLOSE = 0.05
+# One model that is far off must not press all others together.
+_MOST = 2.0
 
 
 def composed_section(evaluation: Evaluation) -> Section:
@@ -46,7 +48,8 @@ def constructed_section(evaluation: Evaluation) -> Section:
         heading="Figure 10: constructed latency by model and granularity",
         anchor="figure-10",
         explanation="The latency composed from bricks of at most G layers, over the latency that was measured end to "
-        "end. Lines are 95 % intervals of the estimate at the finest G; the band is 5 % to either side.",
+        "end. Lines are 95 % intervals of the estimate at the least G, the band is 5 % to either side, and an arrow "
+        f"stands for what is more than {_MOST:.0f}.",
         exhibits=tuple(exhibits),
         published=f"The paper calls its estimates {CLOSENESS}. Hollow diamonds: the sum of the layers that its "
         "authors timed one by one on the system of the same name.",
@@ -74,16 +77,16 @@ def _composed(series: Series, judged: Sequence[Finding]) -> Exhibit:
                 mark("sequential, published", Ink.STONE, "o", True),
                 mark("parallel, published", Ink.STONE, "s", True),
             ]
-        figure = drawing.canvas(WIDTH, rows_height(len(judged), len(legend)))
+        figure = drawing.canvas(WIDTH, rows_height(len(judged), legend))
         axes = row_axes(figure, [it.subject.label for it in judged], _AXIS, legend)
         _reference(axes)
         rows = range(len(judged))
-        axes.hlines(rows, parallel, sequential, color=Ink.STONE.light, linewidth=0.8)
+        axes.hlines(rows, parallel, [min(it, _MOST) for it in sequential], color=Ink.STONE.light, linewidth=0.8)
         _hollow(axes, "s", [(row, it.parallel_ratio) for row, it in enumerate(published) if it])
         _hollow(axes, "o", [(row, it.sequential_ratio) for row, it in enumerate(published) if it])
-        axes.plot(parallel, rows, "s", color=Ink.ORANGE.light, markersize=4)
-        axes.plot(sequential, rows, "o", color=Ink.BLUE.light, markersize=4.5)
-        axes.set_xlim(0, max(1.1, *sequential, *parallel) * 1.03)
+        _marks(axes, Ink.ORANGE, "s", list(enumerate(parallel)))
+        _marks(axes, Ink.BLUE, "o", list(enumerate(sequential)))
+        axes.set_xlim(0, min(_MOST, max(1.1, *sequential, *parallel)) * 1.03)
         return figure
 
     rows: list[tuple[Cell, ...]] = [
@@ -121,19 +124,20 @@ def _constructed(series: Series) -> Exhibit:
         legend = [mark(f"G = {it}", *series_style(number)) for number, it in enumerate(series.granularities)]
         if published:
             legend.append(mark("published, single layers", Ink.STONE, "D", True))
-        figure = drawing.canvas(WIDTH, rows_height(len(subjects), len(legend)))
+        figure = drawing.canvas(WIDTH, rows_height(len(subjects), legend))
         axes = row_axes(figure, [it.label for it in subjects], _AXIS, legend)
         _reference(axes)
         _hollow(axes, "D", [(row_of[subject], ratio) for subject, ratio in published.items()])
         for number, granularity in reversed(list(enumerate(series.granularities))):
             judged = _judged(series, granularity)
-            rows = [row_of[it.subject] for it in judged]
             ink, shape = series_style(number)
             if not number:
+                rows = [row_of[it.subject] for it in judged]
                 axes.hlines(rows, *zip(*map(_interval, judged), strict=True), color=ink.light, linewidth=1.1, alpha=0.6)
-            axes.plot(
-                [it.found.ratio or 0.0 for it in judged], rows, shape, color=ink.light, markersize=4.5, linestyle="none"
-            )
+            _marks(axes, ink, shape, [(row_of[it.subject], it.found.ratio or 0.0) for it in judged])
+        ratios = [it.found.ratio or 0.0 for it in findings]
+        least, most = min(0.9, *ratios, *published.values()), min(_MOST, max(1.1, *ratios, *published.values()))
+        axes.set_xlim(least - 0.02, most + 0.02 * (most - least) + 0.02)
         return figure
 
     rows: list[tuple[Cell, ...]] = [
@@ -192,6 +196,15 @@ def _interval(finding: Finding) -> tuple[float, float]:
 def _reference(axes: Axes) -> None:
     axes.axvspan(1 - _CLOSE, 1 + _CLOSE, color=Ink.BAND.light, linewidth=0, zorder=0)
     axes.axvline(1.0, color=Ink.MUTED.light, linewidth=0.9, zorder=1)
+
+
+def _marks(axes: Axes, ink: Ink, shape: str, places: Sequence[tuple[int, float]]) -> None:
+    """A mark in each row; what lies beyond the axes is an arrow at their end."""
+    near = [(row, value) for row, value in places if value <= _MOST]
+    rows, values = [row for row, _ in near], [value for _, value in near]
+    axes.plot(values, rows, shape, color=ink.light, markersize=4.5, linestyle="none")
+    beyond = [row for row, value in places if value > _MOST]
+    axes.plot([_MOST] * len(beyond), beyond, ">", color=ink.light, markersize=4.5, linestyle="none")
 
 
 def _hollow(axes: Axes, shape: str, places: Sequence[tuple[int, float]]) -> None:

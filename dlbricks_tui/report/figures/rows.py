@@ -17,17 +17,18 @@ _RIGHT = 0.35
 _LEGEND = 0.2
 _ABOVE = 0.12
 _BELOW = 0.5
-_LEGEND_COLUMNS = 3
+# Letters that find room beside each other above the rows.
+_LEGEND_LETTERS = 80
 
 
-def rows_height(rows: int, legend: int) -> float:
-    """How many inches a figure with so many rows and entries in its legend is high."""
+def rows_height(rows: int, legend: Sequence[Artist]) -> float:
+    """How many inches a figure with so many rows and this legend is high."""
     return _ABOVE + _legend_height(legend) + rows * _ROW + _BELOW
 
 
 def row_axes(figure: Figure, labels: Sequence[str], axis: str, legend: Sequence[Artist] = ()) -> Axes:
     """Axes with a labelled row for each of the labels from the top down, and a legend above them."""
-    top = _ABOVE + _legend_height(len(legend))
+    top = _ABOVE + _legend_height(legend)
     found = drawing.axes(figure, _LABELS, top, WIDTH - _LABELS - _RIGHT, len(labels) * _ROW)
     found.set_ylim(len(labels) - 0.5, -0.5)
     found.set_yticks([])
@@ -42,8 +43,8 @@ def row_axes(figure: Figure, labels: Sequence[str], axis: str, legend: Sequence[
     found.spines["left"].set_visible(False)
     found.set_xlabel(axis, labelpad=5)
     if legend:
-        across = _LABELS / WIDTH, 1 - (_ABOVE - 0.04) / rows_height(len(labels), len(legend))
-        figure.legend(handles=list(legend), loc="upper left", bbox_to_anchor=across, ncols=_LEGEND_COLUMNS)
+        across = _LABELS / WIDTH, 1 - (_ABOVE - 0.04) / rows_height(len(labels), legend)
+        figure.legend(handles=list(legend), loc="upper left", bbox_to_anchor=across, ncols=_columns(legend))
     return found
 
 
@@ -61,5 +62,10 @@ def mark(label: str, ink: Ink, shape: str, hollow: bool = False) -> Line2D:
     )
 
 
-def _legend_height(entries: int) -> float:
-    return _LEGEND * -(-entries // _LEGEND_COLUMNS) + (0.06 if entries else 0)
+def _legend_height(legend: Sequence[Artist]) -> float:
+    return _LEGEND * -(-len(legend) // _columns(legend)) + (0.06 if legend else 0)
+
+
+def _columns(legend: Sequence[Artist]) -> int:
+    longest = max((len(str(entry.get_label())) for entry in legend), default=0)
+    return max(1, min(len(legend), _LEGEND_LETTERS // (longest + 5)))

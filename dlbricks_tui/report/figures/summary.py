@@ -111,7 +111,7 @@ def _section(
         legend = [mark(f"G = {it}", *series_style(number)) for number, it in enumerate(granularities)]
         legend += [mark("published, single layers", Ink.STONE, "D", True)] if theirs else []
         # Two lines for each, so that the few of them do not stick together.
-        figure = drawing.canvas(WIDTH, rows_height(2 * len(all_series), len(legend)))
+        figure = drawing.canvas(WIDTH, rows_height(2 * len(all_series), legend))
         axes = row_axes(figure, [""] * 2 * len(all_series), title, legend)
         for row, series in enumerate(all_series):
             row_label(axes, 2 * row + 0.5, _short(series.title))
