@@ -89,8 +89,8 @@ def _exhibit(subject: Subject, written: LayerGraph, known: tuple[Series, Finding
     if series is not None and estimate is not None and estimate.composed is not None:
         composed = estimate.composed
         told += (
-            f" On {series.title}: {composed.sequential_ms:,.1f} ms one after another; {composed.parallel_ms:,.1f} ms on "
-            f"the critical path of {len(critical)} layers, which is {parallel_gain(composed):.2f} times as fast."
+            f" On {series.title}: {composed.sequential_ms:,.1f} ms one after another; {composed.parallel_ms:,.1f} ms "
+            f"on the critical path of {len(critical)} layers, which is {parallel_gain(composed):.2f} times as fast."
         )
 
     def paint() -> Figure:
