@@ -55,7 +55,7 @@ def export_suite(args: argparse.Namespace) -> int:
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.runtime.registry import Registry
-    from dlbricks_tui.share.exporting import assemble, write_assembled
+    from dlbricks_tui.share.exporting import arriving, assemble, write_assembled
     from dlbricks_tui.share.key_file import key_path
     from dlbricks_tui.share.seed import fresh_seed, seed_of
     from dlbricks_tui.share.unpacking import Unpacker
@@ -70,7 +70,8 @@ def export_suite(args: argparse.Namespace) -> int:
         models = [decompose(graph, cutting(args)) for _, graph in load_all(loader, sources, args)]
         decoys = _decoys(args, loader, level, seed, sources, models)
         narrate(f"sending {len(models)} models and {len(decoys)} decoys on their way, to see whether they arrive")
-        assembled = assemble(models, decoys, seed, level, Unpacker(framework, level, _memory_bytes()).unpacked)
+        check = arriving(Unpacker(framework, level, _memory_bytes()))
+        assembled = assemble(models, decoys, seed, level, check)
     key_file = args.key or key_path(args.data, assembled.manifest.suite)
     write_assembled(assembled, args.output, key_file)
     _tell_export(args, assembled, len(decoys), key_file)

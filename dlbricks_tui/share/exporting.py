@@ -17,10 +17,11 @@ from dlbricks_tui.share.manifest import MOST_BRICKS, MOST_NETWORK_BYTES, Manifes
 from dlbricks_tui.share.packing import packed
 from dlbricks_tui.share.seed import Seed
 from dlbricks_tui.share.suite_folder import write_suite
+from dlbricks_tui.share.unpacking import Unpacker
 from dlbricks_tui.store.labels import label_of
 
-# What becomes of a network file, with so many layers of its own, where it arrives.
-Arriving = Callable[[bytes, int], Excerpt]
+# Raises an error of this room unless the excerpt in a file arrives as what it is.
+Check = Callable[[bytes, Excerpt], None]
 
 
 class LeftOut(NamedTuple):
@@ -41,10 +42,10 @@ class Assembled:
 
 
 def assemble(
-    models: Sequence[Decomposition], decoys: Sequence[Decomposition], seed: Seed, level: Level, arriving: Arriving
+    models: Sequence[Decomposition], decoys: Sequence[Decomposition], seed: Seed, level: Level, check: Check
 ) -> Assembled:
-    """The suite of these models; every brick was sent on its way and found to arrive as what it is."""
-    packer = _Packer(seed, level, arriving)
+    """The suite of these models; what does not arrive is left out."""
+    packer = _Packer(seed, level, check)
     mine = packer.pack_all(models)
     left_out = tuple(packer.left_out)
     others = packer.pack_all(decoys).keys() - mine.keys()
@@ -74,11 +75,22 @@ def write_assembled(assembled: Assembled, folder: Path, key_file: Path) -> None:
         raise
 
 
+def arriving(unpacker: Unpacker) -> Check:
+    """Sends each file on its way, and looks at what comes out."""
+
+    def check(content: bytes, alone: Excerpt) -> None:
+        arrived = unpacker.unpacked(content, alone.held)
+        if (arrived.brick, arrived.context) != (alone.brick, alone.context):
+            raise CannotTravelError("would arrive as another brick, or in another context")
+
+    return check
+
+
 class _Packer:
-    def __init__(self, seed: Seed, level: Level, arriving: Arriving) -> None:
+    def __init__(self, seed: Seed, level: Level, check: Check) -> None:
         self._seed = seed
         self._level = level
-        self._arriving = arriving
+        self._check = check
         self.bricks: dict[str, SuiteBrick] = {}
         self.networks: dict[str, bytes] = {}
         self.left_out: list[LeftOut] = []
@@ -109,9 +121,7 @@ class _Packer:
             content = packed(alone)
             if len(content) > MOST_NETWORK_BYTES:
                 raise CannotTravelError(f"takes {len(content):,} bytes with its context, more than a suite allows")
-            arrived = self._arriving(content, alone.held)
-            if (arrived.brick.key, arrived.context) != (occurrence.brick.key, occurrence.context):
-                raise CannotTravelError("would arrive as another brick, or in another context")
+            self._check(content, alone)
         except (CannotTravelError, BrokenBrickError, ModelError) as error:
             self.left_out.append(LeftOut(label_of(occurrence.brick.canonical), str(error)))
             return None
