@@ -79,6 +79,8 @@ class DlbricksApp(App[None], inherit_bindings=False):
         if not self.is_headless:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
+        # Who comes back from the shell finds the terminal empty.
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         self._runs.open()
         self._tailor.open()
 
