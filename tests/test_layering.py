@@ -33,7 +33,7 @@ def test_help_loads_nothing_that_takes_time(arguments: list[str]) -> None:
         f"with contextlib.suppress(SystemExit): main({arguments})"
     )
     assert "dlbricks_tui" in loaded
-    assert loaded.isdisjoint({"rich", "textual", "networkx", "numpy", "tinydb", "mxnet", "asyncio"})
+    assert loaded.isdisjoint({"rich", "textual", "networkx", "numpy", "tinydb", "mxnet", "matplotlib", "asyncio"})
 
 
 @pytest.mark.parametrize("room", [room for room in ROOMS if room not in DOORS])

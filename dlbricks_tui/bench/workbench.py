@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from dlbricks_tui.bench.crowding import Crowding
+from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.runtime.errors import (
     WorkerDiedError,
     WorkerError,
@@ -55,6 +56,13 @@ class Loss(NamedTuple):
     try_alone: bool = False
 
 
+class _Ready(NamedTuple):
+    """A worker that has answered, and what it said of itself."""
+
+    worker: Worker
+    described: Described
+
+
 class Workbench:
     """Loads programs and samples them; leaving the `with` block ends the worker."""
 
@@ -73,7 +81,7 @@ class Workbench:
         self._memory_limit_bytes = memory_limit_bytes
         self._crowding = Crowding()
         self._open = ExitStack()
-        self._worker: Worker | None = None
+        self._at_work: _Ready | None = None
         # What stays on the bench whatever is measured, and what is measured.
         self._fixtures: dict[str, Task] = {}
         self._tasks: dict[str, Task] = {}
@@ -92,13 +100,7 @@ class Workbench:
 
     def describe(self) -> Described:
         """What executes."""
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return self._ask(Describe(), _START_SECONDS)
-            except LOST_WORKER as error:
-                # Nothing was on the bench: whatever took the worker, it was no program.
-                self._tell_replaced(str(error))
-        return self._ask(Describe(), _START_SECONDS)
+        return self._ready().described
 
     def load(self, name: str, task: Task, *, fixture: bool = False) -> Loaded | None:
         """Loads a program beside the others and runs it once; None where that is a loss."""
@@ -147,7 +149,7 @@ class Workbench:
 
     def waited_seconds(self) -> float | None:
         """How long the worker has waited for the processor so far; None where nobody knows."""
-        pid = self._worker.pid if self._worker else None
+        pid = self._at_work.worker.pid if self._at_work else None
         return None if pid is None else self._crowding.waited_seconds(pid)
 
     def holds(self, name: str) -> bool:
@@ -226,7 +228,24 @@ class Workbench:
                 waiting = self._on_bench
 
     def _ask(self, request: Request[Answer], timeout_seconds: float) -> Answer:
+        worker = self._ready().worker
         with self._waiting():
-            if self._worker is None or self._worker.pid is None:
-                self._worker = self._open.enter_context(self._start())
-            return self._worker.ask(request, timeout_seconds)
+            return worker.ask(request, timeout_seconds)
+
+    def _ready(self) -> _Ready:
+        """A worker that has its framework: however long that took to import, no program was to blame."""
+        if self._at_work is None or self._at_work.worker.pid is None:
+            self._at_work = self._started()
+        return self._at_work
+
+    def _started(self) -> _Ready:
+        lost: WorkerError | None = None
+        for _ in range(_ATTEMPTS):
+            try:
+                with self._waiting():
+                    worker = self._open.enter_context(self._start())
+                    return _Ready(worker, worker.ask(Describe(), _START_SECONDS))
+            except LOST_WORKER as error:
+                self._tell_replaced(str(error))
+                lost = error
+        raise RunError(f"no worker lives long enough to be asked anything: {lost}") from lost

@@ -65,7 +65,9 @@ def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excer
     for index in chosen:
         for number in range(len(graph.layers[index].results)):
             moved[Feed(index, number)] = Feed(place[index], number)
-    needed = [feed for feed, last in last_readers.items() if is_needed_after(graph, feed, last)]
+    needed = [
+        feed for feed, last in last_readers.items() if feed.layer not in layers and is_needed_after(graph, feed, last)
+    ]
     # What nobody here reads leaves its layer all the same.
     unread = [feed for feed in moved if feed.layer in behind and feed not in last_readers]
     heads = dict.fromkeys((*results_of(graph, layers), *unread, *needed))

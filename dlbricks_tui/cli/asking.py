@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.models.loading import Loader
+    from dlbricks_tui.runtime.runtime import Runtime
     from dlbricks_tui.store.generation import Generation
 
 
@@ -155,12 +156,30 @@ class Desk:
         return Registry(self.args.data.path).preferred().identity if is_host else None
 
 
+def _runtime_here(args: argparse.Namespace, generation: Generation) -> Runtime | None:
+    """Of the runtimes of this host the one that is asked about: another one may fuse models otherwise."""
+    from dlbricks_tui.estimate.selection import find_runtime
+    from dlbricks_tui.runtime.registry import Registry
+    from dlbricks_tui.store.queries import runtimes
+
+    # Not every command that estimates lets one choose.
+    asked = getattr(args, "runtime", None)
+    if asked is None:
+        return None
+    known = Registry(args.data.path).all()
+    named = next((it for it in known if it.name == asked), None)
+    if named is not None:
+        return named
+    identity = find_runtime(asked, runtimes(generation))
+    return next((it for it in known if it.identity == identity), None)
+
+
 @contextmanager
 def open_desk(args: argparse.Namespace, options: Options) -> Iterator[Desk]:
     """The user's store and a loader of models; what of the store is damaged is said in the end."""
     from dlbricks_tui.store.store import Store
 
-    with Store(args.data.store) as store, open_loader(args) as loader:
+    with Store(args.data.store) as store, open_loader(args, _runtime_here(args, store.generation)) as loader:
         yield Desk(args, store.generation, loader, options)
         if store.damage:
             narrate(f"{len(store.damage)} damaged lines of the store are set aside: see `dlbricks results verify`")

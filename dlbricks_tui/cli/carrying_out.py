@@ -23,12 +23,12 @@ def carry_out(args: argparse.Namespace, folder: RunFolder, request: RunRequest) 
     if args.detach:
         return _start_apart(args, folder)
     from dlbricks_tui.bench.host_lock import host_lock
-    from dlbricks_tui.bench.run import execute
     from dlbricks_tui.bench.work import Workplace
     from dlbricks_tui.cli.run_progress import shown
+    from dlbricks_tui.share.running import execute_any
 
     with shown() as progress:
-        state = execute(folder, request, Workplace(args.data), host_lock(), progress.take)
+        state = execute_any(folder, request, Workplace(args.data), host_lock(), progress.take)
     return conclude(args, folder, state, left_out=len(progress.progress.left_out))
 
 
@@ -37,9 +37,13 @@ def conclude(args: argparse.Namespace, folder: RunFolder, state: RunState, *, le
     from dlbricks_tui.bench.request import read_request
     from dlbricks_tui.bench.run_folder import State
 
-    found = _estimates(args.data, folder, read_request(folder.request_file))
+    request = read_request(folder.request_file)
+    # Of a suite nobody here knows the models.
+    found = [] if request.suite is not None else _estimates(args.data, folder, request)
     if args.json:
-        write_json(_document(state, found))
+        write_json(_document(state, request, found))
+    elif request.suite is not None:
+        write(f"{request.suite.results}\n")
     else:
         _show(found)
     bricks = state.bricks
@@ -60,7 +64,7 @@ def tally_document(tally: Tally) -> dict[str, Json]:
 
 
 def _start_apart(args: argparse.Namespace, folder: RunFolder) -> int:
-    from dlbricks_tui.bench.launch import start_detached
+    from dlbricks_tui.share.launch import start_detached
 
     start_detached(folder, args.data)
     if args.json:
@@ -94,10 +98,12 @@ def _estimates(data: DataFolder, folder: RunFolder, request: RunRequest) -> list
     return found
 
 
-def _document(state: RunState, found: Sequence[tuple[Decomposition, SystemEstimate]]) -> Json:
+def _document(state: RunState, request: RunRequest, found: Sequence[tuple[Decomposition, SystemEstimate]]) -> Json:
     from dlbricks_tui.cli.estimate_output import estimate_document
 
+    results: dict[str, Json] = {} if request.suite is None else {"results": str(request.suite.results)}
     return {
+        **results,
         "run": state.run,
         "state": state.state.value,
         "message": state.message,

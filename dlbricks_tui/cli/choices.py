@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.graph import LayerGraph, Shape
     from dlbricks_tui.models.library import Library, ModelSource
     from dlbricks_tui.models.loading import Loader
+    from dlbricks_tui.runtime.runtime import Runtime
 
 # Spelled out here, as importing the rooms that define them would slow `--help`; a test holds both together.
 LEVELS = ("written", "fused")
@@ -95,13 +96,16 @@ def given_shapes(args: argparse.Namespace) -> dict[str, Shape]:
 
 
 @contextmanager
-def open_loader(args: argparse.Namespace) -> Iterator[Loader]:
-    """Loads models; the framework's process starts when the first unknown model needs it, and ends here."""
+def open_loader(args: argparse.Namespace, runtime: Runtime | None = None) -> Iterator[Loader]:
+    """Loads models as a runtime has them, or the one that works where nobody names one.
+
+    Its process starts when the first unknown model needs it, and ends here.
+    """
     from dlbricks_tui.models.framework import WorkerFramework
     from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.runtime.registry import Registry
 
-    runtime = Registry(args.data.path).preferred()
+    runtime = runtime or Registry(args.data.path).preferred()
     with WorkerFramework(runtime, args.data.log / "framework.log") as framework:
         yield Loader(args.data.cache, framework)
 

@@ -94,6 +94,7 @@ def estimate_row(one: SystemEstimate) -> dict[str, Json]:
         "missing_layers": found.coverage.missing,
         "unmeasurable_layers": found.coverage.unmeasurable,
         "bridged_layers": found.coverage.bridged,
+        "complete": found.coverage.complete,
         "measured_ms": one.end_to_end.value_ms if one.end_to_end else None,
         "error": one.error,
     }

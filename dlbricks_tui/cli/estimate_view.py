@@ -59,8 +59,8 @@ def estimates_view(estimates: Sequence[SystemEstimate], console: Console) -> Ite
             name_cell(one.estimate.model),
             _at_least(one.estimate, sequential_ms) if composed else "-",
             pen.bar(sequential_ms / longest_ms),
-            _ms(composed.parallel_ms) if composed else "-",
-            *([] if workers is None else [_ms(composed.workers_ms or 0.0) if composed else "-"]),
+            _at_least(one.estimate, composed.parallel_ms) if composed else "-",
+            *([] if workers is None else [_at_least(one.estimate, composed.workers_ms or 0.0) if composed else "-"]),
             f"{coverage.measured}/{coverage.layers}",
             _ms(one.end_to_end.value_ms) if one.end_to_end else "-",
             "-" if one.error is None else _error(one.error),
@@ -122,7 +122,7 @@ def _compositions(one: SystemEstimate, composed: Composed, pen: Pen) -> Table:
     notes = {
         "sequential": f"95 %: {format_ms(low)} to {_ms(high)}",
         "parallel": f"{parallel_gain(composed):.2f} times as fast",
-        _END_TO_END: "" if one.error is None else f"measured, error {_error(one.error)}",
+        _END_TO_END: "measured" if one.error is None else f"measured, error {_error(one.error)}",
     }
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column()
@@ -214,9 +214,8 @@ def _titled(title: str, *parts: RenderableType) -> RenderableType:
 
 
 def _at_least(found: Estimate, latency_ms: float) -> str:
-    # What leaves layers out is a lower bound and must not look like more.
-    lacking = any(not part.counts for part in found.parts)
-    return f"at least {_ms(latency_ms)}" if lacking else _ms(latency_ms)
+    # A lower bound must not look like more.
+    return f"at least {_ms(latency_ms)}" if found.at_least else _ms(latency_ms)
 
 
 def _ms(latency_ms: float) -> str:

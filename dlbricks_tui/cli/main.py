@@ -8,7 +8,21 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dlbricks_tui import __version__
-from dlbricks_tui.cli import config, corpus, doctor, estimate, models, results, run, runs, runtimes, systems, tree
+from dlbricks_tui.cli import (
+    config,
+    corpus,
+    doctor,
+    estimate,
+    models,
+    report,
+    results,
+    run,
+    runs,
+    runtimes,
+    suite,
+    systems,
+    tree,
+)
 from dlbricks_tui.cli.output import ReaderGoneError, narrate, write
 from dlbricks_tui.cli.parser import FromConfig, Groups, Parser, UsageError, with_hyphens_joined
 from dlbricks_tui.cli.status import Status
@@ -41,7 +55,9 @@ GROUPS: tuple[CommandGroup, ...] = (
     runs,
     estimate,
     results,
+    suite,
     systems,
+    report,
     runtimes,
     doctor,
     config,

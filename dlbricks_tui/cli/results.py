@@ -184,7 +184,8 @@ def verify_store(args: argparse.Namespace) -> int:
     for each in found.damage:
         narrate(f"{each} and is set aside")
     if found.recovered:
-        narrate(f"{found.recovered} records are read from the generation before in place of damaged ones")
+        recovered = counted(found.recovered, "record")
+        narrate(f"{recovered} read from the generation before in place of what is damaged")
     if found.unfinished_bytes:
         narrate(f"the last line is unfinished ({found.unfinished_bytes} bytes): its writer is at it, or was killed")
     if found.damage:

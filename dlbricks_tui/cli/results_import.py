@@ -89,7 +89,7 @@ def _import_published(args: argparse.Namespace) -> int:
 
 
 def _tell_file(file: Path, report: ImportReport) -> None:
-    narrate(f"{file}: {report.new} records are new, {report.known} were known")
+    narrate(f"{file}: {counted(report.new, 'new record')}, {report.known} known before")
     for conflict in report.conflicts[:_MOST_NAMED]:
         narrate(f"{conflict.stored} says something else in the file, which is kept beside it as {conflict.imported}")
     for damage in report.refused[:_MOST_NAMED]:

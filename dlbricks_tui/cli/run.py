@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, cutting, given_shapes, library
-from dlbricks_tui.cli.parser import FromConfig, Groups, UsageError, add_json_option
+from dlbricks_tui.cli.parser import FromConfig, Groups, Parser, UsageError, add_json_option
 
 if TYPE_CHECKING:
     from dlbricks_tui.bench.request import Patience, RunRequest
@@ -22,6 +22,13 @@ def register(groups: Groups) -> None:
     parser = groups.add_parser("run", help="measure the bricks of models on this host, and estimate the models")
     add_models_argument(parser, many=True)
     add_cutting_options(parser, level="fused")
+    parser.add_argument("--end-to-end", action="store_true", help="time the whole models too, in the same rounds")
+    add_measuring_options(parser)
+    parser.set_defaults(handler=run_models)
+
+
+def add_measuring_options(parser: Parser) -> None:
+    """Takes what executes, when it is enough, and how the run is shown."""
     parser.add_argument(
         "--runtime",
         metavar="R",
@@ -51,7 +58,6 @@ def register(groups: Groups) -> None:
         default=FromConfig("run.time_budget"),
         help="stop after so many seconds with what is known by then",
     )
-    parser.add_argument("--end-to-end", action="store_true", help="time the whole models too, in the same rounds")
     parser.add_argument("--retry-failed", action="store_true", help="try again what failed in an earlier run")
     parser.add_argument(
         "--calibrate",
@@ -67,7 +73,6 @@ def register(groups: Groups) -> None:
     )
     parser.add_argument("--detach", action="store_true", help="run in a process apart; `dlbricks runs watch` shows it")
     add_json_option(parser)
-    parser.set_defaults(handler=run_models)
 
 
 def run_models(args: argparse.Namespace) -> int:
@@ -79,30 +84,40 @@ def run_models(args: argparse.Namespace) -> int:
     return carry_out(args, create_run(request, args.data), request)
 
 
-def _request(args: argparse.Namespace) -> RunRequest:
-    from dlbricks_tui.bench.request import CalibrationPolicy, InputShape, RunRequest, chosen
-    from dlbricks_tui.models.graph import Level
+def measuring(args: argparse.Namespace) -> RunRequest:
+    """How to measure, with nothing to be measured yet."""
+    from dlbricks_tui.bench.request import CalibrationPolicy, RunRequest
 
-    sources = library(args).find_all(args.models)
     if args.time_budget is not None and args.time_budget <= 0:
         raise UsageError(f"--time-budget {args.time_budget:g}: give more than 0 seconds")
     if args.memory_limit is not None and args.memory_limit < 1:
         raise UsageError(f"--memory-limit {args.memory_limit}: give 1 MiB or more")
-    if args.granularity < 1:
-        raise UsageError(f"--granularity {args.granularity}: a sequence has 1 layer or more")
     return RunRequest(
-        models=chosen(sources),
+        models=(),
         runtime=_runtime(args),
-        inputs=tuple(InputShape(name, shape) for name, shape in given_shapes(args).items()),
-        level=Level(args.level),
-        cutting=cutting(args),
         rule=_rule(args),
         time_budget_seconds=args.time_budget,
-        end_to_end=args.end_to_end,
         retry_failed=args.retry_failed,
         calibration=CalibrationPolicy(args.calibrate),
         patience=_patience(args),
         memory_limit_bytes=None if args.memory_limit is None else args.memory_limit * _MEBIBYTE,
+    )
+
+
+def _request(args: argparse.Namespace) -> RunRequest:
+    from dlbricks_tui.bench.request import InputShape, chosen
+    from dlbricks_tui.models.graph import Level
+
+    sources = library(args).find_all(args.models)
+    if args.granularity < 1:
+        raise UsageError(f"--granularity {args.granularity}: a sequence has 1 layer or more")
+    return replace(
+        measuring(args),
+        models=chosen(sources),
+        inputs=tuple(InputShape(name, shape) for name, shape in given_shapes(args).items()),
+        level=Level(args.level),
+        cutting=cutting(args),
+        end_to_end=args.end_to_end,
     )
 
 

@@ -54,6 +54,11 @@ class Estimate:
     composed: Composed | None
 
     @cached_property
+    def at_least(self) -> bool:
+        """Whether it leaves layers out, which makes it a lower bound."""
+        return any(not part.counts for part in self.parts)
+
+    @cached_property
     def critical_layers(self) -> tuple[int, ...]:
         """The layers on the critical path, by index, in the order in which they run."""
         path = self.composed.critical_path if self.composed else ()

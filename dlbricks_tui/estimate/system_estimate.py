@@ -39,5 +39,8 @@ class SystemEstimate:
 
     @property
     def error(self) -> float | None:
-        """By what share of the end-to-end latency the estimate is too high (or, negative, too low)."""
-        return None if self.ratio is None else self.ratio - 1.0
+        """By what share of the end-to-end latency the estimate is too high (or, negative, too low).
+
+        None, too, of a lower bound: what it lacks is no error.
+        """
+        return None if self.ratio is None or self.estimate.at_least else self.ratio - 1.0

@@ -128,7 +128,7 @@ class Worker:
                     stderr=log,
                     pass_fds=(worker_reads, worker_writes),
                     env=self._runtime.environment(os.environ),
-                    cwd=self._log.path.parent,
+                    cwd=self._log.folder,
                     start_new_session=True,
                 )
             except OSError as error:

@@ -39,11 +39,11 @@ class ExchangeError(StoreError):
 
 
 def cannot_write(path: Path, error: OSError) -> StoreError:
-    """The complaint about a store that takes no more results, with the cure that fits the cause."""
+    """The complaint about a store that cannot be changed, with the cure that fits the cause."""
     cure = "free some space" if error.errno in _NO_ROOM else "make it writable"
     return StoreError(
-        f"cannot write {path}: {error.strerror}; what was stored before is kept, the new results are not: "
-        f"{cure}, or name another folder with --data-dir"
+        f"cannot write {path}: {error.strerror}; the store stays as it was: {cure}, "
+        "or name another folder with --data-dir"
     )
 
 

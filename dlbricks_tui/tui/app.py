@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App
-from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from dlbricks_tui.config.reading import Sources
@@ -20,10 +19,10 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import actions_in, bindings
-from dlbricks_tui.tui.choices import Choices, chosen_by, next_of
+from dlbricks_tui.tui.choices import Choices, chosen_by
 from dlbricks_tui.tui.clipboard import copying
 from dlbricks_tui.tui.desk import RunDesk
-from dlbricks_tui.tui.keymap import use
+from dlbricks_tui.tui.keeping import KeepingError, keep_copied, keep_picture, tell
 from dlbricks_tui.tui.manners import Manners
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.places import about_of, actions_on, places_around, scope_of
@@ -31,7 +30,7 @@ from dlbricks_tui.tui.preferences import Preferences
 from dlbricks_tui.tui.screens.panelled import PanelledScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 from dlbricks_tui.tui.session import Session
-from dlbricks_tui.tui.widgets.ink import Inked
+from dlbricks_tui.tui.tailoring import Tailor
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.screens.palette import Command
 
 STYLES = Path(__file__).parent / "styles"
-FIRST_THEME = "dark"
-SECONDS_BETWEEN_LOOKS_AT_FILES = 2.0
 # From so many columns on; the style sheets say what each class of screens looks like.
 LAYOUTS = [(0, "-narrow"), (112, "-medium"), (160, "-wide")]
 
@@ -70,11 +67,10 @@ class DlbricksApp(App[None], inherit_bindings=False):
         self.fault: Exception | None = None
         self.animation_level = "none"
         self._session = session
-        self._runs = RunDesk(self, session.data, (manners or Manners()).rarely)
-        self.preferences = Preferences(sources or Sources(session.data.config, os.environ), session.data.themes)
-        self._refused = self.preferences.read()
-        self._choices = choices or chosen_by(self.preferences.taste.config)
-        self._take_preferences("")
+        data = session.data
+        self._runs = RunDesk(self, data, (manners or Manners()).rarely)
+        self._tailor = Tailor(self, Preferences(sources or Sources(data.config, os.environ), data.themes))
+        self._choices = choices or chosen_by(self._tailor.config)
 
     def get_default_screen(self) -> Screen[None]:
         return WorkbenchScreen(self._session, self._choices)
@@ -83,9 +79,10 @@ class DlbricksApp(App[None], inherit_bindings=False):
         if not self.is_headless:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
+        # Who comes back from the shell finds the terminal empty.
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         self._runs.open()
-        self._tell_refused()
-        self.set_interval(SECONDS_BETWEEN_LOOKS_AT_FILES, self.look_at_preferences)
+        self._tailor.open()
 
     def on_unmount(self) -> None:
         self._runs.close()
@@ -136,79 +133,23 @@ class DlbricksApp(App[None], inherit_bindings=False):
             panel.search()
 
     def action_next_theme(self) -> None:
-        names = list(self.preferences.taste.themes)
-        self.theme = next_of(tuple(names), self.theme, 1)
+        self._tailor.put_on_next_theme()
 
     def action_show_config(self) -> None:
         from dlbricks_tui.tui.screens.config import ConfigScreen
 
-        self.push_screen(ConfigScreen(self.preferences, self._session.data, self.look_at_preferences))
+        self.push_screen(ConfigScreen(self._tailor, self._session.data))
 
     def action_save_picture(self) -> None:
         # Who comes from the palette wants what was behind it.
         self.call_after_refresh(self._save_picture)
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Has the terminal copy the text, and keeps it in a file, as nobody can ask the terminal whether it did."""
-        from dlbricks_tui.atomic_write import write_atomically
-
+        """Has the terminal copy the text, and keeps it in a file too."""
         self._clipboard = text
         if self._driver is not None:
             self._driver.write(copying(text, os.environ))
-        file = self._session.data.copied
-        try:
-            write_atomically(file, text)
-        except OSError as error:
-            self._tell(f"Copied, if your terminal allows it; {file} cannot be written: {error.strerror}")
-        else:
-            self._tell(f"Copied, if your terminal allows it. The text is in {file} too.")
-
-    def look_at_preferences(self) -> None:
-        """Takes over what was changed in the config file and among the themes."""
-        if self.preferences.changed():
-            before = self.preferences.taste.config.theme
-            self._refused = self.preferences.read()
-            self._take_preferences(before)
-            self._tell_refused()
-
-    def _take_preferences(self, theme_before: str) -> None:
-        taste = self.preferences.taste
-        for theme in taste.themes.values():
-            self.register_theme(theme)
-        use(taste.keymap)
-        self.set_keymap(taste.keymap.for_textual())
-        wanted = taste.config.theme
-        if wanted not in taste.themes:
-            where = taste.config.given["workbench.theme"].where
-            self._refused.append(UserError(f"{where}: there is no theme {wanted}; there are {', '.join(taste.themes)}"))
-            wanted = FIRST_THEME
-        if taste.config.theme != theme_before or self.theme not in taste.themes:
-            self.theme = wanted
-        else:
-            # Its colours may be others now.
-            self.refresh_css(animate=False)
-            for screen in self.screen_stack:
-                for inked in screen.query(Inked):
-                    inked.notify_style_update()
-                    inked.refresh()
-
-    def _tell_refused(self) -> None:
-        for error in self._refused:
-            self._tell(str(error), "warning")
-
-    def _tell(self, text: str, severity: SeverityLevel = "information") -> None:
-        # Paths are no markup, and want to be read in full.
-        self.notify(text, severity=severity, timeout=20 if severity == "warning" else 8, markup=False)
-
-    def _save_picture(self) -> None:
-        from dlbricks_tui.tui.pictures import PictureError, save_picture
-
-        try:
-            path = save_picture(self.export_screenshot(title="dlbricks"), self._session.data)
-        except PictureError as error:
-            self.post_message(Failed(error))
-        else:
-            self._tell(f"The picture is in {path}")
+        tell(self, keep_copied(text, self._session.data))
 
     async def _command_found(self, command: Command | None) -> None:
         if command is None:
@@ -221,6 +162,14 @@ class DlbricksApp(App[None], inherit_bindings=False):
     def _go_to(self, panel: Panel) -> None:
         if isinstance(self.screen, PanelledScreen):
             self.screen.go_to(panel)
+
+    def _save_picture(self) -> None:
+        try:
+            path = keep_picture(self.export_screenshot(title=self.title), self._session.data)
+        except KeepingError as error:
+            self.post_message(Failed(error))
+        else:
+            tell(self, f"The picture is in {path}")
 
     def _handle_exception(self, error: Exception) -> None:
         # Textual would print the traceback over the terminal: the door keeps it in the log and says a line.

@@ -57,7 +57,8 @@ class Errands:
         self.list_models()
 
     def list_choices(self) -> None:
-        """Finds whose measurements there are."""
+        """Finds whose measurements there are by now."""
+        self._session.judge.refresh()
         self._post(ChoicesAvailable(self._session.judge.available()))
 
     def open(self, wish: Wish) -> None:

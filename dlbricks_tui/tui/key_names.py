@@ -2,10 +2,10 @@
 
 import re
 
-from textual.keys import _character_to_key
+from textual.keys import _character_to_key, key_to_character
 
 # What Textual calls keys that carry a sign.
-_SIGNS = {"plus": "+", "minus": "-", "equals_sign": "=", "slash": "/", "question_mark": "?", "colon": ":", "comma": ","}
+_SIGNS = {"plus": "+", "minus": "-", "slash": "/", "backslash": "\\", "at": "@", "underscore": "_"}
 _SHOWN = {
     **_SIGNS,
     "escape": "esc",
@@ -19,8 +19,9 @@ _SHOWN = {
     "right": "→",
 }
 _NAMED = {sign: name for name, sign in _SHOWN.items()}
+_MODIFIERS = {"c": "ctrl", "control": "ctrl", "s": "shift", "a": "alt"}
 _WORDS = r"enter|tab|space|escape|backspace|delete|insert|home|end|pageup|pagedown|up|down|left|right|f[1-9]|f1[0-2]"
-_KEY = re.compile(rf"(?:alt\+)?(?:ctrl\+[a-z]|(?:ctrl\+)?(?:shift\+)?(?:{_WORDS}))|(?:alt\+)?[^\W_]")
+_KEY = re.compile(rf"(?:alt\+)?(?:ctrl\+[a-z]|(?:ctrl\+)?(?:shift\+)?(?:{_WORDS}))|alt\+[^\W_]")
 
 
 class NoSuchKeyError(ValueError):
@@ -34,7 +35,10 @@ def shown(key: str) -> str:
     if key.startswith(("shift+", "alt+")):
         modifier, _, rest = key.partition("+")
         return f"{modifier}-{shown(rest)}"
-    return _SHOWN.get(key, key)
+    if key in _SHOWN:
+        return _SHOWN[key]
+    sign = key_to_character(key)
+    return sign if sign is not None and sign.isprintable() else key
 
 
 def all_shown(keys: tuple[str, ...]) -> str:
@@ -47,23 +51,21 @@ def named(written: str) -> str:
     key = written.strip()
     if len(key) == 1 and key.isprintable():
         return _NAMED.get(key) or _character_to_key(key)
-    key = re.sub(r"^\^", "ctrl+", re.sub(r"^(shift|alt|ctrl|control|c|s|a)-", _modifier, key, flags=re.IGNORECASE))
-    modifiers, plus, base = key.rpartition("+")
+    if key.startswith("^"):
+        key = f"ctrl+{key[1:]}"
+    *modifiers, base = re.split(r"(?<=\w)[+-](?=.)", key)
+    modifiers = [_MODIFIERS.get(each.lower(), each.lower()) for each in modifiers]
+    if len(base) > 1 or "ctrl" in modifiers:
+        base = base.lower()
     base = _NAMED.get(base, base)
-    if len(base) > 1 or modifiers:
-        base, modifiers = base if modifiers == "alt" and len(base) == 1 else base.lower(), modifiers.lower()
-    key = f"{modifiers}{plus}{base}"
-    if base in _SIGNS and not modifiers:
-        return base
-    if not _KEY.fullmatch(key):
+    key = "+".join([*modifiers, base])
+    if not types_text(key) and not _KEY.fullmatch(key):
         raise NoSuchKeyError(written)
     return key
 
 
 def types_text(key: str) -> bool:
     """Whether the key, where one types, is a letter or a sign."""
-    return key == "space" or key in _SIGNS or not re.fullmatch(rf"(?:\w+\+)+.+|{_WORDS}", key)
-
-
-def _modifier(found: re.Match[str]) -> str:
-    return {"c": "ctrl", "control": "ctrl", "s": "shift", "a": "alt"}.get(found[1].lower(), found[1].lower()) + "+"
+    typed = key_to_character(key)
+    # Some signs have names of their own in Textual, which do not lead back to them there.
+    return key in _SIGNS or (typed is not None and typed.isprintable())

@@ -80,7 +80,12 @@ def _theme(name: str, dark: bool, colours: Mapping[str, str]) -> Theme:
         panel=colours["panel"],
         # Colours of the terminal's own are left to it, as only it knows them.
         ansi=any(value.startswith("ansi_") for value in colours.values()),
-        variables={f"ink-{colour}": value for colour, value in colours.items()},
+        variables={
+            **{f"ink-{colour}": value for colour, value in colours.items()},
+            # Textual's own style sheets want these of themes of the terminal's colours.
+            "ansi-background": colours["background"],
+            "ansi-foreground": colours["text"],
+        },
     )
 
 

@@ -123,7 +123,7 @@ def latency_ns(program: Program) -> int:
     return 50_000 + sum(zlib.crc32(operator.encode()) % 950_000 for operator in operators_of(program))
 
 
-def main() -> None:
+def main(kind: type[FakeWorker] = FakeWorker) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--requests", type=int)
     parser.add_argument("--replies", type=int)
@@ -131,7 +131,7 @@ def main() -> None:
     arguments, _ = parser.parse_known_args()
     if arguments.die_with is not None:
         ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    worker = FakeWorker(json.loads(os.environ.get("FAKE_MANNERS", "{}")), float(os.environ.get("FAKE_NAP", "0")))
+    worker = kind(json.loads(os.environ.get("FAKE_MANNERS", "{}")), float(os.environ.get("FAKE_NAP", "0")))
     with os.fdopen(arguments.requests, "rb") as requests, os.fdopen(arguments.replies, "wb") as replies:
         for line in requests:
             replies.write(worker.answer(decode_request(line)))

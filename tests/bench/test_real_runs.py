@@ -7,16 +7,20 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.bench.events import Event, ProgramFailed
 from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE
-from dlbricks_tui.bench.request import InputShape, RunRequest, chosen
-from dlbricks_tui.bench.stopping import StoppingRule
+from dlbricks_tui.bench.request import InputShape, Patience, RunRequest, chosen
+from dlbricks_tui.bench.stopping import FixedRuns, StoppingRule
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.runtime.process import INSIDE
 from dlbricks_tui.runtime.registry import Registry
 from tests.bench.killing import VICTIMS, kill_at_random
 from tests.bench.runs import Site
 from tests.runtime.symbols import Network
+
+FAULTY_WORKER = Path(__file__).parent / "faulty_worker.py"
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("mxnet") is None, reason="no MXNet for this interpreter")
 
@@ -41,6 +45,17 @@ def run(model: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tuple
     status = main(["--data-dir", data, "run", str(model), "--input", "data=1,3,32,32", "--json", *options])
     out, told = capsys.readouterr()
     return status, json.loads(out), told
+
+
+def request(model: Path, site: Site, rule: StoppingRule, **changes: Any) -> RunRequest:
+    """A run of the network by the framework of this interpreter."""
+    return RunRequest(
+        models=chosen([source_of(model)]),
+        runtime=Registry(site.path).default(),
+        inputs=(InputShape("data", (1, 3, 32, 32)),),
+        rule=rule,
+        **changes,
+    )
 
 
 @pytest.mark.parametrize("level", ["fused", "written"])
@@ -80,6 +95,56 @@ def test_a_brick_that_needs_more_memory_than_allowed_fails_alone(
     assert "too large" in told
 
 
+@pytest.mark.parametrize(
+    ("operator", "fault", "run", "reason"),
+    [
+        ("Flatten", "segfault", 1, "crashed"),
+        ("Flatten", "segfault", 2, "crashed"),
+        ("softmax", "sleep", 1, "hung"),
+        ("FullyConnected", "devour", 1, "too large"),
+        ("FullyConnected", "devour", 2, "too large"),
+        ("Flatten", "not a number", 1, "not finite"),
+    ],
+)
+def test_a_brick_that_takes_the_real_framework_along_fails_alone_and_is_named(
+    model: Path, monkeypatch: pytest.MonkeyPatch, operator: str, fault: str, run: int, reason: str
+) -> None:
+    monkeypatch.setenv("FAULTS", json.dumps({operator: [fault, run]}))
+    site = Site(model.parent / "data", FAULTY_WORKER)
+    site.path.mkdir()
+    patience = Patience(5.0, 5.0)
+    asked = request(model, site, FixedRuns(10), patience=patience, level=Level.WRITTEN, memory_limit_bytes=1 << 30)
+    events: list[Event] = []
+    state = site.run(asked, events.append)
+    (failed,) = [event for event in events if isinstance(event, ProgramFailed)]
+    assert failed.reason == reason
+    assert failed.label.split()[0] in {"flatten", "linear", "softmax"}
+    assert state.bricks.failed == 1
+    assert state.bricks.measured == state.bricks.total - 1 > 3
+    contents = site.contents()
+    assert [it.reason for it in contents.failures] == [reason]
+    assert len(contents.measurements) == state.bricks.measured
+
+
+def test_a_brick_that_mxnet_itself_dies_of_fails_alone_however_little_patience_there_is(
+    model: Path, tmp_path: Path
+) -> None:
+    network = Network()
+    whole_numbers = network.add("Cast", "cast", network.relu("relu", "data"), dtype="int32")
+    divided = tmp_path / "divided-symbol.json"
+    divided.write_text(network.symbol(network.add("_div_scalar", "divide", whole_numbers, scalar="0")))
+    site = Site(model.parent / "data", INSIDE)
+    site.path.mkdir()
+    # To start a worker takes longer, for which no brick is to blame.
+    asked = request(divided, site, FixedRuns(5), patience=Patience(1.0, 1.0), level=Level.WRITTEN)
+    state = site.run(asked)
+    assert (state.bricks.total, state.bricks.measured) == (3, 2)
+    (failure,) = site.contents().failures
+    assert failure.reason == "crashed"
+    # Of what MXNet had printed by then nothing has to do with it.
+    assert "SIGFPE: it printed nothing" in failure.message
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("victims", VICTIMS, ids="+".join)
 def test_no_kill_among_ten_loses_an_acknowledged_result_or_leaves_a_process_behind(
@@ -88,13 +153,4 @@ def test_no_kill_among_ten_loses_an_acknowledged_result_or_leaves_a_process_behi
     site = Site(model.parent / "data", INSIDE)
     site.path.mkdir()
 
-    def request(rule: StoppingRule) -> RunRequest:
-        return RunRequest(
-            models=chosen([source_of(model)]),
-            runtime=Registry(site.path).default(),
-            inputs=(InputShape("data", (1, 3, 32, 32)),),
-            rule=rule,
-            end_to_end=True,
-        )
-
-    kill_at_random(site, request, victims, kills=10)
+    kill_at_random(site, lambda rule: request(model, site, rule, end_to_end=True), victims, kills=10)

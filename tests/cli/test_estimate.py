@@ -122,6 +122,25 @@ def test_csv_has_a_line_for_each_model(dlbricks: Command) -> None:
     assert (status, len(rows)) == (0, 2)
     assert float(rows[0]["sequential_ms"]) == pytest.approx(sum_ms(SQUEEZENET))
     assert rows[1]["measured_ms"] == ""
+    assert [row["complete"] for row in rows] == ["True", "True"]
+
+
+def test_a_lower_bound_is_called_so_in_every_column_and_has_no_error(dlbricks: Command) -> None:
+    gone = sorted(SQUEEZENET.suite)[::2]
+    whole_models = [model_record(it, 2 * sum_ms(it), **ON_C5) for it in (SQUEEZENET, VGG)]
+    records = [*on_c5(SQUEEZENET, without=gone), *brick_records(VGG, **ON_C5), *whole_models]
+    arguments = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge", "--workers", "2")
+    _, out, _ = dlbricks(records, *arguments)
+    lacking, whole = (line for line in out.splitlines() if line.startswith(("SqueezeNet", "VGG")))
+    assert lacking.count("at least") == 3
+    assert lacking.split()[-1] == "-"
+    assert whole.count("at least") == 0
+    assert whole.split()[-1] == "%"
+    _, out, _ = dlbricks([], *arguments, "--csv")
+    first, second = csv.DictReader(io.StringIO(out))
+    assert (first["complete"], first["error"]) == ("False", "")
+    assert first["measured_ms"]
+    assert (second["complete"], bool(second["error"])) == ("True", True)
 
 
 def test_missing_bricks_are_counted_and_the_command_that_measures_them_is_named(dlbricks: Command) -> None:

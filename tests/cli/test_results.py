@@ -180,7 +180,7 @@ def test_what_is_exported_can_be_imported_elsewhere(results: Command, tmp_path: 
     assert results("import", str(file), folder=tmp_path / "other") == (
         0,
         "",
-        f"{file}: 5 records are new, 0 were known\n",
+        f"{file}: 5 new records, 0 known before\n",
     )
     status, out, _ = results("import", str(file), "--json", folder=tmp_path / "other")
     assert json.loads(out) == [{"path": str(file), "new": 0, "known": 5, "conflicts": [], "refused": []}]
@@ -206,7 +206,7 @@ def test_an_import_with_damaged_lines_names_them_and_ends_with_status_1(results:
     file.write_bytes(file.read_bytes().replace(b"drift", b"drift!"))
     status, _, err = results("import", str(file), folder=tmp_path / "other")
     assert status == 1
-    assert "4 records are new" in err
+    assert "4 new records" in err
     assert "file.json line 13 (byte" in err
 
 
@@ -271,7 +271,7 @@ def test_every_kind_of_record_survives_the_command_line(tmp_path: Path, results:
         store.add(*one_of_each())
     file = tmp_path / "file.json"
     assert results("export", str(file), folder=tmp_path / "full")[0] == 0
-    assert "8 records are new" in results("import", str(file), folder=tmp_path / "other")[2]
+    assert "8 new records" in results("import", str(file), folder=tmp_path / "other")[2]
 
 
 def test_tables_fit_the_terminal_by_cutting_texts_only() -> None:

@@ -114,6 +114,11 @@ def test_a_model_that_cannot_be_fused_is_measured_as_it_is_written(dlbricks: Com
     (model,) = json.loads(out)["models"]
     assert (status, model["level"]) == (0, "written")
     assert f"{MODEL}: its written layers are measured" in told
+    # Whoever asks about that runtime gets the model as that runtime has it, whatever ours makes of it.
+    status, out, told = dlbricks("estimate", MODEL, "--runtime", "fake", "--level", "fused", "--json")
+    (model,) = json.loads(out)
+    assert (status, model["level"], model["complete"]) == (0, "written", True)
+    assert f"{MODEL}: its written layers are taken" in told
 
 
 def test_a_model_that_cannot_be_read_is_left_out_and_named(dlbricks: Command, tmp_path: Path) -> None:

@@ -180,10 +180,15 @@ def test_a_log_that_has_grown_large_is_begun_anew(fake: MakeWorker, log: Path) -
     assert log.read_text() == "the framework greets\n"
 
 
-def test_a_log_that_cannot_be_written_is_named(fake: MakeWorker, log: Path) -> None:
+def test_where_no_log_can_be_kept_a_worker_answers_and_its_last_words_are_heard(fake: MakeWorker, log: Path) -> None:
     log.parent.write_text("a file in the place of the folder")
-    with pytest.raises(WorkerError, match=f"cannot write the log {log}.*; make it writable, or name an"), fake():
-        pytest.fail("it started")
+    with fake() as worker:
+        assert worker.ask(Describe(), PATIENCE_SECONDS) == DESCRIBED
+    with (
+        fake("crash") as worker,
+        pytest.raises(WorkerDiedError, match=f"the last words; its log cannot be kept in {log}"),
+    ):
+        worker.ask(Describe(), PATIENCE_SECONDS)
 
 
 def test_a_worker_started_by_a_thread_outlives_the_thread(fake: MakeWorker) -> None:

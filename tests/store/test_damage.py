@@ -204,9 +204,7 @@ with Store(folder) as store:
     first, second, third, fourth = run_python(code, str(filled)).stdout.splitlines()
     assert first == "1"
     assert second == third
-    assert second.startswith(
-        f"cannot write {filled / 'journal-0.jsonl'}: File too large; what was stored before is kept"
-    )
+    assert second.startswith(f"cannot write {filled / 'journal-0.jsonl'}: File too large; the store stays as it was")
     assert "free some space" in second
     assert fourth.startswith(f"cannot write {filled / 'results-1.json'}: File too large")
     assert [record.uuid for record in readable(filled)] == [*(each.uuid for each in RECORDS), f"{100:032x}"]

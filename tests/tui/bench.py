@@ -1,10 +1,12 @@
 """The application as tests run it: on a data folder of its own, with models that need no framework."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from textual.app import App
 from textual.events import Paste
 from textual.pilot import Pilot
 from textual.worker import WorkerError
@@ -14,6 +16,8 @@ from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.widgets import rows
+from dlbricks_tui.tui.widgets.rows import RowsView
 
 # Narrow, medium and wide.
 SIZES = ((80, 24), (120, 40), (200, 50))
@@ -21,6 +25,9 @@ SIZES = ((80, 24), (120, 40), (200, 50))
 WRITTEN = Choices(level=Level.WRITTEN)
 # Enough to scroll, to search and to compare in; all of them would take each test seconds.
 LIBRARY = ("squeezenet1.1", "resnet50_v1", "resnet18_v1", "mobilenet0.25", "inceptionv3", "alexnet", "vgg16")
+
+# What one round has handled may post what only the next one sees.
+ROUNDS_OF_REST = 3
 
 
 def app_on(data: DataFolder) -> DlbricksApp:
@@ -48,14 +55,29 @@ async def running(app: DlbricksApp, size: tuple[int, int] = (120, 40)) -> AsyncI
 
 
 async def settled(pilot: Pilot[None]) -> None:
-    """Waits for all threads, for what they have posted, and for the timers that follow."""
-    while working := [worker for worker in pilot.app.workers if not worker.is_finished]:
-        for worker in working:
-            # One that failed has told the screen; one that was overtaken has nothing to tell.
-            with suppress(WorkerError):
-                await worker.wait()
-        await pilot.pause()
-    await pilot.pause(0.01)
+    """Waits until nothing is under way: no thread, no message, no cursor that is about to come to rest."""
+    still = 0
+    while still < ROUNDS_OF_REST:
+        await pilot.pause(0)
+        for screen in pilot.app.screen_stack:
+            # One that lies under another would wait for its timer before it draws itself.
+            screen._on_timer_update()
+        await pilot._wait_for_screen()
+        still = 0 if await _under_way(pilot.app) else still + 1
+
+
+async def _under_way(app: App[None]) -> bool:
+    working = [worker for worker in app.workers if not worker.is_finished]
+    for worker in working:
+        # One that failed has told the screen; one that was overtaken has nothing to tell.
+        with suppress(WorkerError):
+            await worker.wait()
+    pumps = [app, *(node for screen in app.screen_stack for node in screen.walk_children(with_self=True))]
+    resting = [node for node in pumps if isinstance(node, RowsView) and node.about_to_rest]
+    if resting:
+        await asyncio.sleep(rows.REST_SECONDS)
+    told = any(pump.message_queue_size or pump._pending_message for pump in pumps)
+    return bool(working or resting or told)
 
 
 async def press(pilot: Pilot[None], *keys: str) -> None:

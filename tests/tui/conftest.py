@@ -9,6 +9,7 @@ import pytest
 
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui import errands
+from dlbricks_tui.tui.live import watch
 from dlbricks_tui.tui.widgets import rows
 from tests.tui.results import store_run
 
@@ -19,6 +20,8 @@ def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errands, "SETTLED_SECONDS", 0.0)
     monkeypatch.setattr(errands, "BREATH_SECONDS", 0.0)
     monkeypatch.setattr(rows, "REST_SECONDS", 0.001)
+    monkeypatch.setattr(watch, "SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr(watch, "SECONDS_BETWEEN_IDLE_LOOKS", 0.05)
 
 
 @pytest.fixture(scope="session")

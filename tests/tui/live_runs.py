@@ -171,8 +171,9 @@ def put_run(
     folder.path.mkdir(parents=True)
     bricks = Tally(BRICKS, 20, 8, 1)
     standing = RunState(folder.run, state, process or this_process(), MODELS, at(0), at(0), bricks, seconds=seconds)
-    folder.set_state(standing)
     tell(folder, *events)
+    # Last, as whoever watches is to see all of it at once.
+    folder.set_state(standing)
     return folder
 
 

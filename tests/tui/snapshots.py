@@ -35,7 +35,7 @@ def check(app: App[None], name: str) -> None:
         FOLDER.mkdir(exist_ok=True)
         path.write_text(seen, encoding="utf-8")
     known = path.read_text(encoding="utf-8") if path.exists() else ""
-    assert seen == known, f"the screen is not that of {path.name}; {UPDATE}=1 writes it anew"
+    assert seen.splitlines() == known.splitlines(), f"the screen is not that of {path.name}; {UPDATE}=1 writes it anew"
 
 
 def _lettered(strip: Strip, names: Mapping[str, str], letters: dict[str, str]) -> str:

@@ -159,6 +159,22 @@ def test_who_asks_for_a_run_sees_it_whatever_else_is_under_way(new: DataFolder) 
     assert [run.run for run in ears.seen] == [RUN, old.run, RUN, RUN]
 
 
+def test_who_asks_for_a_run_that_has_ended_keeps_it_until_another_one_begins(new: DataFolder) -> None:
+    put_run(new, in_the_middle())
+    old = put_run(new, [started()], run="20261120-090000-0002")
+    end(old)
+    ears = Ears()
+    watch = RunWatch(new, ears.listener)
+    watch.look()
+    watch.follow(old.run)
+    for _ in range(3):
+        watch.look()
+    assert ears.seen[-1].run == old.run
+    put_run(new, [started()], run="20261121-090000-0003")
+    watch.look()
+    assert ears.seen[-1].run == "20261121-090000-0003"
+
+
 def test_growing_results_are_told_of_at_most_once_a_second_and_the_last_ones_too(new: DataFolder) -> None:
     folder = put_run(new, [started(), planned(), *(loaded(program) for program in range(9))])
     ears, clock = Ears(), Clock()

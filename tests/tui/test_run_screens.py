@@ -247,7 +247,8 @@ async def test_all_runs_are_listed_with_how_they_stand_and_any_can_be_watched(me
         await press(pilot, "escape", "G", "enter")
         assert isinstance(pilot.app.screen, RunScreen)
         await shows(pilot, "20261120-080000-0001")
-        await press(pilot, "R", "g", "enter")
+        await press(pilot, "R")
+        await press(pilot, "g", "enter")
         await shows(pilot, RUN)
 
 
@@ -263,7 +264,8 @@ async def test_an_interrupted_run_is_offered_to_be_taken_up(
         assert "r takes it up again" in screen_text(pilot)
         await press(pilot, "r")
         assert taken_up == [RUN]
-        await press(pilot, "R", "r")
+        await press(pilot, "R")
+        await press(pilot, "r")
         assert taken_up == [RUN, RUN]
 
 

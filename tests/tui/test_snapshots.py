@@ -9,10 +9,13 @@ from tests.tui.snapshots import check
 OPENED = ("slash", '"res"', "enter", "enter")
 SCREENS: dict[str, tuple[str, ...]] = {
     "start": (),
+    "model": OPENED,
+    "estimate": (*OPENED, "4", "down", "down"),
     "nothing-found": ("slash", '"nosuch"'),
     "help": ("question_mark",),
     "commands": ("colon", '"cut"'),
     "open": ("o", '"re"'),
+    "shapes": (*OPENED, "n"),
 }
 
 

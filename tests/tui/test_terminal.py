@@ -60,6 +60,57 @@ def test_a_signal_to_end_ends_it_with_the_terminal_as_it_was(number: signal.Sign
         assert is_restored(terminal) and terminal.modes() == before
 
 
+def is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="whether a process stands still is read in /proc")
+@pytest.mark.parametrize("in_front", ["", "?"], ids=["workbench", "box"])
+def test_ctrl_z_leads_to_the_shell_and_back(in_front: str, tmp_path: Path) -> None:
+    with started(tmp_path) as terminal:
+        before = terminal.modes()
+        terminal.seconds_until("1 Models 84")
+        terminal.send("\x1b")
+        terminal.seconds_until_quiet()
+        terminal.send(in_front + "\x1a")
+        terminal.wait_until(lambda: is_stopped(terminal.pid))
+        terminal.read_for(0.1)
+        assert is_restored(terminal) and terminal.modes() == before
+        os.kill(terminal.pid, signal.SIGCONT)
+        terminal.seconds_until("Help" if in_front else "1 Models 84")
+        terminal.seconds_until_quiet()
+        terminal.send("\x03")
+        assert wait_for_end(terminal) == 0
+        assert is_restored(terminal) and terminal.modes() == before
+
+
+@pytest.mark.parametrize(
+    ("environment", "listens"),
+    [
+        ({}, True),
+        ({"SSH_TTY": "/dev/pts/9"}, False),
+        ({"SSH_TTY": "/dev/pts/9", "DLBRICKS_WORKBENCH_MOUSE": "on"}, True),
+        ({"DLBRICKS_WORKBENCH_MOUSE": "off"}, False),
+    ],
+)
+def test_the_mouse_is_left_to_a_remote_terminal_unless_asked_for(
+    environment: dict[str, str], listens: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSH_TTY", raising=False)
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
+    with started(tmp_path, **environment) as terminal:
+        terminal.seconds_until("1 Models")
+        assert (b"\x1b[?1000h" in terminal.written) == listens
+
+
+def test_settings_that_are_wrong_are_told_instead_of_opening(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[workbench]\ntheme = 1\n")
+    with started(tmp_path) as terminal:
+        assert wait_for_end(terminal) == 2
+        assert b"config.toml:2: workbench.theme = 1: it has to be the name of a theme" in terminal.written
+        assert b"\x1b[?1049h" not in terminal.written
+
+
 def test_a_connection_that_drops_leaves_no_process_behind(tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
         terminal.seconds_until("1 Models 84")

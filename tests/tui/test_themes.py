@@ -1,4 +1,6 @@
 from itertools import combinations
+from math import dist
+from operator import mul
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,9 @@ from dlbricks_tui.settings import THEMES, DataFolder
 from dlbricks_tui.tui.themes import COLOURS, ThemeError, read_theme, read_themes
 from tests.tui.bench import app_on, running
 
-OURS = sorted(THEMES.glob("*.toml"))
+# What colours the terminal's own are is only known there.
+TERMINAL = THEMES / "terminal.toml"
+OURS = sorted(path for path in THEMES.glob("*.toml") if path != TERMINAL)
 DARK = THEMES / "dark.toml"
 # What is written on a ground, and what lies on the plain one.
 TEXTS = ("text", "strong", "muted", "heading", "accent", "good", "warn", "bad", "mark", "match", "bar", "frame-focused")
@@ -22,16 +26,80 @@ def sixteen(path: Path) -> dict[str, int | None]:
 
 def contrast(one: str, other: str) -> float:
     def luminance(colour: str) -> float:
-        shares = [part / 255 for part in Color.parse(colour).get_truecolor()]
-        linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+        red, green, blue = linear(colour)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
     darker, lighter = sorted((luminance(one), luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def test_there_is_a_dark_and_a_light_theme() -> None:
-    assert {path.stem for path in OURS} >= {"dark", "light"}
+# What eyes without one kind of cones see of red, green and blue light (Machado, Oliveira and Fernandes, 2009).
+EYES = {
+    "all cones": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+    "no long": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "no medium": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "no short": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+Light = tuple[float, float, float]
+
+
+def linear(colour: str) -> Light:
+    red, green, blue = (part / 255 for part in Color.parse(colour).get_truecolor())
+    return _linear(red), _linear(green), _linear(blue)
+
+
+def _linear(share: float) -> float:
+    return share / 12.92 if share <= 0.04045 else float(((share + 0.055) / 1.055) ** 2.4)
+
+
+def seen(colour: str, eyes: tuple[Light, Light, Light]) -> Light:
+    """Where the colour lies, for these eyes, in a space in which distances are differences that one sees (CIELAB)."""
+    light = linear(colour)
+    red, green, blue = (min(1.0, max(0.0, sum(map(mul, row, light)))) for row in eyes)
+    x = _cube_root((0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.9505)
+    y = _cube_root(0.2126 * red + 0.7152 * green + 0.0722 * blue)
+    z = _cube_root((0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.0888)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def _cube_root(share: float) -> float:
+    return float(share ** (1 / 3)) if share > 0.008856 else 7.787 * share + 16 / 116
+
+
+def test_these_themes_come_with_it() -> None:
+    assert {path.stem for path in OURS} == {"dark", "light", "high-contrast", "colour-blind"}
+
+
+def test_high_contrast_is_seven_to_one_for_all_that_is_written() -> None:
+    colours = read_theme(THEMES / "high-contrast.toml").variables
+    assert all(contrast(colours[f"ink-{name}"], colours["ink-panel"]) >= 7 for name in TEXTS)
+    assert contrast(colours["ink-cursor-text"], colours["ink-cursor"]) >= 7
+    assert all(contrast(colours[f"ink-{name}"], colours["ink-cursor-elsewhere"]) >= 4.5 for name in TEXTS)
+
+
+@pytest.mark.parametrize("eyes", EYES)
+def test_the_theme_for_the_colour_blind_tells_good_from_bad_whichever_cones_one_lacks(eyes: str) -> None:
+    colours = read_theme(THEMES / "colour-blind.toml").variables
+    places = [seen(colours[f"ink-{name}"], EYES[eyes]) for name in ("good", "warn", "bad", "text")]
+    assert min(dist(one, other) for one, other in combinations(places, 2)) >= 20
+
+
+def test_what_is_promised_of_the_colour_blind_is_not_true_of_every_theme() -> None:
+    colours = read_theme(DARK).variables
+    good, bad = (seen(colours[f"ink-{name}"], EYES["no medium"]) for name in ("good", "bad"))
+    assert dist(good, bad) < 10
+
+
+def test_the_theme_of_the_terminal_has_only_what_the_terminal_has() -> None:
+    theme = read_theme(TERMINAL)
+    colours = {name: theme.variables[f"ink-{name}"] for name in COLOURS}
+    assert theme.ansi and all(colour.startswith("ansi_") for colour in colours.values())
+    # On a ground that nobody knows only the terminal's own text can be read for sure; hues stand beside words.
+    assert {colours[name] for name in ("text", "strong", "muted", "heading")} == {"ansi_default"}
+    grounds = {
+        name for name in ("background", "panel", "cursor", "cursor-elsewhere") if colours[name] != "ansi_default"
+    }
+    assert grounds == {"cursor"} and colours["cursor-text"] != "ansi_default"
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)

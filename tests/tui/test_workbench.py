@@ -70,7 +70,7 @@ async def test_enter_opens_a_model_and_its_estimate_follows(measured: DataFolder
         await press(pilot, "slash", '"resnet18"', "enter", "enter")
         shown = screen_text(pilot)
         assert "resnet18_v1  14.24 ms sequential" in shown
-        assert "parallel       12.64 ms  1.13x as fast" in shown
+        assert "parallel       12.64 ms 1.13x as fast" in shown
         assert "measured       14.56 ms" in shown and "error         -2.2 %" in shown
 
 
@@ -310,3 +310,15 @@ async def test_a_search_where_there_is_nothing_to_search_is_one_among_the_models
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "4", "slash", '"vgg"')
         assert "1 Models 1 of 7" in screen_text(pilot)
+
+
+async def test_the_cursor_stays_on_its_setting_while_the_panel_is_out_of_sight(measured: DataFolder) -> None:
+    async with running(app_on(measured), (80, 24)) as pilot:
+        await press(pilot, "4", "j", "1", "slash", '"resnet18"', "enter", "enter", "4")
+        assert "▸level       ◂ written ▸" in screen_text(pilot)
+
+
+async def test_the_settings_are_reached_from_any_panel_of_a_narrow_terminal(measured: DataFolder) -> None:
+    async with running(app_on(measured), (80, 24)) as pilot:
+        await press(pilot, "enter", "s")
+        assert panel_with_focus(pilot) == "estimate" and "▸granularity" in screen_text(pilot)

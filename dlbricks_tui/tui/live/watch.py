@@ -50,6 +50,9 @@ class RunWatch:
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._wanted: str | None = None
+        # Whether the person has asked for the run that is followed; then only one that begins takes its place.
+        self._asked_for = False
+        self._known: frozenset[str] = frozenset()
         self._follower: Follower | None = None
         # What is known of the folder of runs, so that it is read only when there are others in it.
         self._known_ns: int | None = None
@@ -108,7 +111,9 @@ class RunWatch:
         with self._lock:
             wanted, self._wanted = self._wanted, None
         folders = RunFolders(self._data.runs)
-        if wanted is None and (self._follower is None or not self._follower.active):
+        if wanted is not None:
+            self._asked_for = True
+        elif self._follower is None or not self._follower.active:
             wanted = self._found(folders)
         if wanted is not None and (self._follower is None or self._follower.folder.run != wanted):
             self._follower = Follower(folders.find(wanted))
@@ -129,9 +134,11 @@ class RunWatch:
         settled = time.time() - changed_ns / 1e9 > _SECONDS_TO_SETTLE
         self._known_ns = changed_ns if settled else None
         states = folders.states()
-        active = [state for state in states if state.active]
+        known, self._known = self._known, frozenset(state.run for state in states)
+        active = [state for state in states if state.active and not (self._asked_for and state.run in known)]
         first, self._first_look = self._first_look, False
         if active:
+            self._asked_for = False
             return active[-1].run
         interrupted = first and states and states[-1].state.value == "interrupted"
         return states[-1].run if interrupted else None

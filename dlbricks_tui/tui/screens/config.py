@@ -11,7 +11,7 @@ from dlbricks_tui.config.writing import change
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.choices import next_of
-from dlbricks_tui.tui.lines import Line, Span, column, line, spread, wrapped
+from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, spread, wrapped
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.screens.dialog import Dialog
 from dlbricks_tui.tui.widgets.box import Box
@@ -19,18 +19,16 @@ from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.said import Said
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from textual.app import ComposeResult
 
     from dlbricks_tui.config.config import Given
     from dlbricks_tui.config.option import Option, Value
     from dlbricks_tui.settings import DataFolder
-    from dlbricks_tui.tui.preferences import Preferences
+    from dlbricks_tui.tui.tailoring import Tailor
 
 _NAME, _VALUE = 21, 16
-# The meaning takes up to three lines, the path of the file may take two.
-_LINES_BELOW = 5
+# As many as the longest meaning takes, so that the box stays as high as it is.
+_LINES_OF_MEANING = 3
 
 
 class ConfigScreen(Dialog[None]):
@@ -43,12 +41,11 @@ class ConfigScreen(Dialog[None]):
         "it is saved. Keys are changed there, under [keys]."
     )
 
-    def __init__(self, preferences: Preferences, data: DataFolder, changed: Callable[[], None]) -> None:
+    def __init__(self, tailor: Tailor, data: DataFolder) -> None:
         super().__init__()
-        self._preferences = preferences
+        self._tailor = tailor
         self._data = data
-        self._changed = changed
-        self._rows = _SettingRows(preferences, data)
+        self._rows = _SettingRows(tailor, data)
         self._below = Said(self._below_lines, classes="config-meaning")
 
     def compose(self) -> ComposeResult:
@@ -73,13 +70,13 @@ class ConfigScreen(Dialog[None]):
 
     def _step(self, step: int) -> None:
         option = self._rows.option
-        value = self._preferences.taste.config.value(option.name)
+        value = self._tailor.config.value(option.name)
         self._give(next_of(self._offered(option, value), value, step))
 
     def _offered(self, option: Option, value: Value) -> tuple[Value, ...]:
         offered: tuple[Value, ...] = option.kind.offered
         if option.name == "workbench.theme":
-            offered = tuple(self._preferences.taste.themes)
+            offered = tuple(self._tailor.preferences.taste.themes)
         elif option.name == "run.runtime":
             from dlbricks_tui.runtime.registry import Registry
 
@@ -97,24 +94,24 @@ class ConfigScreen(Dialog[None]):
         except ConfigError as error:
             self.app.post_message(Failed(error))
             return
-        self._changed()
+        self._tailor.look()
         self._rows.refresh()
         self._below.refresh()
 
     def _below_lines(self, width: int) -> tuple[Line, ...]:
         option = self._rows.option
         said = wrapped(line(option.about), width)
-        given = self._preferences.taste.config.given[option.name]
+        given = self._tailor.config.given[option.name]
         if _over_the_file(given, self._data):
             said += wrapped(line(Span(f"{given.where} says so, and counts over the file.", "warn")), width)
-        said += [()] * (_LINES_BELOW - len(said) - 1)
-        return (*said, *wrapped(line(Span(f"{self._data.config}", "muted")), width))
+        said += [BLANK] * (_LINES_OF_MEANING - len(said))
+        return (*said, BLANK, *wrapped(line(Span(f"{self._data.config}", "muted")), width))
 
 
 class _SettingRows(RowsView):
-    def __init__(self, preferences: Preferences, data: DataFolder) -> None:
+    def __init__(self, tailor: Tailor, data: DataFolder) -> None:
         super().__init__()
-        self._preferences = preferences
+        self._tailor = tailor
         self._data = data
 
     @property
@@ -128,7 +125,7 @@ class _SettingRows(RowsView):
 
     def row(self, index: int, width: int) -> Line:
         option = OPTIONS[index]
-        given = self._preferences.taste.config.given[option.name]
+        given = self._tailor.config.given[option.name]
         by_default = given.where == BY_DEFAULT
         value = column(shown(given.value), _VALUE, "muted" if by_default else "strong")
         return spread((column(option.name, _NAME), value), (Span(_origin(given, self._data), "muted"),), width)

@@ -11,11 +11,11 @@ from textual.containers import Container
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.elsewhere import HowCut
 from dlbricks_tui.tui.errands import Errands
+from dlbricks_tui.tui.screens.choosing import ChoosingScreen
 from dlbricks_tui.tui.screens.questions import ask_for_path, ask_for_shapes, ask_whether_to_begin
-from dlbricks_tui.tui.screens.run.host import RunHostScreen
 from dlbricks_tui.tui.shelf import Shelf
+from dlbricks_tui.tui.survey import Survey
 from dlbricks_tui.tui.widgets.details.panel import DetailsPanel
 from dlbricks_tui.tui.widgets.estimate.panel import EstimatePanel
 from dlbricks_tui.tui.widgets.headline import Headline
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
-    from dlbricks_tui.tui.elsewhere import Elsewhere
     from dlbricks_tui.tui.opened import Opened, Wish
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.widgets.estimate.view import EstimateView
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 FIRST_SAMPLE = "squeezenet1.1"
 
 
-class WorkbenchScreen(RunHostScreen):
+class WorkbenchScreen(ChoosingScreen):
     """Puts together what the panels say and what threads answer."""
 
     scope: ClassVar[Scope] = Scope.WORKBENCH
@@ -50,17 +49,14 @@ class WorkbenchScreen(RunHostScreen):
     ABOUT = "Choose a model, see what it is made of and how long it takes, and run the bricks that nobody has run yet."
 
     def __init__(self, session: Session, choices: Choices) -> None:
-        super().__init__(session)
+        super().__init__(session, choices)
         self._errands = Errands(session, self.post_message)
-        self._choices = choices
         self._shelf = Shelf()
+        self._survey = Survey(self._errands, self.ask)
         self._wants_sample = False
         self._wish: Wish | None = None
         self._opened: Opened | None = None
         self._view: EstimateView | None = None
-        self._elsewhere: Elsewhere | None = None
-        # What the library is being looked through for, or was.
-        self._indexed: HowCut | None = None
         self._headline = Headline()
         self._models = ModelsPanel()
         self._tree = TreePanel()
@@ -79,7 +75,7 @@ class WorkbenchScreen(RunHostScreen):
 
     def on_mount(self) -> None:
         self.make_current(self._models)
-        self._estimate.show_choices(self._choices)
+        self._estimate.show_choices(self.choices)
         self._show_headline()
         if self.session.is_new:
             ask_whether_to_begin(self.app, FIRST_SAMPLE, self._welcomed)
@@ -124,7 +120,7 @@ class WorkbenchScreen(RunHostScreen):
 
     def open(self, source: ModelSource) -> None:
         """Reads a model and shows it, in place of the one that is shown."""
-        wish = self._shelf.wish(source, self._choices)
+        wish = self._shelf.wish(source, self.choices)
         self._wish, self._opened, self._view = wish, None, None
         self._details.show(None)
         self._tree.show_waiting()
@@ -132,16 +128,14 @@ class WorkbenchScreen(RunHostScreen):
         self._show_headline()
         self.ask(partial(self._errands.open, wish), "open")
 
-    def choose(self, choices: Choices) -> None:
-        """Lets everything follow other settings."""
-        before, self._choices = self._choices, choices
-        self._estimate.show_choices(choices)
+    def choices_changed(self, before: Choices) -> None:
+        self._estimate.show_choices(self.choices)
         self._show_headline()
         self._models.forget_standings()
-        self._glance()
+        self._look_for_results()
         if self._wish is None:
             return
-        if (before.level, before.cutting) != (choices.level, choices.cutting):
+        if (before.level, before.cutting) != (self.choices.level, self.choices.cutting):
             self.open(self._wish.source)
         else:
             self._judge()
@@ -156,9 +150,10 @@ class WorkbenchScreen(RunHostScreen):
 
     @on(messages.ChoicesAvailable)
     def _choices_available(self, event: messages.ChoicesAvailable) -> None:
-        self._estimate.show_choices(self._choices, event.available)
+        self._estimate.show_choices(self.choices, event.available)
         if event.available.results:
-            self._glance()
+            self._survey.has_results = True
+            self._look_for_results()
 
     @on(messages.ModelOpened)
     def _model_opened(self, event: messages.ModelOpened) -> None:
@@ -166,7 +161,7 @@ class WorkbenchScreen(RunHostScreen):
             self._opened = event.opened
             self._tree.show(event.opened)
             self._judge()
-            self._index_bricks()
+            self._look_for_bricks()
 
     @on(messages.ModelRefused)
     def _model_refused(self, event: messages.ModelRefused) -> None:
@@ -179,7 +174,7 @@ class WorkbenchScreen(RunHostScreen):
 
     @on(messages.ModelJudged)
     def _model_judged(self, event: messages.ModelJudged) -> None:
-        if event.opened is not self._opened or event.choices != self._choices:
+        if event.opened is not self._opened or event.choices != self.choices:
             return
         self._view = event.view
         self._tree.show_tallies(event.tallies)
@@ -196,42 +191,43 @@ class WorkbenchScreen(RunHostScreen):
 
     @on(messages.BricksIndexed)
     def _bricks_indexed(self, event: messages.BricksIndexed) -> None:
-        if event.elsewhere.how == self._indexed:
-            self._elsewhere = event.elsewhere
-            self._show_details()
+        self._survey.take(event.elsewhere)
+        self._show_details()
 
     @on(messages.ModelGlanced)
     def _model_glanced(self, event: messages.ModelGlanced) -> None:
-        if event.choices == self._choices:
+        if event.choices == self.choices:
             self._models.show_standing(event.source, event.judged)
 
     @on(messages.ResultsGrew)
     def _results_grew(self) -> None:
+        self._survey.has_results = True
         if self._opened is not None:
-            self.ask(partial(self._errands.judge_anew, self._opened, self._choices), "judge")
+            self.ask(partial(self._errands.judge_anew, self._opened, self.choices), "judge")
 
     def _judge(self) -> None:
         if self._opened is not None:
-            self.ask(partial(self._errands.judge, self._opened, self._choices), "judge")
+            self.ask(partial(self._errands.judge, self._opened, self.choices), "judge")
 
     def run_rests(self) -> None:
-        self._glance()
-        self._index_bricks()
+        # By now there may be a runtime to choose that there was not before.
+        self.ask(self._errands.list_choices, "choices")
+        self._look_for_bricks()
 
-    def _glance(self) -> None:
-        if self.measuring:
-            return
-        self.ask(partial(self._errands.glance_at, self._shelf.wishes(self._choices), self._choices), "glance")
+    # What is looked for in the library computes, and waits for the end of a run.
+
+    def _look_for_results(self) -> None:
+        if not self.measuring:
+            self._survey.look_for_results(self._shelf.wishes(self.choices), self.choices)
+
+    def _look_for_bricks(self) -> None:
+        if self._opened is not None and not self.measuring:
+            self._survey.look_for_bricks(self._shelf.wishes(self.choices), self.choices)
 
     def _shelve(self) -> None:
-        self._indexed = None
+        self._survey.forget()
         self._models.show(self._shelf.sources)
-
-    def _index_bricks(self) -> None:
-        how = HowCut(self._choices.level, self._choices.cutting)
-        if how != self._indexed and not self.measuring:
-            self._elsewhere, self._indexed = None, how
-            self.ask(partial(self._errands.index_bricks, self._shelf.wishes(self._choices), how), "index")
+        self._look_for_results()
 
     def _show_details(self) -> None:
         """Shows what the cursor is on in the tree, and has its samples read."""
@@ -239,8 +235,8 @@ class WorkbenchScreen(RunHostScreen):
         self._details.show(subject)
         if subject is None or subject.occurrence is None:
             return
-        if self._elsewhere is not None and self._opened is not None:
-            names = self._elsewhere.models_with(subject.occurrence.brick.key, [self._opened.graph.name])
+        if self._survey.elsewhere is not None and self._opened is not None:
+            names = self._survey.elsewhere.models_with(subject.occurrence.brick.key, [self._opened.graph.name])
             self._details.show_elsewhere(names)
         if subject.part is not None and subject.part.measured is not None and self._view is not None:
             pair, way = subject.part.measured.pair, self._view.judged.way
@@ -248,7 +244,7 @@ class WorkbenchScreen(RunHostScreen):
 
     def _show_headline(self) -> None:
         self._headline.show(
-            self._wish.source.name if self._wish else "", self._choices, self._view.judged if self._view else None
+            self._wish.source.name if self._wish else "", self.choices, self._view.judged if self._view else None
         )
 
     # What the person does
@@ -256,30 +252,12 @@ class WorkbenchScreen(RunHostScreen):
     def action_start_run(self) -> None:
         sources = self._models.marked or ((self._wish.source,) if self._wish else ())
         if sources:
-            self.start_run(sources, self._shelf.shapes, self._choices)
+            self.start_run(sources, self._shelf.shapes, self.choices)
         else:
             self.notify("Mark models with space, or open one: a run is about those.")
 
     def action_open_path(self) -> None:
         ask_for_path(self.app, self._path_given)
-
-    def action_finer(self) -> None:
-        self.choose(self._choices.with_granularity(self._choices.granularity - 1))
-
-    def action_coarser(self) -> None:
-        self.choose(self._choices.with_granularity(self._choices.granularity + 1))
-
-    def action_other_level(self) -> None:
-        self.choose(self._choices.with_next_level())
-
-    def action_other_cut(self) -> None:
-        self.choose(self._choices.with_next_cut())
-
-    def action_more_workers(self) -> None:
-        self.choose(self._choices.with_workers(self._choices.workers + 1))
-
-    def action_fewer_workers(self) -> None:
-        self.choose(self._choices.with_workers(self._choices.workers - 1))
 
     def action_show_settings(self) -> None:
         self.go_to(self._estimate)

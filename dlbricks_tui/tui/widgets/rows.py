@@ -46,6 +46,11 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
         self._rest: Timer | None = None
 
     @property
+    def about_to_rest(self) -> bool:
+        """Whether the cursor was moved so lately that `Rested` is still to come."""
+        return self._rest is not None
+
+    @property
     def line_width(self) -> int:
         """How many cells there are beside the scrollbar."""
         return self.scrollable_content_region.width

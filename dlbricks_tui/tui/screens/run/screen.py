@@ -6,10 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Container
-from textual.message import Message
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
+from dlbricks_tui.tui.messages import RunBegun
 from dlbricks_tui.tui.screens.panelled import PanelledScreen
 from dlbricks_tui.tui.screens.run.bricks import BricksPanel
 from dlbricks_tui.tui.screens.run.estimates import EstimatesPanel
@@ -33,13 +33,6 @@ class RunScreen(PanelledScreen[None]):
     BINDINGS = bindings(Scope.RUN)
     AUTO_FOCUS = "#run-bricks RowsView"
     ABOUT = "A run is a process of its own: leave this screen, or dlbricks, and it goes on."
-
-    class Followed(Message):
-        """The person wants to see this run from now on."""
-
-        def __init__(self, run: str) -> None:
-            super().__init__()
-            self.run = run
 
     def __init__(self, runs: Runs, run: RunSnapshot | None) -> None:
         super().__init__()
@@ -121,7 +114,7 @@ class RunScreen(PanelledScreen[None]):
 
     def _run_chosen(self, run: str | None) -> None:
         if run is not None:
-            self.post_message(self.Followed(run))
+            self.post_message(RunBegun(run))
 
     def _head_lines(self, width: int) -> tuple[Line, ...]:
         self._drawn = head_lines(self._run, width)

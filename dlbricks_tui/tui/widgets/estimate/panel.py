@@ -21,17 +21,18 @@ class EstimateRows(RowsView):
         self.choices = Choices()
         self.available = NONE_AVAILABLE
         self._made: tuple[EstimateRow, ...] = ()
-        self._made_for = -1
+        # The setting that the cursor is on, also while there are no rows, as in a panel out of sight.
+        self._on: Setting | None = Setting.GRANULARITY
 
     @property
     def row_count(self) -> int:
-        return len(self._rows())
+        return len(self._made)
 
     def row(self, index: int, width: int) -> Line:
-        return self._rows()[index].line
+        return self._made[index].line
 
     def can_rest_on(self, index: int) -> bool:
-        return self._rows()[index].rest
+        return self._made[index].rest
 
     @property
     def setting(self) -> Setting | None:
@@ -40,25 +41,28 @@ class EstimateRows(RowsView):
 
     def remake(self) -> None:
         """Makes the rows of what is known now; the cursor stays on its setting."""
-        before = self.setting if self._made else Setting.GRANULARITY
-        self._made_for = -1
+        on = self._on
+        # Beside the sign of the cursor and a scrollbar; nothing where the panel is out of sight.
+        width = self.size.width - 2
+        self._made = rows(self.subject, self.choices, self.available, width) if width > 0 else ()
         self.rows_changed()
-        if before is not None and self._made:
-            self.go_to(before)
+        if on is not None:
+            self.go_to(on)
+        self._on = on
+
+    def watch_cursor(self, before: int, now: int) -> None:
+        super().watch_cursor(before, now)
+        self._on = self.setting
 
     def go_to(self, setting: Setting) -> None:
-        """Puts the cursor on a setting."""
-        self.move_to(next(index for index, each in enumerate(self._rows()) if each.setting is setting))
+        """Puts the cursor on a setting, now or when there are rows."""
+        place = next((index for index, each in enumerate(self._made) if each.setting is setting), None)
+        if place is not None:
+            self.move_to(place)
+        self._on = setting
 
     def on_resize(self) -> None:
         self.remake()
-
-    def _rows(self) -> tuple[EstimateRow, ...]:
-        width = self.line_width - 1
-        if width != self._made_for and width > 0:
-            self._made_for = width
-            self._made = rows(self.subject, self.choices, self.available, width)
-        return self._made
 
 
 class EstimatePanel(Panel):

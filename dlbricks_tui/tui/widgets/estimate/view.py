@@ -104,7 +104,7 @@ def _figure(name: str, value_ms: float, remark: str, sign: str) -> Line:
         column(name, _NAME),
         column(sign + milliseconds(value_ms), _NUMBER, "strong", right=True),
         Span(_UNIT, "muted"),
-        Span(f"  {remark}", "muted"),
+        Span(f" {remark}", "muted"),
     )
 
 

@@ -1,0 +1,1 @@
+"""The paper's tables and figures, from what is in the store."""

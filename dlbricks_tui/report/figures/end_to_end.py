@@ -1,0 +1,80 @@
+"""Figure 9: the end-to-end latency of every model on every system."""
+
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from dlbricks_tui.report import drawing
+from dlbricks_tui.report.evaluation import Evaluation, Finding, Series
+from dlbricks_tui.report.exhibit import Exhibit, Section
+from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
+from dlbricks_tui.report.missing import end_to_end
+from dlbricks_tui.report.palette import Ink, series_style
+from dlbricks_tui.report.published import SYSTEMS, published_model
+from dlbricks_tui.report.subjects import Subject
+from dlbricks_tui.report.tables import Cell, table
+from dlbricks_tui.report.tracing import TRACE, trace
+
+_NAME = "figure-9"
+
+
+def end_to_end_section(evaluation: Evaluation) -> Section:
+    """End-to-end latencies on all systems, over the range of the paper's four."""
+    timed = [(series, found) for series in evaluation.series if (found := _timed(series))]
+    return Section(
+        heading="Figure 9: end-to-end latency",
+        anchor=_NAME,
+        explanation="What one inference takes at batch 1, with nothing cut: the 20 % trimmed mean of its samples.",
+        exhibits=(_exhibit(evaluation, timed),) if timed else (),
+        published="Grey bars: from the quickest to the slowest of the four EC2 systems in the authors' files "
+        f"({', '.join(SYSTEMS)}).",
+        missing=() if timed else (end_to_end(),),
+    )
+
+
+def _timed(series: Series) -> list[Finding]:
+    return [it for it in series.at(1) if it.found.end_to_end is not None]
+
+
+def _exhibit(evaluation: Evaluation, timed: list[tuple[Series, list[Finding]]]) -> Exhibit:
+    known = {finding.subject for _, found in timed for finding in found}
+    subjects = [it for it in evaluation.subjects if it in known]
+    row_of = {subject: row for row, subject in enumerate(subjects)}
+    ranges = {subject: limits for subject in subjects if (limits := _range_ms(subject)) is not None}
+
+    def paint() -> Figure:
+        legend: list[Artist] = [mark(it.title, *series_style(number)) for number, (it, _) in enumerate(timed)]
+        legend += [Patch(color=Ink.GRID.light, label="the paper's four systems")] if ranges else []
+        figure = drawing.canvas(WIDTH, rows_height(len(subjects), legend))
+        axes = row_axes(figure, [it.label for it in subjects], "latency in ms (logarithmic)", legend)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+        if ranges:
+            rows = [row_of[subject] for subject in ranges]
+            axes.hlines(rows, *zip(*ranges.values(), strict=True), color=Ink.GRID.light, linewidth=7, zorder=1)
+        for number, (_, found) in enumerate(timed):
+            ink, shape = series_style(number)
+            latencies = [it.found.end_to_end.value_ms for it in found if it.found.end_to_end]
+            rows = [row_of[it.subject] for it in found]
+            axes.plot(latencies, rows, shape, color=ink.light, markersize=4.5, linestyle="none")
+        return figure
+
+    rows = [_row(series, finding) for series, found in timed for finding in found]
+    columns = ("table1_id", "model", "on", "end_to_end_ms", "low_ms", "high_ms", "published_ms", *TRACE)
+    description = f"A row for each of {len(subjects)} models, with a mark for each of {len(timed)} systems."
+    svg = drawing.draw(_NAME, "End-to-end latency of the models", description, paint)
+    return Exhibit(_NAME, "All systems", description, table(columns, rows, TRACE), svg)
+
+
+def _row(series: Series, finding: Finding) -> tuple[Cell, ...]:
+    subject, latency = finding.subject, finding.found.end_to_end
+    published = published_model(subject.table1_id)
+    theirs = None if published is None else published.end_to_end_ms.get(series.paper_system)
+    return (subject.table1_id, subject.name, series.title, *(latency or (None, None, None)), theirs, *trace(finding))
+
+
+def _range_ms(subject: Subject) -> tuple[float, float] | None:
+    published = published_model(subject.table1_id)
+    if published is None:
+        return None
+    return min(published.end_to_end_ms.values()), max(published.end_to_end_ms.values())

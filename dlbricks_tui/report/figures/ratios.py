@@ -1,0 +1,214 @@
+"""Latencies over end to end: figures 3 (sequential and parallel) and 10 (constructed, by granularity)."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dlbricks_tui.report import drawing
+from dlbricks_tui.report.evaluation import Evaluation, Finding, Series
+from dlbricks_tui.report.exhibit import Exhibit, Section
+from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
+from dlbricks_tui.report.missing import bricks_and_models
+from dlbricks_tui.report.palette import Ink, series_style
+from dlbricks_tui.report.published import CLOSENESS, COMPOSED_SYSTEM, published_model
+from dlbricks_tui.report.tables import Cell, percent, table
+from dlbricks_tui.report.tracing import TRACE, trace
+
+_AXIS = "latency over the end-to-end latency (1 is equal)"
+_CLOSE = 0.05
+# One model that is far off must not press all others together.
+_MOST = 2.0
+
+
+def composed_section(evaluation: Evaluation) -> Section:
+    """Figure 3: whether layers add up, or run beside each other."""
+    exhibits = [_composed(series, judged) for series in evaluation.series if (judged := _judged(series, 1))]
+    return Section(
+        heading="Figure 3: sequential and parallel latency",
+        anchor="figure-3",
+        explanation="The sum of all layers, and the longest path through the model, each over the latency that was "
+        "measured end to end. A framework that runs layer after layer is where the sum is; how far the longest path "
+        "lies below it is what running independent layers at the same time could gain.",
+        exhibits=tuple(exhibits),
+        published=f"The authors' files have both sums for {COMPOSED_SYSTEM}, from layer times of their own: hollow "
+        "marks where the system is the same.",
+        missing=() if exhibits else (bricks_and_models(),),
+    )
+
+
+def constructed_section(evaluation: Evaluation) -> Section:
+    """Figure 10: estimates over end to end, by model and granularity."""
+    exhibits = [_constructed(series) for series in evaluation.series if series.granularities]
+    coarser = any(set(series.granularities) - {1} for series in evaluation.series)
+    missing = [] if exhibits else [bricks_and_models()]
+    if exhibits and not coarser:
+        missing.append(bricks_and_models("-g", "2", what="Granularities beyond 1 were not measured"))
+    return Section(
+        heading="Figure 10: constructed latency by model and granularity",
+        anchor="figure-10",
+        explanation="The latency composed from bricks of at most G layers, over the latency that was measured end to "
+        "end. Lines are 95 % intervals of the estimate at the least G, the band is 5 % to either side, and an arrow "
+        f"stands for what is more than {_MOST:.0f}.",
+        exhibits=tuple(exhibits),
+        published=f"The paper calls its estimates {CLOSENESS}. Hollow diamonds: the sum of the layers that its "
+        "authors timed one by one on the system of the same name.",
+        missing=tuple(missing),
+    )
+
+
+def _judged(series: Series, granularity: int) -> list[Finding]:
+    return [it for it in series.at(granularity) if it.judged]
+
+
+def _composed(series: Series, judged: Sequence[Finding]) -> Exhibit:
+    name = f"figure-3-{series.slug}"
+    published = [
+        it if series.paper_system == COMPOSED_SYSTEM and it is not None else None
+        for it in (published_model(finding.subject.table1_id) for finding in judged)
+    ]
+    sequential = [finding.found.ratio or 0.0 for finding in judged]
+    parallel = [_parallel_ratio(finding) for finding in judged]
+
+    def paint() -> Figure:
+        legend = [mark("sequential", Ink.BLUE, "o"), mark("parallel", Ink.ORANGE, "s")]
+        if any(published):
+            legend += [
+                mark("sequential, published", Ink.STONE, "o", True),
+                mark("parallel, published", Ink.STONE, "s", True),
+            ]
+        figure = drawing.canvas(WIDTH, rows_height(len(judged), legend))
+        axes = row_axes(figure, [it.subject.label for it in judged], _AXIS, legend)
+        _reference(axes)
+        rows = range(len(judged))
+        axes.hlines(rows, parallel, [min(it, _MOST) for it in sequential], color=Ink.STONE.light, linewidth=0.8)
+        _hollow(axes, "s", [(row, it.parallel_ratio) for row, it in enumerate(published) if it])
+        _hollow(axes, "o", [(row, it.sequential_ratio) for row, it in enumerate(published) if it])
+        _marks(axes, Ink.ORANGE, "s", list(enumerate(parallel)))
+        _marks(axes, Ink.BLUE, "o", list(enumerate(sequential)))
+        axes.set_xlim(0, min(_MOST, max(1.1, *sequential, *parallel)) * 1.03)
+        return figure
+
+    rows: list[tuple[Cell, ...]] = [
+        (
+            *(finding.subject.table1_id, finding.subject.name),
+            *(one, other, it.sequential_ratio if it else None, it.parallel_ratio if it else None),
+            *_latencies(finding),
+            *trace(finding),
+        )
+        for finding, one, other, it in zip(judged, sequential, parallel, published, strict=True)
+    ]
+    ratios = ("sequential_ratio", "parallel_ratio", "published_sequential_ratio", "published_parallel_ratio")
+    title = f"Sequential and parallel latency over end to end on {series.title}"
+    return Exhibit(
+        name,
+        series.title,
+        f"{len(judged)} models, single layers (G = 1).",
+        table(("table1_id", "model", *ratios, *_LATENCIES, *TRACE), rows, TRACE),
+        drawing.draw(name, title, "A row for each model, with the two latencies as marks.", paint),
+    )
+
+
+def _constructed(series: Series) -> Exhibit:
+    name = f"figure-10-{series.slug}"
+    findings = [it for granularity in series.granularities for it in _judged(series, granularity)]
+    subjects = list(dict.fromkeys(it.subject for it in series.findings if it in findings))
+    row_of = {subject: row for row, subject in enumerate(subjects)}
+    published = {
+        subject: ratio
+        for subject in subjects
+        if (it := published_model(subject.table1_id)) and (ratio := it.ratio(series.paper_system)) is not None
+    }
+
+    def paint() -> Figure:
+        legend = [mark(f"G = {it}", *series_style(number)) for number, it in enumerate(series.granularities)]
+        if published:
+            legend.append(mark("published, single layers", Ink.STONE, "D", True))
+        figure = drawing.canvas(WIDTH, rows_height(len(subjects), legend))
+        axes = row_axes(figure, [it.label for it in subjects], _AXIS, legend)
+        _reference(axes)
+        _hollow(axes, "D", [(row_of[subject], ratio) for subject, ratio in published.items()])
+        for number, granularity in reversed(list(enumerate(series.granularities))):
+            judged = _judged(series, granularity)
+            ink, shape = series_style(number)
+            if not number:
+                rows = [row_of[it.subject] for it in judged]
+                axes.hlines(rows, *zip(*map(_interval, judged), strict=True), color=ink.light, linewidth=1.1, alpha=0.6)
+            _marks(axes, ink, shape, [(row_of[it.subject], it.found.ratio or 0.0) for it in judged])
+        ratios = [it.found.ratio or 0.0 for it in findings]
+        least, most = min(0.9, *ratios, *published.values()), min(_MOST, max(1.1, *ratios, *published.values()))
+        axes.set_xlim(least - 0.02, most + 0.02 * (most - least) + 0.02)
+        return figure
+
+    rows: list[tuple[Cell, ...]] = [
+        (
+            *(it.subject.table1_id, it.subject.name, it.granularity, it.found.ratio, *_interval(it)),
+            published.get(it.subject) if it.granularity == 1 else None,
+            *_latencies(it),
+            *trace(it),
+        )
+        for it in findings
+    ]
+    columns = ("table1_id", "model", "G", "ratio", "ratio_low", "ratio_high", "published_ratio", *_LATENCIES, *TRACE)
+    accuracy = series.accuracy(series.granularities[0])
+    told = (
+        ""
+        if accuracy is None
+        else (
+            f"G = {series.granularities[0]}: geometric mean {accuracy.geometric_mean:.3f}, mean absolute error "
+            f"{percent(accuracy.mean_absolute_error)}, {percent(accuracy.within_5_percent)} of {accuracy.models} "
+            "models within 5 %."
+        )
+    )
+    title = f"Constructed latency over end to end on {series.title}"
+    return Exhibit(
+        name,
+        series.title,
+        told,
+        table(columns, rows, TRACE),
+        drawing.draw(name, title, f"A row for each model, with a mark for each granularity. {told}", paint),
+    )
+
+
+_LATENCIES = ("sequential_ms", "parallel_ms", "end_to_end_ms")
+
+
+def _latencies(finding: Finding) -> tuple[Cell, ...]:
+    composed, whole = finding.found.estimate.composed, finding.found.end_to_end
+    return (
+        *((None, None) if composed is None else (composed.sequential_ms, composed.parallel_ms)),
+        None if whole is None else whole.value_ms,
+    )
+
+
+def _parallel_ratio(finding: Finding) -> float:
+    composed, whole = finding.found.estimate.composed, finding.found.end_to_end
+    return composed.parallel_ms / whole.value_ms if composed and whole else 0.0
+
+
+def _interval(finding: Finding) -> tuple[float, float]:
+    composed, whole = finding.found.estimate.composed, finding.found.end_to_end
+    if composed is None or whole is None:
+        return 0.0, 0.0
+    return composed.interval.low_ms / whole.value_ms, composed.interval.high_ms / whole.value_ms
+
+
+def _reference(axes: Axes) -> None:
+    axes.axvspan(1 - _CLOSE, 1 + _CLOSE, color=Ink.BAND.light, linewidth=0, zorder=0)
+    axes.axvline(1.0, color=Ink.MUTED.light, linewidth=0.9, zorder=1)
+
+
+def _marks(axes: Axes, ink: Ink, shape: str, places: Sequence[tuple[int, float]]) -> None:
+    """A mark in each row; what lies beyond the axes is an arrow at their end."""
+    near = [(row, value) for row, value in places if value <= _MOST]
+    rows, values = [row for row, _ in near], [value for _, value in near]
+    axes.plot(values, rows, shape, color=ink.light, markersize=4.5, linestyle="none")
+    beyond = [row for row, value in places if value > _MOST]
+    axes.plot([_MOST] * len(beyond), beyond, ">", color=ink.light, markersize=4.5, linestyle="none")
+
+
+def _hollow(axes: Axes, shape: str, places: Sequence[tuple[int, float]]) -> None:
+    rows, values = [row for row, _ in places], [value for _, value in places]
+    axes.plot(
+        values, rows, shape, markersize=5.5, markerfacecolor="none", markeredgecolor=Ink.STONE.light, linestyle="none"
+    )

@@ -1,0 +1,71 @@
+"""Figures with a row for each model: fifty of them stay legible, and all stand in the same order."""
+
+from collections.abc import Sequence
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from dlbricks_tui.report import drawing
+from dlbricks_tui.report.palette import Ink
+
+WIDTH = 7.2
+_ROW = 0.165
+_LABELS = 2.45
+_RIGHT = 0.35
+_LEGEND = 0.2
+_ABOVE = 0.12
+_BELOW = 0.5
+# Letters that find room beside each other above the rows.
+_LEGEND_LETTERS = 80
+
+
+def rows_height(rows: int, legend: Sequence[Artist]) -> float:
+    """How many inches a figure with so many rows and this legend is high."""
+    return _ABOVE + _legend_height(legend) + rows * _ROW + _BELOW
+
+
+def row_axes(figure: Figure, labels: Sequence[str], axis: str, legend: Sequence[Artist] = ()) -> Axes:
+    """Axes with a labelled row for each of the labels from the top down, and a legend above them."""
+    top = _ABOVE + _legend_height(legend)
+    found = drawing.axes(figure, _LABELS, top, WIDTH - _LABELS - _RIGHT, len(labels) * _ROW)
+    found.set_ylim(len(labels) - 0.5, -0.5)
+    found.set_yticks([])
+    # Ticks would do the same, and take most of the time that a drawing takes.
+    for row, label in enumerate(labels):
+        row_label(found, row, label)
+    found.tick_params(axis="x", length=0)
+    found.grid(axis="x")
+    # Every fifth line leads the eye from the name to the mark.
+    for row in range(4, len(labels) - 1, 5):
+        found.axhline(row + 0.5, color=Ink.GRID.light, linewidth=0.5, zorder=0)
+    found.spines["left"].set_visible(False)
+    found.set_xlabel(axis, labelpad=5)
+    if legend:
+        across = _LABELS / WIDTH, 1 - (_ABOVE - 0.04) / rows_height(len(labels), legend)
+        figure.legend(handles=list(legend), loc="upper left", bbox_to_anchor=across, ncols=_columns(legend))
+    return found
+
+
+def row_label(axes: Axes, row: float, label: str) -> None:
+    """The name of a row, at its left."""
+    place = (-0.015, row)
+    axes.text(*place, label, ha="right", va="center_baseline", fontsize=7.5, transform=axes.get_yaxis_transform())
+
+
+def mark(label: str, ink: Ink, shape: str, hollow: bool = False) -> Line2D:
+    """An entry of a legend."""
+    face = "none" if hollow else ink.light
+    return Line2D(
+        [], [], linestyle="none", marker=shape, markersize=5, label=label, color=ink.light, markerfacecolor=face
+    )
+
+
+def _legend_height(legend: Sequence[Artist]) -> float:
+    return _LEGEND * -(-len(legend) // _columns(legend)) + (0.06 if legend else 0)
+
+
+def _columns(legend: Sequence[Artist]) -> int:
+    longest = max((len(str(entry.get_label())) for entry in legend), default=0)
+    return max(1, min(len(legend), _LEGEND_LETTERS // (longest + 5)))

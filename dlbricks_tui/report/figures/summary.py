@@ -1,0 +1,161 @@
+"""Over all models: how close estimates come (figure 11) and what they save (figure 12)."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dlbricks_tui.estimate.accuracy import Accuracy
+from dlbricks_tui.report import drawing
+from dlbricks_tui.report.evaluation import Evaluation, Series
+from dlbricks_tui.report.exhibit import Exhibit, Section
+from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, row_label, rows_height
+from dlbricks_tui.report.missing import bricks_and_models
+from dlbricks_tui.report.palette import Ink, series_style
+from dlbricks_tui.report.published import BEST_SPEEDUP, CLOSENESS, SPEEDUP, geometric_mean
+from dlbricks_tui.report.tables import NOTHING, Cell, Table, table
+
+_TRACE = ("system", "runtime", "level", "protocol", "granularity")
+
+
+class Judged(NamedTuple):
+    """A series at a granularity, judged over its models."""
+
+    series: Series
+    granularity: int
+    accuracy: Accuracy
+
+    @property
+    def paper_system(self) -> str:
+        """The system whose published values are of the same: they are all of single layers."""
+        return self.series.paper_system if self.granularity == 1 else ""
+
+
+def judged(evaluation: Evaluation) -> list[Judged]:
+    """Every series at every granularity that anything can be said of."""
+    return [
+        Judged(series, granularity, found)
+        for series in evaluation.series
+        for granularity in series.granularities
+        if (found := series.accuracy(granularity)) is not None
+    ]
+
+
+def closeness_section(found: Sequence[Judged]) -> Section:
+    """Figure 11: the geometric mean of estimates over end to end."""
+    return _section(
+        found,
+        "Figure 11: geometric mean over the models",
+        "figure-11",
+        "The geometric mean, over all models, of the constructed latency over the end-to-end latency: 1 is true on "
+        "average. The band is 5 % to either side.",
+        f"The paper calls its estimates {CLOSENESS}. Hollow diamonds: the same mean from the authors' files, of single "
+        "layers.",
+        lambda it: it.geometric_mean,
+        geometric_mean,
+        _around_one,
+    )
+
+
+def speedup_section(found: Sequence[Judged]) -> Section:
+    """Figure 12: end-to-end latencies over those of the unique bricks."""
+    return _section(
+        [it for it in found if it.accuracy.speedup is not None],
+        "Figure 12: speed-up of benchmarking",
+        "figure-12",
+        "The sum of all end-to-end latencies over the sum of all unique bricks: how many times less there is to run "
+        "when every brick is run as often as every model would have been.",
+        f"The paper says {BEST_SPEEDUP}. Hollow diamonds: the same quotient from the authors' files, of single layers.",
+        lambda it: it.speedup or 0.0,
+        SPEEDUP.get,
+        _from_zero,
+    )
+
+
+def summary_table(found: Sequence[Judged]) -> Table:
+    """All that is said over all models, in a line for each series and granularity."""
+    named = ("system", "G", "models", "geometric mean", "published", "mean error", "worst error", "within 5 %")
+    rows = []
+    for one in found:
+        it, system = one.accuracy, one.paper_system
+        means = (f"{it.geometric_mean:.3f}", _digits(geometric_mean(system), 3))
+        errors = (f"{100 * it.mean_absolute_error:.1f} %", f"{100 * it.worst_error:+.1f} %")
+        saved = (_digits(it.speedup, 2), _digits(SPEEDUP.get(system), 2))
+        close = f"{100 * it.within_5_percent:.0f} %"
+        rows.append((one.series.title, one.granularity, it.models, *means, *errors, close, *saved))
+    return table((*named, "speed-up", "published"), rows)
+
+
+def _digits(value: float | None, digits: int) -> str:
+    return NOTHING if value is None else f"{value:.{digits}f}"
+
+
+def _section(
+    found: Sequence[Judged],
+    heading: str,
+    name: str,
+    explanation: str,
+    published: str,
+    value_of: Callable[[Accuracy], float],
+    published_of: Callable[[str], float | None],
+    scale: Callable[[Axes, Sequence[float]], None],
+) -> Section:
+    title = heading.partition(": ")[2]
+    values = [value_of(it.accuracy) for it in found]
+    all_series = list(dict.fromkeys(it.series for it in found))
+    granularities = sorted({it.granularity for it in found})
+    theirs = [(row, it) for row, series in enumerate(all_series) if (it := published_of(series.paper_system))]
+
+    def paint() -> Figure:
+        legend = [mark(f"G = {it}", *series_style(number)) for number, it in enumerate(granularities)]
+        legend += [mark("published, single layers", Ink.STONE, "D", True)] if theirs else []
+        # Two lines for each, so that the few of them do not stick together.
+        figure = drawing.canvas(WIDTH, rows_height(2 * len(all_series), legend))
+        axes = row_axes(figure, [""] * 2 * len(all_series), title, legend)
+        for row, series in enumerate(all_series):
+            row_label(axes, 2 * row + 0.5, _short(series.title))
+        scale(axes, [*values, *(value for _, value in theirs)])
+        for row, value in theirs:
+            axes.plot(value, 2 * row + 0.5, "D", markersize=8, color=Ink.STONE.light, markerfacecolor="none")
+        for it, value in zip(found, values, strict=True):
+            ink, shape = series_style(granularities.index(it.granularity))
+            place = (value, 2 * all_series.index(it.series) + 0.5)
+            axes.plot(*place, shape, color=ink.light, markersize=5.5)
+            if len(granularities) == 1:
+                axes.annotate(f"{value:.3g}", place, (9, -2.8), textcoords="offset points", fontsize=7.5)
+        return figure
+
+    rows: list[tuple[Cell, ...]] = [
+        (
+            *(it.series.title, it.granularity, it.accuracy.models, value, published_of(it.paper_system)),
+            *(it.series.way.system, it.series.way.runtime, it.series.way.level.value, it.series.way.protocol),
+            it.granularity,
+        )
+        for it, value in zip(found, values, strict=True)
+    ]
+    columns = ("on", "G", "models", "value", "published_value", *_TRACE)
+    told = "A row for each system, with a mark for each granularity."
+    exhibit = (
+        Exhibit(name, title, told, table(columns, rows, _TRACE), drawing.draw(name, title, told, paint))
+        if found
+        else None
+    )
+    return Section(
+        heading, name, explanation, (exhibit,) if exhibit else (), published, () if exhibit else (bricks_and_models(),)
+    )
+
+
+def _around_one(axes: Axes, values: Sequence[float]) -> None:
+    axes.axvspan(0.95, 1.05, color=Ink.BAND.light, linewidth=0, zorder=0)
+    axes.axvline(1.0, color=Ink.MUTED.light, linewidth=0.9, zorder=1)
+    reach = max(0.1, *(abs(value - 1) for value in values)) * 1.25
+    axes.set_xlim(1 - reach, 1 + reach)
+
+
+def _from_zero(axes: Axes, values: Sequence[float]) -> None:
+    axes.set_xlim(0, max(values) * 1.15)
+
+
+def _short(text: str, most: int = 38) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,140 @@
+"""Where the layers of a model stand in a drawing: from left to right as they run, in lines like a text.
+
+The longest path is a straight line, the *spine*; what runs beside it stands in lanes above and below. An edge that
+passes over layers keeps a lane free for itself, so that no edge runs through a layer that it has nothing to do with.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, pairwise
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """An edge as a polyline of (rank, lane) points, from left to right."""
+
+    source: int
+    reader: int
+    points: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphLayout:
+    """A rank (how far to the right) and a lane (0 is the spine) for each layer; `breaks` are the lines' first ranks."""
+
+    ranks: tuple[int, ...]
+    lanes: tuple[int, ...]
+    wires: tuple[Wire, ...]
+    breaks: tuple[int, ...]
+
+
+def lay_out(predecessors: Sequence[Sequence[int]], spine: Collection[int] = (), line: int = 48) -> GraphLayout:
+    """Lays a graph out whose layers come after all that they read, with lines of at most so many ranks."""
+    readers: list[list[int]] = [[] for _ in predecessors]
+    for reader, sources in enumerate(predecessors):
+        for source in sources:
+            readers[source].append(reader)
+    ranks = _ranks(predecessors, readers)
+    chains = _chains(predecessors, set(spine) or _longest_path(predecessors, ranks))
+    following = {source: reader for chain in chains for source, reader in pairwise(chain)}
+    lanes, passing = _lanes(chains, following, readers, ranks)
+    wires = tuple(
+        _wire(source, reader, ranks, lanes, lanes[source] if following.get(source) == reader else passing[source])
+        for reader, found in enumerate(predecessors)
+        for source in found
+    )
+    return GraphLayout(tuple(ranks), tuple(lanes), wires, tuple(_breaks(wires, max(ranks, default=0) + 1, line)))
+
+
+def _ranks(predecessors: Sequence[Sequence[int]], readers: Sequence[Sequence[int]]) -> list[int]:
+    ranks: list[int] = []
+    for sources in predecessors:
+        ranks.append(1 + max((ranks[source] for source in sources), default=-1))
+    for layer, sources in enumerate(predecessors):
+        # A stored array stands where it is needed, not where the model begins.
+        if not sources and readers[layer]:
+            ranks[layer] = max(0, min(ranks[reader] for reader in readers[layer]) - 1)
+    return ranks
+
+
+def _longest_path(predecessors: Sequence[Sequence[int]], ranks: Sequence[int]) -> set[int]:
+    path: set[int] = set()
+    layer = max(range(len(ranks)), key=ranks.__getitem__, default=None)
+    while layer is not None:
+        path.add(layer)
+        layer = max(predecessors[layer], key=ranks.__getitem__, default=None)
+    return path
+
+
+def _lanes(
+    chains: Sequence[Sequence[int]],
+    following: Mapping[int, int],
+    readers: Sequence[Sequence[int]],
+    ranks: Sequence[int],
+) -> tuple[list[int], list[int]]:
+    """The lane of each layer, and that in which those of its edges run that pass over other layers."""
+    # What wants a lane from which rank to which: chains by their number, passing edges by minus one minus the layer.
+    wanted: list[tuple[int, int, int]] = []
+    for number, chain in enumerate(chains):
+        last = max([ranks[chain[-1]], *(ranks[reader] - 1 for reader in readers[chain[-1]])])
+        wanted.append((ranks[chain[0]], last, number))
+    for layer, found in enumerate(readers):
+        far = [ranks[it] - 1 for it in found if it != following.get(layer) and ranks[it] > ranks[layer] + 1]
+        # Behind its end the lane of a chain is free for the edges of its last layer.
+        if far and layer in following:
+            wanted.append((ranks[layer] + 1, max(far), -1 - layer))
+    given = dict(_fit(wanted))
+    lanes = [0] * len(ranks)
+    for number, chain in enumerate(chains):
+        for layer in chain:
+            lanes[layer] = given[number]
+    return lanes, [given.get(-1 - layer, lane) for layer, lane in enumerate(lanes)]
+
+
+def _chains(predecessors: Sequence[Sequence[int]], spine: set[int]) -> list[list[int]]:
+    """Every layer in exactly one run of layers that each read the one before; the spine comes first."""
+    chains: list[list[int]] = [[]]
+    open_end: dict[int, list[int]] = {}
+    for layer, sources in enumerate(predecessors):
+        if layer in spine:
+            chains[0].append(layer)
+            continue
+        before = next((it for it in sources if it in open_end), None)
+        chain = [] if before is None else open_end.pop(before)
+        if not chain:
+            chains.append(chain)
+        chain.append(layer)
+        open_end[layer] = chain
+    return chains if chains[0] else chains[1:]
+
+
+def _fit(wanted: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
+    """A lane for each, the nearest to the spine that is free, the shortest first: what is nested lies inside."""
+    taken: dict[int, list[tuple[int, int]]] = {}
+    for first, last, number in sorted(wanted, key=lambda it: (it[2] != 0, it[1] - it[0], it[0], it[2])):
+        for lane in [0] if number == 0 else (side * lane for lane in count(1) for side in (1, -1)):
+            held = taken.setdefault(lane, [])
+            if all(last < begin or end < first for begin, end in held):
+                held.append((first, last))
+                yield number, lane
+                break
+
+
+def _wire(source: int, reader: int, ranks: Sequence[int], lanes: Sequence[int], passing: int) -> Wire:
+    begin, end = ranks[source], ranks[reader]
+    points = [(begin, lanes[source]), (begin + 1, passing), (end - 1, passing), (end, lanes[reader])]
+    return Wire(source, reader, tuple(points if end > begin + 1 else (points[0], points[-1])))
+
+
+def _breaks(wires: Iterable[Wire], ranks: int, line: int) -> Iterator[int]:
+    """Where lines begin: where few edges are cut, and not much earlier than the line is full."""
+    crossing = [0] * (ranks + 1)
+    for wire in wires:
+        for rank in range(wire.points[0][0] + 1, wire.points[-1][0] + 1):
+            crossing[rank] += 1
+    begin = 0
+    while True:
+        yield begin
+        if ranks - begin <= line:
+            return
+        begin = min(range(begin + line, begin + line - line // 4, -1), key=crossing.__getitem__)

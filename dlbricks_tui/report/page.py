@@ -1,0 +1,137 @@
+"""The page: one HTML document with everything inside it, that asks nobody for anything."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from dlbricks_tui import __version__
+from dlbricks_tui.report.exhibit import Exhibit, Section
+from dlbricks_tui.report.palette import for_pages, style_sheet
+from dlbricks_tui.report.tables import Cell, Table, cell_text
+
+_CODE = re.compile(r"`([^`]+)`")
+# Not even by accident is anything loaded.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_NAMES = ("model", "name", "what", "on", "system")
+_TITLE = "The evaluation of DLBricks, measured again"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What the page says: above all what was found, then section by section."""
+
+    lead: tuple[str, ...]
+    summary: Table | None
+    sections: tuple[Section, ...]
+
+
+def page(contents: Contents, folder: str) -> str:
+    """The document; the files of its exhibits lie in a folder of that name beside it."""
+    return "\n".join(_lines(contents, folder)) + "\n"
+
+
+def _lines(contents: Contents, folder: str) -> Iterator[str]:
+    sheet = Template(files("dlbricks_tui.report").joinpath("page.css").read_text(encoding="utf-8"))
+    yield "<!doctype html>"
+    yield '<html lang="en">'
+    yield "<head>"
+    yield '<meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f"<title>{_TITLE}</title>"
+    yield f"<style>{sheet.substitute(light=style_sheet(dark=False), dark=style_sheet(dark=True))}</style>"
+    yield "</head>"
+    yield "<body>"
+    yield "<header>"
+    yield f"<h1>{_TITLE}</h1>"
+    yield from (f'<p class="lead">{_text(line)}</p>' for line in contents.lead)
+    if contents.summary is not None:
+        yield f'<div class="numbers whole" {_named("Summary", "region")}>{_table(contents.summary)}</div>'
+    yield '<nav aria-label="Contents"><ul>'
+    yield from (f'<li><a href="#{it.anchor}">{escape(it.heading)}</a></li>' for it in contents.sections)
+    yield "</ul></nav>"
+    yield "</header>"
+    yield "<main>"
+    for section in contents.sections:
+        yield from _section(section, folder)
+    yield "</main>"
+    yield f"<footer>Made by dlbricks {__version__}. The folder <code>{escape(folder)}</code> beside this page has every"
+    yield "drawing as SVG and its numbers as CSV. <code>bricks.csv</code> there says of which results in the store each"
+    yield "latency is made; <code>dlbricks results show ID</code> shows them.</footer>"
+    yield "</body>"
+    yield "</html>"
+
+
+def _section(section: Section, folder: str) -> Iterator[str]:
+    yield f'<section aria-labelledby="{section.anchor}">'
+    # On paper the words stand on the page of the drawing that they are about.
+    yield '<div class="together">'
+    yield f'<h2 id="{section.anchor}">{escape(section.heading)}</h2>'
+    yield f"<p>{_text(section.explanation)}</p>"
+    if section.published:
+        yield f'<p class="published">{_text(section.published)}</p>'
+    yield from (f'<p class="missing">{_text(line)}</p>' for line in section.missing)
+    for number, exhibit in enumerate(section.exhibits):
+        if number:
+            yield '<div class="together">'
+        yield from _exhibit(exhibit, folder, titled=len(section.exhibits) > 1)
+    if not section.exhibits:
+        yield "</div>"
+    yield "</section>"
+
+
+def _exhibit(exhibit: Exhibit, folder: str, titled: bool) -> Iterator[str]:
+    if titled:
+        yield f"<h3>{escape(exhibit.title)}</h3>"
+    table = f"{_named(f'Numbers: {exhibit.title}', 'region')}>{_table(exhibit.table.shown())}</div>"
+    stem = f"{folder}/{exhibit.name}"
+    downloads = f'<a href="{stem}.csv">CSV</a>'
+    if not exhibit.svg:
+        yield "</div>"
+        yield f'<div class="numbers whole" {table}'
+        yield f'<p class="downloads">{downloads}</p>'
+        return
+    yield "<figure>"
+    yield f'<div class="drawing" {_named(exhibit.title, "group")}>{for_pages(exhibit.svg)}</div>'
+    yield f"<figcaption>{_text(exhibit.caption)}</figcaption>"
+    yield "</figure>"
+    yield "</div>"
+    yield f'<details><summary>Numbers</summary><div class="numbers" {table}'
+    yield "</details>"
+    yield f'<p class="downloads">{downloads} · <a href="{stem}.svg">SVG</a></p>'
+
+
+def _named(label: str, role: str) -> str:
+    """The attributes of what scrolls: named, and within reach of the keyboard."""
+    return f'role="{role}" aria-label="{escape(label)}" tabindex="0"'
+
+
+def _table(table: Table) -> str:
+    classes = [_class(name, [row[number] for row in table.rows]) for number, name in enumerate(table.columns)]
+    heads = "".join(f'<th scope="col"{it}>{_head(name)}</th>' for it, name in zip(classes, table.columns, strict=True))
+    lines = (
+        "".join(f"<td{it}>{escape(cell_text(cell))}</td>" for it, cell in zip(classes, row, strict=True))
+        for row in table.rows
+    )
+    rows = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _class(name: str, cells: Sequence[Cell]) -> str:
+    """Numbers stand to the right; names need room."""
+    told = [cell for cell in cells if cell is not None]
+    if told and all(isinstance(cell, int | float) or cell[:1] in "+-0123456789" for cell in told):
+        return ' class="number"'
+    return ' class="name"' if name in _NAMES else ""
+
+
+def _head(name: str) -> str:
+    return escape(name.replace("table1_id", "id").replace("_", " "))
+
+
+def _text(line: str) -> str:
+    """A line with its `commands` set off."""
+    return _CODE.sub(r"<code>\1</code>", escape(line))

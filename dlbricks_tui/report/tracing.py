@@ -1,0 +1,37 @@
+"""From every number back to the results in the store that it is made of."""
+
+from collections.abc import Iterator
+
+from dlbricks_tui.report.evaluation import Evaluation, Finding
+from dlbricks_tui.report.tables import Cell, Table, table
+
+# With these, `dlbricks estimate` composes the same latency, and `bricks.csv` has the results it is composed of.
+TRACE = ("system", "runtime", "level", "protocol", "granularity", "cut", "order", "end_to_end_result")
+
+
+def trace(finding: Finding) -> tuple[Cell, ...]:
+    """By what an estimate, and what it is compared with, is found again."""
+    way, cutting = finding.found.way, finding.found.estimate.cutting
+    how = (cutting.granularity, cutting.cut.value, cutting.order.value)
+    return (way.system, way.runtime, way.level.value, way.protocol, *how, finding.result)
+
+
+def bricks_table(evaluation: Evaluation) -> Table:
+    """Every latency of a brick that an estimate of the report is composed of, with the results that it comes from."""
+    columns = ("system", "runtime", "level", "protocol", "brick", "context", "latency_ms", "used_by", "results")
+    return table(columns, list(_bricks(evaluation)))
+
+
+def _bricks(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
+    for series in evaluation.series:
+        way = series.way
+        used: dict[tuple[str, str], tuple[float, dict[str, None], tuple[str, ...]]] = {}
+        for finding in series.findings:
+            for part in finding.found.estimate.parts:
+                if part.measured is not None:
+                    latency_ms = part.measured.latency.value_ms
+                    known = used.setdefault(part.pair, (latency_ms, {}, part.measured.results))
+                    known[1][finding.subject.mark] = None
+        for (brick, context), (latency_ms, users, results) in used.items():
+            named = (way.system, way.runtime, way.level.value, way.protocol)
+            yield (*named, brick, context, latency_ms, " ".join(users), " ".join(results))

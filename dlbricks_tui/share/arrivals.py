@@ -1,0 +1,108 @@
+"""What became of the bricks of a suite on this host: which brick in which context each is, or why it is none."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.bench.events import Event, ModelLeftOut, ModelLoading
+from dlbricks_tui.bench.expectation import expected_ms, memory_bytes
+from dlbricks_tui.bench.fingerprint import GIBIBYTE, fingerprint
+from dlbricks_tui.bench.jobs import Job, Target
+from dlbricks_tui.bench.preparation import Assignment
+from dlbricks_tui.bench.request import RunRequest, SuiteChoice
+from dlbricks_tui.bench.run_folder import RunFolder
+from dlbricks_tui.bench.work import Workplace
+from dlbricks_tui.bricks.excerpts import Excerpt
+from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.share.errors import BrokenBrickError, SuiteFileError
+from dlbricks_tui.share.suite_folder import SuiteFolder
+from dlbricks_tui.share.unpacking import Unpacker
+from dlbricks_tui.store.labels import label_of
+
+_FILE = "arrivals.json"
+# How often a person is told how many bricks are read.
+_TIMES_TOLD = 100
+# What a framework reserves of the address space without ever touching it.
+_RESERVED_BYTES = 8 * GIBIBYTE
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """By the ids of a suite."""
+
+    suite: str
+    manifest_sha256: str
+    arrived: Mapping[str, Target]
+    refused: Mapping[str, str]
+
+
+class Arriving:
+    """Prepares a run of a suite, and leaves in its folder what has arrived."""
+
+    def __init__(self, place: Workplace, suite: SuiteChoice) -> None:
+        self._place = place
+        self._suite = suite
+
+    def __call__(self, request: RunRequest, folder: RunFolder, tell: Callable[[Event], None]) -> Assignment:
+        """The bricks of the suite; those that do not arrive are told and left out."""
+        suite = SuiteFolder(self._suite.folder)
+        most_bytes = request.memory_limit_bytes or fingerprint().memory_bytes
+        settings = replace(request.runtime.settings, memory_limit_bytes=most_bytes + _RESERVED_BYTES)
+        runtime = replace(request.runtime, settings=settings)
+        jobs: dict[str, Job] = {}
+        refused: dict[str, str] = {}
+        bricks = suite.manifest.bricks
+        with WorkerFramework(runtime, folder.worker_log, self._place.worker_program) as framework:
+            unpacker = Unpacker(framework, suite.manifest.level, most_bytes)
+            for number, brick in enumerate(bricks, start=1):
+                if (number - 1) % max(1, len(bricks) // _TIMES_TOLD) == 0:
+                    tell(ModelLoading(model=f"brick {brick.id}", number=number, of=len(bricks)))
+                try:
+                    jobs[brick.id] = _job(unpacker.unpacked(suite.network(brick), brick.layers))
+                except BrokenBrickError as error:
+                    refused[brick.id] = str(error)
+                    tell(ModelLeftOut(model=f"brick {brick.id}", reason=f"brick {brick.id} {error}"))
+        targets = {name: job.target for name, job in jobs.items()}
+        _keep(folder, Arrivals(suite.manifest.suite, suite.sha256, targets, refused))
+        return Assignment(bricks=tuple(jobs.values()))
+
+
+def read_arrivals(folder: RunFolder) -> Arrivals | None:
+    """What has arrived in a run, None where it did not come so far."""
+    try:
+        document = json.loads((folder.path / _FILE).read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SuiteFileError(f"cannot read {folder.path / _FILE}: {error.strerror}") from error
+    arrived = {name: Target(*pair) for name, pair in document["arrived"].items()}
+    return Arrivals(document["suite"], document["manifest_sha256"], arrived, document["refused"])
+
+
+def _keep(folder: RunFolder, arrivals: Arrivals) -> None:
+    document = {
+        "suite": arrivals.suite,
+        "manifest_sha256": arrivals.manifest_sha256,
+        "arrived": {name: [target.brick, target.context] for name, target in arrivals.arrived.items()},
+        "refused": dict(arrivals.refused),
+    }
+    try:
+        write_atomically(folder.path / _FILE, json.dumps(document) + "\n")
+    except OSError as error:
+        raise SuiteFileError(f"cannot write {folder.path / _FILE}: {error.strerror}") from error
+
+
+def _job(alone: Excerpt) -> Job:
+    brick = alone.brick
+    return Job(
+        Target(brick.key, alone.context),
+        label_of(brick.canonical),
+        brick.canonical,
+        alone.graph,
+        alone.layers,
+        (),
+        expected_ms(brick.canonical),
+        memory_bytes(alone.graph.layers),
+        kept=alone.kept,
+    )

@@ -1,0 +1,135 @@
+"""Turns models into a suite: their bricks among those of decoys, under ids that only the owner's key explains."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
+from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
+from dlbricks_tui.bricks.layouts import output_layouts
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.share.errors import BrokenBrickError, CannotTravelError, ShareError
+from dlbricks_tui.share.key_file import Meaning, SuiteKey, write_key
+from dlbricks_tui.share.manifest import MOST_BRICKS, MOST_NETWORK_BYTES, Manifest, SuiteBrick, sha256
+from dlbricks_tui.share.packing import packed
+from dlbricks_tui.share.seed import Seed
+from dlbricks_tui.share.suite_folder import write_suite
+from dlbricks_tui.share.unpacking import Unpacker
+from dlbricks_tui.store.labels import label_of
+
+# Raises an error of this room unless the excerpt in a file arrives as what it is.
+Check = Callable[[bytes, Excerpt], None]
+
+
+class LeftOut(NamedTuple):
+    """A brick of the private models that cannot travel."""
+
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """A suite before it is written; `networks` by the ids of bricks."""
+
+    manifest: Manifest
+    networks: dict[str, bytes]
+    key: SuiteKey
+    left_out: tuple[LeftOut, ...]
+
+
+def assemble(
+    models: Sequence[Decomposition], decoys: Sequence[Decomposition], seed: Seed, level: Level, check: Check
+) -> Assembled:
+    """The suite of these models; what does not arrive is left out."""
+    packer = _Packer(seed, level, check)
+    mine = packer.pack_all(models)
+    left_out = tuple(packer.left_out)
+    others = packer.pack_all(decoys).keys() - mine.keys()
+    if not mine:
+        raise ShareError("none of the models has a brick that can travel: nothing was exported")
+    if len(packer.bricks) > MOST_BRICKS:
+        raise ShareError(
+            f"a suite holds {MOST_BRICKS:,} bricks at most, not {len(packer.bricks):,}; export fewer models"
+        )
+    manifest = Manifest(seed.id_of("suite"), level, tuple(packer.bricks[each] for each in sorted(packer.bricks)))
+    names = tuple(decomposition.graph.name for decomposition in models)
+    text_hash = sha256(manifest.text().encode())
+    key = SuiteKey(manifest.suite, text_hash, level, names, mine, frozenset(others))
+    return Assembled(manifest, packer.networks, key, left_out)
+
+
+def write_assembled(assembled: Assembled, folder: Path, key_file: Path) -> None:
+    """Writes the key for the owner and the suite for others, or neither."""
+    if key_file.absolute().is_relative_to(folder.absolute()):
+        raise ShareError(f"the key {key_file} would be in the suite {folder}, where others find it; name another --key")
+    write_key(key_file, assembled.key)
+    try:
+        write_suite(folder, assembled.manifest, assembled.networks)
+    except BaseException:
+        with suppress(OSError):
+            key_file.unlink()
+        raise
+
+
+def arriving(unpacker: Unpacker) -> Check:
+    """Sends each file on its way, and looks at what comes out."""
+
+    def check(content: bytes, alone: Excerpt) -> None:
+        arrived = unpacker.unpacked(content, alone.held)
+        if (arrived.brick, arrived.context) != (alone.brick, alone.context):
+            raise CannotTravelError("would arrive as another brick, or in another context")
+
+    return check
+
+
+class _Packer:
+    def __init__(self, seed: Seed, level: Level, check: Check) -> None:
+        self._seed = seed
+        self._level = level
+        self._check = check
+        self.bricks: dict[str, SuiteBrick] = {}
+        self.networks: dict[str, bytes] = {}
+        self.left_out: list[LeftOut] = []
+        self._tried: dict[tuple[str, str], str | None] = {}
+
+    def pack_all(self, models: Sequence[Decomposition]) -> dict[str, Meaning]:
+        """Packs what runs of the models, and says what each id stands for."""
+        found: dict[str, Meaning] = {}
+        for decomposition in models:
+            if decomposition.graph.level is not self._level:
+                raise ShareError(f"{decomposition.graph.name} is not at level {self._level.value}")
+            layouts = output_layouts(decomposition.graph)
+            for occurrence in decomposition.occurrences:
+                if not _is_run(decomposition.graph, occurrence):
+                    continue
+                pair = occurrence.brick.key, occurrence.context
+                if pair not in self._tried:
+                    alone = excerpt(decomposition.graph, occurrence.sequence.layers, layouts)
+                    self._tried[pair] = self._pack(occurrence, alone)
+                name = self._tried[pair]
+                if name is not None:
+                    found[name] = Meaning(*pair, occurrence.brick.canonical)
+        return found
+
+    def _pack(self, occurrence: Occurrence, alone: Excerpt) -> str | None:
+        name = self._seed.id_of("brick", occurrence.brick.key, occurrence.context)
+        try:
+            content = packed(alone)
+            if len(content) > MOST_NETWORK_BYTES:
+                raise CannotTravelError(f"takes {len(content):,} bytes with its context, more than a suite allows")
+            self._check(content, alone)
+        except (CannotTravelError, BrokenBrickError, ModelError) as error:
+            self.left_out.append(LeftOut(label_of(occurrence.brick.canonical), str(error)))
+            return None
+        self.networks[name] = content
+        self.bricks[name] = SuiteBrick(name, alone.held, len(content), sha256(content))
+        return name
+
+
+def _is_run(graph: LayerGraph, occurrence: Occurrence) -> bool:
+    layers = [graph.layers[index] for index in occurrence.sequence.layers]
+    return any(layer.operators for layer in layers) and all(layer.unmeasurable is None for layer in layers)

@@ -1,0 +1,110 @@
+"""The owner's key to a suite: what its random ids stand for. It never leaves the owner's data folder by itself."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.share.documents import check_fields, parsed_document
+from dlbricks_tui.share.errors import KeyFileError
+from dlbricks_tui.share.manifest import is_id
+
+FORMAT = "dlbricks-suite-key"
+SCHEMA = 1
+_OWNER_ONLY = 0o600
+_MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What an id stands for: a brick in a context by their keys, and the form that the brick's key is the hash of."""
+
+    brick: str
+    context: str
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteKey:
+    """The key to a suite, known by the hash of its manifest too; decoys have ids, and no meaning to anybody."""
+
+    suite: str
+    manifest_sha256: str
+    level: Level
+    models: tuple[str, ...]
+    meanings: Mapping[str, Meaning]
+    decoys: frozenset[str]
+
+
+def key_path(data: DataFolder, suite: str) -> Path:
+    """Where the key to a suite is kept."""
+    return data.path / "suites" / f"{suite}.key.json"
+
+
+def write_key(path: Path, key: SuiteKey) -> None:
+    """Keeps a key so that nobody else can read it."""
+    document = {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "suite": key.suite,
+        "manifest_sha256": key.manifest_sha256,
+        "level": key.level.value,
+        "models": list(key.models),
+        "meanings": {name: asdict(meaning) for name, meaning in key.meanings.items()},
+        "decoys": sorted(key.decoys),
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Never readable to others, not even before it is full; and no other key is ever written over.
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY), "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), _OWNER_ONLY)
+            file.write(json.dumps(document) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except FileExistsError:
+        raise KeyFileError(
+            f"{path} exists: this very suite was exported before; give another --seed, or remove that file"
+        ) from None
+    except OSError as error:
+        raise KeyFileError(f"cannot write {path}: {error.strerror}; nothing was exported") from error
+
+
+def read_key(path: Path) -> SuiteKey:
+    """The key in a file."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES)
+    except FileNotFoundError:
+        raise KeyFileError(
+            f"there is no key {path}: results can be imported where the suite was exported, or with --key FILE"
+        ) from None
+    except OSError as error:
+        raise KeyFileError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        return _key(parsed_document(content, FORMAT, SCHEMA))
+    except (ValueError, TypeError) as error:
+        raise KeyFileError(f"{path} {error}") from None
+
+
+def _key(document: Mapping[str, Any]) -> SuiteKey:
+    check_fields(
+        document,
+        {"suite": str, "manifest_sha256": str, "level": str, "models": list, "meanings": dict, "decoys": list},
+    )
+    meanings = document["meanings"]
+    for meaning in meanings.values():
+        check_fields(meaning, {"brick": str, "context": str, "canonical": str})
+    if not all(map(is_id, (document["suite"], *meanings, *document["decoys"]))):
+        raise ValueError("has ids that are none")
+    return SuiteKey(
+        document["suite"],
+        document["manifest_sha256"],
+        Level(document["level"]),
+        tuple(map(str, document["models"])),
+        {name: Meaning(**meaning) for name, meaning in meanings.items()},
+        frozenset(document["decoys"]),
+    )

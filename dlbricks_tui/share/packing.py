@@ -1,0 +1,131 @@
+"""An excerpt of a model as a symbol file: operators and shapes, no names, no weights, nothing that the model says."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from dlbricks_tui.bricks.excerpts import Excerpt
+from dlbricks_tui.models.graph import Layer, LayerGraph, NativeNode, Operator, Origin, TensorType, Wire
+from dlbricks_tui.models.mxnet_file import FORMAT_VERSION, VARIABLE, parse_symbol
+from dlbricks_tui.models.mxnet_variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE
+from dlbricks_tui.models.symbol_writer import symbol_file
+from dlbricks_tui.share.errors import CannotTravelError
+from dlbricks_tui.share.spelling import known_operator, spelled
+
+DTYPE_ATTRIBUTE = "__dtype__"
+USUAL_DTYPE = "float32"
+# By which MXNet numbers data types in files.
+DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
+DATA, WEIGHT, CONSTANT = "data", "weight", "constant"
+
+# What a runtime has fused carries the written operators inside.
+_FUSED_PREFIX = "_sg_"
+
+
+class _Entry(NamedTuple):
+    """One output of a node that has been written."""
+
+    node: int
+    output: int
+
+
+def packed(alone: Excerpt) -> bytes:
+    """The symbol file; operators of one layer share its number, those that a runtime has fused are written again."""
+    return _Packer(alone.graph).file()
+
+
+class _Packer:
+    def __init__(self, graph: LayerGraph) -> None:
+        self._graph = graph
+        self._nodes: list[dict[str, Any]] = []
+        self._counts: dict[str, int] = {}
+        self._inputs = [self._variable(DATA, found.type) for found in graph.inputs]
+        # Of each layer what each repetition puts out.
+        self._results: list[list[list[_Entry]]] = []
+
+    def file(self) -> bytes:
+        for layer in self._graph.layers:
+            self._results.append([self._layer(layer) for _ in range(layer.times)])
+        heads = [self._inputs[head.output] for head in self._graph.heads if head.layer is None]
+        heads += [self._results[it.layer][-1][it.output] for it in self._graph.heads if it.layer is not None]
+        # MXNet runs only what some output needs.
+        heads += [entry for found in self._results for repetition in found[:-1] for entry in repetition]
+        return symbol_file(
+            {
+                "nodes": self._nodes,
+                "arg_nodes": [number for number, node in enumerate(self._nodes) if node["op"] == VARIABLE],
+                "node_row_ptr": list(range(len(self._nodes) + 1)),
+                "heads": [[*head, 0] for head in heads],
+                "attrs": {"mxnet_version": ["int", FORMAT_VERSION]},
+            }
+        )
+
+    def _layer(self, layer: Layer) -> list[_Entry]:
+        sources = [
+            self._inputs[feed.output] if feed.layer is None else self._results[feed.layer][-1][feed.output]
+            for feed in layer.feeds
+        ]
+        role, mark = (WEIGHT, None) if layer.operators else (CONSTANT, layer.index)
+        weights = [self._variable(role, found, mark) for found in layer.weights]
+        made: list[list[_Entry]] = []
+
+        def entry(wire: Wire) -> _Entry:
+            if wire.origin is Origin.OPERATOR:
+                return made[wire.number][wire.output]
+            return (sources if wire.origin is Origin.DATA else weights)[wire.number]
+
+        for operator in layer.operators:
+            made.append(self._operator(operator, [entry(wire) for wire in operator.inputs], layer.index))
+        return [entry(wire) for wire in layer.results]
+
+    def _operator(self, operator: Operator, inputs: Sequence[_Entry], layer: int) -> list[_Entry]:
+        native = operator.native
+        if native.op.startswith(_FUSED_PREFIX):
+            return self._unfused(native, inputs, layer)
+        if native.subgraphs:
+            raise CannotTravelError(f"holds an operator {native.op[:40]!r} with a graph inside")
+        return self._node(native.op, dict(native.attributes), inputs, layer, len(operator.outputs))
+
+    def _unfused(self, native: NativeNode, inputs: Sequence[_Entry], layer: int) -> list[_Entry]:
+        if len(native.subgraphs) != 1:
+            raise CannotTravelError(f"holds {native.op[:40]!r}, which does not say what is fused in it")
+        file = parse_symbol(native.subgraphs[0], native.op)
+        outside = iter(inputs)
+        made: list[list[_Entry]] = []
+        for node in file.nodes:
+            if node.is_variable:
+                made.append([next(outside)])
+                continue
+            if node.subgraphs:
+                raise CannotTravelError(f"holds an operator {node.op[:40]!r} with a graph inside")
+            read = [made[source][output] for source, output in node.inputs]
+            most = max([0, *(it.output for it in (*file.heads, *(e for n in file.nodes for e in n.inputs)))])
+            made.append(self._node(node.op, node.params, read, layer, most + 1))
+        return [made[source][output] for source, output in file.heads]
+
+    def _node(
+        self, op: str, attributes: dict[str, str], inputs: Sequence[_Entry], layer: int, outputs: int
+    ) -> list[_Entry]:
+        known = known_operator(op)
+        node = {
+            "op": known.name,
+            "name": self._name("op"),
+            "attrs": {**spelled(known, attributes), LAYER_ATTRIBUTE: str(layer)},
+            "inputs": [[*source, 0] for source in inputs],
+        }
+        self._nodes.append(node)
+        return [_Entry(len(self._nodes) - 1, output) for output in range(outputs)]
+
+    def _variable(self, role: str, found: TensorType, layer: int | None = None) -> _Entry:
+        if found.shape is None or found.dtype not in DTYPES:
+            raise CannotTravelError(f"reads a {role} of which nobody knows the shape or the data type")
+        attributes = {SHAPE_ATTRIBUTE: repr(found.shape)}
+        if found.dtype != USUAL_DTYPE:
+            attributes[DTYPE_ATTRIBUTE] = str(DTYPES.index(found.dtype))
+        if layer is not None:
+            attributes[LAYER_ATTRIBUTE] = str(layer)
+        self._nodes.append({"op": VARIABLE, "name": self._name(role), "attrs": attributes, "inputs": []})
+        return _Entry(len(self._nodes) - 1, 0)
+
+    def _name(self, role: str) -> str:
+        number = self._counts[role] = self._counts.get(role, -1) + 1
+        return f"{role}{number}"

@@ -1,0 +1,253 @@
+"""What was measured of a suite, as a file for its owner: checked, bounded and known by the suite's own ids."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.bench.fingerprint import fingerprint
+from dlbricks_tui.bench.jobs import Target
+from dlbricks_tui.bench.known import Conditions, known_in
+from dlbricks_tui.bench.request import RunRequest
+from dlbricks_tui.bench.results import PROTOCOL, runtime_record
+from dlbricks_tui.bench.run_folder import RunFolder
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.share.arrivals import Arrivals, read_arrivals
+from dlbricks_tui.share.documents import check_fields, parsed_document
+from dlbricks_tui.share.errors import BrokenResultsError, SuiteFileError
+from dlbricks_tui.share.manifest import is_id, sha256
+from dlbricks_tui.store.documents import BrokenDocumentError, to_document, to_record
+from dlbricks_tui.store.errors import DamagedResultError
+from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.queries import Pair, newest_good, records_of
+from dlbricks_tui.store.records import Calibration, Measurement, Record, Runtime, System
+from dlbricks_tui.store.statistics import trimmed_mean
+from dlbricks_tui.store.store import Store
+
+FORMAT = "dlbricks-suite-results"
+SCHEMA = 1
+MOST_BYTES = 1 << 28
+_MOST_SAMPLES = 100_000
+_MOST_CALIBRATIONS = 100
+_LONGEST_TEXT = 1000
+_MOST_FACTS = 64
+_LONGEST_SAMPLE_MS = 1e7
+# Hosts disagree about the time, but not by more.
+_CLOCK_TOLERANCE = timedelta(days=1)
+# Two builds of numpy add up in different orders.
+_TOLERANCE = 1e-6
+
+Kind = TypeVar("Kind", bound=Record)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteResults:
+    """Results by the ids of a suite; the brick that a measurement names is such an id too, and it has no context."""
+
+    suite: str
+    manifest_sha256: str
+    system: System
+    runtime: Runtime
+    measured: Mapping[str, Measurement]
+    failed: Mapping[str, str]
+    calibrations: tuple[Calibration, ...]
+
+
+def write_results(path: Path, folder: RunFolder, request: RunRequest, data: DataFolder) -> int:
+    """Writes all that the store knows here of a suite that was run, and returns of how many bricks that is."""
+    arrivals = read_arrivals(folder)
+    if arrivals is None:
+        return 0
+    system = fingerprint()
+    conditions = Conditions(system.id, request.runtime.identity, PROTOCOL)
+    with Store(data.store) as store:
+        results = _results(store.generation, arrivals, system, runtime_record(request.runtime, system), conditions)
+    try:
+        write_atomically(path, rendered(results))
+    except OSError as error:
+        raise SuiteFileError(
+            f"cannot write {path}: {error.strerror}; what was measured is kept, run the same command with another -o"
+        ) from error
+    return len(results.measured)
+
+
+def rendered(results: SuiteResults) -> str:
+    """The file, one result a line."""
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "suite": results.suite,
+        "manifest_sha256": results.manifest_sha256,
+        "system": to_document(results.system),
+        "runtime": to_document(results.runtime),
+        "calibrations": [to_document(each) for each in results.calibrations],
+        "failed": dict(results.failed),
+        "measured": {name: to_document(each) for name, each in results.measured.items()},
+    }
+    document["check"] = _check(document)
+    lines = [f"{json.dumps(name)}:{json.dumps(value)}" for name, value in document.items() if name != "measured"]
+    measured = ",\n".join(f"{json.dumps(name)}:{json.dumps(each)}" for name, each in document["measured"].items())
+    return "{\n" + ",\n".join(lines) + f',\n"measured":{{\n{measured}\n}}\n' + "}\n"
+
+
+def read_results(path: Path) -> SuiteResults:
+    """The results in a file, each found to be possible; whether they are true only the sender can say."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise SuiteFileError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        if len(content) > MOST_BYTES:
+            raise ValueError(f"holds more than {MOST_BYTES >> 20} MiB")
+        return _checked(parsed_document(content, FORMAT, SCHEMA))
+    except (ValueError, BrokenDocumentError) as error:
+        raise BrokenResultsError(f"{path} {error}; nothing was imported") from None
+
+
+def _results(
+    generation: Generation, arrivals: Arrivals, system: System, runtime: Runtime, conditions: Conditions
+) -> SuiteResults:
+    failed = known_in(generation, conditions, arrivals.arrived.values()).failed
+    measured: dict[str, Measurement] = {}
+    reasons = dict(arrivals.refused)
+    for name, target in arrivals.arrived.items():
+        newest = _newest(generation, target, conditions)
+        if newest is not None:
+            measured[name] = replace(newest, brick=name, context="")
+        elif target in failed:
+            reasons[name] = failed[target]
+    calibrations = [
+        each
+        for each in records_of(generation, Calibration)
+        if Conditions(each.system, each.runtime, each.protocol) == conditions
+    ]
+    return SuiteResults(
+        arrivals.suite,
+        arrivals.manifest_sha256,
+        system,
+        runtime,
+        measured,
+        {name: reason[:_LONGEST_TEXT] for name, reason in reasons.items()},
+        tuple(sorted(calibrations, key=lambda each: each.when)[-_MOST_CALIBRATIONS:]),
+    )
+
+
+def _newest(generation: Generation, target: Target, conditions: Conditions) -> Measurement | None:
+    pair = Pair(target.brick, target.context)
+    summary = newest_good(generation, pair, conditions.system, conditions.runtime, conditions.protocol)
+    row = None if summary is None else generation.index.row_of(summary.id)
+    if row is None:
+        return None
+    try:
+        return cast(Measurement, generation.record(row))
+    except DamagedResultError:
+        return None
+
+
+def _checked(document: dict[str, Any]) -> SuiteResults:
+    """Raises ValueError or BrokenDocumentError, whose text completes "it ..."."""
+    fields = {"suite": str, "manifest_sha256": str, "system": dict, "runtime": dict}
+    check_fields(document, fields | {"calibrations": list, "failed": dict, "measured": dict, "check": str})
+    stated = document.pop("check")
+    if stated != _check({"format": FORMAT, "schema": SCHEMA, **document}):
+        raise ValueError("does not agree with its hash: it was damaged or changed on its way")
+    if not all(map(is_id, (document["suite"], *document["measured"], *document["failed"]))):
+        raise ValueError("claims results of what is no brick of a suite")
+    system, runtime = _record(System, document["system"]), _record(Runtime, document["runtime"])
+    if len(document["calibrations"]) > _MOST_CALIBRATIONS:
+        raise ValueError(f"has more than {_MOST_CALIBRATIONS} calibrations")
+    calibrations = tuple(_record(Calibration, each) for each in document["calibrations"])
+    measured = {name: _record(Measurement, each) for name, each in document["measured"].items()}
+    for name, measurement in measured.items():
+        if (measurement.brick, measurement.context) != (name, ""):
+            raise ValueError(f"has a result of brick {name} that says it is of another")
+        _check_statistics(name, measurement)
+    for measurement in measured.values():
+        _check_way(measurement, system, runtime)
+    for calibration in calibrations:
+        _check_way(calibration, system, runtime)
+    if not all(isinstance(reason, str) and len(reason) <= _LONGEST_TEXT for reason in document["failed"].values()):
+        raise ValueError("has a failure without a reason, or with a very long one")
+    return SuiteResults(
+        document["suite"],
+        document["manifest_sha256"],
+        system,
+        runtime,
+        measured,
+        document["failed"],
+        calibrations,
+    )
+
+
+def _record(kind: type[Kind], document: Any) -> Kind:
+    if not isinstance(document, dict):
+        raise ValueError(f"has a {kind.__name__} that is no object")
+    record = to_record(document)
+    if not isinstance(record, kind):
+        raise ValueError(f"has a {type(record).__name__} where a {kind.__name__} belongs")
+    texts = [text for text in _texts(to_document(record)) if len(text) > _LONGEST_TEXT]
+    if texts:
+        raise ValueError(f"has a {kind.__name__} with a text of {len(texts[0]):,} letters")
+    return record
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield name
+            yield from _texts(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
+
+
+def _check_way(record: Measurement | Calibration, system: System, runtime: Runtime) -> None:
+    if (record.system, record.runtime) != (system.id, runtime.id):
+        raise ValueError(f"has a result of another system or runtime than {system.id} and {runtime.id}")
+    if record.protocol != PROTOCOL:
+        raise ValueError(
+            f"was measured by the method {record.protocol[:40]!r}, this dlbricks knows {PROTOCOL!r}; "
+            "use the same version of dlbricks on both sides"
+        )
+    if datetime.fromisoformat(record.when) > datetime.now(timezone.utc) + _CLOCK_TOLERANCE:
+        raise ValueError(f"has a result from the future: {record.when}")
+
+
+def _check_statistics(name: str, measurement: Measurement) -> None:
+    """Whether the statistics are those of the samples."""
+    samples = measurement.samples_ms
+    if not 1 <= len(samples) <= _MOST_SAMPLES:
+        raise ValueError(f"has a result of brick {name} with {len(samples):,} samples")
+    if not all(math.isfinite(sample) and 0 <= sample <= _LONGEST_SAMPLE_MS for sample in samples):
+        raise ValueError(f"has a result of brick {name} with a sample that no measurement gives")
+    warm_up = dict(measurement.noise).get("warm_up", 0)
+    if type(warm_up) is not int or not 0 <= warm_up < len(samples) or len(measurement.noise) > _MOST_FACTS:
+        raise ValueError(f"has a result of brick {name} with a warm-up of {str(warm_up)[:20]} samples")
+    steady, stated = np.asarray(samples[warm_up:]), measurement.statistics
+    quarter, median, three_quarters = np.quantile(steady, (0.25, 0.5, 0.75)).tolist()
+    follow = {
+        "trimmed mean": (stated.trimmed_mean_ms, trimmed_mean(steady.tolist())),
+        "median": (stated.median_ms, median),
+        "minimum": (stated.minimum_ms, float(steady.min())),
+        "spread": (stated.spread_ms, three_quarters - quarter),
+        "count": (stated.count, len(steady)),
+    }
+    for figure, (said, found) in follow.items():
+        if not math.isclose(said, found, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+            raise ValueError(f"has a result of brick {name} whose {figure} does not follow from its samples")
+    # The interval is drawn at random, so that only its bounds are certain.
+    if not steady.min() - _TOLERANCE <= stated.low_ms <= stated.high_ms <= steady.max() + _TOLERANCE:
+        raise ValueError(f"has a result of brick {name} whose interval is not among its samples")
+
+
+def _check(document: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(document, sort_keys=True).encode())

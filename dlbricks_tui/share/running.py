@@ -1,0 +1,30 @@
+"""Carries out any run: one of a suite leaves its results in a file, for the owner of the models."""
+
+from collections.abc import Callable
+
+from dlbricks_tui.bench.events import Event
+from dlbricks_tui.bench.host_lock import HostLock
+from dlbricks_tui.bench.request import RunRequest
+from dlbricks_tui.bench.run import execute
+from dlbricks_tui.bench.run_folder import RunFolder, RunState
+from dlbricks_tui.bench.work import Workplace
+from dlbricks_tui.share.arrivals import Arriving
+from dlbricks_tui.share.results_file import write_results
+
+
+def execute_any(
+    folder: RunFolder,
+    request: RunRequest,
+    place: Workplace,
+    lock: HostLock,
+    listener: Callable[[Event], None] | None = None,
+    *,
+    detached: bool = False,
+) -> RunState:
+    """Does what is asked, in this process, and returns how it ended; what was measured until then is in the file."""
+    if request.suite is None:
+        return execute(folder, request, place, lock, listener, detached=detached)
+    prepare = Arriving(place, request.suite)
+    state = execute(folder, request, place, lock, listener, detached=detached, prepare=prepare)
+    write_results(request.suite.results, folder, request, place.data)
+    return state

@@ -1,0 +1,140 @@
+"""A symbol file from elsewhere as an excerpt: nothing is computed with it before it was found to be harmless."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+
+from dlbricks_tui.bench.workbench import LOST_WORKER
+from dlbricks_tui.bricks.excerpts import Excerpt
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import LayerGraph, Level, TensorType
+from dlbricks_tui.models.literals import LiteralError, parse_tuple
+from dlbricks_tui.models.loading import Answer, Framework
+from dlbricks_tui.models.mxnet_file import SymbolFile, SymbolNode, parse_symbol, unique_name
+from dlbricks_tui.models.mxnet_graph import InferredFile, build_graph
+from dlbricks_tui.models.mxnet_variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE, Role
+from dlbricks_tui.runtime.errors import WorkerRefusedError
+from dlbricks_tui.share.errors import BrokenBrickError, CannotTravelError
+from dlbricks_tui.share.fusing import Fuser
+from dlbricks_tui.share.packing import CONSTANT, DATA, DTYPE_ATTRIBUTE, DTYPES, USUAL_DTYPE, WEIGHT
+from dlbricks_tui.share.spelling import known_operator, spelled
+
+ROLES = {DATA: Role.INPUT, WEIGHT: Role.WEIGHT, CONSTANT: Role.CONSTANT}
+_VARIABLE = re.compile(rf"({DATA}|{WEIGHT}|{CONSTANT})[0-9]{{1,6}}", re.ASCII)
+_OPERATOR = re.compile(r"op[0-9]{1,6}", re.ASCII)
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,5}", re.ASCII)
+_MOST_DIMENSIONS = 32
+_ITEM_BYTES = {"float16": 2, "bfloat16": 2, "uint8": 1, "int8": 1, "bool": 1, "float32": 4, "int32": 4}
+_LARGEST_ITEM_BYTES = 8
+_WHAT_IT_IS = "its file"
+
+
+class Unpacker:
+    """Makes excerpts of symbol files; a framework is asked for the types, and for what it fuses."""
+
+    def __init__(self, framework: Framework, level: Level, most_bytes: int) -> None:
+        self._framework = framework
+        self._level = level
+        self._most_bytes = most_bytes
+        self._fuser = Fuser(framework)
+
+    def unpacked(self, content: bytes, held: int) -> Excerpt:
+        """The excerpt in a file, whose last `held` layers are the sequence."""
+        try:
+            return self._excerpt(content, held)
+        except (CannotTravelError, ModelError, WorkerRefusedError, *LOST_WORKER) as error:
+            raise BrokenBrickError(str(error)) from None
+
+    def _excerpt(self, content: bytes, held: int) -> Excerpt:
+        file = parse_symbol(content, _WHAT_IT_IS)
+        types = {number: _declared_type(node) for number, node in enumerate(file.nodes) if node.is_variable}
+        # Before anybody computes with these shapes, and before anything is made of those that follow from them.
+        self._refuse_too_large(types.values())
+        for node in file.nodes:
+            if not node.is_variable:
+                _check_operator(node)
+        graph = self._graph(file, types)
+        layers = graph.layers
+        if [layer.name for layer in layers] != [str(number) for number in range(len(layers))]:
+            raise CannotTravelError("has layers that are not numbered in their order")
+        if not 1 <= held <= len(layers) or not any(layer.operators for layer in layers[-held:]):
+            raise CannotTravelError(f"is said to be {held} of {len(layers)} layers, which compute nothing")
+        for layer in layers:
+            if layer.unmeasurable is not None:
+                raise CannotTravelError(f"cannot be run here: {layer.unmeasurable}")
+        return Excerpt(self._fuser.fused(graph) if self._level is Level.FUSED else graph, held)
+
+    def _graph(self, file: SymbolFile, types: Mapping[int, TensorType]) -> LayerGraph:
+        shapes = {unique_name(number): found.shape for number, found in types.items() if found.shape is not None}
+        answer = self._framework.infer(file.render(), shapes)
+        if len(answer.types) != len(file.nodes):
+            raise CannotTravelError(f"has {len(file.nodes)} nodes, and {len(answer.types)} were answered for")
+        self._refuse_too_large(found for outputs in answer.types for found in outputs)
+        _refuse_other_types(file, types, answer)
+        roles = {number: ROLES[_role(file.nodes[number])] for number in types}
+        return build_graph(InferredFile(file, roles, answer.types, answer.unknown), _WHAT_IT_IS)
+
+    def _refuse_too_large(self, tensors: Iterable[TensorType]) -> None:
+        needed = sum(
+            prod(found.shape) * _ITEM_BYTES.get(found.dtype, _LARGEST_ITEM_BYTES)
+            for found in tensors
+            if found.shape is not None
+        )
+        if needed > self._most_bytes:
+            raise CannotTravelError(f"would take {needed / 2**30:.3g} GiB of memory, more than there is")
+
+
+def _declared_type(node: SymbolNode) -> TensorType:
+    """What a variable says of itself, and it may say nothing else."""
+    attributes = dict(node.attributes)
+    role = _role(node)
+    if (LAYER_ATTRIBUTE in attributes) != (role == CONSTANT):
+        raise CannotTravelError(f"has a variable {node.name!r} that is wrong about its layer")
+    _layer_number(attributes.pop(LAYER_ATTRIBUTE, "0"))
+    shape = _shape(attributes.pop(SHAPE_ATTRIBUTE, ""))
+    dtype = attributes.pop(DTYPE_ATTRIBUTE, str(DTYPES.index(USUAL_DTYPE)))
+    if attributes or not _NUMBER.fullmatch(dtype) or int(dtype) >= len(DTYPES):
+        raise CannotTravelError(f"has a variable {node.name!r} that says more than its shape and data type")
+    return TensorType(shape, DTYPES[int(dtype)])
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    try:
+        found: Sequence[object] = parse_tuple(text) or ()
+    except (LiteralError, ArithmeticError):
+        found = ()
+    shape = tuple([size for size in found if isinstance(size, int) and size > 0])
+    if not shape or len(shape) != len(found) or len(shape) > _MOST_DIMENSIONS:
+        raise CannotTravelError(f"has a variable of the shape {text[:40]!r}")
+    return shape
+
+
+def _check_operator(node: SymbolNode) -> None:
+    """An operator may say what MXNet declares, in the one spelling, and to which layer it belongs."""
+    known = known_operator(node.op)
+    if node.subgraphs:
+        raise CannotTravelError(f"holds an operator {known.name} with a graph inside")
+    if not _OPERATOR.fullmatch(node.name):
+        raise CannotTravelError(f"holds an operator called {node.name[:40]!r}")
+    said = dict(node.attributes)
+    _layer_number(said.pop(LAYER_ATTRIBUTE, ""))
+    if said != spelled(known, said):
+        raise CannotTravelError(f"holds an operator {known.name} with parameters that are not spelled as they must be")
+
+
+def _layer_number(text: str) -> None:
+    if not _NUMBER.fullmatch(text):
+        raise CannotTravelError(f"has {LAYER_ATTRIBUTE} {text[:40]!r}, which is no number")
+
+
+def _role(node: SymbolNode) -> str:
+    found = _VARIABLE.fullmatch(node.name)
+    if found is None:
+        raise CannotTravelError(f"has a variable called {node.name[:40]!r}")
+    return found[1]
+
+
+def _refuse_other_types(file: SymbolFile, types: Mapping[int, TensorType], answer: Answer) -> None:
+    for number, declared in types.items():
+        if tuple(answer.types[number]) != (declared,):
+            raise CannotTravelError(f"says of {file.nodes[number].name} what does not follow from what it computes")

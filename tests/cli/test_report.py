@@ -1,0 +1,225 @@
+import csv
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.bench.fingerprint import fingerprint
+from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.records import EndToEnd, Measurement, Record
+from tests.estimate.stored import brick_records, model_record, store_of
+from tests.estimate.table1 import table1
+from tests.store.samples import run, system
+
+CAPSNET, SQUEEZENET = (decompose(table1()[number]) for number in ("4", "16"))
+PAIRS = decompose(SQUEEZENET.graph, Cutting(2))
+C5: dict[str, Any] = {"system": "c5.2xlarge", "runtime": "mxnet-1.5.1"}
+MODELS = ("--models", "table1:4", "table1:16")
+VOID = {"meta", "path", "use", "br", "link", "img"}
+
+Report = Callable[..., Path]
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Report:
+    """Reports on a store with these records, and gives the folder."""
+
+    def make(records: Sequence[Record], *arguments: str, status: int = 0) -> Path:
+        store_of(tmp_path / "data" / "store", *records).close()
+        folder = tmp_path / "report"
+        assert main(["--data-dir", str(tmp_path / "data"), "report", "-o", str(folder), *MODELS, *arguments]) == status
+        return folder
+
+    return make
+
+
+def measured() -> list[Record]:
+    """Two models by layers and end to end on one of the paper's systems, one of them by pairs of layers too."""
+    of_both = [
+        it for model in (CAPSNET, SQUEEZENET) for it in (*brick_records(model, **C5), model_record(model, 30.0, **C5))
+    ]
+    asked = run(granularity=2, level=Level.WRITTEN, **C5)
+    return [system("c5.2xlarge"), asked, *of_both, *brick_records(PAIRS, **C5)]
+
+
+def rows(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / "figures" / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+class Page(HTMLParser):
+    """What a browser would find: ids, links, texts, and whether everything that is opened is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: Counter[str] = Counter()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.styles: list[str] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.ids.update(value for name, value in attrs if name == "id" and value)
+        self.links += [value for name in ("href", "xlink:href") if (value := found.get(name))]
+        self.loads += [value for name in ("src", "srcset", "data", "action") if (value := found.get(name))]
+        self.styles.append(found.get("style") or "")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page(folder: Path) -> Page:
+    found = Page((folder / "index.html").read_text())
+    assert found.open == []
+    return found
+
+
+def test_the_page_comes_out_of_an_empty_store_and_says_what_is_missing_and_how_to_get_it(
+    report: Report, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = report([])
+    out, err = capsys.readouterr()
+    assert out == f"{folder / 'index.html'}\n"
+    assert err.count("dlbricks run table1 --end-to-end") == 5
+    text = page(folder).text
+    assert "Nothing was measured of them yet" in text
+    assert text.count("dlbricks run table1 --end-to-end") == 5
+    assert "dlbricks results import --format dlbricks-2019 CHECKOUT" in text
+    drawn = {path.name for path in (folder / "figures").glob("*.svg")}
+    assert drawn == {"figure-5.svg", "figure-6.svg", "figure-7.svg", "figures-2-and-4-4.svg", "figures-2-and-4-16.svg"}
+
+
+def test_a_full_store_gives_every_figure_with_its_numbers(report: Report) -> None:
+    folder = report(measured())
+    names = {path.stem for path in (folder / "figures").glob("*.svg")}
+    single = {f"figure-{number}" for number in (5, 6, 7, 9, 11, 12)} | {"figures-2-and-4-4", "figures-2-and-4-16"}
+    assert names == single | {"figure-3-c5.2xlarge-written", "figure-10-c5.2xlarge-written"}
+    assert {path.stem for path in (folder / "figures").glob("*.csv")} == names | {"table-1", "bricks"}
+    assert "lacks" not in page(folder).text
+
+
+def test_the_page_asks_nobody_for_anything_and_all_its_links_lead_somewhere(report: Report) -> None:
+    folder = report(measured())
+    found = page(folder)
+    assert found.loads == []
+    assert not [style for style in found.styles if re.search(r"url\((?!#)", style)]
+    assert [name for name, count in found.ids.items() if count > 1] == []
+    for link in found.links:
+        assert link[1:] in found.ids if link.startswith("#") else (folder / link).is_file(), link
+    assert "default-src 'none'" in (folder / "index.html").read_text()
+
+
+def test_every_latency_is_traced_to_the_results_that_it_is_made_of(report: Report) -> None:
+    records = measured()
+    folder = report(records)
+    results = {it.uuid: it for it in records if isinstance(it, Measurement | EndToEnd)}
+    bricks = {(it["brick"], it["context"]): it for it in rows(folder, "bricks")}
+    for row in bricks.values():
+        values = [results[uuid].statistics.trimmed_mean_ms for uuid in row["results"].split()]
+        assert float(row["latency_ms"]) == pytest.approx(math.fsum(values) / len(values))
+    by_model = {it.graph.name: it for it in (CAPSNET, SQUEEZENET)}
+    found = [it for it in rows(folder, "figure-10-c5.2xlarge-written") if it["G"] == "1"]
+    assert len(found) == 2
+    for row in found:
+        model = by_model[row["model"]]
+        paid = [
+            model.graph.layers[it.sequence.layers[0]].times * float(bricks[it.brick.key, it.context]["latency_ms"])
+            for it in model.occurrences
+            if (it.brick.key, it.context) in bricks
+        ]
+        assert float(row["sequential_ms"]) == pytest.approx(sum(paid))
+        whole = results[row["end_to_end_result"]]
+        assert whole.statistics.trimmed_mean_ms == float(row["end_to_end_ms"])
+        assert float(row["ratio"]) == pytest.approx(sum(paid) / whole.statistics.trimmed_mean_ms)
+        assert (row["system"], row["level"], row["granularity"]) == ("c5.2xlarge", "written", "1")
+
+
+def test_what_was_published_stands_beside_what_was_measured(report: Report) -> None:
+    folder = report(measured())
+    (row,) = [it for it in rows(folder, "figure-9") if it["table1_id"] == "16"]
+    assert float(row["end_to_end_ms"]) == 30.0
+    assert float(row["published_ms"]) == pytest.approx(15.7892)
+    composed = {it["table1_id"]: it for it in rows(folder, "figure-3-c5.2xlarge-written")}
+    assert float(composed["16"]["published_sequential_ratio"]) == pytest.approx(14.6233 / 15.7892)
+    constructed = {(it["table1_id"], it["G"]): it for it in rows(folder, "figure-10-c5.2xlarge-written")}
+    assert constructed["16", "2"]["published_ratio"] == ""
+    assert 1.2 < float(constructed["16", "1"]["published_ratio"]) < 1.3
+    assert [(it["G"], it["published_value"]) for it in rows(folder, "figure-12")] == [("1", "4.17"), ("2", "")]
+    assert "1,529" in page(folder).text
+
+
+def test_the_same_store_gives_the_same_bytes(report: Report) -> None:
+    records = measured()
+    folder = report(records)
+    before = {path: path.read_bytes() for path in folder.rglob("*.*")}
+    report(records)
+    assert {path: path.read_bytes() for path in folder.rglob("*.*")} == before
+
+
+def test_a_report_takes_the_place_of_the_one_before_and_touches_nothing_else(report: Report) -> None:
+    folder = report(measured())
+    (folder / "figures" / "mine.svg").write_text("<svg/>")
+    report([], "--system", "c5.2xlarge")
+    assert (folder / "figures" / "figure-9.svg").exists()
+    again = main(["--data-dir", str(folder / "empty"), "report", "-o", str(folder), *MODELS])
+    assert again == 0
+    assert not (folder / "figures" / "figure-9.svg").exists()
+    assert (folder / "figures" / "mine.svg").exists()
+
+
+def test_json_names_the_page_its_files_and_what_is_missing(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = report(measured(), "--json")
+    document = json.loads(capsys.readouterr().out)
+    assert document["page"] == str(folder / "index.html")
+    assert all(Path(name).is_file() for name in document["files"])
+    (series,) = document["series"]
+    assert (series["system"], series["granularities"]) == ("c5.2xlarge", [1, 2])
+    headings = [section["heading"].partition(":")[0] for section in document["sections"]]
+    assert headings == ["Table 1", "Figures 2 and 4", *(f"Figure {number}" for number in (3, 5, 6, 7, 9, 10, 11, 12))]
+    assert [section["missing"] for section in document["sections"]] == [[]] * 10
+
+
+def test_a_system_that_is_not_in_the_store_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--system", "m7i"])
+    assert status == 2
+    assert capsys.readouterr().err.startswith("dlbricks: error: no system in the store is called 'm7i'")
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_folder_that_cannot_be_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    status = main(["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "file" / "r"), *MODELS])
+    assert status == 2
+    assert "name another folder with -o" in capsys.readouterr().err
+
+
+def test_one_model_of_ones_own_is_reported_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    host: dict[str, Any] = {"system": fingerprint().id, "runtime": "ours"}
+    store_of(tmp_path / "data" / "store", *brick_records(SQUEEZENET, **host)).close()
+    arguments = ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--models", "table1:16"]
+    assert main(arguments) == 0
+    assert "name several with `--models`" in capsys.readouterr().err
+    assert "1 model, measured in 1 way:" in page(tmp_path / "r").text

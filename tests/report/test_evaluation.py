@@ -1,0 +1,121 @@
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.report.evaluation import Evaluation, evaluate
+from dlbricks_tui.settings import SAMPLE_MODELS
+from dlbricks_tui.store.records import EndToEnd, Record
+from tests.estimate.stored import brick_records, model_record, store_of
+from tests.estimate.table1 import NoFramework, table1
+from tests.store.samples import run, system
+
+# CapsNet and SqueezeNet; 2 and 3 are one network.
+CAPSNET, SQUEEZENET, VGG = (decompose(table1()[number]) for number in ("4", "16", "2"))
+HOST: dict[str, Any] = {"system": "here", "runtime": "ours"}
+C5: dict[str, Any] = {"system": "c5.xlarge", "runtime": "mxnet-1.5.1"}
+
+
+def sources(*names: str) -> tuple[ModelSource, ...]:
+    return Library(SAMPLE_MODELS, Path("nowhere")).find_all(names)
+
+
+def evaluated(folder: Path, records: Sequence[Record], *names: str, only: frozenset[str] | None = None) -> Evaluation:
+    with store_of(folder / "store", *records) as store:
+        loader = Loader(folder / "cache", NoFramework())
+        return evaluate(store.generation, loader, sources(*names), "here", only)
+
+
+def test_an_empty_store_leaves_what_needs_no_latencies(tmp_path: Path) -> None:
+    found = evaluated(tmp_path, [], "table1:4", "table1:16")
+    assert [(it.name, it.layers) for it in found.corpus.models] == [
+        ("CapsNet Trained on MNIST Data", 53),
+        ("SqueezeNet V1.1 Trained on ImageNet Competition Data", 69),
+    ]
+    assert found.series == ()
+
+
+def test_each_way_of_measuring_is_a_series_and_this_host_comes_first(tmp_path: Path) -> None:
+    there = [*brick_records(SQUEEZENET, **C5), model_record(SQUEEZENET, 30.0, **C5)]
+    here = [*brick_records(SQUEEZENET, **HOST), model_record(SQUEEZENET, 20.0, **HOST)]
+    found = evaluated(tmp_path, [system("c5.xlarge"), *there, *here], "table1:16")
+    assert [(it.way.system, it.title, it.slug) for it in found.series] == [
+        ("here", "here, written", "here-written"),
+        ("c5.xlarge", "c5.xlarge, written", "c5.xlarge-written"),
+    ]
+    ours, theirs = (series.findings[0] for series in found.series)
+    assert ours.found.sequential_ms == theirs.found.sequential_ms
+    assert (ours.found.end_to_end, theirs.found.end_to_end) == ((20.0, 19.8, 20.2), (30.0, 29.7, 30.3))
+    assert ours.result == here[-1].uuid if isinstance(here[-1], EndToEnd) else False
+    assert (
+        evaluated(tmp_path / "again", [*there, *here], "table1:16", only=frozenset({"here"})).series[0].way.system
+        == "here"
+    )
+
+
+def test_ways_on_one_system_have_names_and_files_of_their_own(tmp_path: Path) -> None:
+    records = [it for name in ("one", "two") for it in brick_records(SQUEEZENET, system="here", runtime=name)]
+    found = evaluated(tmp_path, records, "table1:16")
+    assert [it.title for it in found.series] == ["here, written, one", "here, written, two"]
+    assert [it.slug for it in found.series] == ["here-written-1", "here-written-2"]
+
+
+def test_granularities_are_those_of_the_runs(tmp_path: Path) -> None:
+    pairs = decompose(SQUEEZENET.graph, Cutting(2))
+    records = [
+        *brick_records(SQUEEZENET, **HOST),
+        *brick_records(pairs, **HOST),
+        model_record(SQUEEZENET, 20.0, **HOST),
+    ]
+    asked = run(granularity=2, level=Level.WRITTEN, **HOST)
+    (series,) = evaluated(tmp_path, [*records, asked], "table1:16").series
+    assert series.granularities == (1, 2)
+    assert [len(it.found.estimate.parts) for it in series.findings] == [69, len(pairs.occurrences)]
+    (alone,) = evaluated(tmp_path / "alone", records, "table1:16").series
+    assert alone.granularities == (1,)
+
+
+def test_models_that_are_one_network_keep_their_own_end_to_end_latencies(tmp_path: Path) -> None:
+    names = [source.name for source in sources("table1:2", "table1:3")]
+    timed = [model_record(VGG, latency, name=name, **HOST) for name, latency in zip(names, (100.0, 110.0), strict=True)]
+    (series,) = evaluated(tmp_path, [*brick_records(VGG, **HOST), *timed], "table1:2", "table1:3").series
+    assert [(it.subject.name, it.found.estimate.model, it.result) for it in series.findings] == [
+        (name, name, it.uuid) for name, it in zip(names, timed, strict=True)
+    ]
+    assert len({it.found.sequential_ms for it in series.findings}) == 1
+
+
+def test_a_model_that_is_incomplete_or_was_not_timed_is_not_judged(tmp_path: Path) -> None:
+    gone = sorted(CAPSNET.suite)[:1]
+    records = [
+        *brick_records(CAPSNET, without=gone, **HOST),
+        model_record(CAPSNET, 9.0, **HOST),
+        *brick_records(VGG, **HOST),
+    ]
+    (series,) = evaluated(tmp_path, records, "table1:4", "table1:2").series
+    assert [it.judged for it in series.findings] == [False, False]
+    assert series.granularities == ()
+    assert series.accuracy(1) is None
+
+
+def test_a_model_timed_as_a_whole_alone_is_known_as_such(tmp_path: Path) -> None:
+    (series,) = evaluated(tmp_path, [model_record(CAPSNET, 9.0, **HOST)], "table1:4").series
+    (finding,) = series.findings
+    assert finding.found.sequential_ms is None
+    assert finding.found.end_to_end is not None
+
+
+def test_what_cannot_be_read_is_named_and_the_others_are_evaluated(tmp_path: Path) -> None:
+    broken = tmp_path / "broken-symbol.json"
+    broken.write_text("{}")
+    found = evaluated(tmp_path, [], "table1:4", str(broken))
+    assert [it.table1_id for it in found.subjects] == ["4"]
+    assert found.left_out[0].startswith("broken: ")
+    with pytest.raises(ModelError, match="broken"):
+        evaluated(tmp_path / "alone", [], str(broken))

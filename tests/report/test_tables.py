@@ -1,0 +1,31 @@
+import csv
+import io
+
+from dlbricks_tui.report.tables import cell_text, percent, table
+
+TABLE = table(("model", "latency_ms", "results"), [("a, b", 0.1, "e1 e2"), ("c", None, "")], details=("results",))
+
+
+def test_csv_keeps_numbers_exact_and_leaves_out_what_is_not_known() -> None:
+    assert list(csv.reader(io.StringIO(TABLE.csv()))) == [
+        ["model", "latency_ms", "results"],
+        ["a, b", "0.1", "e1 e2"],
+        ["c", "", ""],
+    ]
+
+
+def test_columns_for_machines_are_not_shown() -> None:
+    shown = TABLE.shown()
+    assert shown.columns == ("model", "latency_ms")
+    assert shown.rows == (("a, b", 0.1), ("c", None))
+
+
+def test_people_see_the_digits_that_count() -> None:
+    assert [cell_text(cell) for cell in (None, 10815, 1234.56, 0.97234, "conv")] == [
+        "-",
+        "10,815",
+        "1,235",
+        "0.9723",
+        "conv",
+    ]
+    assert percent(0.1381) == "13.8 %"

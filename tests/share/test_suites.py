@@ -1,0 +1,157 @@
+"""The whole way of a suite: from the owner to the vendor and back."""
+
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.bench.events import Event, ModelLeftOut
+from dlbricks_tui.bench.launch import create_run
+from dlbricks_tui.bench.request import read_request
+from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.share.errors import KeyFileError
+from dlbricks_tui.share.key_file import key_path, read_key
+from dlbricks_tui.share.results_file import read_results
+from dlbricks_tui.share.running import execute_any
+from dlbricks_tui.store.queries import records_of
+from dlbricks_tui.store.records import Calibration, Measurement, utc_now
+from dlbricks_tui.store.store import Store
+from tests.share.trio import PRIVATE_WIDTHS, Trio
+
+
+@pytest.fixture
+def trio(tmp_path: Path) -> Trio:
+    return Trio(tmp_path)
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_a_suite_measures_exactly_what_the_owner_lacks(trio: Trio, level: Level) -> None:
+    assembled = trio.export(level)
+    assert not assembled.left_out
+    state = trio.run()
+    assert (state.state, state.bricks.failed) == (State.FINISHED, 0)
+    assert state.bricks.measured == len(assembled.manifest.bricks)
+    found = trio.bring_home()
+    assert (found.failed, found.missing) == (0, 0)
+    assert found.decoys == len(assembled.key.decoys)
+    suite = trio.taken_apart(PRIVATE_WIDTHS, level).suite
+    assert set(trio.owner.contents().measured) == suite
+    assert found.new == len(suite)
+
+
+def test_a_suite_that_was_measured_is_reused(trio: Trio) -> None:
+    trio.export()
+    first = trio.run()
+    content = trio.results.read_bytes()
+    again = trio.run()
+    assert (again.bricks.measured, again.bricks.reused) == (0, first.bricks.measured)
+    assert trio.results.read_bytes() == content
+
+
+def test_a_run_that_ended_early_is_taken_up_again_and_writes_what_it_has(trio: Trio) -> None:
+    assembled = trio.export()
+    trio.run(time_budget_seconds=1e-9)
+    assert not read_results(trio.results).measured
+    (state,) = RunFolders(trio.vendor.data.runs).states()
+    folder = RunFolder(trio.vendor.data.runs / state.run)
+    request = replace(read_request(folder.request_file), time_budget_seconds=None)
+    assert request.suite is not None
+    execute_any(folder, request, trio.vendor.place, trio.vendor.lock)
+    assert len(read_results(trio.results).measured) == len(assembled.manifest.bricks)
+
+
+def test_a_brick_that_does_not_arrive_fails_alone_and_the_owner_hears_why(trio: Trio) -> None:
+    assembled = trio.export()
+    mine = sorted(assembled.key.meanings)[0]
+    (trio.suite / "bricks" / f"{mine}-symbol.json").write_text("{}")
+    events: list[Event] = []
+    trio.run(events)
+    (left_out,) = [event for event in events if isinstance(event, ModelLeftOut)]
+    assert mine in left_out.reason
+    found = trio.bring_home()
+    assert (found.failed, found.missing) == (1, 0)
+    (failure,) = trio.owner.contents().failures
+    assert failure.brick == assembled.key.meanings[mine].brick
+
+
+def test_what_crashes_a_worker_fails_alone(trio: Trio, monkeypatch: pytest.MonkeyPatch) -> None:
+    trio.export()
+    monkeypatch.setenv("FAKE_MANNERS", '{"softmax": "crash on load"}')
+    state = trio.run()
+    assert state.bricks.failed == 1
+    assert trio.bring_home().failed == 1
+
+
+def test_importing_twice_changes_nothing(trio: Trio) -> None:
+    trio.export()
+    trio.run()
+    first = trio.bring_home()
+    again = trio.bring_home()
+    assert (again.new, again.known) == (0, first.new)
+
+
+def test_constants_of_the_system_come_home_with_its_results(trio: Trio) -> None:
+    trio.export()
+    trio.run()
+    results = read_results(trio.results)
+    constants = Calibration(
+        when=utc_now(),
+        system=results.system.id,
+        runtime=results.runtime.id,
+        level=Level.WRITTEN,
+        protocol=next(iter(results.measured.values())).protocol,
+        run="",
+        constants=(("per_layer_ms", 0.005),),
+        residuals=(),
+    )
+    with Store(trio.vendor.data.store) as store:
+        store.add(constants, replace(constants, system="another", uuid="0" * 32))
+    trio.run()
+    assert trio.bring_home().calibrations == 1
+    with Store(trio.owner.data.store) as store:
+        assert records_of(store.generation, Calibration) == [constants]
+
+
+def test_what_came_from_a_suite_can_be_told_from_everything_else(trio: Trio) -> None:
+    assembled = trio.export()
+    trio.run()
+    trio.bring_home()
+    with Store(trio.owner.data.store) as store:
+        runs = {it.run for it in records_of(store.generation, Measurement)}
+    assert runs == {f"suite-{assembled.manifest.suite[:12]}"}
+
+
+def test_the_key_is_for_the_owner_alone(trio: Trio) -> None:
+    assembled = trio.export()
+    path = key_path(trio.owner.data, assembled.manifest.suite)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert read_key(path) == assembled.key
+    assert not list(trio.suite.rglob("*key*"))
+
+
+def test_nobody_without_the_key_can_import(trio: Trio) -> None:
+    trio.export()
+    trio.run()
+    key_path(trio.owner.data, read_results(trio.results).suite).unlink()
+    with pytest.raises(KeyFileError, match="--key FILE"):
+        trio.bring_home()
+
+
+def test_the_same_seed_makes_the_same_suite_and_another_one_another(trio: Trio, tmp_path: Path) -> None:
+    one, same, other = (Trio(tmp_path / name) for name in ("one", "same", "other"))
+    for each in (one, same, other):
+        each.path.mkdir()
+    suites = [one.export(seed="s"), same.export(seed="s"), other.export(seed="t")]
+    assert suites[0].manifest == suites[1].manifest
+    ids = [{brick.id for brick in suite.manifest.bricks} for suite in suites]
+    assert ids[0].isdisjoint(ids[2])
+
+
+def test_a_request_for_a_suite_is_kept_with_the_run(trio: Trio) -> None:
+    trio.export()
+    request = trio.request()
+    folder = create_run(request, trio.vendor.data)
+    assert read_request(folder.request_file) == request
+    assert request.model_names == ("suite handed-on",)

@@ -1,0 +1,121 @@
+"""Three people: the owner of private models, the vendor of a machine, and nobody, who has only what was handed on."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlbricks_tui.bench.events import Event
+from dlbricks_tui.bench.launch import create_run
+from dlbricks_tui.bench.request import RunRequest, SuiteChoice
+from dlbricks_tui.bench.run_folder import RunState
+from dlbricks_tui.bench.stopping import FixedRuns
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.share.exporting import Assembled, arriving, assemble, write_assembled
+from dlbricks_tui.share.importing import SuiteImport, import_results
+from dlbricks_tui.share.key_file import key_path, read_key
+from dlbricks_tui.share.results_file import read_results
+from dlbricks_tui.share.running import execute_any
+from dlbricks_tui.share.seed import seed_of
+from dlbricks_tui.share.suite_folder import SuiteFolder
+from dlbricks_tui.share.unpacking import Unpacker
+from dlbricks_tui.store.store import Store
+from tests.bench.runs import FAKE, Site
+from tests.models.table_framework import TableFramework
+
+FAKE_WORKER = Path(__file__).parent / "fake_worker.py"
+GIBIBYTE = 1 << 30
+SECRET = "unobtainium"
+# No published network has layers of these widths.
+PRIVATE_WIDTHS = (24, 40)
+DECOY_WIDTHS = ((16, 32), (8, 48), (64, 64))
+
+
+def network(widths: Sequence[int], name: str = "layer", side: int = 16) -> bytes:
+    """A chain of convolution, relu and pooling for each width, and a classifier, with names and a comment."""
+    nodes: list[dict[str, object]] = [
+        {"op": "null", "name": f"{name}_data", "attrs": {"__shape__": f"(1, 3, {side}, {side})"}, "inputs": []}
+    ]
+
+    def add(op: str, role: str, inputs: Sequence[int], **attributes: str) -> int:
+        about = {"__comment__": f"{name} v7", **attributes} if op != "null" else {}
+        entries = [[source, 0, 0] for source in inputs]
+        nodes.append({"op": op, "name": f"{name}_{role}", "attrs": about, "inputs": entries})
+        return len(nodes) - 1
+
+    last = 0
+    for number, width in enumerate(widths):
+        arrays = [add("null", f"conv{number}_{role}", ()) for role in ("weight", "bias")]
+        window = {"kernel": "(3, 3)", "pad": "(1, 1)", "num_filter": str(width)}
+        convolution = add("Convolution", f"conv{number}", [last, *arrays], **window)
+        relu = add("Activation", f"relu{number}", [convolution], act_type="relu")
+        last = add("Pooling", f"pool{number}", [relu], kernel="(2, 2)", stride="(2, 2)", pool_type="max")
+    flat = add("Flatten", "flat", [last])
+    arrays = [add("null", f"fc_{role}", ()) for role in ("weight", "bias")]
+    scores = add("FullyConnected", "fc", [flat, *arrays], num_hidden="10")
+    head = add("softmax", "scores", [scores])
+    return json.dumps({"nodes": nodes, "heads": [[head, 0, 0]], "attrs": {"mxnet_version": ["int", 10500]}}).encode()
+
+
+@dataclass(frozen=True)
+class Trio:
+    """Their folders; a suite is written to `suite`, and its results to `results`."""
+
+    path: Path
+
+    @property
+    def owner(self) -> Site:
+        return self._site("owner")
+
+    @property
+    def vendor(self) -> Site:
+        return self._site("vendor")
+
+    @property
+    def suite(self) -> Path:
+        return self.path / "handed-on"
+
+    @property
+    def results(self) -> Path:
+        return self.path / "results.json"
+
+    def taken_apart(self, widths: Sequence[int], level: Level, name: str = SECRET) -> Decomposition:
+        """A model of the owner."""
+        path = self.owner.path / f"{name}-{'-'.join(map(str, widths))}-symbol.json"
+        path.write_bytes(network(widths, name))
+        return decompose(Loader(self.owner.path / "cache", TableFramework()).load(source_of(path), level))
+
+    def export(self, level: Level = Level.WRITTEN, seed: str = "a seed") -> Assembled:
+        """The owner hands a suite on."""
+        models = [self.taken_apart(PRIVATE_WIDTHS, level)]
+        decoys = [self.taken_apart(widths, level, "decoy") for widths in DECOY_WIDTHS]
+        check = arriving(Unpacker(TableFramework(), level, GIBIBYTE))
+        assembled = assemble(models, decoys, seed_of(seed), level, check)
+        write_assembled(assembled, self.suite, key_path(self.owner.data, assembled.manifest.suite))
+        return assembled
+
+    def request(self, **changes: object) -> RunRequest:
+        """What the vendor asks for."""
+        about = {"rule": FixedRuns(10), "level": SuiteFolder(self.suite).manifest.level, **changes}
+        return RunRequest(models=(), runtime=FAKE, suite=SuiteChoice(self.suite, self.results), **about)  # type: ignore[arg-type]
+
+    def run(self, events: list[Event] | None = None, **changes: object) -> RunState:
+        """The vendor measures the suite."""
+        request = self.request(**changes)
+        folder = create_run(request, self.vendor.data)
+        listener = None if events is None else events.append
+        return execute_any(folder, request, self.vendor.place, self.vendor.lock, listener)
+
+    def bring_home(self) -> SuiteImport:
+        """The owner takes up the results."""
+        results = read_results(self.results)
+        key = read_key(key_path(self.owner.data, results.suite))
+        with Store(self.owner.data.store) as store:
+            return import_results(store, key, results, str(self.results))
+
+    def _site(self, who: str) -> Site:
+        (self.path / who).mkdir(exist_ok=True)
+        return Site(self.path / who, FAKE_WORKER)

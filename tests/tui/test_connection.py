@@ -1,0 +1,52 @@
+"""What is sent to a terminal that is far away, and how little."""
+
+import base64
+import re
+
+import pytest
+
+from dlbricks_tui.config.config import Config, Given
+from dlbricks_tui.config.options import OPTIONS
+from dlbricks_tui.tui.clipboard import copying
+from dlbricks_tui.tui.manners import Manners, manners
+
+TEXT = "sha256:ü\nsecond line"
+
+
+def config(**settings: str) -> Config:
+    given = {option.name: Given(option.default) for option in OPTIONS}
+    return Config({**given, **{f"workbench.{name}": Given(value) for name, value in settings.items()}})
+
+
+def decoded(sequence: str) -> str:
+    return base64.b64decode(sequence.removeprefix("\x1b]52;c;").removesuffix("\a")).decode()
+
+
+def test_a_text_is_copied_by_osc_52() -> None:
+    assert decoded(copying(TEXT, {})) == TEXT
+
+
+def test_tmux_gets_it_once_for_itself_and_once_to_hand_on() -> None:
+    found = re.fullmatch("(\x1b]52;c;[^\a]*\a)\x1bPtmux;(.*)\x1b\\\\", copying(TEXT, {"TMUX": "/socket,1,0"}))
+    assert found is not None
+    assert decoded(found[1]) == TEXT
+    assert decoded(found[2].replace("\x1b\x1b", "\x1b")) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment", "expected"),
+    [
+        ({}, {}, Manners()),
+        ({}, {"SSH_TTY": ""}, Manners()),
+        ({}, {"SSH_TTY": "/dev/pts/3"}, Manners(False, 15, 4.0)),
+        ({}, {"SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"}, Manners(False, 15, 4.0)),
+        ({"mouse": "on"}, {"SSH_TTY": "/dev/pts/3"}, Manners(True, 15, 4.0)),
+        ({"remote": "off"}, {"SSH_TTY": "/dev/pts/3"}, Manners()),
+        ({"remote": "on"}, {}, Manners(False, 15, 4.0)),
+        ({"mouse": "off"}, {}, Manners(mouse=False)),
+    ],
+)
+def test_a_remote_terminal_is_written_to_seldom_and_its_mouse_left_alone_unless_asked(
+    settings: dict[str, str], environment: dict[str, str], expected: Manners
+) -> None:
+    assert manners(config(**settings), environment) == expected

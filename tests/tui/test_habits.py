@@ -1,0 +1,285 @@
+"""What people want to be as they are used to it: colours, keys, settings, and what they take along."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.settings import THEMES, DataFolder
+from dlbricks_tui.tui import keymap
+from dlbricks_tui.tui.app import DlbricksApp
+from dlbricks_tui.tui.keymap import Keymap
+from dlbricks_tui.tui.session import Session
+from tests.tui.bench import WRITTEN, press, running, small_library
+
+DARK = (THEMES / "dark.toml").read_text()
+
+
+@pytest.fixture(autouse=True)
+def _own_keys_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keymap, "_in_use", Keymap())
+
+
+def app_with(data: DataFolder, config: str = "", environment: Mapping[str, str] | None = None) -> DlbricksApp:
+    if config:
+        data.config.write_text(config)
+    session = Session(data, small_library(data.path / "samples"))
+    return DlbricksApp(session, WRITTEN, Sources(data.config, environment or {}))
+
+
+def with_theme(data: DataFolder) -> Path:
+    path = data.themes / "mine.toml"
+    path.parent.mkdir()
+    path.write_text(DARK)
+    return path
+
+
+def told(app: DlbricksApp) -> list[str]:
+    return [notice.message for notice in app._notifications]
+
+
+def foot(app: DlbricksApp) -> str:
+    return app.screen._compositor.render_strips()[-1].text
+
+
+def colour(app: DlbricksApp, name: str) -> str:
+    return app.current_theme.variables[f"ink-{name}"]
+
+
+async def look(pilot: Pilot[None]) -> None:
+    app = pilot.app
+    assert isinstance(app, DlbricksApp)
+    app._tailor.look()
+    await pilot.pause()
+
+
+# Themes
+
+
+async def test_it_starts_in_the_theme_of_the_settings(measured: DataFolder) -> None:
+    app = app_with(measured, '[workbench]\ntheme = "light"\n')
+    async with running(app):
+        assert app.theme == "light"
+
+
+async def test_t_goes_through_all_themes_and_back_to_the_first(measured: DataFolder) -> None:
+    app = app_with(measured)
+    async with running(app) as pilot:
+        seen = [app.theme]
+        for _ in range(5):
+            await press(pilot, "t")
+            seen.append(app.theme)
+    assert sorted(seen[:5]) == ["colour-blind", "dark", "high-contrast", "light", "terminal"] and seen[5] == seen[0]
+
+
+async def test_a_theme_that_is_not_there_is_told_and_the_first_one_put_on(measured: DataFolder) -> None:
+    app = app_with(measured, '[workbench]\ntheme = "night"\n')
+    async with running(app):
+        assert app.theme == "dark"
+        (message,) = told(app)
+        assert message.startswith(f"{measured.config}:2: there is no theme night; there are colour-blind, dark, ")
+
+
+async def test_a_theme_of_ones_own_is_there_once_it_is_saved_and_changes_with_its_file(measured: DataFolder) -> None:
+    app = app_with(measured, '[workbench]\ntheme = "mine"\n')
+    mine = measured.themes / "mine.toml"
+    mine.parent.mkdir()
+    async with running(app) as pilot:
+        assert (app.theme, len(told(app))) == ("dark", 1)
+        app.clear_notifications()
+        mine.write_text(DARK)
+        await look(pilot)
+        assert (app.theme, colour(app, "bad")) == ("mine", "#f47067")
+        mine.write_text(DARK.replace("#f47067", "#ff0000") + "\n")
+        await look(pilot)
+        assert (app.theme, colour(app, "bad"), told(app)) == ("mine", "#ff0000", [])
+        assert app.screen.query_one("#models").border_title
+
+
+async def test_a_theme_that_breaks_is_told_with_file_and_colour_and_stays_as_it_was(measured: DataFolder) -> None:
+    mine = with_theme(measured)
+    app = app_with(measured, '[workbench]\ntheme = "mine"\n')
+    async with running(app) as pilot:
+        mine.write_text(DARK.replace('bad = "#f47067"', 'bad = "redish"'))
+        await look(pilot)
+        assert (app.theme, colour(app, "bad")) == ("mine", "#f47067")
+        assert told(app) == [f"theme {mine}: bad = 'redish' is no colour; write it like '#7aa2f7' or 'ansi_blue'"]
+        await look(pilot)
+        assert len(told(app)) == 1, "what has not changed is not told twice"
+
+
+async def test_a_theme_that_is_taken_away_leaves_the_first_one(measured: DataFolder) -> None:
+    mine = with_theme(measured)
+    app = app_with(measured, '[workbench]\ntheme = "mine"\n')
+    async with running(app) as pilot:
+        mine.unlink()
+        await look(pilot)
+        assert app.theme == "dark"
+
+
+# Keys
+
+
+async def test_an_action_is_done_by_its_new_key_and_no_longer_by_the_old_one(measured: DataFolder) -> None:
+    app = app_with(measured, '[keys]\n"app.next_theme" = "ctrl+t"\n"app.show_help" = ["f5", "K"]\n')
+    async with running(app, (160, 90)) as pilot:
+        await press(pilot, "t")
+        assert app.theme == "dark"
+        await press(pilot, "ctrl+t")
+        assert app.theme == "high-contrast"
+        assert "f5 help" in foot(app) and "? help" not in foot(app)
+        await press(pilot, "K")
+        assert type(app.screen).__name__ == "HelpScreen"
+        text = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+        assert "f5 K " in text and "? f1" not in text
+
+
+async def test_keys_that_are_saved_count_at_once(measured: DataFolder) -> None:
+    app = app_with(measured)
+    async with running(app, (160, 40)) as pilot:
+        measured.config.write_text('[keys]\napp.next_theme = "T"\n')
+        await look(pilot)
+        await press(pilot, "T")
+        assert app.theme == "high-contrast"
+
+
+async def test_a_letter_that_is_a_key_can_still_be_typed(measured: DataFolder) -> None:
+    app = app_with(measured, '[keys]\napp.quit = "x"\napp.next_theme = "z"\n')
+    async with running(app) as pilot:
+        await press(pilot, "slash", "x", "z", "t")
+        assert app.is_running and app.theme == "dark"
+        assert app.screen.query_one("#models SearchLine").value == "xzt"  # type: ignore[attr-defined]
+
+
+async def test_two_actions_can_change_places(measured: DataFolder) -> None:
+    app = app_with(measured, '[keys]\nworkbench.other_cut = "f"\nworkbench.other_level = "c"\n')
+    async with running(app, (160, 40)) as pilot:
+        await press(pilot, "f")
+        assert "overlap" in app.screen._compositor.render_strips()[0].text or not told(app)
+        assert told(app) == []
+
+
+async def test_a_clash_is_told_and_all_keys_stay_as_they_were(measured: DataFolder) -> None:
+    app = app_with(measured, '[keys]\nmodels.mark = "q"\napp.show_help = "f5"\n')
+    async with running(app, (160, 40)) as pilot:
+        (message,) = told(app)
+        assert message.startswith(f"{measured.config}:2: keys.models.mark: q does app.quit already, in the same place")
+        assert "? help" in foot(app)
+        await press(pilot, "q")
+    assert not app.is_running
+
+
+async def test_ctrl_c_leads_out_whatever_the_keys_are(measured: DataFolder) -> None:
+    app = app_with(measured, '[keys]\napp.quit = "f9"\ndialog.close = "f8"\ndialog.leave = "f7"\n')
+    async with running(app) as pilot:
+        await press(pilot, "question_mark", "escape")
+        assert type(app.screen).__name__ == "WorkbenchScreen"
+        await press(pilot, "question_mark", "ctrl+c")
+    assert not app.is_running
+
+
+# Settings
+
+
+async def test_a_setting_that_is_changed_is_written_and_counts_at_once(measured: DataFolder) -> None:
+    app = app_with(measured, "# mine\n")
+    async with running(app, (80, 24)) as pilot:
+        await press(pilot, "comma", "l")
+        assert app.theme == "high-contrast"
+        assert measured.config.read_text() == '# mine\n\n[workbench]\ntheme = "high-contrast"\n'
+        await press(pilot, "h", "j", "j", "l")
+        assert app.theme == "dark"
+        assert measured.config.read_text() == '# mine\n\n[workbench]\nremote = "on"\n'
+        await press(pilot, "x", "escape")
+        assert measured.config.read_text() == "# mine\n\n[workbench]\n"
+
+
+async def test_settings_step_through_numbers_and_stop_at_being_open(measured: DataFolder) -> None:
+    app = app_with(measured, "[run]\nthreads = 3\n")
+    async with running(app) as pilot:
+        await press(pilot, "comma", *"jjjjjjjj", "l")
+        assert "threads = 4" in measured.config.read_text()
+        await press(pilot, "h", "h", "h")
+        assert measured.config.read_text() == "[run]\n"
+
+
+async def test_who_counts_over_the_file_is_named(measured: DataFolder) -> None:
+    app = app_with(measured, "", {"DLBRICKS_WORKBENCH_THEME": "light"})
+    async with running(app) as pilot:
+        await press(pilot, "comma")
+        text = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+        assert "DLBRICKS_WORKBENCH_THEME says so, and counts over the file." in text
+
+
+async def test_a_file_that_cannot_be_changed_is_told_in_a_box(measured: DataFolder) -> None:
+    app = app_with(measured, 'workbench = {theme = "light"}\n')
+    async with running(app) as pilot:
+        await press(pilot, "comma", "l")
+        assert type(app.screen).__name__ == "ErrorScreen"
+        assert measured.config.read_text() == 'workbench = {theme = "light"}\n'
+
+
+async def test_a_file_that_breaks_while_one_works_is_told_and_what_counted_goes_on(measured: DataFolder) -> None:
+    app = app_with(measured, '[workbench]\ntheme = "light"\n')
+    async with running(app) as pilot:
+        measured.config.write_text("[workbench]\ntheme = 3\n")
+        await look(pilot)
+        assert app.theme == "light"
+        assert told(app) == [f"{measured.config}:2: workbench.theme = 3: it has to be the name of a theme"]
+
+
+async def test_the_workbench_begins_with_the_cutting_of_the_settings(measured: DataFolder) -> None:
+    measured.config.write_text('[cutting]\ngranularity = 3\ncut = "overlap"\n[estimate]\nworkers = 8\n')
+    app = DlbricksApp(Session(measured, small_library(measured.path / "samples")), None, Sources(measured.config, {}))
+    async with running(app, (160, 40)):
+        head = app.screen._compositor.render_strips()[0].text
+        assert "G 3" in head and "overlap" in head and "8 workers" in head
+
+
+# What one takes along
+
+
+async def test_what_is_copied_is_in_a_file_whose_path_is_shown(measured: DataFolder) -> None:
+    app = app_with(measured)
+    async with running(app) as pilot:
+        app.copy_to_clipboard("a brick's key")
+        await pilot.pause()
+        assert app.clipboard == measured.copied.read_text() == "a brick's key"
+        assert told(app) == [f"Copied, if your terminal allows it. The text is in {measured.copied} too."]
+
+
+async def test_a_file_that_cannot_be_written_does_not_keep_one_from_copying(measured: DataFolder) -> None:
+    app = app_with(measured)
+    measured.copied.mkdir()
+    async with running(app) as pilot:
+        app.copy_to_clipboard("text")
+        await pilot.pause()
+        assert app.clipboard == "text"
+        assert f"{measured.copied} cannot be written: " in told(app)[0]
+
+
+@pytest.mark.parametrize("before", [(), ("question_mark",), ("slash",)], ids=["workbench", "box", "search"])
+async def test_a_picture_of_the_screen_is_kept_wherever_one_is(before: tuple[str, ...], measured: DataFolder) -> None:
+    app = app_with(measured)
+    async with running(app) as pilot:
+        await press(pilot, *before, "ctrl+g")
+        (picture,) = measured.pictures.iterdir()
+        assert told(app) == [f"The picture is in {picture}"]
+        assert picture.read_text().startswith("<svg")
+        assert "Models" in picture.read_text()
+
+
+async def test_a_picture_that_cannot_be_kept_is_told_in_a_box(measured: DataFolder) -> None:
+    measured.pictures.touch()
+    app = app_with(measured)
+    async with running(app) as pilot:
+        await press(pilot, "ctrl+g")
+        assert type(app.screen).__name__ == "ErrorScreen"
+
+
+def test_nothing_is_made_in_a_folder_that_is_only_looked_at(tmp_path: Path) -> None:
+    DlbricksApp(Session(DataFolder(tmp_path / "data")), WRITTEN)
+    assert not (tmp_path / "data").exists() and os.listdir(tmp_path) == []  # noqa: PTH208

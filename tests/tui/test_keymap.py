@@ -1,0 +1,127 @@
+from itertools import chain
+
+import pytest
+
+from dlbricks_tui.config.config import KeysGiven
+from dlbricks_tui.tui.actions.chains import CHAINS
+from dlbricks_tui.tui.actions.registry import ACTIONS, BY_ID
+from dlbricks_tui.tui.key_names import NoSuchKeyError, all_shown, named, shown, types_text
+from dlbricks_tui.tui.keymap import SWALLOWED, WAYS_OUT, Keymap, KeymapError, keymap_of, wrong_keys
+
+
+def given(**keys: str | list[str]) -> dict[str, KeysGiven]:
+    """`models__mark="x"` as the config file would have it."""
+    return {
+        action.replace("__", "."): KeysGiven((each,) if isinstance(each, str) else tuple(each), "config.toml:7")
+        for action, each in keys.items()
+    }
+
+
+def test_what_is_not_changed_is_as_in_the_registry() -> None:
+    keymap = keymap_of(given(models__mark="x"))
+    assert keymap.keys_of(BY_ID["models.mark"]) == ("x",)
+    assert all(keymap.keys_of(action) == action.keys for action in ACTIONS if action.id != "models.mark")
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
+def test_the_keys_of_an_action_may_be_given_to_it_as_the_help_shows_them(action) -> None:  # type: ignore[no-untyped-def]
+    shown_keys = all_shown(action.keys).split(" ")
+    keys = keymap_of({action.id: KeysGiven(tuple(shown_keys), "config.toml:1")}).keys_of(action)
+    assert set(map(named, action.keys)) <= set(map(named, keys))
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ("x", "x"),
+        ("X", "X"),
+        ("?", "question_mark"),
+        (",", "comma"),
+        ("Ctrl+X", "ctrl+x"),
+        ("^x", "ctrl+x"),
+        ("C-x", "ctrl+x"),
+        ("esc", "escape"),
+        ("PgDn", "pagedown"),
+        ("shift-tab", "shift+tab"),
+        ("alt+x", "alt+x"),
+        ("F5", "f5"),
+        ("↓", "down"),
+        ("ö", "ö"),
+    ],
+)
+def test_a_key_may_be_written_as_people_write_it(written: str, key: str) -> None:
+    assert named(written) == key
+
+
+@pytest.mark.parametrize("written", ["", "xx", "ctrl+", "ctrl+shift", "hyper+x", "f13", "ctrl+[", "\n", "meta"])
+def test_what_is_no_key_is_none(written: str) -> None:
+    with pytest.raises(NoSuchKeyError):
+        named(written)
+
+
+def test_letters_and_signs_are_text_and_nothing_else_is() -> None:
+    assert all(types_text(named(key)) for key in ("x", "X", "?", ",", "space", "ö"))
+    assert not any(types_text(named(key)) for key in ("ctrl+x", "f5", "enter", "shift+tab", "alt+x", "esc", "down"))
+
+
+@pytest.mark.parametrize("letter", "abhijm")
+def test_a_key_that_never_arrives_is_refused_with_the_reason(letter: str) -> None:
+    message = wrong_keys(given(models__mark=f"ctrl+{letter}"))
+    reason = SWALLOWED[f"ctrl+{letter}"]
+    assert message == f"config.toml:7: keys.models.mark: ^{letter} would never arrive, {reason}: choose another key"
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        (given(models__mark="q"), "keys.models.mark: q does app.quit already, in the same place (Leave;"),
+        (given(models__mark="j"), "keys.models.mark: j does list.down already"),
+        (given(models__mark="f"), "keys.models.mark: f does workbench.other_level already"),
+        (given(models__mark="ctrl+z"), "keys.models.mark: ^z does app.suspend_process already"),
+        (given(models__mark="ctrl+c"), "keys.models.mark: ^c does app.quit already"),
+        (given(tree__expand=["x", "?"]), "keys.tree.expand: ? does app.show_help already"),
+        (given(models__mark="f7", models__mark_all="f7"), "keys.models.mark: f7 does models.mark_all already"),
+        (given(app__save_picture="f7", cancel_run__confirm="f7"), "keys.app.save_picture: f7 does cancel_run.confirm"),
+        (given(models__makr="x"), "keys.models.makr: there is no such action; did you mean models.mark?"),
+        (given(zzz="x"), "keys.zzz: there is no such action; the page of keys"),
+        (given(models__mark="ctlr+x"), "keys.models.mark: 'ctlr+x' is no key; write it like 'x', 'X', 'ctrl+x'"),
+        (given(find__keep="x"), "keys.find.keep: x is text where one types: choose a key like f5 or ctrl+x"),
+        (given(app__save_picture="x"), "keys.app.save_picture: x is text where one types"),
+    ],
+)
+def test_keys_that_cannot_be_are_refused_with_where_and_why(keys: dict[str, KeysGiven], complaint: str) -> None:
+    with pytest.raises(KeymapError) as refused:
+        keymap_of(keys)
+    assert str(refused.value).startswith(f"config.toml:7: {complaint}")
+
+
+def test_the_same_key_may_do_different_things_in_different_places() -> None:
+    assert not wrong_keys(given(models__mark="f7", tree__expand="f7", run__pause="f7"))
+
+
+def test_what_has_given_its_key_away_leaves_it_to_others() -> None:
+    assert not wrong_keys(given(workbench__other_level="c", workbench__other_cut="f"))
+
+
+@pytest.mark.parametrize("action", WAYS_OUT)
+def test_there_is_always_a_way_out(action: str) -> None:
+    keymap = keymap_of(given(**{action.replace(".", "__"): "f9"}))
+    assert keymap.keys_of(BY_ID[action]) == ("f9", WAYS_OUT[action])
+    # And wherever one is, it can be found.
+    outs = {BY_ID[out].scope for out in WAYS_OUT}
+    assert all(outs.intersection(scopes) for scopes in CHAINS)
+
+
+def test_no_key_of_ours_would_be_refused() -> None:
+    keys = {action.id: KeysGiven(action.keys, "registry") for action in ACTIONS}
+    assert keymap_of(keys).keys_of(BY_ID["app.quit"]) == ("q", "ctrl+c")
+
+
+def test_textual_gets_only_what_differs() -> None:
+    assert Keymap().for_textual() == {}
+    assert keymap_of(given(models__mark=["x", ";"])).for_textual() == {"models.mark": "x,semicolon"}
+
+
+def test_every_key_has_a_name_that_leads_back_to_it() -> None:
+    for key in set(chain.from_iterable(action.keys for action in ACTIONS)):
+        assert named(shown(key)) == named(key)
