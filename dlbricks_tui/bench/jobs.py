@@ -52,6 +52,8 @@ class Job:
     gain: float = 0.0
     # What it must not write over; None: what the graph shows to be needed afterwards.
     kept: frozenset[Feed] | None = None
+    # Whether its weights are in no cache; None: as the graph shows.
+    cold: bool | None = None
 
     @property
     def whole(self) -> bool:

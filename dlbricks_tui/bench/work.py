@@ -176,7 +176,7 @@ class Work:
             measuring.work_through(jobs, self._place.limits)
 
     def _task(self, job: Job) -> Task:
-        program = model_program(job.graph) if job.whole else sequence_program(job.graph, job.layers, job.kept)
+        program = model_program(job.graph) if job.whole else sequence_program(job.graph, job.layers, job.kept, job.cold)
         return Task(program, self._request.patience.load_seconds + _RUNS_PER_LOAD * job.expected_ms / 1000)
 
     def _runtime(self) -> Runtime:

@@ -79,7 +79,7 @@ def arriving(unpacker: Unpacker) -> Check:
     """Sends each file on its way, and looks at what comes out."""
 
     def check(content: bytes, alone: Excerpt) -> None:
-        arrived = unpacker.unpacked(content, alone.held)
+        arrived = unpacker.unpacked(content, alone.held, alone.cold)
         if (arrived.brick, arrived.context) != (alone.brick, alone.context):
             raise CannotTravelError("would arrive as another brick, or in another context")
 
@@ -126,7 +126,7 @@ class _Packer:
             self.left_out.append(LeftOut(label_of(occurrence.brick.canonical), str(error)))
             return None
         self.networks[name] = content
-        self.bricks[name] = SuiteBrick(name, alone.held, len(content), sha256(content))
+        self.bricks[name] = SuiteBrick(name, alone.held, alone.cold, len(content), sha256(content))
         return name
 
 

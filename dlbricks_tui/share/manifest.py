@@ -27,10 +27,14 @@ _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class SuiteBrick:
-    """A brick under its random id: how many of the last layers in its file are its own, and size and hash of that."""
+    """A brick under its random id: how many of the last layers in its file are its own, and size and hash of that.
+
+    A `cold` one is measured with its weights in no cache, as its model has too many for that.
+    """
 
     id: str
     layers: int
+    cold: bool
     bytes: int
     sha256: str
 
@@ -80,7 +84,7 @@ def read_manifest(content: bytes, where: str) -> Manifest:
 
 def _brick(number: int, raw: Any) -> SuiteBrick:
     try:
-        check_fields(raw, {"id": str, "layers": int, "bytes": int, "sha256": str})
+        check_fields(raw, {"id": str, "layers": int, "cold": bool, "bytes": int, "sha256": str})
     except ValueError as error:
         raise ValueError(f"has a brick {number} that {error}") from None
     if not is_id(raw["id"]):

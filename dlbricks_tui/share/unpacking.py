@@ -38,14 +38,14 @@ class Unpacker:
         self._most_bytes = most_bytes
         self._fuser = Fuser(framework)
 
-    def unpacked(self, content: bytes, held: int) -> Excerpt:
-        """The excerpt in a file, whose last `held` layers are the sequence."""
+    def unpacked(self, content: bytes, held: int, cold: bool) -> Excerpt:
+        """The excerpt in a file, whose last `held` layers are the sequence; its weights may be said to be cold."""
         try:
-            return self._excerpt(content, held)
+            return self._excerpt(content, held, cold)
         except (CannotTravelError, ModelError, WorkerRefusedError, *LOST_WORKER) as error:
             raise BrokenBrickError(str(error)) from None
 
-    def _excerpt(self, content: bytes, held: int) -> Excerpt:
+    def _excerpt(self, content: bytes, held: int, cold: bool) -> Excerpt:
         file = parse_symbol(content, _WHAT_IT_IS)
         types = {number: _declared_type(node) for number, node in enumerate(file.nodes) if node.is_variable}
         # Before anybody computes with these shapes, and before anything is made of those that follow from them.
@@ -62,7 +62,7 @@ class Unpacker:
         for layer in layers:
             if layer.unmeasurable is not None:
                 raise CannotTravelError(f"cannot be run here: {layer.unmeasurable}")
-        return Excerpt(self._fuser.fused(graph) if self._level is Level.FUSED else graph, held)
+        return Excerpt(self._fuser.fused(graph) if self._level is Level.FUSED else graph, held, cold)
 
     def _graph(self, file: SymbolFile, types: Mapping[int, TensorType]) -> LayerGraph:
         shapes = {unique_name(number): found.shape for number, found in types.items() if found.shape is not None}

@@ -66,7 +66,7 @@ def arrive_unchanged(decomposition: Decomposition, framework: Framework) -> int:
     unpacker = Unpacker(framework, decomposition.graph.level, 64 * GIBIBYTE)
     count = 0
     for layers, alone in excerpts(decomposition):
-        arrived = unpacker.unpacked(packed(alone), alone.held)
+        arrived = unpacker.unpacked(packed(alone), alone.held, alone.cold)
         assert (arrived.brick, arrived.context) == (alone.brick, alone.context)
         assert said(arrived.program) == said(sequence_program(decomposition.graph, layers))
         count += 1
@@ -162,7 +162,7 @@ def test_a_parameter_that_mxnet_does_not_declare_keeps_a_brick_at_home(tmp_path:
     for _, alone in excerpts(decomposition):
         content_of = packed(alone)
         assert b"lab" not in content_of
-        changed.append(unpacker.unpacked(content_of, alone.held).brick != alone.brick)
+        changed.append(unpacker.unpacked(content_of, alone.held, alone.cold).brick != alone.brick)
     assert changed.count(True) == 1
 
 
