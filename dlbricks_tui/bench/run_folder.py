@@ -1,5 +1,6 @@
 """Where a run keeps what others may know of it: its request, its state, its events, and what it is told to do."""
 
+import errno
 import json
 import os
 import secrets
@@ -30,6 +31,8 @@ class State(str, Enum):
     # It could not do what it was asked.
     FAILED = "failed"
 
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 ACTIVE = frozenset({State.STARTING, State.WAITING, State.RUNNING, State.PAUSED})
 
@@ -237,4 +240,8 @@ def _tally_from(document: dict[str, Any]) -> Tally:
 
 
 def _unwritable(path: Path, error: OSError) -> RunError:
-    return RunError(f"cannot write {path}: {error.strerror}; make it writable, or name another folder with --data-dir")
+    cure = "free some space" if error.errno in _NO_ROOM else "make it writable"
+    return RunError(
+        f"cannot write {path}: {error.strerror}; what was measured is kept: {cure}, "
+        "or name another folder with --data-dir"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,9 @@ from dlbricks_tui.cli.parser import Groups, add_json_option
 from dlbricks_tui.cli.status import Status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.report.evaluation import Evaluation
     from dlbricks_tui.report.report import Report
     from dlbricks_tui.settings import DataFolder
@@ -54,12 +58,12 @@ def report_models(args: argparse.Namespace) -> int:
 
     sources = library(args).find_all(args.models)
     _keep_matplotlib_to_itself(args.data)
-    with Store(args.data.store) as store, open_loader(args) as loader:
+    with Store(args.data.store) as store, _loaders(args) as loader_of:
         from dlbricks_tui.bench.fingerprint import fingerprint
         from dlbricks_tui.report.evaluation import evaluate
 
         systems = _systems(args, store.generation)
-        evaluation = evaluate(store.generation, loader, sources, fingerprint().id, systems)
+        evaluation = evaluate(store.generation, loader_of, sources, fingerprint().id, systems)
         damaged = len(store.damage)
     for left_out in evaluation.left_out:
         narrate(f"left out: {left_out}")
@@ -77,6 +81,17 @@ def report_models(args: argparse.Namespace) -> int:
     else:
         write(f"{report.page}\n")
     return Status.DONE_WITH_FAILURES if evaluation.left_out else Status.DONE
+
+
+@contextmanager
+def _loaders(args: argparse.Namespace) -> Iterator[Callable[[str], Loader]]:
+    """Who loads models as a runtime has them: that runtime where it is on this host, else the one that works."""
+    from dlbricks_tui.runtime.registry import Registry
+
+    with ExitStack() as opened:
+        anybody = opened.enter_context(open_loader(args))
+        known = {it.identity: opened.enter_context(open_loader(args, it)) for it in Registry(args.data.path).all()}
+        yield lambda identity: known.get(identity, anybody)
 
 
 def _systems(args: argparse.Namespace, generation: Generation) -> frozenset[str] | None:

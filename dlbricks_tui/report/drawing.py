@@ -66,8 +66,11 @@ def draw(name: str, title: str, description: str, paint: Callable[[], Figure]) -
         text = io.StringIO()
         paint().savefig(text, format="svg", metadata={"Date": None})
     head, rest = _NEEDLESS.sub("", _PROLOGUE.sub("", text.getvalue())).split(">", 1)
-    words = f"<title>{escape(title)}</title>\n <desc>{escape(description)}</desc>"
-    return _NAMES.sub(rf"\g<1>{name}-", f'{head} role="img" stroke-linejoin="round">\n {words}{rest}')
+    words = f'<title id="title">{escape(title)}</title>\n <desc id="desc">{escape(description)}</desc>'
+    return _NAMES.sub(
+        rf"\g<1>{name}-",
+        f'{head} role="img" aria-labelledby="{name}-title {name}-desc" stroke-linejoin="round">\n {words}{rest}',
+    )
 
 
 def canvas(width: float, height: float) -> Figure:

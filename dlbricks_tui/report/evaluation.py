@@ -1,11 +1,11 @@
 """What the store knows of some models: the estimates that all figures are made of."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
-from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.bricks.whole_model import whole_model
 from dlbricks_tui.estimate.accuracy import Accuracy, accuracy
 from dlbricks_tui.estimate.estimate import Estimate, estimate
@@ -13,14 +13,15 @@ from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.lookup import BrickResults, end_to_end_result
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.allocation import without_cycle_search
-from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.report.naming import Names
+from dlbricks_tui.report.networks import Networks
 from dlbricks_tui.report.published import SYSTEMS
 from dlbricks_tui.report.subjects import Subject, subject_of
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.queries import combinations, records_of, runtimes, systems
+from dlbricks_tui.store.queries import combinations, records_of
 from dlbricks_tui.store.records import Run
 
 
@@ -86,82 +87,53 @@ class Evaluation:
 @without_cycle_search()
 def evaluate(
     generation: Generation,
-    loader: Loader,
+    loader_of: Callable[[str], Loader],
     sources: Sequence[ModelSource],
     host: str,
     only: Collection[str] | None = None,
 ) -> Evaluation:
     """Looks all models up in every way in which anything was measured, on all systems or on some; this host first.
 
-    Where no model can be read, raises what is wrong with the first.
+    `loader_of` gives who loads models as a runtime fuses them, and for "" anybody. Where no model can be read at all,
+    raises what is wrong with the first.
     """
-    written = _Models(loader, sources, Level.WRITTEN)
+    written = Networks(loader_of(""), sources, Level.WRITTEN)
     if written.refusals and not written.by_subject:
         raise written.refusals[0]
     ways = [way for way in _ways(generation) if only is None or way.system in only]
     ways.sort(key=lambda way: (way.system != host, _place_in_paper(way.system), way))
-    models = {Level.WRITTEN: written}
-    by_way: defaultdict[Way, list[Finding]] = defaultdict(list)
-    for level in sorted({way.level for way in ways}):
-        if level not in models:
-            models[level] = _Models(loader, sources, level)
+    by_loader: defaultdict[tuple[Level, Loader], list[Way]] = defaultdict(list)
+    for way in ways:
+        by_loader[way.level, loader_of(way.runtime if way.level is Level.FUSED else "")].append(way)
+    found: defaultdict[Way, list[Finding]] = defaultdict(list)
+    left_out = [str(refusal) for refusal in written.refusals]
+    for (level, loader), alike in by_loader.items():
+        networks = written if level is Level.WRITTEN else Networks(loader, list(_sources(written, sources)), level)
+        left_out += [f"from level {level.value}: {it}" for it in networks.refusals if networks is not written]
         for granularity in _granularities(generation, level):
-            for finding in _findings(generation, models[level], granularity, [it for it in ways if it.level is level]):
-                by_way[finding.found.way].append(finding)
-    unlike = _Names(generation, [way for way in ways if by_way[way]])
-    return Evaluation(
-        tuple(written.by_subject),
-        written.by_subject,
-        compare(
-            [
-                replace(model_bricks(written.cut(graph, Cutting())), name=it.name)
-                for it, graph in written.by_subject.items()
-            ]
-        ),
-        tuple(unlike.series(way, by_way[way]) for way in ways if by_way[way]),
-        tuple(str(refusal) for refusal in written.refusals),
-    )
+            for finding in _findings(generation, networks, granularity, alike):
+                found[finding.found.way].append(finding)
+    names = Names(generation, [way for way in ways if found[way]])
+    series = [
+        Series(way, names.title(way), names.slug(way), names.instance(way), tuple(found[way]))
+        for way in ways
+        if found[way]
+    ]
+    bricks = ((it, written.cut(graph, Cutting())) for it, graph in written.by_subject.items())
+    corpus = compare([replace(model_bricks(cut), name=subject.name) for subject, cut in bricks])
+    return Evaluation(tuple(written.by_subject), written.by_subject, corpus, tuple(series), tuple(left_out))
 
 
-class _Models:
-    """Models at one level; those that are the same network share one graph, and are cut once."""
-
-    def __init__(self, loader: Loader, sources: Sequence[ModelSource], level: Level) -> None:
-        self.by_subject: dict[Subject, LayerGraph] = {}
-        self.refusals: list[ModelError] = []
-        self._cut: dict[tuple[int, Cutting], Decomposition] = {}
-        known: dict[object, LayerGraph] = {}
-        for source in sources:
-            network = (source.path, *source.inputs.items())
-            try:
-                graph = known.get(network) or loader.load(source, level)
-            except ModelError as refusal:
-                # What cannot be fused has no results at `fused` either.
-                self.refusals.append(refusal)
-            else:
-                known[network] = self.by_subject[subject_of(source)] = graph
-
-    def networks(self) -> Iterator[tuple[LayerGraph, list[Subject]]]:
-        """Each graph with the models that it is."""
-        alike: dict[int, list[Subject]] = {}
-        for subject, graph in self.by_subject.items():
-            alike.setdefault(id(graph), []).append(subject)
-        for subjects in alike.values():
-            yield self.by_subject[subjects[0]], subjects
-
-    def cut(self, graph: LayerGraph, cutting: Cutting) -> Decomposition:
-        """One of the graphs, cut."""
-        known = self._cut.get((id(graph), cutting))
-        if known is None:
-            known = self._cut[id(graph), cutting] = decompose(graph, cutting)
-        return known
+def _sources(written: Networks, sources: Iterable[ModelSource]) -> Iterator[ModelSource]:
+    """Those that can be read: what is wrong with the others is said once."""
+    return (source for source in sources if subject_of(source) in written.by_subject)
 
 
-def _findings(generation: Generation, models: _Models, granularity: int, ways: Iterable[Way]) -> Iterator[Finding]:
+def _findings(generation: Generation, networks: Networks, granularity: int, ways: Iterable[Way]) -> Iterator[Finding]:
     ways = list(ways)
     found: dict[Subject, list[Finding]] = {}
-    for graph, subjects in models.networks():
-        decomposition = models.cut(graph, Cutting(granularity))
+    for graph, subjects in networks.alike():
+        decomposition = networks.cut(graph, Cutting(granularity))
         results = BrickResults(generation, decomposition)
         whole = whole_model(graph).key
         for way in ways:
@@ -170,7 +142,7 @@ def _findings(generation: Generation, models: _Models, granularity: int, ways: I
                 finding = _finding(generation, subject, decomposition, whole, composed, way)
                 if finding is not None:
                     found.setdefault(subject, []).append(finding)
-    for subject in models.by_subject:
+    for subject in networks.by_subject:
         yield from found.get(subject, ())
 
 
@@ -196,30 +168,3 @@ def _granularities(generation: Generation, level: Level) -> list[int]:
 
 def _place_in_paper(system: str) -> int:
     return SYSTEMS.index(system) if system in SYSTEMS else len(SYSTEMS)
-
-
-class _Names:
-    """What ways of measuring are called: no longer than it takes to tell them apart."""
-
-    def __init__(self, generation: Generation, ways: Sequence[Way]) -> None:
-        self._systems, self._runtimes = systems(generation), runtimes(generation)
-        self._ways = ways
-
-    def series(self, way: Way, findings: Sequence[Finding]) -> Series:
-        system = self._systems.get(way.system)
-        name = way.system if system is None else system.name
-        words = [name, way.level.value]
-        on_system = [it for it in self._ways if it.system == way.system and it.level is way.level]
-        if len({it.runtime for it in on_system}) > 1:
-            runtime = self._runtimes.get(way.runtime)
-            words.append(way.runtime if runtime is None else runtime.name)
-        if len({it.protocol for it in on_system if it.runtime == way.runtime}) > 1:
-            words.append(way.protocol)
-        number = on_system.index(way) + 1
-        slug = f"{_file_name(way.system)}-{way.level.value}" + (f"-{number}" if len(on_system) > 1 else "")
-        instance = "" if system is None else system.instance_type
-        return Series(way, ", ".join(words), slug, instance or way.system, tuple(findings))
-
-
-def _file_name(text: str) -> str:
-    return "".join(char if char.isascii() and (char.isalnum() or char in ".-") else "-" for char in text)

@@ -31,7 +31,7 @@ def _bricks(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
                 if part.measured is not None:
                     latency_ms = part.measured.latency.value_ms
                     known = used.setdefault(part.pair, (latency_ms, {}, part.measured.results))
-                    known[1][finding.subject.mark] = None
+                    known[1][finding.subject.table1_id or finding.subject.name] = None
         for (brick, context), (latency_ms, users, results) in used.items():
             named = (way.system, way.runtime, way.level.value, way.protocol)
-            yield (*named, brick, context, latency_ms, " ".join(users), " ".join(results))
+            yield (*named, brick, context, latency_ms, "; ".join(users), " ".join(results))

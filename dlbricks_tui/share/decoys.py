@@ -23,7 +23,7 @@ Taking = Callable[[ModelSource, Mapping[str, Shape]], Decomposition]
 def chosen_decoys(
     pool: Sequence[ModelSource], count: int, seed: Seed, private: Sequence[Decomposition], take: Taking
 ) -> tuple[Decomposition, ...]:
-    """So many models of the pool, none of which adds nothing to the ones before it."""
+    """So many models of the pool, drawn alike, none of which adds nothing to the ones before it."""
     found: list[Decomposition] = []
     known = {pair for decomposition in private for pair in decomposition.suite}
     for decoy in _candidates(pool, seed.chance("decoys"), take) if count else ():

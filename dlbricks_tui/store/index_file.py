@@ -1,5 +1,6 @@
 """The index on disk: a cache that may be lost, stale or damaged at any time, and then is built again."""
 
+import io
 import json
 import zipfile
 import zlib
@@ -53,7 +54,10 @@ def save_index(path: Path, index: Index, coverage: Sequence[Coverage], damage: S
     columns[_META] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
     # In a folder that cannot be written, or on a full disk, each opening builds it anew.
     with suppress(OSError):
-        replace_file(path, lambda file: np.savez(file, **columns))
+        # In memory first: numpy's archive, broken off by a full disk, complains on its own when it is thrown away.
+        archive = io.BytesIO()
+        np.savez(archive, **columns)
+        replace_file(path, lambda file: file.write(archive.getbuffer()))
 
 
 def load_index(path: Path) -> SavedIndex | None:

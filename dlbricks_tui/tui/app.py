@@ -144,6 +144,16 @@ class DlbricksApp(App[None], inherit_bindings=False):
         # Who comes from the palette wants what was behind it.
         self.call_after_refresh(self._save_picture)
 
+    def action_suspend_process(self) -> None:
+        if os.getsid(0) == os.getpgrp():
+            # Whoever leads the session was started by no shell that could wake it again.
+            tell(self, "There is no shell behind this to go back to.")
+        elif self._driver is not None and self._driver.can_suspend:
+            with self.suspend():
+                # The shell waits for what it has started itself, which may be make or a script: all of them stop, and
+                # only now, as the first to stop takes the terminal from the others.
+                os.killpg(0, signal.SIGTSTP)
+
     def copy_to_clipboard(self, text: str) -> None:
         """Has the terminal copy the text, and keeps it in a file too."""
         self._clipboard = text

@@ -1,4 +1,6 @@
+import errno
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -113,6 +115,21 @@ def test_an_active_run_without_its_process_is_an_interrupted_one(tmp_path: Path,
     if state in ACTIVE:
         with pytest.raises(RunError, match="nothing to cancel"):
             folder.cancel()
+
+
+def test_a_full_disk_and_a_folder_that_cannot_be_written_have_cures_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolders(tmp_path).create(("a",))
+    state = folder.state()
+    for number, cure in ((errno.ENOSPC, "free some space"), (errno.EROFS, "make it writable")):
+
+        def refuse(path: Path, text: str, number: int = number) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr("dlbricks_tui.bench.run_folder.write_atomically", refuse)
+        with pytest.raises(RunError, match=rf"state\.json: {os.strerror(number)}; what was measured is kept: {cure}"):
+            folder.set_state(state)
 
 
 def test_a_state_that_nobody_wrote_is_named_with_its_file(tmp_path: Path) -> None:

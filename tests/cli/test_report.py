@@ -223,3 +223,11 @@ def test_one_model_of_ones_own_is_reported_on(tmp_path: Path, capsys: pytest.Cap
     assert main(arguments) == 0
     assert "name several with `--models`" in capsys.readouterr().err
     assert "1 model, measured in 1 way:" in page(tmp_path / "r").text
+
+
+def test_models_of_other_names_have_files_of_their_own(tmp_path: Path) -> None:
+    arguments = ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--models"]
+    assert main([*arguments, "resnet18_v1", "resnet18_v2"]) == 0
+    drawn = {path.stem for path in (tmp_path / "r" / "figures").glob("figures-2-and-4-*.svg")}
+    assert drawn == {"figures-2-and-4-model-1", "figures-2-and-4-model-2"}
+    assert page(tmp_path / "r").text.count("resnet18_v2") > 1

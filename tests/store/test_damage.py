@@ -179,6 +179,21 @@ def test_damage_that_befalls_an_open_store_costs_only_what_it_hits(filled: Path)
         assert len(store.damage) == 1
 
 
+def test_an_index_that_no_disk_has_room_for_is_not_missed(filled: Path) -> None:
+    code = """
+import resource, sys
+from pathlib import Path
+from dlbricks_tui.store.store import Store
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+with Store(Path(sys.argv[1])) as store:
+    store.generation.save_index()
+"""
+    done = run_python(code, str(filled))
+    # numpy's archives complain by themselves when they are broken off.
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [record.uuid for record in readable(filled)] == [each.uuid for each in RECORDS]
+
+
 def test_a_full_disk_loses_only_what_it_says_is_lost(filled: Path) -> None:
     code = """
 import resource, sys

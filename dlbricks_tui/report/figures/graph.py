@@ -64,7 +64,9 @@ def graph_section(evaluation: Evaluation) -> Section:
     exhibits = []
     unknown = []
     for subject in chosen[:_MOST]:
-        exhibits.append(_exhibit(subject, evaluation.graphs[subject], known.get(subject)))
+        # Names of models may be such that no file can be called so.
+        number = subject.table1_id or f"model-{evaluation.subjects.index(subject) + 1}"
+        exhibits.append(_exhibit(subject, number, evaluation.graphs[subject], known.get(subject)))
         if subject not in known:
             unknown.append(subject.label)
     return Section(
@@ -77,14 +79,14 @@ def graph_section(evaluation: Evaluation) -> Section:
     )
 
 
-def _exhibit(subject: Subject, written: LayerGraph, known: tuple[Series, Finding] | None) -> Exhibit:
+def _exhibit(subject: Subject, number: str, written: LayerGraph, known: tuple[Series, Finding] | None) -> Exhibit:
     series, finding = (None, None) if known is None else known
     graph = written if finding is None else finding.decomposition.graph
     estimate = None if finding is None else finding.found.estimate
     critical = () if estimate is None else estimate.critical_layers
     latencies = {} if estimate is None else layer_latencies(estimate)
     layout = lay_out(graph.predecessors, critical, _LINE)
-    name = f"figures-2-and-4-{subject.mark}"
+    name = f"figures-2-and-4-{number}"
     told = f"{len(graph.layers)} layers at level {graph.level.value}."
     if series is not None and estimate is not None and estimate.composed is not None:
         composed = estimate.composed

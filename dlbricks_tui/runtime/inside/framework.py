@@ -7,6 +7,7 @@ import importlib
 import os
 import platform
 import re
+from functools import lru_cache
 from typing import Any
 
 from dlbricks_tui.runtime.inside.refusal import RefusalError
@@ -50,6 +51,7 @@ def fuses(mxnet: Any) -> bool:
     )
 
 
+@lru_cache(maxsize=1)
 def operators(mxnet: Any) -> frozenset[str]:
     """All names by which MXNet knows an operator."""
     count, names = ctypes.c_uint(), ctypes.POINTER(ctypes.c_char_p)()

@@ -7,7 +7,7 @@ and weights are such that every layer hands on about the mean of what it gets, h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import mul
 from typing import Any
 
@@ -70,6 +70,8 @@ def rows_counted(file: SymbolFile, shapes: Mapping[int, tuple[int, ...]]) -> dic
     return counted
 
 
+# A model has hundreds of arrays, and making the numbers takes longer than filling most of them.
+@lru_cache(maxsize=1)
 def _spread() -> Any:
     return numpy.random.RandomState(0).uniform(LEAST, MOST, size=VALUES)
 

@@ -1,0 +1,326 @@
+"""A suite from elsewhere is not to be trusted: each attack is refused in a line that names what is wrong."""
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError
+from dlbricks_tui.share.manifest import read_manifest, sha256
+from dlbricks_tui.share.suite_folder import SuiteFolder, network_name
+from dlbricks_tui.share.unpacking import Unpacker
+from tests.models.table_framework import TableFramework
+from tests.share.trio import GIBIBYTE, Trio
+
+Document = dict[str, Any]
+
+
+@pytest.fixture
+def trio(tmp_path: Path) -> Trio:
+    trio = Trio(tmp_path)
+    trio.export()
+    return trio
+
+
+def change_manifest(trio: Trio, change: Callable[[Document], object]) -> None:
+    path = trio.suite / "suite.json"
+    document = json.loads(path.read_bytes())
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+def refusal(trio: Trio) -> str:
+    with pytest.raises(BrokenSuiteError) as refused:
+        SuiteFolder(trio.suite)
+    return one_line(refused.value)
+
+
+def one_line(error: Exception) -> str:
+    told = str(error)
+    assert "\n" not in told
+    assert len(told) < 500
+    return told
+
+
+def brick_refusal(trio: Trio) -> str:
+    """What is said of the first brick."""
+    suite = SuiteFolder(trio.suite)
+    with pytest.raises(BrokenBrickError) as refused:
+        suite.network(suite.manifest.bricks[0])
+    return one_line(refused.value)
+
+
+def first_file(trio: Trio) -> Path:
+    return trio.suite / "bricks" / network_name(SuiteFolder(trio.suite).manifest.bricks[0])
+
+
+@pytest.mark.parametrize(
+    "wrong", ["../../etc/passwd", "/etc/passwd", "a" * 31, "A" * 32, "0" * 31 + "\n", "0" * 31 + "/"]
+)
+def test_an_id_that_is_a_path_is_refused(trio: Trio, wrong: str) -> None:
+    change_manifest(trio, lambda document: document["bricks"][0].update(id=wrong))
+    assert "is not 32 digits of 0-9 and a-f" in refusal(trio)
+
+
+def test_a_link_to_a_file_outside_is_refused(trio: Trio) -> None:
+    path = first_file(trio)
+    outside = trio.path / "outside"
+    path.rename(outside)
+    path.symlink_to(outside)
+    assert "is a link" in brick_refusal(trio)
+
+
+def test_a_link_to_a_folder_outside_is_refused(trio: Trio) -> None:
+    (trio.suite / "bricks").rename(trio.path / "outside")
+    (trio.suite / "bricks").symlink_to(trio.path / "outside")
+    assert "link" in brick_refusal(trio)
+
+
+def test_a_manifest_that_is_a_link_is_refused(trio: Trio) -> None:
+    (trio.suite / "suite.json").rename(trio.path / "outside")
+    (trio.suite / "suite.json").symlink_to(trio.path / "outside")
+    assert "link" in refusal(trio)
+
+
+def test_a_pipe_keeps_nobody_waiting(trio: Trio) -> None:
+    path = first_file(trio)
+    path.unlink()
+    os.mkfifo(path)
+    assert "not a regular file" in brick_refusal(trio)
+
+
+def test_a_file_with_another_hash_is_refused(trio: Trio) -> None:
+    path = first_file(trio)
+    path.write_bytes(path.read_bytes().replace(b"data0", b"data1"))
+    assert "is not the file that the manifest speaks of" in brick_refusal(trio)
+
+
+def test_a_file_that_grew_is_refused_before_it_is_read(trio: Trio) -> None:
+    path = first_file(trio)
+    with path.open("r+b") as file:
+        # A hole in the file, so that no disk is filled.
+        file.truncate(1 << 40)
+    assert "1,099,511,627,776 bytes" in brick_refusal(trio)
+
+
+def test_a_gzip_bomb_is_not_unpacked(trio: Trio) -> None:
+    bomb = gzip.compress(b" " * (1 << 26))
+    (trio.suite / "suite.json").write_bytes(bomb)
+    assert "does not begin like one" in refusal(trio)
+    with pytest.raises(BrokenBrickError, match="not JSON"):
+        Unpacker(TableFramework(), Level.WRITTEN, GIBIBYTE).unpacked(bomb, 1)
+
+
+def test_a_million_bricks_are_refused(trio: Trio) -> None:
+    def multiply(document: Document) -> None:
+        brick = document["bricks"][0]
+        document["bricks"] = [{**brick, "id": f"{number:032x}"} for number in range(1_000_000)]
+
+    change_manifest(trio, multiply)
+    assert "at most were expected" in refusal(trio)
+
+
+def test_bricks_beyond_any_suite_are_refused_by_their_number() -> None:
+    brick = {"id": "0" * 32, "layers": 1, "bytes": 1, "sha256": "0" * 64}
+    head = {"format": "dlbricks-suite", "schema": 1, "suite": "0" * 32, "level": "fused"}
+    content = json.dumps({**head, "bricks": [brick] * 50_001}).encode()
+    with pytest.raises(BrokenSuiteError, match="50,001 bricks"):
+        read_manifest(content, "suite.json")
+
+
+def test_values_without_end_are_refused_before_they_are_made() -> None:
+    with pytest.raises(BrokenSuiteError, match="8,000,000 values"):
+        read_manifest(b"{" + b"[],[]," * 5_000_000, "suite.json")
+
+
+def test_json_that_nests_too_deep_is_refused() -> None:
+    deep = b'{"format":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+    with pytest.raises(BrokenSuiteError, match="nests too deep"):
+        read_manifest(deep, "suite.json")
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"null", b"{", b'{"format":"dlbricks-suite","schema":NaN}', b"\xff{}"])
+def test_what_is_no_manifest_is_refused(trio: Trio, text: bytes) -> None:
+    (trio.suite / "suite.json").write_bytes(text)
+    assert str(trio.suite / "suite.json") in refusal(trio)
+
+
+def test_a_suite_of_a_newer_dlbricks_says_so(trio: Trio) -> None:
+    change_manifest(trio, lambda document: document.update(schema=99))
+    assert "newer dlbricks" in refusal(trio)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda document: document.pop("level"),
+        lambda document: document.update(level="molten"),
+        lambda document: document.update(more=1),
+        lambda document: document.update(suite="me"),
+        lambda document: document.update(bricks=[]),
+        lambda document: document["bricks"].append(document["bricks"][0]),
+        lambda document: document["bricks"].reverse(),
+        lambda document: document["bricks"][0].update(layers=True),
+        lambda document: document["bricks"][0].update(layers=0),
+        lambda document: document["bricks"][0].update(bytes=1 << 40),
+        lambda document: document["bricks"][0].update(path="../.."),
+        lambda document: document["bricks"].__setitem__(0, 7),
+    ],
+)
+def test_a_manifest_has_no_other_fields_values_or_order(trio: Trio, change: Callable[[Document], object]) -> None:
+    change_manifest(trio, change)
+    refusal(trio)
+
+
+def test_a_folder_that_is_no_suite_says_what_to_give(tmp_path: Path) -> None:
+    with pytest.raises(BrokenSuiteError, match="suite export"):
+        SuiteFolder(tmp_path)
+
+
+# From here on the manifest agrees with the file, and the file itself is the attack.
+
+
+def network_of(trio: Trio, change: Callable[[Document], object]) -> bytes:
+    """The file of a pooling brick behind a convolution, changed."""
+    suite = SuiteFolder(trio.suite)
+    files = (json.loads(suite.network(brick)) for brick in suite.manifest.bricks)
+    document: Document = max(files, key=lambda file: len(file["nodes"]))
+    change(document)
+    return json.dumps(document).encode()
+
+
+def refused(content: bytes, held: int = 1, most_bytes: int = GIBIBYTE, level: Level = Level.WRITTEN) -> str:
+    framework = TableFramework()
+    with pytest.raises(BrokenBrickError) as error:
+        Unpacker(framework, level, most_bytes).unpacked(content, held)
+    return one_line(error.value)
+
+
+def set_shape(shape: str) -> Callable[[Document], object]:
+    return lambda document: document["nodes"][0]["attrs"].update(__shape__=shape)
+
+
+def test_a_shape_of_a_million_million_is_refused_before_anybody_computes_with_it(trio: Trio) -> None:
+    framework = TableFramework()
+    content = network_of(trio, set_shape("(1000000, 1000000)"))
+    with pytest.raises(BrokenBrickError, match="GiB of memory"):
+        Unpacker(framework, Level.WRITTEN, GIBIBYTE).unpacked(content, 1)
+    assert not framework.asked
+
+
+def test_what_follows_from_small_shapes_may_not_be_large_either(trio: Trio) -> None:
+    content = network_of(trio, lambda document: None)
+    assert "GiB of memory" in refused(content, most_bytes=60_000)
+
+
+@pytest.mark.parametrize(
+    "shape", ["", "()", "(0, 1)", "(-1, 3)", "(1.5, 2)", "(None, 3)", "(1, x)", "1e400", "(" + "1," * 40]
+)
+def test_a_shape_that_is_none_is_refused(trio: Trio, shape: str) -> None:
+    assert "of the shape" in refused(network_of(trio, set_shape(shape)))
+
+
+@pytest.mark.parametrize("op", ["Custom", "_NDArray", "_Native", "_cvimread", "_sg_mkldnn_conv", "Sabotage", "rm -rf"])
+def test_operators_that_run_code_or_read_files_are_refused(trio: Trio, op: str) -> None:
+    content = network_of(trio, lambda document: document["nodes"][-1].update(op=op))
+    assert op in refused(content)
+
+
+def test_an_operator_with_a_graph_inside_is_refused(trio: Trio) -> None:
+    inner = {"nodes": [{"op": "null", "name": "a", "inputs": []}], "heads": [[0, 0, 0]]}
+    content = network_of(trio, lambda document: document["nodes"][-1].update(op="_foreach", subgraphs=[inner]))
+    assert "graph inside" in refused(content)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda document: document["nodes"][-1]["attrs"].update(secret="yes"),
+        lambda document: document["nodes"][-1]["attrs"].update(__secret__="yes"),
+        lambda document: document["nodes"][-1]["attrs"].update(__layer__="../1"),
+        lambda document: document["nodes"][-1]["attrs"].update(__times__="9"),
+        lambda document: document["nodes"][-1]["attrs"].pop("__layer__"),
+        lambda document: document["nodes"][-1].update(name="\x1b[31m"),
+        lambda document: document["nodes"][0].update(name="../../data0"),
+        lambda document: document["nodes"][0]["attrs"].update(__dtype__="99"),
+        lambda document: document["nodes"][0]["attrs"].update(__layer__="0"),
+        lambda document: document["nodes"][0]["attrs"].update(note="hello"),
+        lambda document: document["nodes"].append({"op": "relu", "name": "op9", "inputs": [[99, 0, 0]]}),
+        lambda document: document.update(heads=[]),
+    ],
+)
+def test_a_network_says_nothing_that_it_need_not(trio: Trio, change: Callable[[Document], object]) -> None:
+    refused(network_of(trio, change))
+
+
+@pytest.mark.parametrize("held", [0, 9, 10_000])
+def test_a_network_holds_as_many_layers_as_the_manifest_says(trio: Trio, held: int) -> None:
+    assert "layers" in refused(network_of(trio, lambda document: None), held)
+
+
+def test_what_fuses_into_two_layers_here_is_refused(trio: Trio) -> None:
+    def merge(document: Document) -> None:
+        for node in document["nodes"]:
+            if node["op"] != "null":
+                node["attrs"]["__layer__"] = "0"
+
+    # Convolution, relu and pooling: the framework of this test takes in the relu, and leaves the pooling out.
+    told = refused(network_of(trio, merge), level=Level.FUSED)
+    assert "must be one" in told
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_make_more_than_a_line(content: bytes) -> None:
+    with pytest.raises(BrokenSuiteError):
+        read_manifest(content, "suite.json")
+    refused(content)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda values: st.lists(values, max_size=4) | st.dictionaries(st.text(max_size=8), values, max_size=4),
+    max_leaves=12,
+)
+NODE = st.fixed_dictionaries(
+    {"op": st.sampled_from(["null", "relu", "Pooling", "Concat"]) | st.text(max_size=8)},
+    optional={
+        "name": st.sampled_from(["data0", "weight0", "op0", "constant0"]) | JSON,
+        "attrs": st.dictionaries(
+            st.sampled_from(["__shape__", "__dtype__", "__layer__", "kernel", "dim", "num_args"]),
+            st.sampled_from(["(1, 8)", "0", "1", "(2, 2)", "99999999999999999999", ""]) | st.text(max_size=6),
+        )
+        | JSON,
+        "inputs": st.lists(st.lists(st.integers(-1, 4), max_size=3), max_size=3) | JSON,
+        "subgraphs": JSON,
+    },
+)
+
+
+@given(st.lists(NODE | JSON, max_size=5), st.lists(st.lists(st.integers(-1, 4), max_size=3), max_size=2) | JSON)
+def test_no_network_makes_more_than_a_line(nodes: list[Any], heads: Any) -> None:
+    content = json.dumps({"nodes": nodes, "heads": heads}).encode()
+    for level in Level:
+        try:
+            Unpacker(TableFramework(), level, GIBIBYTE).unpacked(content, 1)
+        except BrokenBrickError as error:
+            one_line(error)
+
+
+@given(JSON, JSON, JSON)
+def test_no_manifest_makes_more_than_a_line(suite: Any, level: Any, bricks: Any) -> None:
+    head = {"format": "dlbricks-suite", "schema": 1, "suite": suite, "level": level, "bricks": bricks}
+    with pytest.raises(BrokenSuiteError) as refused_manifest:
+        read_manifest(json.dumps(head).encode(), "suite.json")
+    one_line(refused_manifest.value)
+
+
+def test_hashes_are_of_the_files(trio: Trio) -> None:
+    suite = SuiteFolder(trio.suite)
+    assert all(sha256(suite.network(brick)) == brick.sha256 for brick in suite.manifest.bricks)

@@ -1,0 +1,204 @@
+"""What a reader of a suite finds out about the models: what he cannot help seeing, and nothing else."""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
+from dlbricks_tui.bricks.layouts import Layouts
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import LayerGraph, Level, Shape
+from dlbricks_tui.models.library import Library, ModelSource, source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.settings import SAMPLE_MODELS
+from dlbricks_tui.share import exporting
+from dlbricks_tui.share.decoys import chosen_decoys
+from dlbricks_tui.share.exporting import Assembled, assemble
+from dlbricks_tui.share.packing import packed
+from dlbricks_tui.share.seed import seed_of
+from tests.models.table_framework import TableFramework
+from tests.share.telling_apart import Exported, by_memory, by_regression, told
+from tests.share.trio import PRIVATE_WIDTHS, SECRET, Trio
+
+SEEDS = 500
+P = 0.01
+EXPORTS = 400
+# Of several families and sizes; those that are one network under several names are left out.
+NETWORKS = (
+    "alexnet",
+    "resnet18_v1",
+    "resnet34_v2",
+    "resnet50_v2",
+    "vgg11",
+    "vgg16_bn",
+    "squeezenet1.0",
+    "squeezenet1.1",
+    "mobilenet1.0",
+    "mobilenet0.5",
+    "mobilenetv2_1.0",
+    "mobilenetv2_0.5",
+    "Age Estimation VGG-16 Trained on IMDB-WIKI and Looking at People Data",
+    "Inception V1 Trained on ImageNet Competition Data",
+    "ResNet-50 Trained on ImageNet Competition Data",
+    "Wide ResNet-50-2 Trained on ImageNet Competition Data",
+    "Yahoo Open NSFW Model V1",
+    "Colorful Image Colorization Trained on ImageNet Competition Data",
+    "SSD-VGG-300 Trained on PASCAL VOC Data",
+    "YOLO V2 Trained on MS-COCO Data",
+)
+
+
+def unchecked(content: bytes, alone: Excerpt) -> None:
+    """Other tests prove that what is sent arrives."""
+
+
+def test_a_suite_holds_no_name_no_file_name_and_no_comment_of_the_private_models(tmp_path: Path) -> None:
+    trio = Trio(tmp_path)
+    trio.export(Level.FUSED)
+    graph = trio.taken_apart(PRIVATE_WIDTHS, Level.WRITTEN).graph
+    names = {layer.name for layer in graph.layers} | {graph.name, SECRET, "v7", "__comment__", str(tmp_path)}
+    files = [path for path in trio.suite.rglob("*") if path.is_file()]
+    assert len(files) > 10
+    for path in files:
+        text = path.read_text()
+        assert not [name for name in names if name in text or name in path.name]
+
+
+def test_files_differ_in_nothing_but_their_names_and_contents(tmp_path: Path) -> None:
+    trio = Trio(tmp_path)
+    trio.export()
+    facts = {
+        (it.stat().st_mtime_ns, it.stat().st_mode, it.stat().st_uid) for it in trio.suite.rglob("*") if it.is_file()
+    }
+    assert len(facts) == 1
+    assert len({path.stat().st_mtime_ns for path in trio.suite.rglob("*")}) == 1
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Assembled]:
+    trio = Trio(tmp_path_factory.mktemp("small"))
+    mine = [trio.taken_apart((24, 40), Level.WRITTEN)]
+    decoys = [trio.taken_apart((16, 48), Level.WRITTEN, "decoy")]
+    return [assemble(mine, decoys, seed_of(f"seed {number}"), Level.WRITTEN, unchecked) for number in range(SEEDS)]
+
+
+def test_the_order_shows_no_dependence_on_the_model(small: Sequence[Assembled]) -> None:
+    total, real = len(small[0].manifest.bricks), len(small[0].key.meanings)
+    places = [
+        place for suite in small for place, brick in enumerate(suite.manifest.bricks) if brick.id in suite.key.meanings
+    ]
+    # A sum of ranks, as Wilcoxon has it.
+    expected = SEEDS * real * (total - 1) / 2
+    variance = SEEDS * real * (total - real) * (total + 1) / 12
+    assert two_sided((sum(places) - expected) / math.sqrt(variance)) > P
+    uniform = Counter(places)
+    assert chi_square([uniform[place] for place in range(total)], len(places) / total) > P
+
+
+def test_each_brick_of_the_model_may_stand_anywhere(small: Sequence[Assembled]) -> None:
+    total = len(small[0].manifest.bricks)
+    for mine in {meaning.brick for meaning in small[0].key.meanings.values()}:
+        places = Counter(
+            place
+            for suite in small
+            for place, brick in enumerate(suite.manifest.bricks)
+            if brick.id in suite.key.meanings and suite.key.meanings[brick.id].brick == mine
+        )
+        # One test for each brick: each may be as unlikely as one of so many is allowed to be.
+        assert chi_square([places[place] for place in range(total)], SEEDS / total) > P / total
+
+
+def test_real_bricks_stand_no_closer_together_than_chance_puts_them(small: Sequence[Assembled]) -> None:
+    total, real = len(small[0].manifest.bricks), len(small[0].key.meanings)
+    runs = []
+    for suite in small:
+        kinds = [brick.id in suite.key.meanings for brick in suite.manifest.bricks]
+        runs.append(1 + sum(one != other for one, other in pairwise(kinds)))
+    others = total - real
+    expected = 1 + 2 * real * others / total
+    variance = (expected - 1) * (expected - 2) / (total - 1)
+    assert two_sided((sum(runs) - SEEDS * expected) / math.sqrt(SEEDS * variance)) > P
+
+
+def test_the_ids_show_no_dependence_on_the_model(small: Sequence[Assembled]) -> None:
+    for digit in range(0, 32, 4):
+        real, decoys = Counter[str](), Counter[str]()
+        for suite in small:
+            for brick in suite.manifest.bricks:
+                (real if brick.id in suite.key.meanings else decoys)[brick.id[digit]] += 1
+        for counts in (real, decoys):
+            assert chi_square([counts[each] for each in "0123456789abcdef"], counts.total() / 16) > P / 16
+    everything = [brick.id for suite in small for brick in suite.manifest.bricks]
+    assert len(set(everything)) == len(everything)
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory: pytest.TempPathFactory) -> Mapping[Path, Decomposition]:
+    cache = tmp_path_factory.mktemp("cache")
+    # Their types come with them, so that no framework is asked.
+    loader = Loader(cache, TableFramework())
+    sources = Library(SAMPLE_MODELS, cache).find_all(NETWORKS)
+    return {source.path: decompose(loader.load(source)) for source in sources}
+
+
+@pytest.fixture
+def packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same sequence of the same model is the same file in every suite."""
+    alone: dict[tuple[int, Sequence[int]], Excerpt] = {}
+    files: dict[int, bytes] = {}
+
+    def taken_out(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excerpt:
+        key = id(graph), layers
+        if key not in alone:
+            alone[key] = excerpt(graph, layers, layouts)
+        return alone[key]
+
+    def written(found: Excerpt) -> bytes:
+        if id(found) not in files:
+            files[id(found)] = packed(found)
+        return files[id(found)]
+
+    monkeypatch.setattr(exporting, "excerpt", taken_out)
+    monkeypatch.setattr(exporting, "packed", written)
+
+
+@pytest.mark.usefixtures("packed_once")
+def test_nobody_tells_decoys_from_real_bricks(networks: Mapping[Path, Decomposition]) -> None:
+    chance = random.Random(2020)
+    exported = []
+    for number in range(EXPORTS):
+        mine = chance.choice(list(networks))
+        others = [source_of(path) for path in networks if path != mine]
+
+        def take(source: ModelSource, shapes: Mapping[str, Shape]) -> Decomposition:
+            if shapes:
+                raise ModelError("no framework is here that would find out other shapes")
+            return networks[source.path]
+
+        seed = seed_of(f"export {number}")
+        decoys = chosen_decoys(others, 3, seed, [networks[mine]], take)
+        suite = assemble([networks[mine]], decoys, seed, Level.WRITTEN, unchecked)
+        exported.append(Exported(suite, frozenset(pair for decoy in decoys for pair in decoy.suite)))
+    halves = told(exported[: EXPORTS // 2]), told(exported[EXPORTS // 2 :])
+    for classify in (by_regression, by_memory):
+        # Each half is learned from once: what is left of chance is less than in either.
+        assert (classify(*halves) + classify(*halves[::-1])) / 2 <= 0.55
+
+
+def two_sided(deviation: float) -> float:
+    """How likely a standard normal number is at least so far from 0."""
+    return math.erfc(abs(deviation) / math.sqrt(2))
+
+
+def chi_square(counts: Sequence[int], expected: float) -> float:
+    """How likely equal chances give counts that differ at least so much (Wilson and Hilferty's approximation)."""
+    freedom = len(counts) - 1
+    statistic = sum((count - expected) ** 2 / expected for count in counts)
+    spread = 2 / (9 * freedom)
+    return 0.5 * math.erfc(((statistic / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(2 * spread))
