@@ -29,7 +29,7 @@ def register(groups: Groups) -> None:
         "-o",
         "--output",
         metavar="DIR",
-        type=Path,
+        type=_folder,
         required=True,
         help="the folder to write index.html and its figures to; it is made where it is not there",
     )
@@ -63,7 +63,7 @@ def report_models(args: argparse.Namespace) -> int:
         from dlbricks_tui.report.evaluation import evaluate
 
         systems = _systems(args, store.generation)
-        evaluation = evaluate(store.generation, loader_of, sources, fingerprint().id, systems)
+        evaluation = evaluate(store.generation, loader_of, sources, args.models, fingerprint().id, systems)
         damaged = len(store.damage)
     for left_out in evaluation.left_out:
         narrate(f"left out: {left_out}")
@@ -92,6 +92,13 @@ def _loaders(args: argparse.Namespace) -> Iterator[Callable[[str], Loader]]:
         anybody = opened.enter_context(open_loader(args))
         known = {it.identity: opened.enter_context(open_loader(args, it)) for it in Registry(args.data.path).all()}
         yield lambda identity: known.get(identity, anybody)
+
+
+def _folder(text: str) -> Path:
+    if not text:
+        # A variable of a script that was never set: its files would lie about wherever it was called.
+        raise argparse.ArgumentTypeError("the folder has no name")
+    return Path(text)
 
 
 def _systems(args: argparse.Namespace, generation: Generation) -> frozenset[str] | None:

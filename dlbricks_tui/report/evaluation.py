@@ -76,6 +76,8 @@ class Series:
 class Evaluation:
     """All that a report is about; `corpus` has the subjects in their order, at level `written`."""
 
+    # As commands name the models.
+    asked: tuple[str, ...]
     subjects: tuple[Subject, ...]
     graphs: Mapping[Subject, LayerGraph]
     corpus: Corpus
@@ -89,6 +91,7 @@ def evaluate(
     generation: Generation,
     loader_of: Callable[[str], Loader],
     sources: Sequence[ModelSource],
+    asked: Sequence[str],
     host: str,
     only: Collection[str] | None = None,
 ) -> Evaluation:
@@ -121,7 +124,9 @@ def evaluate(
     ]
     bricks = ((it, written.cut(graph, Cutting())) for it, graph in written.by_subject.items())
     corpus = compare([replace(model_bricks(cut), name=subject.name) for subject, cut in bricks])
-    return Evaluation(tuple(written.by_subject), written.by_subject, corpus, tuple(series), tuple(left_out))
+    return Evaluation(
+        tuple(asked), tuple(written.by_subject), written.by_subject, corpus, tuple(series), tuple(left_out)
+    )
 
 
 def _sources(written: Networks, sources: Iterable[ModelSource]) -> Iterator[ModelSource]:

@@ -40,8 +40,8 @@ def make_report(evaluation: Evaluation, folder: Path) -> Report:
         similarity_section(evaluation),
         end_to_end_section(evaluation),
         constructed_section(evaluation),
-        closeness_section(found),
-        speedup_section(found),
+        closeness_section(evaluation, found),
+        speedup_section(evaluation, found),
     )
     texts = {f"{it.name}.csv": it.table.csv() for section in sections for it in section.exhibits}
     texts |= {f"{it.name}.svg": it.svg for section in sections for it in section.exhibits if it.svg}

@@ -103,13 +103,20 @@ def test_the_page_comes_out_of_an_empty_store_and_says_what_is_missing_and_how_t
     folder = report([])
     out, err = capsys.readouterr()
     assert out == f"{folder / 'index.html'}\n"
-    assert err.count("dlbricks run table1 --end-to-end") == 5
+    assert err.count("dlbricks run table1:4 table1:16 --end-to-end") == 5
     text = page(folder).text
     assert "Nothing was measured of them yet" in text
-    assert text.count("dlbricks run table1 --end-to-end") == 5
+    assert text.count("dlbricks run table1:4 table1:16 --end-to-end") == 5
     assert "dlbricks results import --format dlbricks-2019 CHECKOUT" in text
     drawn = {path.name for path in (folder / "figures").glob("*.svg")}
     assert drawn == {"figure-5.svg", "figure-6.svg", "figure-7.svg", "figures-2-and-4-4.svg", "figures-2-and-4-16.svg"}
+
+
+def test_models_that_are_left_to_measure_are_counted(report: Report) -> None:
+    records = [*brick_records(SQUEEZENET, **C5), model_record(SQUEEZENET, 30.0, **C5)]
+    text = page(report(records)).text
+    assert text.count("1 of 2 models was not measured both by bricks and end to end") == 2
+    assert "1 of 2 models was not measured end to end" in text
 
 
 def test_a_full_store_gives_every_figure_with_its_numbers(report: Report) -> None:
@@ -211,9 +218,9 @@ def test_a_system_that_is_not_in_the_store_is_bad_input(tmp_path: Path, capsys: 
 
 def test_a_folder_that_cannot_be_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
-    status = main(["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "file" / "r"), *MODELS])
-    assert status == 2
-    assert "name another folder with -o" in capsys.readouterr().err
+    for folder, told in ((str(tmp_path / "file" / "r"), "name another folder with -o"), ("", "the folder has no name")):
+        assert main(["--data-dir", str(tmp_path / "data"), "report", "-o", folder, *MODELS]) == 2
+        assert told in capsys.readouterr().err
 
 
 def test_one_model_of_ones_own_is_reported_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from dlbricks_tui.report import drawing
 from dlbricks_tui.report.evaluation import Evaluation, Finding, Series
 from dlbricks_tui.report.exhibit import Exhibit, Section
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
-from dlbricks_tui.report.missing import end_to_end
+from dlbricks_tui.report.missing import untimed
 from dlbricks_tui.report.palette import Ink, series_style
 from dlbricks_tui.report.published import SYSTEMS, published_model
 from dlbricks_tui.report.subjects import Subject
@@ -28,7 +28,7 @@ def end_to_end_section(evaluation: Evaluation) -> Section:
         exhibits=(_exhibit(evaluation, timed),) if timed else (),
         published="Grey bars: from the quickest to the slowest of the four EC2 systems in the authors' files "
         f"({', '.join(SYSTEMS)}).",
-        missing=() if timed else (end_to_end(),),
+        missing=untimed(evaluation, {it.subject for _, found in timed for it in found}),
     )
 
 

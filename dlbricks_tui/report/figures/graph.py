@@ -19,7 +19,7 @@ from dlbricks_tui.report.evaluation import Evaluation, Finding, Series
 from dlbricks_tui.report.exhibit import Exhibit, Section
 from dlbricks_tui.report.figures.rows import WIDTH
 from dlbricks_tui.report.graph_layout import GraphLayout, lay_out
-from dlbricks_tui.report.missing import bricks
+from dlbricks_tui.report.missing import without_latencies
 from dlbricks_tui.report.palette import Ink
 from dlbricks_tui.report.subjects import Subject
 from dlbricks_tui.report.tables import Cell, table
@@ -61,21 +61,19 @@ def graph_section(evaluation: Evaluation) -> Section:
             if finding.found.estimate.coverage.complete and finding.found.estimate.composed:
                 known.setdefault(finding.subject, (series, finding))
     chosen = [it for it in evaluation.subjects if it.table1_id in _PREFERRED] or list(evaluation.subjects)
+    chosen = chosen[:_MOST]
     exhibits = []
-    unknown = []
-    for subject in chosen[:_MOST]:
+    for subject in chosen:
         # Names of models may be such that no file can be called so.
         number = subject.table1_id or f"model-{evaluation.subjects.index(subject) + 1}"
         exhibits.append(_exhibit(subject, number, evaluation.graphs[subject], known.get(subject)))
-        if subject not in known:
-            unknown.append(subject.label)
     return Section(
         heading="Figures 2 and 4: models and their critical paths",
         anchor="figures-2-and-4",
         explanation="From left to right and line by line as the model runs. What stands above or below something else "
         "does not need its result. Larger marks take longer; the thick line is the critical path, the longest in time.",
         exhibits=tuple(exhibits),
-        missing=(bricks(f"No critical path without latencies of {' and '.join(unknown)}"),) if unknown else (),
+        missing=without_latencies(evaluation, [it for it in chosen if it not in known]),
     )
 
 

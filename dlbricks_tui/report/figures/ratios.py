@@ -9,9 +9,10 @@ from dlbricks_tui.report import drawing
 from dlbricks_tui.report.evaluation import Evaluation, Finding, Series
 from dlbricks_tui.report.exhibit import Exhibit, Section
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
-from dlbricks_tui.report.missing import bricks_and_models
+from dlbricks_tui.report.missing import coarser, unjudged
 from dlbricks_tui.report.palette import Ink, series_style
 from dlbricks_tui.report.published import CLOSENESS, COMPOSED_SYSTEM, published_model
+from dlbricks_tui.report.subjects import Subject
 from dlbricks_tui.report.tables import Cell, percent, table
 from dlbricks_tui.report.tracing import TRACE, trace
 
@@ -33,17 +34,17 @@ def composed_section(evaluation: Evaluation) -> Section:
         exhibits=tuple(exhibits),
         published=f"The authors' files have both sums for {COMPOSED_SYSTEM}, from layer times of their own: hollow "
         "marks where the system is the same.",
-        missing=() if exhibits else (bricks_and_models(),),
+        missing=unjudged(evaluation, _judged_at(evaluation, 1)),
     )
 
 
 def constructed_section(evaluation: Evaluation) -> Section:
     """Figure 10: estimates over end to end, by model and granularity."""
     exhibits = [_constructed(series) for series in evaluation.series if series.granularities]
-    coarser = any(set(series.granularities) - {1} for series in evaluation.series)
-    missing = [] if exhibits else [bricks_and_models()]
-    if exhibits and not coarser:
-        missing.append(bricks_and_models("-g", "2", what="Granularities beyond 1 were not measured"))
+    granularities = {it for series in evaluation.series for it in series.granularities}
+    missing = unjudged(evaluation, {it for granularity in granularities for it in _judged_at(evaluation, granularity)})
+    if granularities == {1}:
+        missing += (coarser(evaluation),)
     return Section(
         heading="Figure 10: constructed latency by model and granularity",
         anchor="figure-10",
@@ -53,8 +54,12 @@ def constructed_section(evaluation: Evaluation) -> Section:
         exhibits=tuple(exhibits),
         published=f"The paper calls its estimates {CLOSENESS}. Hollow diamonds: the sum of the layers that its "
         "authors timed one by one on the system of the same name.",
-        missing=tuple(missing),
+        missing=missing,
     )
+
+
+def _judged_at(evaluation: Evaluation, granularity: int) -> set[Subject]:
+    return {it.subject for series in evaluation.series for it in _judged(series, granularity)}
 
 
 def _judged(series: Series, granularity: int) -> list[Finding]:

@@ -11,7 +11,7 @@ from dlbricks_tui.report import drawing
 from dlbricks_tui.report.evaluation import Evaluation, Series
 from dlbricks_tui.report.exhibit import Exhibit, Section
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, row_label, rows_height
-from dlbricks_tui.report.missing import bricks_and_models
+from dlbricks_tui.report.missing import unjudged
 from dlbricks_tui.report.palette import Ink, series_style
 from dlbricks_tui.report.published import BEST_SPEEDUP, CLOSENESS, SPEEDUP, geometric_mean
 from dlbricks_tui.report.tables import NOTHING, Cell, Table, table
@@ -42,9 +42,10 @@ def judged(evaluation: Evaluation) -> list[Judged]:
     ]
 
 
-def closeness_section(found: Sequence[Judged]) -> Section:
+def closeness_section(evaluation: Evaluation, found: Sequence[Judged]) -> Section:
     """Figure 11: the geometric mean of estimates over end to end."""
     return _section(
+        evaluation,
         found,
         "Figure 11: geometric mean over the models",
         "figure-11",
@@ -58,9 +59,10 @@ def closeness_section(found: Sequence[Judged]) -> Section:
     )
 
 
-def speedup_section(found: Sequence[Judged]) -> Section:
+def speedup_section(evaluation: Evaluation, found: Sequence[Judged]) -> Section:
     """Figure 12: end-to-end latencies over those of the unique bricks."""
     return _section(
+        evaluation,
         [it for it in found if it.accuracy.speedup is not None],
         "Figure 12: speed-up of benchmarking",
         "figure-12",
@@ -92,6 +94,7 @@ def _digits(value: float | None, digits: int) -> str:
 
 
 def _section(
+    evaluation: Evaluation,
     found: Sequence[Judged],
     heading: str,
     name: str,
@@ -142,7 +145,12 @@ def _section(
         else None
     )
     return Section(
-        heading, name, explanation, (exhibit,) if exhibit else (), published, () if exhibit else (bricks_and_models(),)
+        heading,
+        name,
+        explanation,
+        (exhibit,) if exhibit else (),
+        published,
+        () if exhibit else unjudged(evaluation, ()),
     )
 
 
