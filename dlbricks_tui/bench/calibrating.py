@@ -22,7 +22,7 @@ from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Framework, Loader
 from dlbricks_tui.store.records import Facts, Statistics
 
-RULE = FixedRuns(30)
+RULE = FixedRuns(20)
 
 
 class Notes:

@@ -72,7 +72,7 @@ class _Net:
 
 
 def _chain(net: _Net) -> Output:
-    data = net.image(3, 136)
+    data = net.image(3, 200)
     for filters, depth in ((24, 2), (56, 2), (104, 3), (200, 2)):
         for _ in range(depth):
             data = net.relu(net.conv(data, filters, 3))
@@ -82,7 +82,7 @@ def _chain(net: _Net) -> Output:
 
 
 def _residual(net: _Net) -> Output:
-    data = net.pool(net.relu(net.norm(net.conv(net.image(3, 168), 56, 5, 2))), 3, 2, 1)
+    data = net.pool(net.relu(net.norm(net.conv(net.image(3, 264), 56, 5, 2))), 3, 2, 1)
     for inner, stride, repeats in ((24, 1, 2), (56, 2, 3), (104, 2, 3), (216, 2, 2)):
         outer = 4 * inner
         for number in range(repeats):
@@ -99,7 +99,7 @@ def _separable(net: _Net) -> Output:
         return net.writer.op("clip", net.norm(data), a_min=0.0, a_max=6.0)
 
     read = 24
-    data = bounded(net.conv(net.image(3, 208), read, 3, 2))
+    data = bounded(net.conv(net.image(3, 304), read, 3, 2))
     for filters, stride, expansion in (
         *((24, 1, 2), (40, 2, 4), (40, 1, 4), (56, 2, 4), (56, 1, 4), (56, 1, 4)),
         *((104, 2, 5), (104, 1, 5), (104, 1, 5), (168, 2, 5), (168, 1, 5), (296, 1, 5)),
@@ -113,7 +113,7 @@ def _separable(net: _Net) -> Output:
 
 
 def _branches(net: _Net) -> Output:
-    data = net.pool(net.relu(net.conv(net.image(3, 184), 56, 7, 2)), 3, 2, 1)
+    data = net.pool(net.relu(net.conv(net.image(3, 280), 56, 7, 2)), 3, 2, 1)
     data = net.pool(net.relu(net.conv(net.writer.op("LRN", data, nsize=5), 136, 3)), 3, 2, 1)
     for number, width in enumerate((24, 32, 40, 40, 48, 64, 72)):
         one = net.relu(net.conv(data, 2 * width))
@@ -127,7 +127,7 @@ def _branches(net: _Net) -> Output:
 
 
 def _dense(net: _Net) -> Output:
-    data = net.pool(net.relu(net.norm(net.conv(net.image(3, 152), 40, 7, 2))), 3, 2, 1)
+    data = net.pool(net.relu(net.norm(net.conv(net.image(3, 248), 40, 7, 2))), 3, 2, 1)
     for width, repeats in ((40, 3), (88, 5), (136, 4)):
         for _ in range(repeats):
             inner = net.conv(net.relu(net.norm(data)), 104)
@@ -138,7 +138,7 @@ def _dense(net: _Net) -> Output:
 
 def _there_and_back(net: _Net) -> Output:
     op = net.writer.op
-    data = net.image(3, 120)
+    data = net.image(3, 200)
     for filters in (24, 56, 104):
         data = op("LeakyReLU", op("InstanceNorm", net.conv(data, filters, 3, 2)), act_type="leaky", slope=0.2)
     for filters in (56, 24):

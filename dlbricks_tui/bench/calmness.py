@@ -4,8 +4,12 @@ from collections import deque
 from dataclasses import dataclass
 from statistics import median
 
-# Of the time that a round takes, the worker's threads wait a percent or so for the processor on a quiet host.
-_MOST_WAITING = 0.08
+from dlbricks_tui.bench.crowding import Crowding
+
+# On a quiet host the threads of a worker are stopped 300 times a second at most, where one computes beside them 1,000
+# times and more; a screen that is drawn a few times a second is neither.
+_MOST_STOPS_PER_SECOND, _FEWEST_STOPS = 600.0, 10
+_MOST_WAITING = 0.01
 # On a quiet host the reference varies by one or two percent.
 _MOST_SLOWER = 1.15
 _ROUNDS_TO_KNOW_THE_REFERENCE = 5
@@ -18,10 +22,10 @@ _CALM_ROUNDS_FOR_NEW_PATIENCE = 5
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What is known of one round; None where the host does not tell."""
+    """What is known of one round of measuring; None where nobody could tell."""
 
     seconds: float
-    waited_seconds: float | None
+    crowding: Crowding | None
     reference_ms: float | None
 
 
@@ -58,10 +62,11 @@ class Calmness:
         return found
 
     def _waiting(self, round_: Circumstances) -> str | None:
-        if round_.waited_seconds is None or round_.seconds <= 0:
+        if round_.crowding is None or round_.crowding.times_stopped < _FEWEST_STOPS:
             return None
-        share = round_.waited_seconds / round_.seconds
-        return f"others had the processor for {share:.0%} of it" if share > _MOST_WAITING else None
+        waited_seconds, stops = round_.crowding
+        crowded = stops > _MOST_STOPS_PER_SECOND * round_.seconds and waited_seconds > _MOST_WAITING * round_.seconds
+        return f"others took the processor {stops:,} times in {round_.seconds:.2f} s" if crowded else None
 
     def _slowness(self, round_: Circumstances) -> str | None:
         usual_ms = self.usual_reference_ms

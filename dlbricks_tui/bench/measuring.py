@@ -5,12 +5,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from statistics import median
 from typing import Protocol
 
 from dlbricks_tui.bench.batching import Batch, BatchLimits, alone, batches
 from dlbricks_tui.bench.calmness import Calmness, Circumstances
 from dlbricks_tui.bench.control import Control
+from dlbricks_tui.bench.crowding import since
 from dlbricks_tui.bench.events import BatchStarted, DriftNoted, Event, RoundDone, RoundRepeated
 from dlbricks_tui.bench.jobs import Job, Target
 from dlbricks_tui.bench.ledger import Counts, Entry
@@ -23,6 +25,9 @@ from dlbricks_tui.runtime.protocol import Reason
 from dlbricks_tui.store.records import Facts, Statistics
 
 _WARM_RUNS, _TIMED_RUNS = 1, 1
+# What others ran in between has left the caches in a state that a model needs some runs to get over; one that takes
+# longer than this fills them by itself.
+_WARM_RUNS_OF_A_MODEL, _FILLS_CACHES_MS = 3, 150.0
 _NULL_CALLS = 10
 _NANOSECONDS_PER_MS = 1e6
 _REFERENCE = "reference"
@@ -35,7 +40,14 @@ class _Series:
     """A program that is being measured."""
 
     entry: Entry
+    first_run_ms: float
     samples_ms: list[float] = field(default_factory=list)
+
+    @property
+    def warm_runs(self) -> int:
+        """How often it runs before it is timed."""
+        is_disturbed = self.entry.job.whole and self.first_run_ms < _FILLS_CACHES_MS
+        return _WARM_RUNS_OF_A_MODEL if is_disturbed else _WARM_RUNS
 
 
 @dataclass(slots=True)
@@ -175,22 +187,23 @@ class Measuring:
             return
         loaded = self._bench.load(entry.name, task)
         if loaded is not None:
-            self._running[entry.name] = _Series(entry)
+            self._running[entry.name] = _Series(entry, loaded.first_run_seconds * 1000)
             self._ledger.loaded(entry, loaded.first_run_seconds)
         self._face_losses()
 
     def _sample(self, names: Sequence[str], later: Sequence[Job]) -> bool:
         """One round; false where something disturbed it, so that it has to be repeated."""
         reference = [_REFERENCE] if self._bench.holds(_REFERENCE) else []
-        waited_before, began = self._bench.waited_seconds(), time.monotonic()
-        taken = self._bench.sample([*reference, *names], _WARM_RUNS, _TIMED_RUNS)
-        seconds, waited = time.monotonic() - began, self._bench.waited_seconds()
+        before, began = self._bench.crowding(), time.monotonic()
+        taken: dict[str, tuple[int, ...]] = {}
+        for warm_runs, alike in groupby([*reference, *names], self._warm_runs):
+            taken.update(self._bench.sample([*alike], warm_runs, _TIMED_RUNS))
+        seconds, after = time.monotonic() - began, self._bench.crowding()
         null_calls_ms = _milliseconds(self._bench.null_calls(_NULL_CALLS))
         taken_ms = {name: _milliseconds(durations) for name, durations in taken.items()}
         reference_ms = taken_ms.pop(_REFERENCE, ())
-        waited_seconds = None if waited is None or waited_before is None else waited - waited_before
         disturbance = self._calmness.disturbance(
-            Circumstances(seconds, waited_seconds, median(reference_ms) if reference_ms else None)
+            Circumstances(seconds, since(before, after), median(reference_ms) if reference_ms else None)
         )
         if disturbance is not None and self._calmness.worth_repeating:
             self._mood.repeated_rounds += 1
@@ -212,6 +225,9 @@ class Measuring:
             )
         )
         return True
+
+    def _warm_runs(self, name: str) -> int:
+        return self._running[name].warm_runs if name in self._running else _WARM_RUNS
 
     def _face_losses(self) -> None:
         for name, loss in self._bench.take_losses().items():

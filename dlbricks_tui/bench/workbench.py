@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import NamedTuple
 
-from dlbricks_tui.bench.crowding import Crowding
+from dlbricks_tui.bench.crowding import Crowding, crowding
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.runtime.errors import (
     WorkerDiedError,
@@ -79,7 +79,6 @@ class Workbench:
         self._tell_replaced = tell_replaced
         self._sample_seconds = sample_seconds
         self._memory_limit_bytes = memory_limit_bytes
-        self._crowding = Crowding()
         self._open = ExitStack()
         self._at_work: _Ready | None = None
         # What stays on the bench whatever is measured, and what is measured.
@@ -147,10 +146,10 @@ class Workbench:
             self._replace(error)
             return ()
 
-    def waited_seconds(self) -> float | None:
-        """How long the worker has waited for the processor so far; None where nobody knows."""
+    def crowding(self) -> Crowding | None:
+        """How much others have kept the worker from the processor so far; None where nobody knows."""
         pid = self._at_work.worker.pid if self._at_work else None
-        return None if pid is None else self._crowding.waited_seconds(pid)
+        return None if pid is None else crowding(pid)
 
     def holds(self, name: str) -> bool:
         """Whether that program is there to be sampled."""

@@ -38,7 +38,7 @@ class Unpacker:
         self._most_bytes = most_bytes
         self._fuser = Fuser(framework)
 
-    def unpacked(self, content: bytes, held: int, cold: bool) -> Excerpt:
+    def unpacked(self, content: bytes, held: int, cold: bool = False) -> Excerpt:
         """The excerpt in a file, whose last `held` layers are the sequence; its weights may be said to be cold."""
         try:
             return self._excerpt(content, held, cold)
