@@ -12,6 +12,7 @@ from dlbricks_tui.tui import errands
 from dlbricks_tui.tui.live import watch
 from dlbricks_tui.tui.widgets import rows
 from tests.tui.results import store_run
+from tests.tui.stored_results import store_results
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +43,19 @@ def new(tmp_path: Path) -> DataFolder:
 def measured(_measured_once: DataFolder, tmp_path: Path) -> DataFolder:
     """A data folder with all of resnet18_v1 and some of squeezenet1.1 measured, on this host and on another system."""
     return DataFolder(shutil.copytree(_measured_once.path, tmp_path / "measured"))
+
+
+@pytest.fixture(scope="session")
+def _stored_once(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
+    data = DataFolder(tmp_path_factory.mktemp("stored"))
+    store_results(data)
+    return data
+
+
+@pytest.fixture
+def stored(_stored_once: DataFolder, tmp_path: Path) -> DataFolder:
+    """A data folder with results that look the same on every host."""
+    return DataFolder(shutil.copytree(_stored_once.path, tmp_path / "stored"))
 
 
 @pytest.hookimpl(tryfirst=True)
