@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui import errands
 from dlbricks_tui.tui.live import watch
@@ -23,6 +24,11 @@ def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "REST_SECONDS", 0.001)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_LOOKS", 0.05)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_IDLE_LOOKS", 0.05)
+
+
+@pytest.fixture(autouse=True)
+def _a_host_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
 
 
 @pytest.fixture(scope="session")

@@ -99,7 +99,8 @@ class WorkbenchScreen(ChoosingScreen):
             self._wants_sample = False
             self._models.put_cursor_on(sample)
             self.open(sample)
-            self.action_start_run()
+            self.go_to(self._estimate)
+            self.start_usual_run((sample,), self._shelf.shapes, self.choices)
 
     # What panels say
 
