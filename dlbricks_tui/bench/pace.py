@@ -9,6 +9,7 @@ from dlbricks_tui.bench.stopping import Adaptive, StoppingRule
 _PASSES_PER_SAMPLE = 3.0
 # Of the samples that an adaptive rule allows, how many a program takes on an ordinary host.
 _USUAL_SHARE = 0.4
+_MORE_OF_THE_SAME = 0.5
 # How much measuring it takes to trust the pace and no longer the guess.
 _SECONDS_TO_TRUST = 5.0
 
@@ -17,7 +18,8 @@ class Pace:
     """Compares what programs took with what was expected of them."""
 
     def __init__(self, rule: StoppingRule) -> None:
-        self._samples = max(rule.least, _USUAL_SHARE * rule.most) if isinstance(rule, Adaptive) else float(rule.runs)
+        self._most = float(rule.most if isinstance(rule, Adaptive) else rule.runs)
+        self._samples = max(rule.least, _USUAL_SHARE * rule.most) if isinstance(rule, Adaptive) else self._most
         self._spent_seconds = 0.0
         self._done_ms = 0.0
 
@@ -28,9 +30,13 @@ class Pace:
 
     def seconds_for(self, samples: Mapping[Job, int]) -> float:
         """How long jobs will still take that have so many samples already."""
-        left_ms = sum(job.expected_ms * max(0.0, 1 - taken / self._samples) for job, taken in samples.items())
+        left_ms = sum(job.expected_ms * self._samples_left(taken) / self._samples for job, taken in samples.items())
         guess = self._samples * _PASSES_PER_SAMPLE / 1000
         if not self._done_ms:
             return left_ms * guess
         trust = min(1.0, self._spent_seconds / _SECONDS_TO_TRUST)
         return left_ms * (trust * self._spent_seconds / self._done_ms + (1 - trust) * guess)
+
+    def _samples_left(self, taken: int) -> float:
+        # What varies more than usual has no end in sight: half as many again as it has taken, as far as it may.
+        return max(self._samples - taken, min(_MORE_OF_THE_SAME * taken, self._most - taken), 0.0)

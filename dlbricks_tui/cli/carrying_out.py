@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import Json, data_console, narrate, show, write, write_json
+from dlbricks_tui.cli.results_store import counted
 from dlbricks_tui.cli.status import Status
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ def conclude(args: argparse.Namespace, folder: RunFolder, state: RunState, *, le
         _show(found)
     bricks = state.bricks
     narrate(
-        f"run {state.run} {state.state.value} after {state.seconds:.1f} s: {bricks.measured} bricks measured, "
-        f"{bricks.reused} known before, {bricks.failed} failed"
+        f"run {state.run} {state.state.value} after {state.seconds:.1f} s: "
+        f"{counted(bricks.measured, 'brick')} measured, {bricks.reused} known before, {bricks.failed} failed"
     )
     if state.state in (State.INTERRUPTED, State.CANCELLED):
         narrate(f"what was measured is kept; `dlbricks runs resume {state.run}` goes on with the rest")

@@ -29,6 +29,7 @@ from dlbricks_tui.bench.events import (
 )
 from dlbricks_tui.bench.progress import RunProgress
 from dlbricks_tui.cli.output import narrate, narration_console
+from dlbricks_tui.cli.results_store import counted
 from dlbricks_tui.store.histogram import format_ms
 
 if TYPE_CHECKING:
@@ -154,8 +155,8 @@ def _calibration(event: Calibrating | Calibrated | CalibrationFailed) -> str:
 def _plan(event: Planned) -> str:
     left = event.bricks - event.bricks_reused - event.bricks_failed_before
     whole = event.models - event.models_reused - event.models_failed_before
-    parts = [f"{event.bricks} bricks: {event.bricks_reused} known, {left} to measure"]
-    parts += [f"{whole} of {event.models} models to time end to end"] if event.models else []
+    parts = [f"{counted(event.bricks, 'brick')}: {event.bricks_reused} known, {left} to measure"]
+    parts += [f"{whole} of {counted(event.models, 'model')} to time end to end"] if event.models else []
     parts += [f"about {duration(event.expected_seconds)}"] if left or whole else []
     return "; ".join(parts)
 

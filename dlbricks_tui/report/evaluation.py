@@ -25,7 +25,8 @@ from dlbricks_tui.store.queries import combinations, records_of
 from dlbricks_tui.store.records import Run
 
 
-@dataclass(frozen=True, slots=True)
+# Equal only to themselves, as are series: whether two are equal in all that they hold takes long to find out.
+@dataclass(frozen=True, slots=True, eq=False)
 class Finding:
     """A model in one way of measuring at one granularity, as far as anything of it is known."""
 
@@ -46,7 +47,7 @@ class Finding:
         return self.found.ratio is not None and self.found.estimate.coverage.complete
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Series:
     """All that was measured in one way, under the name that figures give it."""
 

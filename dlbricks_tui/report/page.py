@@ -15,7 +15,7 @@ from dlbricks_tui.report.tables import Cell, Table, cell_text
 _CODE = re.compile(r"`([^`]+)`")
 # Not even by accident is anything loaded.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_NAMES = ("model", "name", "what", "on", "system")
+_NAMES = ("model", "name", "what")
 _TITLE = "The evaluation of DLBricks, measured again"
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dlbricks_tui.tui.live.watch import Listener, RunWatch
 from dlbricks_tui.tui.messages import Failed, ResultsGrew, ResultsStored, RunSeen
+from dlbricks_tui.tui.screens.asking import AskingScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class RunDesk:
             screen.show_run(self._run)
 
     def _tell_of_results(self, screen: Screen[object]) -> None:
-        if self._grown and isinstance(screen, WorkbenchScreen):
-            self._grown = False
+        if self._grown and isinstance(screen, AskingScreen) and screen.HEARS_OF_RESULTS:
+            # The others hear of it when they come to the front.
+            self._grown = not isinstance(screen, WorkbenchScreen)
             screen.post_message(ResultsGrew())

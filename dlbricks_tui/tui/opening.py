@@ -51,6 +51,11 @@ class Opener:
                 return None
             return decompose(graph, wish.cutting)
 
+    def decomposed(self, wish: Wish) -> Decomposition:
+        """The model, read with the framework if need be, and no more made of it than is needed to compare it."""
+        with self._lock:
+            return decompose(self._read.get(_key(wish)) or self._load(wish, self._framework), wish.cutting)
+
     def close(self) -> None:
         """Ends the framework's process, and with it whatever it is asked."""
         self._framework.interrupt()

@@ -1,4 +1,4 @@
-"""Paths as a person types them: completed like a shell does, as far as they lead to models."""
+"""Paths as a person types them: completed like a shell does, as far as they lead to what is wanted."""
 
 import os
 from pathlib import Path
@@ -6,10 +6,13 @@ from pathlib import Path
 from dlbricks_tui.models.library import MODEL_SUFFIXES
 
 MOST_OFFERED = 200
+MODELS = (*MODEL_SUFFIXES, ".onnx")
+# Whatever a file is called, its name ends in nothing.
+ANY_FILE = ("",)
 
 
-def completions(typed: str) -> tuple[str, ...]:
-    """What the typed beginning may become: folders, with a slash at their end, then model files."""
+def completions(typed: str, endings: tuple[str, ...] = MODELS) -> tuple[str, ...]:
+    """What the typed beginning may become: folders, with a slash at their end, then files whose names end so."""
     folder, _, beginning = typed.rpartition("/")
     where = Path(f"{folder}/" if "/" in typed else ".").expanduser()
     head = typed[: len(typed) - len(beginning)]
@@ -21,7 +24,7 @@ def completions(typed: str) -> tuple[str, ...]:
                     continue
                 if entry.is_dir():
                     folders.append(f"{head}{entry.name}/")
-                elif entry.name.endswith((*MODEL_SUFFIXES, ".onnx")):
+                elif entry.name.endswith(endings):
                     files.append(f"{head}{entry.name}")
     except OSError:
         # While one types, most paths lead nowhere yet.

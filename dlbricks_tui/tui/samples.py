@@ -5,20 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.tui.figures import counted, milliseconds
-from dlbricks_tui.tui.lines import Line, Span, bar, column, line
+from dlbricks_tui.tui.lines import Line, Span, bar, clean, column, line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dlbricks_tui.store.records import Result
+    from dlbricks_tui.store.records import Facts, Result
 
 NAME_WIDTH = 11
 _BAR = 20
+_FACT_WIDTH = 18
 
 
 def said(name: str, *parts: str | Span) -> Line:
     """What something is called, and what it is."""
     return line(column(name, NAME_WIDTH, "muted"), *parts)
+
+
+def fact_lines(facts: Facts) -> Iterator[Line]:
+    """What is known by name, as the store has it."""
+    words = {None: "unknown", True: "yes", False: "no"}
+    for name, value in facts:
+        told = words[value] if value is None or isinstance(value, bool) else str(value)
+        yield line(column(name.replace("_", " "), _FACT_WIDTH, "muted"), clean(told))
 
 
 def sample_lines(result: Result, width: int) -> Iterator[Line]:

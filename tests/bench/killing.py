@@ -18,7 +18,8 @@ from dlbricks_tui.bench.run_folder import RunFolder, State
 from dlbricks_tui.bench.stopping import Adaptive, FixedRuns, StoppingRule
 from tests.bench.runs import ROOT, Site
 
-PATIENCE_SECONDS = 60.0
+# A run on a busy host waits for calm, a minute at a time.
+PATIENCE_SECONDS = 240.0
 VICTIMS = (("worker",), ("run",), ("viewer",), ("run", "worker"), ("viewer", "run", "worker"))
 
 # Reads the events of a run for ever, as a viewer does.

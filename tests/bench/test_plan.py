@@ -182,5 +182,7 @@ def test_time_left_shrinks_with_samples_and_follows_the_pace_once_there_is_one()
     guess = pace.seconds_for(dict.fromkeys(jobs, 0))
     assert 0 < pace.seconds_for(dict.fromkeys(jobs, 10)) < guess
     assert pace.seconds_for(dict.fromkeys(jobs, 1000)) == 0
+    usual = round(0.4 * RULE.most)
+    assert pace.seconds_for(dict.fromkeys(jobs, usual)) > 0, "what goes on beyond the usual is not about to end"
     pace.note(dict.fromkeys(jobs, 1.0), 60.0)
     assert abs(pace.seconds_for(dict.fromkeys(jobs, 0)) - 60.0) < 1e-6

@@ -18,7 +18,8 @@ from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.cli.main import main
 from tests.bench.runs import BRICKS, FAKE_WORKER, MODEL, ROOT
 
-PATIENCE_SECONDS = 60.0
+# A run on a busy host waits for calm, a minute at a time.
+PATIENCE_SECONDS = 240.0
 TALLY = {"total": BRICKS, "run": BRICKS, "reused": 0, "failed": 0}
 
 Command = Callable[..., tuple[int, str, str]]

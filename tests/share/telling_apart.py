@@ -49,7 +49,9 @@ def told(exported: Sequence[Exported]) -> Told:
                 continue
             content = suite.networks[brick.id]
             where = place / len(bricks)
-            rows.append([where, len(bricks), brick.layers, brick.bytes, *_of_id(brick.id), *_of_file(content)])
+            rows.append(
+                [where, len(bricks), brick.layers, brick.cold, brick.bytes, *_of_id(brick.id), *_of_file(content)]
+            )
             files.append(content)
             real.append(brick.id in suite.key.meanings)
     return Told(np.array(rows, dtype=np.float64), files, np.array(real))

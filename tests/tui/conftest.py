@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui import errands
 from dlbricks_tui.tui.live import watch
 from dlbricks_tui.tui.widgets import rows
 from tests.tui.results import store_run
+from tests.tui.stored_results import store_results
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +24,11 @@ def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "REST_SECONDS", 0.001)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_LOOKS", 0.05)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_IDLE_LOOKS", 0.05)
+
+
+@pytest.fixture(autouse=True)
+def _a_host_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +49,19 @@ def new(tmp_path: Path) -> DataFolder:
 def measured(_measured_once: DataFolder, tmp_path: Path) -> DataFolder:
     """A data folder with all of resnet18_v1 and some of squeezenet1.1 measured, on this host and on another system."""
     return DataFolder(shutil.copytree(_measured_once.path, tmp_path / "measured"))
+
+
+@pytest.fixture(scope="session")
+def _stored_once(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
+    data = DataFolder(tmp_path_factory.mktemp("stored"))
+    store_results(data)
+    return data
+
+
+@pytest.fixture
+def stored(_stored_once: DataFolder, tmp_path: Path) -> DataFolder:
+    """A data folder with results that look the same on every host."""
+    return DataFolder(shutil.copytree(_stored_once.path, tmp_path / "stored"))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -19,7 +19,8 @@ _FLAGS = ("bold", "dim", "italic", "underline", "reverse")
 
 def snapshot(app: App[None]) -> str:
     """The cells, then the style of each as a letter, then what the letters mean in words of the theme."""
-    names = {value.lower(): name.removeprefix("ink-") for name, value in app.current_theme.variables.items()}
+    inks = ((name, value) for name, value in app.current_theme.variables.items() if name.startswith("ink-"))
+    names = {value.lower(): name.removeprefix("ink-") for name, value in inks}
     strips = app.screen._compositor.render_strips()
     letters: dict[str, str] = {}
     cells = [strip.text.rstrip() for strip in strips]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE, HostLock
+from dlbricks_tui.bench.host_lock import HostLock
 from dlbricks_tui.bench.request import read_request
 from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.models.graph import Level
@@ -46,11 +46,6 @@ from tests.tui.snapshots import snapshot
 
 PATIENCE_SECONDS = 60.0
 OPEN_ALEXNET = ("slash", '"alexnet"', "enter", "enter")
-
-
-@pytest.fixture(autouse=True)
-def _a_host_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
 
 
 @pytest.fixture

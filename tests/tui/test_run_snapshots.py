@@ -1,10 +1,8 @@
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.bench.run_folder import State
 from dlbricks_tui.settings import DataFolder
 from tests.tui.bench import SIZES, app_on, press, running
@@ -27,9 +25,8 @@ CASES = [(name, keys, size) for name, (keys, sizes) in SCREENS.items() for size 
 
 
 @pytest.fixture(autouse=True)
-def _times_of_greenwich(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def _times_of_greenwich(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TZ", "UTC")
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
     time.tzset()
     yield
     monkeypatch.undo()

@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.bench.request import read_request
+from dlbricks_tui.bench.run_folder import RunFolder
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.screens.error import ErrorScreen
@@ -286,13 +288,16 @@ async def test_a_narrow_terminal_that_grows_shows_all_panels(measured: DataFolde
         assert panel_with_focus(pilot) == "models"
 
 
-async def test_a_newcomer_is_led_to_the_first_run(new: DataFolder) -> None:
+async def test_a_newcomer_is_led_into_the_first_run(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[RunFolder] = []
+    monkeypatch.setattr("dlbricks_tui.tui.live.runs.start_detached", lambda folder, _: started.append(folder))
     async with running(app_on(new), (80, 24)) as pilot:
         assert "Welcome to dlbricks" in screen_text(pilot)
         await press(pilot, "enter")
-        assert "Run squeezenet1.1" in screen_text(pilot) and "enter start" in screen_text(pilot)
-        await press(pilot, "escape")
+        (run,) = [read_request(folder.request_file) for folder in started]
+        assert [model.name for model in run.models] == ["squeezenet1.1"] and run.end_to_end
         assert "dlbricks  squeezenet1.1" in screen_text(pilot)
+        assert panel_with_focus(pilot) == "estimate"
 
 
 async def test_a_newcomer_may_look_around_first(new: DataFolder) -> None:

@@ -117,7 +117,8 @@ def _composed(series: Series, judged: Sequence[Finding]) -> Exhibit:
 def _constructed(series: Series) -> Exhibit:
     name = f"figure-10-{series.slug}"
     findings = [it for granularity in series.granularities for it in _judged(series, granularity)]
-    subjects = list(dict.fromkeys(it.subject for it in series.findings if it in findings))
+    known = {it.subject for it in findings}
+    subjects = list(dict.fromkeys(it.subject for it in series.findings if it.subject in known))
     row_of = {subject: row for row, subject in enumerate(subjects)}
     published = {
         subject: ratio

@@ -5,7 +5,7 @@ from dlbricks_tui.tui.actions.action import Action
 ERROR = (Action("error.copy", ("y",), "copy", "Copy the text to the clipboard of your terminal.", footer=True),)
 
 PATH = (
-    Action("path.take", ("enter",), "open", "Open the file, or add the folder to the library.", footer=True),
+    Action("path.take", ("enter",), "use", "Use this path.", footer=True),
     Action("path.complete", ("tab",), "complete", "Complete the path as far as it is clear.", footer=True),
 )
 

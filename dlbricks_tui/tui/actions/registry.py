@@ -3,12 +3,24 @@
 from textual.binding import Binding, BindingType
 
 from dlbricks_tui.tui.actions.action import Action, Scope
+from dlbricks_tui.tui.actions.corpus import CORPUS, LIKENESS, UNIQUENESS
 from dlbricks_tui.tui.actions.details import DETAILS
 from dlbricks_tui.tui.actions.dialogs import CONFIG, ERROR, FORM, PALETTE, PATH, WELCOME
 from dlbricks_tui.tui.actions.estimate import ESTIMATE
 from dlbricks_tui.tui.actions.everywhere import DIALOG, EVERYWHERE, LIST, SEARCH
 from dlbricks_tui.tui.actions.models import MODELS
+from dlbricks_tui.tui.actions.results import (
+    COLUMNS,
+    CONTRAST,
+    DELETE_RESULTS,
+    HISTORY,
+    PAIRS,
+    RESULT,
+    RESULT_TABLE,
+    RESULTS,
+)
 from dlbricks_tui.tui.actions.run import CANCEL_RUN, RUN, RUNS, START_RUN
+from dlbricks_tui.tui.actions.systems import DOCTOR, MACHINES, SYSTEM_LIST, SYSTEMS
 from dlbricks_tui.tui.actions.tree import TREE
 from dlbricks_tui.tui.actions.workbench import WORKBENCH
 
@@ -21,8 +33,23 @@ ACTIONS: tuple[Action, ...] = (
     *START_RUN,
     *CANCEL_RUN,
     *CONFIG,
+    *COLUMNS,
+    *DELETE_RESULTS,
     *RUNS,
     *RUN,
+    *RESULT_TABLE,
+    *RESULT,
+    *HISTORY,
+    *RESULTS,
+    *PAIRS,
+    *CONTRAST,
+    *UNIQUENESS,
+    *LIKENESS,
+    *CORPUS,
+    *SYSTEM_LIST,
+    *MACHINES,
+    *DOCTOR,
+    *SYSTEMS,
     *MODELS,
     *TREE,
     *DETAILS,

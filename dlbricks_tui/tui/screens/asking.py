@@ -1,7 +1,7 @@
 """The base of screens that ask from threads."""
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from textual.binding import BindingsMap
 from textual.dom import DOMNode
@@ -16,6 +16,9 @@ Result = TypeVar("Result")
 
 class AskingScreen(Screen[Result], Generic[Result], inherit_bindings=False):
     """Runs what takes time in threads; what goes wrong there is told and never lost."""
+
+    # Whether it wants to know, by `ResultsGrew`, that there are new results.
+    HEARS_OF_RESULTS: ClassVar[bool] = False
 
     @property
     def _binding_chain(self) -> list[tuple[DOMNode, BindingsMap]]:

@@ -1,29 +1,29 @@
-"""Opens a model file, or adds a folder of models, by its path."""
+"""Asks for a path: of a model file or a folder of models to open, and, by subclasses elsewhere, of other files."""
 
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.message import Message
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.lines import Line, Span, line
-from dlbricks_tui.tui.paths import common_beginning, completions
+from dlbricks_tui.tui.lines import Line, Span, line, wrapped
+from dlbricks_tui.tui.paths import MODELS, common_beginning, completions
 from dlbricks_tui.tui.screens.dialog import Dialog
 from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.field import Field
 from dlbricks_tui.tui.widgets.said import Said
 
 
-class OpenPathScreen(Dialog[Path]):
-    """Gives the path of what there is; completion looks at the disk from a thread, which may be a slow one."""
+class PathScreen(Dialog[Path]):
+    """Gives a path; completion looks at the disk from a thread, which may be a slow one."""
 
     BINDINGS = bindings(Scope.PATH)
-    ABOUT = (
-        "The path of a *-symbol.json file, which is opened, or of a folder with such files, which joins the library. "
-        "A ~ stands for your home folder."
-    )
+    HINT: ClassVar[str]
+    # How the names of the files end that are offered.
+    ENDINGS: ClassVar[tuple[str, ...]]
 
     class Completed(Message):
         """What the typed beginning may become."""
@@ -35,13 +35,18 @@ class OpenPathScreen(Dialog[Path]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._path = Field(hint="~/models/resnet50-symbol.json")
+        self._path = Field(hint=self.HINT)
         self._offered: tuple[str, ...] = ()
         self._problem = ""
         self._below = Said(self._below_lines)
 
+    @property
+    def question(self) -> str:
+        """What the path is for."""
+        raise NotImplementedError
+
     def compose(self) -> ComposeResult:
-        with Box("Open a model file or a folder of models", [Scope.PATH, Scope.DIALOG]):
+        with Box(self.question, [Scope.PATH, Scope.DIALOG]):
             yield self._path
             yield self._below
 
@@ -52,7 +57,7 @@ class OpenPathScreen(Dialog[Path]):
         self._problem = ""
         self._look()
 
-    def on_open_path_screen_completed(self, event: Completed) -> None:
+    def on_path_screen_completed(self, event: Completed) -> None:
         if event.typed == self._path.value:
             self._offered = event.found
             self._below.refresh(layout=True)
@@ -65,21 +70,41 @@ class OpenPathScreen(Dialog[Path]):
         self._path.cursor_position = len(self._path.value)
 
     def action_take(self) -> None:
-        path = Path(self._path.value.strip()).expanduser()
-        if self._path.value.strip() and path.exists():
-            self.dismiss(path.absolute())
-        else:
-            self._problem = f"There is no {path}" if self._path.value.strip() else "Type a path first."
+        typed = self._path.value.strip()
+        path = Path(typed).expanduser()
+        self._problem = self.problem_with(path) if typed else "Type a path first."
+        if self._problem:
             self._below.refresh(layout=True)
+        else:
+            self.dismiss(path.absolute())
+
+    def problem_with(self, path: Path) -> str:
+        """Why this path will not do; nothing where it will."""
+        return "" if path.exists() else f"There is no {path}"
 
     def _look(self) -> None:
         typed = self._path.value
         self.ask(partial(self._find, typed), "complete")
 
     def _find(self, typed: str) -> None:
-        self.post_message(self.Completed(typed, completions(typed)))
+        self.post_message(self.Completed(typed, completions(typed, self.ENDINGS)))
 
     def _below_lines(self, width: int) -> tuple[Line, ...]:
         if self._problem:
-            return (line(Span(self._problem, "bad")),)
+            return tuple(wrapped(line(Span(self._problem, "bad")), width))
         return tuple(line(Span(each, "muted")) for each in self._offered)
+
+
+class OpenPathScreen(PathScreen):
+    """Gives the path of what there is."""
+
+    HINT = "~/models/resnet50-symbol.json"
+    ENDINGS = MODELS
+    ABOUT = (
+        "The path of a *-symbol.json file, which is opened, or of a folder with such files, which joins the library. "
+        "A ~ stands for your home folder."
+    )
+
+    @property
+    def question(self) -> str:
+        return "Open a model file or a folder of models"

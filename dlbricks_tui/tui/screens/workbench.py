@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,6 +15,7 @@ from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.errands import Errands
 from dlbricks_tui.tui.screens.choosing import ChoosingScreen
 from dlbricks_tui.tui.screens.questions import ask_for_path, ask_for_shapes, ask_whether_to_begin
+from dlbricks_tui.tui.screens.visits import visit_corpus, visit_results, visit_systems
 from dlbricks_tui.tui.shelf import Shelf
 from dlbricks_tui.tui.survey import Survey
 from dlbricks_tui.tui.widgets.details.panel import DetailsPanel
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from dlbricks_tui.models.graph import Shape
+    from dlbricks_tui.models.graph import Level, Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.opened import Opened, Wish
@@ -46,7 +48,11 @@ class WorkbenchScreen(ChoosingScreen):
     scope: ClassVar[Scope] = Scope.WORKBENCH
     BINDINGS = bindings(Scope.WORKBENCH)
     AUTO_FOCUS = "#models RowsView"
-    ABOUT = "Choose a model, see what it is made of and how long it takes, and run the bricks that nobody has run yet."
+    HEARS_OF_RESULTS = True
+    ABOUT = (
+        "Choose a model, see what it is made of and how long it takes, and run the bricks that nobody has run yet. "
+        "6, 7 and 8 lead to all results, to what repeats in the corpus, and to the systems."
+    )
 
     def __init__(self, session: Session, choices: Choices) -> None:
         super().__init__(session, choices)
@@ -93,7 +99,8 @@ class WorkbenchScreen(ChoosingScreen):
             self._wants_sample = False
             self._models.put_cursor_on(sample)
             self.open(sample)
-            self.action_start_run()
+            self.go_to(self._estimate)
+            self.start_usual_run((sample,), self._shelf.shapes, self.choices)
 
     # What panels say
 
@@ -274,6 +281,25 @@ class WorkbenchScreen(ChoosingScreen):
 
     def action_go_to_estimate(self) -> None:
         self.go_to(self._estimate)
+
+    def action_show_results(self) -> None:
+        visit_results(self.app, self.session)
+
+    def action_show_corpus(self) -> None:
+        sources = self._models.marked or self._shelf.sources
+
+        def wishes(choices: Choices) -> list[Wish]:
+            return [self._shelf.wish(source, choices) for source in sources]
+
+        visit_corpus(self.app, self.session, wishes, self.choices, measuring=self.measuring)
+
+    def action_show_systems(self) -> None:
+        visit_systems(self.app, self.session, self._wish, self.choices, self._system_taken)
+
+    def _system_taken(self, taken: tuple[str, Level] | None) -> None:
+        if taken is not None:
+            system, level = taken
+            self.choose(replace(self.choices, system=system, runtime=None, level=level))
 
     def _path_given(self, path: Path | None) -> None:
         from dlbricks_tui.models.library import source_of

@@ -110,6 +110,10 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
         sign = Span(CURSOR_SIGN if here else " ", "accent")
         return self.strip_of((sign, *self.row(index, width - 1)), width, self._ground() if here else OWN_GROUND)
 
+    def on_resize(self) -> None:
+        # What has come up below, as the bar of a run does, may lie where the cursor was.
+        self.scroll_to_cursor()
+
     def on_focus(self) -> None:
         self.refresh_line(self.cursor)
 

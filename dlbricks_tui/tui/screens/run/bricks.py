@@ -40,6 +40,17 @@ class BrickRows(TailRows):
     def row(self, index: int, width: int) -> Line:
         return row(self.shown[index], width)
 
+    def show(self, bricks: tuple[RunBrick, ...]) -> None:
+        """Shows these bricks, and draws no more than what has changed: while bricks run, drawing disturbs them."""
+        before, self.shown = self.shown, bricks
+        if len(before) != len(bricks):
+            self.grown()
+            return
+        first = self.scroll_offset.y
+        for index in range(first, min(first + self.size.height, len(bricks))):
+            if bricks[index] is not before[index]:
+                self.refresh_line(index)
+
 
 class BricksPanel(Panel):
     """Samples, latency and interval of each brick, or why it failed."""
@@ -89,8 +100,7 @@ class BricksPanel(Panel):
 
     def _find(self) -> None:
         found = tuple(self._found()) if self._sought else self._bricks
-        self._list.shown = found
-        self._list.grown()
+        self._list.show(found)
         self.border_title = f"{self.TITLE} {len(found):,}" + (
             f" of {len(self._bricks):,}" if len(found) != len(self._bricks) else ""
         )

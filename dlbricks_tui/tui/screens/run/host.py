@@ -54,6 +54,12 @@ class RunHostScreen(PanelledScreen[None]):
 
         self._launcher.ask_how(sources, shapes, choices, follow)
 
+    def start_usual_run(
+        self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], choices: Choices
+    ) -> None:
+        """Has a run of some models started without asking how."""
+        self._launcher.begin(sources, shapes, choices)
+
     def show_run(self, run: RunSnapshot) -> None:
         """Says how the run stands now."""
         measured = self.measuring

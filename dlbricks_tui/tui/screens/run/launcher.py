@@ -48,6 +48,18 @@ class Launcher:
         screen = StartRunScreen(names, settings, partial(self._foresee, sources))
         self._screen.app.push_screen(screen, partial(self._begin, sources, follow))
 
+    def begin(
+        self,
+        sources: Sequence[ModelSource],
+        shapes: Mapping[ModelId, Mapping[str, Shape]],
+        choices: Choices,
+    ) -> None:
+        """Has a run started with the settings that would have been offered."""
+        from dlbricks_tui.tui.live.run_settings import settings_for
+
+        self._shapes = shapes
+        self._screen.ask(partial(self._start, sources, settings_for(choices, sources, self._last)), "start run")
+
     def _begin(
         self, sources: Sequence[ModelSource], follow: Callable[[Choices], None], settings: RunSettings | None
     ) -> None:

@@ -1,0 +1,38 @@
+"""Asks before results are deleted."""
+
+from collections.abc import Iterable
+
+from dlbricks_tui.store.queries import Selection
+from dlbricks_tui.tui.actions.action import Scope
+from dlbricks_tui.tui.actions.registry import bindings
+from dlbricks_tui.tui.figures import counted
+from dlbricks_tui.tui.lines import BLANK, Line, Span, clean, line
+from dlbricks_tui.tui.screens.confirming import ConfirmingScreen
+from dlbricks_tui.tui.screens.results.cells import cell
+
+_MOST_NAMED = 6
+
+
+class DeleteScreen(ConfirmingScreen):
+    """Gives True when the person is sure."""
+
+    QUESTION = "Delete for good?"
+    ACTIONS = Scope.DELETE_RESULTS
+    BINDINGS = bindings(Scope.DELETE_RESULTS)
+    ABOUT = "Deleted results are gone from the store, and estimates no longer use them. Export them first to keep them."
+
+    def __init__(self, results: Selection, total: int) -> None:
+        super().__init__()
+        self._results = results
+        self._total = total
+
+    def paragraphs(self) -> Iterable[Line]:
+        count = len(self._results)
+        yield line(Span(f"{counted(count, 'result')} of {self._total:,}:", "strong"))
+        for it in self._results.part(0, _MOST_NAMED).summaries():
+            told = f"  {cell('when', it.when)}  {it.system}  {cell('trimmed_mean_ms', it.trimmed_mean_ms)} ms"
+            yield line(clean(it.name), Span(told, "muted"))
+        if count > _MOST_NAMED:
+            yield line(Span(f"and {counted(count - _MOST_NAMED, 'other')}", "muted"))
+        yield BLANK
+        yield line("Nothing brings them back but measuring again, or a file that they were exported to.")

@@ -1,0 +1,201 @@
+"""`dlbricks suite` as people use it, with the real MXNet."""
+
+import importlib.util
+import json
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.share.manifest import sha256
+from tests.share.trio import DECOY_WIDTHS, PRIVATE_WIDTHS, SECRET, network
+
+WITH_MXNET = pytest.mark.skipif(importlib.util.find_spec("mxnet") is None, reason="no MXNet for this interpreter")
+
+
+@dataclass(frozen=True)
+class People:
+    """An owner with a private model and some to hide it among, and a vendor with a machine."""
+
+    path: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def say(self, who: str, *arguments: str) -> tuple[int, str, str]:
+        """What comes of a command: status, standard output, standard error."""
+        status = main(["--data-dir", str(self.path / who), *arguments])
+        out, told = self.capsys.readouterr()
+        return status, out, told
+
+    def export(self, *options: str) -> tuple[int, str, str]:
+        decoys = [option for path in self.decoys for option in ("--decoys-from", path)]
+        return self.say("owner", "suite", "export", self.model, "-o", self.suite, "--decoys", "2", *decoys, *options)
+
+    def run(self, *options: str) -> tuple[int, str, str]:
+        return self.say(
+            "vendor",
+            "suite",
+            "run",
+            self.suite,
+            "-o",
+            self.results,
+            "--fixed-runs",
+            "5",
+            "--calibrate",
+            "never",
+            *options,
+        )
+
+    @property
+    def model(self) -> str:
+        path = self.path / f"{SECRET}-symbol.json"
+        path.write_bytes(network(PRIVATE_WIDTHS, SECRET))
+        return str(path)
+
+    @property
+    def decoys(self) -> list[str]:
+        found = [self.path / f"decoy{number}-symbol.json" for number in range(len(DECOY_WIDTHS))]
+        for path, widths in zip(found, DECOY_WIDTHS, strict=True):
+            path.write_bytes(network(widths))
+        return list(map(str, found))
+
+    @property
+    def suite(self) -> str:
+        return str(self.path / "suite")
+
+    @property
+    def results(self) -> str:
+        return str(self.path / "results.json")
+
+
+@pytest.fixture
+def people(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> People:
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+    return People(tmp_path, capsys)
+
+
+def document(out: str) -> Any:
+    return json.loads(out)
+
+
+@WITH_MXNET
+@pytest.mark.parametrize("level", ["fused", pytest.param("written", marks=pytest.mark.soak)])
+def test_an_owner_estimates_a_machine_that_never_saw_the_model(people: People, level: str) -> None:
+    status, out, told = people.export("--level", level, "--json")
+    assert status == 0, told
+    exported = document(out)
+    assert exported["left_out"] == []
+    assert exported["decoys"] >= exported["bricks"] > 3
+    assert stat.S_IMODE(Path(exported["key"]).stat().st_mode) == 0o600
+    files = [path for path in Path(people.suite).rglob("*") if path.is_file()]
+    assert not [path for path in files if SECRET in path.read_text()]
+
+    status, out, told = people.run("--json")
+    assert status == 0, told
+    ran = document(out)
+    assert ran["models"] == []
+    assert ran["results"] == people.results
+    assert ran["bricks"]["run"] == exported["bricks"] + exported["decoys"]
+
+    status, out, told = people.say("owner", "suite", "import", people.results, "--json")
+    assert status == 0, told
+    brought = document(out)
+    assert (brought["new"], brought["decoys"], brought["missing"]) == (exported["bricks"], exported["decoys"], 0)
+
+    asked = ("estimate", people.model, "--level", level, "--system", brought["system"], "--json")
+    status, out, told = people.say("owner", *asked)
+    assert status == 0, told
+    (estimate,) = document(out)
+    assert estimate["coverage"]["missing"] == estimate["coverage"]["unmeasurable"] == 0
+    assert estimate["sequential_ms"] > 0
+
+
+@WITH_MXNET
+def test_a_run_of_a_suite_is_resumed_like_any_other(people: People) -> None:
+    people.export("--level", "written")
+    assert people.run("--time-budget", "0.001")[0] == 0
+    Path(people.results).unlink()
+    status, out, _ = people.say("vendor", "runs", "resume", "last")
+    assert (status, out.strip()) == (0, people.results)
+    assert Path(people.results).is_file()
+
+
+@WITH_MXNET
+def test_a_network_that_lies_about_its_shapes_is_refused_by_mxnet_too(people: People) -> None:
+    people.export("--level", "written")
+    manifest = json.loads((Path(people.suite) / "suite.json").read_bytes())
+    lies = {path.stem: path for path in (Path(people.suite) / "bricks").iterdir() if '"weight0"' in path.read_text()}
+    lie = min(lies)
+    content = (
+        lies[lie]
+        .read_text()
+        .replace('"name":"weight0","attrs":{"__shape__":"(', '"name":"weight0","attrs":{"__shape__":"(7, ')
+    )
+    lies[lie].write_text(content)
+    for brick in manifest["bricks"]:
+        if lie.startswith(brick["id"]):
+            brick.update(bytes=len(content), sha256=sha256(content.encode()))
+    (Path(people.suite) / "suite.json").write_text(json.dumps(manifest))
+    status, _, told = people.run("--time-budget", "0.001")
+    assert status == 1
+    assert f"left out: brick {lie.removesuffix('-symbol')}" in told
+
+
+@WITH_MXNET
+def test_more_decoys_than_there_are_models_are_refused(people: People) -> None:
+    status, _, told = people.export("--decoys", "4", "--level", "written")
+    assert status == 2
+    assert "there are 3 models to take decoys from, not 4" in told
+    assert not Path(people.suite).exists()
+
+
+@WITH_MXNET
+def test_without_decoys_the_owner_is_warned(people: People) -> None:
+    status, _, told = people.export("--decoys", "0", "--level", "written")
+    assert status == 0
+    assert "knows that all of it is yours" in told
+
+
+@WITH_MXNET
+def test_what_stands_in_the_way_is_never_written_over(people: People) -> None:
+    Path(people.suite).mkdir()
+    (Path(people.suite) / "thesis.txt").write_text("irreplaceable")
+    status, _, told = people.export("--level", "written")
+    assert status == 2
+    assert "exists already" in told
+    assert not list((people.path / "owner" / "suites").glob("*"))
+
+
+@WITH_MXNET
+def test_a_key_is_not_put_among_what_others_read(people: People) -> None:
+    status, _, told = people.export("--level", "written", "--key", f"{people.suite}/key.json")
+    assert status == 2
+    assert "where others find it" in told
+    assert not Path(people.suite).exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("suite", "run", "nowhere", "-o", "results.json"), "suite.json is missing"),
+        (("suite", "import", "nowhere"), "cannot read nowhere"),
+        (("suite", "export", "alexnet", "-o", "suite", "--decoys", "-1"), "--decoys -1"),
+        (("suite", "export", "alexnet"), "-o"),
+        (("suite", "run", "nowhere"), "-o"),
+    ],
+)
+def test_what_cannot_be_is_one_line(people: People, arguments: tuple[str, ...], said: str) -> None:
+    status, out, told = people.say("owner", *arguments)
+    assert (status, out) == (2, "")
+    assert told.startswith("dlbricks: error: ")
+    assert told.count("\n") == 1
+    assert said in told
+
+
+def test_suite_by_itself_explains_itself(people: People) -> None:
+    status, out, _ = people.say("owner", "suite")
+    assert status == 0
+    assert "export" in out

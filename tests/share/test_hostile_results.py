@@ -1,0 +1,236 @@
+"""Results from elsewhere are not to be trusted either: each lie that can be seen is refused in a line."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.share.errors import BrokenResultsError, KeyFileError, SuiteFileError
+from dlbricks_tui.share.manifest import sha256
+from dlbricks_tui.share.results_file import read_results
+from tests.share.trio import Trio
+
+Document = dict[str, Any]
+KEPT = "kept.json"
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Trio:
+    trio = Trio(tmp_path_factory.mktemp("measured"))
+    trio.export()
+    trio.run()
+    (trio.path / KEPT).write_bytes(trio.results.read_bytes())
+    return trio
+
+
+@pytest.fixture
+def trio(measured: Trio) -> Trio:
+    """Everybody as they are after the measuring, whatever the last test did to the file."""
+    measured.results.write_bytes((measured.path / KEPT).read_bytes())
+    return measured
+
+
+def forge(trio: Trio, change: Callable[[Document], object], *, reseal: bool = True) -> None:
+    """Changes the file, and unless told otherwise makes its hash agree, as a liar would."""
+    document = json.loads(trio.results.read_bytes())
+    change(document)
+    if reseal:
+        document.pop("check", None)
+        document["check"] = sha256(json.dumps(document, sort_keys=True).encode())
+    trio.results.write_text(json.dumps(document))
+
+
+def refusal(trio: Trio) -> str:
+    with pytest.raises((BrokenResultsError, KeyFileError)) as refused:
+        trio.bring_home()
+    told = str(refused.value)
+    assert "\n" not in told
+    assert len(told) < 600
+    assert not trio.owner.contents().measurements
+    return told
+
+
+def first(document: Document) -> Document:
+    found: Document = document["measured"][min(document["measured"])]
+    return found
+
+
+def rename(document: Document, name: str) -> None:
+    was = min(document["measured"])
+    document["measured"][name] = {**document["measured"].pop(was), "brick": name}
+
+
+def test_an_honest_file_that_is_written_anew_is_taken(tmp_path: Path, measured: Trio) -> None:
+    kept, again = measured.path / KEPT, tmp_path / "again.json"
+    again.write_text(json.dumps(json.loads(kept.read_bytes()), indent=1))
+    assert read_results(again) == read_results(kept)
+
+
+def test_a_file_that_was_changed_is_refused(trio: Trio) -> None:
+    forge(trio, lambda document: document.update(suite="0" * 32), reseal=False)
+    assert "does not agree with its hash" in refusal(trio)
+
+
+def test_a_file_that_claims_other_bricks_is_refused(trio: Trio) -> None:
+    forge(trio, lambda document: rename(document, "f" * 32))
+    assert f"claims brick {'f' * 32}, which its suite does not hold" in refusal(trio)
+
+
+def test_a_failure_of_another_brick_is_refused(trio: Trio) -> None:
+    forge(trio, lambda document: document["failed"].update({"f" * 32: "hung"}))
+    assert "does not hold" in refusal(trio)
+
+
+@pytest.mark.parametrize("name", ["../../store", "e" * 64, ""])
+def test_what_is_no_id_of_a_suite_is_refused(trio: Trio, name: str) -> None:
+    forge(trio, lambda document: rename(document, name))
+    assert "no brick of a suite" in refusal(trio)
+
+
+def test_a_result_under_the_name_of_another_is_refused(trio: Trio) -> None:
+    forge(trio, lambda document: first(document).update(brick="f" * 32))
+    assert "says it is of another" in refusal(trio)
+
+
+def test_results_of_another_suite_are_refused(trio: Trio) -> None:
+    forge(trio, lambda document: document.update(manifest_sha256="0" * 64))
+    assert "changed after it was exported" in refusal(trio)
+
+
+def test_results_of_a_suite_that_nobody_exported_are_refused(trio: Trio) -> None:
+    forge(trio, lambda document: document.update(suite="0" * 32))
+    assert "there is no key" in refusal(trio)
+
+
+def set_statistic(name: str, value: float) -> Callable[[Document], object]:
+    return lambda document: first(document)["statistics"].update({name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("trimmed_mean_ms", 1e-6),
+        ("median_ms", 99.0),
+        ("minimum_ms", 0.0),
+        ("spread_ms", 7.0),
+        ("count", 3),
+        ("low_ms", -1),
+    ],
+)
+def test_statistics_that_do_not_follow_from_the_samples_are_refused(trio: Trio, name: str, value: float) -> None:
+    forge(trio, set_statistic(name, value))
+    refusal(trio)
+
+
+def set_samples(*samples: float) -> Callable[[Document], object]:
+    return lambda document: first(document).update(samples_ms=list(samples))
+
+
+@pytest.mark.parametrize("samples", [(), (-1.0,) * 10, (1e300,) * 10, (1e-9,) * 10])
+def test_samples_that_no_measurement_gives_are_refused(trio: Trio, samples: tuple[float, ...]) -> None:
+    forge(trio, set_samples(*samples))
+    refusal(trio)
+
+
+def test_numbers_that_are_none_are_refused(trio: Trio) -> None:
+    text = trio.results.read_text()
+    for word in ("NaN", "Infinity", "1e999"):
+        trio.results.write_text(text.replace('"samples_ms": [', f'"samples_ms": [{word}, ', 1))
+        refusal(trio)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda document: first(document).update(system="another"),
+        lambda document: first(document).update(runtime="another"),
+        lambda document: first(document).update(protocol="guessed-1"),
+        lambda document: first(document).update(level="fused"),
+        lambda document: first(document).update(when="2999-01-01T00:00:00+00:00"),
+        lambda document: first(document).update(context="conv"),
+        lambda document: first(document).update(table="end_to_end"),
+        lambda document: first(document).update(dtype="x" * 2000),
+        lambda document: first(document)["noise"].update(warm_up=10_000),
+        lambda document: first(document)["noise"].update(warm_up="many"),
+        lambda document: first(document)["noise"].update({str(number): 0 for number in range(100)}),
+        lambda document: document.update(system=first(document)),
+        lambda document: document.update(system=7),
+        lambda document: document["system"].update(cpu="x" * 10_000),
+        lambda document: document.update(calibrations=[document["system"]]),
+        lambda document: document.update(calibrations=[{}] * 101),
+        lambda document: document["failed"].update({"0" * 32: 7}),
+        lambda document: document.update(more=1),
+        lambda document: document.pop("runtime"),
+        lambda document: document.update(format="something-else"),
+        lambda document: document.update(schema=99),
+    ],
+)
+def test_a_file_says_nothing_that_it_must_not(trio: Trio, change: Callable[[Document], object]) -> None:
+    forge(trio, change)
+    refusal(trio)
+
+
+def test_a_gzip_bomb_is_not_unpacked(trio: Trio) -> None:
+    trio.results.write_bytes(gzip.compress(b" " * (1 << 24)))
+    assert "does not begin like one" in refusal(trio)
+
+
+def test_a_file_without_end_is_refused(trio: Trio) -> None:
+    with trio.results.open("wb") as file:
+        file.truncate((1 << 28) + 1)
+    assert "more than 256 MiB" in refusal(trio)
+
+
+def test_json_that_nests_too_deep_is_refused(trio: Trio) -> None:
+    trio.results.write_bytes(b'{"format":' + b"[" * 200_000)
+    assert "nests too deep" in refusal(trio)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SuiteFileError, match="nowhere"):
+        read_results(tmp_path / "nowhere")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda values: st.lists(values, max_size=4) | st.dictionaries(st.text(max_size=8), values, max_size=4),
+    max_leaves=8,
+)
+PATHS = (
+    ("suite",),
+    ("system",),
+    ("runtime", "threads"),
+    ("system", "facts"),
+    ("measured",),
+    ("failed",),
+    ("calibrations",),
+    ("measured", "first", "statistics"),
+    ("measured", "first", "statistics", "count"),
+    ("measured", "first", "samples_ms"),
+    ("measured", "first", "noise"),
+    ("measured", "first", "when"),
+    ("measured", "first", "uuid"),
+    ("measured", "first", "batch_size"),
+)
+
+
+@given(st.sampled_from(PATHS), JSON)
+def test_no_value_anywhere_makes_more_than_a_line(measured: Trio, path: tuple[str, ...], value: Any) -> None:
+    document = json.loads((measured.path / KEPT).read_bytes())
+    where = document
+    for step in path[:-1]:
+        where = where[min(where) if step == "first" else step]
+    where[path[-1]] = value
+    document.pop("check")
+    document["check"] = sha256(json.dumps(document, sort_keys=True).encode())
+    forged = measured.path / "forged.json"
+    forged.write_text(json.dumps(document))
+    try:
+        read_results(forged)
+    except BrokenResultsError as error:
+        assert "\n" not in str(error)

@@ -1,0 +1,132 @@
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.bricks.corpus import compare, model_bricks
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.screens.corpus.likeness import LikenessPanel
+from dlbricks_tui.tui.screens.corpus.screen import CorpusScreen
+from dlbricks_tui.tui.screens.corpus.uniqueness import UniquenessPanel
+from dlbricks_tui.tui.screens.visits import visit_corpus
+from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from tests.tui.bench import LIBRARY, WRITTEN, app_on, press, running, settled
+from tests.tui.results import graph_of
+from tests.tui.snapshots import snapshot
+
+WIDE = (200, 50)
+
+
+def text(pilot: Pilot[None]) -> str:
+    return snapshot(pilot.app).partition("\n\n")[0]
+
+
+async def test_the_screen_says_what_the_corpus_is(new: DataFolder) -> None:
+    expected = compare([model_bricks(decompose(graph_of(name))) for name in LIBRARY])
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, "escape", "7")
+        assert f"{expected.layers:,} layers: {expected.unique_layers:,} unique" in text(pilot)
+        for model in expected.models:
+            assert model.name in text(pilot)
+        for kind in expected.repeated_types[:3]:
+            assert f"{kind.kind.value}" in text(pilot) and f"{kind.repeated:,}" in text(pilot)
+        assert "Nothing was measured both end to end and brick by brick." in text(pilot)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+
+
+async def test_marked_models_are_the_corpus_if_there_are_any(new: DataFolder) -> None:
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, "escape", "space", "space", "7")
+        assert "2 models, " in text(pilot)
+
+
+async def test_models_are_sought_and_sorted(new: DataFolder) -> None:
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, "escape", "7", "slash", '"resnet"', "enter")
+        panel = pilot.app.screen.query_one(UniquenessPanel)
+        assert panel.border_title == f"1 Unique layers in 2 of {len(LIBRARY)} models"
+        await press(pilot, "slash", "escape")
+        for order in ("least unique first", "most layers first", "by name", "as in the library"):
+            await press(pilot, "s")
+            assert panel.border_subtitle == order
+
+
+async def test_every_cell_of_the_grid_says_both_models_and_their_likeness(new: DataFolder) -> None:
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, "escape", "7", "3")
+        corpus = pilot.app.screen.query_one(LikenessPanel)._list.corpus
+        assert corpus is not None
+        for row, keys in enumerate(((), ("j",), ("j",))):
+            await press(pilot, *keys, *["h"] * len(LIBRARY))
+            for column in range(3):
+                one, other = corpus.models[row], corpus.models[column]
+                assert f"{one.name} and {other.name}" in text(pilot)
+                assert f"{100 * corpus.jaccard[row][column]:.1f} % alike" in text(pilot)
+                await press(pilot, "l")
+
+
+async def test_the_grid_leads_to_what_is_most_alike(new: DataFolder) -> None:
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, "escape", "7", "slash", '"resnet50"', "enter", "enter")
+        assert "resnet50_v1 and resnet18_v1" in text(pilot)
+        await press(pilot, "x")
+        assert "resnet18_v1 and resnet50_v1" in text(pilot)
+        await press(pilot, "n")
+        assert "resnet18_v1 and resnet50_v1" in text(pilot)
+        await press(pilot, "slash", '"vgg"', "enter")
+        assert "vgg16 and resnet50_v1" in text(pilot)
+
+
+async def test_on_a_narrow_screen_the_grid_moves_under_the_cursor(new: DataFolder) -> None:
+    async with running(app_on(new), (30, 24)) as pilot:
+        await press(pilot, "escape", "7", "3", *["l"] * len(LIBRARY))
+        grid = pilot.app.screen.query_one(LikenessPanel)
+        assert [span.text.strip() for span in grid.heading(28)][-1] == f"{len(LIBRARY)}"
+        await press(pilot, *["h"] * len(LIBRARY))
+        assert [span.text.strip() for span in grid.heading(28)][2] == "1"
+
+
+async def test_another_granularity_counts_sequences(new: DataFolder) -> None:
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, "escape", "7", "plus")
+        assert "G=2" in text(pilot) and " sequences: " in text(pilot)
+        await press(pilot, "minus", "minus")
+        assert "G=1" in text(pilot) and " layers: " in text(pilot)
+
+
+async def test_at_a_level_that_nothing_was_read_at_one_is_told_how_to_read(new: DataFolder) -> None:
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, "escape", "7", "f")
+        assert "No model of these was read at this level yet." in text(pilot)
+        await press(pilot, "s", "n", "x", "3", "l", "h", "enter", "tab", "shift+tab", "2", "4", "1")
+        assert isinstance(pilot.app.screen, CorpusScreen)
+
+
+async def test_speed_up_and_accuracy_come_from_the_store(measured: DataFolder) -> None:
+    async with running(app_on(measured), WIDE) as pilot:
+        await press(pilot, "7")
+        (row,) = [line for line in text(pilot).splitlines() if "c5.xlarge" in line]
+        # All bricks of resnet18_v1 were measured, and the whole of it took a fiftieth longer than their sum.
+        assert "-2.2 %" in row or "-2.0 %" in row
+        assert "x" in row
+
+
+async def test_while_a_run_measures_nothing_is_read_unless_one_asks(new: DataFolder) -> None:
+    app = app_on(new)
+    async with running(app, WIDE) as pilot:
+        await press(pilot, "escape")
+        workbench = app.screen
+        assert isinstance(workbench, WorkbenchScreen)
+        wishes = workbench._shelf.wishes
+        visit_corpus(app, workbench.session, wishes, WRITTEN, measuring=True)
+        await settled(pilot)
+        assert "A run is measuring" in text(pilot)
+        await press(pilot, "r")
+        assert f"{len(LIBRARY)} models, " in text(pilot)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_there_is_room_for_a_panel_of_it_on_any_terminal(size: tuple[int, int], new: DataFolder) -> None:
+    async with running(app_on(new), size) as pilot:
+        await press(pilot, "escape", "7", "3", "l")
+        assert "alike: " in text(pilot) and "resnet" in text(pilot)

@@ -1,0 +1,328 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.store.queries import select
+from dlbricks_tui.store.store import Store
+from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.screens.error import ErrorScreen
+from dlbricks_tui.tui.screens.results.contrast import ContrastScreen
+from dlbricks_tui.tui.screens.results.deleting import DeleteScreen
+from dlbricks_tui.tui.screens.results.history import HistoryPanel
+from dlbricks_tui.tui.screens.results.record import RecordPanel
+from dlbricks_tui.tui.screens.results.screen import ResultsScreen
+from dlbricks_tui.tui.screens.results.table import ResultsPanel
+from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from tests.store.samples import form, measurement
+from tests.tui.bench import app_on, press, running, settled
+from tests.tui.snapshots import snapshot
+from tests.tui.stored_results import BRICKS, HERE, RESULTS, THERE
+
+WIDE = (200, 50)
+
+
+def text(pilot: Pilot[None]) -> str:
+    return snapshot(pilot.app).partition("\n\n")[0]
+
+
+def table(pilot: Pilot[None]) -> ResultsPanel:
+    return pilot.app.screen.query_one(ResultsPanel)
+
+
+def column(pilot: Pilot[None], name: str) -> list[Any]:
+    shown = table(pilot).shown
+    return shown.values(name) if shown else []
+
+
+def titled(pilot: Pilot[None]) -> str:
+    return str(table(pilot).border_title)
+
+
+async def test_the_newest_results_come_first(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6")
+        assert isinstance(pilot.app.screen, ResultsScreen)
+        assert titled(pilot) == f"1 Results {RESULTS}"
+        assert column(pilot, "when") == sorted(column(pilot, "when"), reverse=True)
+
+
+async def test_an_empty_store_says_what_to_do(new: DataFolder) -> None:
+    async with running(app_on(new)) as pilot:
+        await press(pilot, "escape", "6")
+        assert "Nothing was measured or imported yet." in text(pilot) and "takes up a file" in text(pilot)
+        await press(pilot, "enter", "space", "a", "b", "d", "e", "v", "=", "s", "c", "escape")
+        assert isinstance(pilot.app.screen, ResultsScreen)
+
+
+async def test_results_are_found_while_one_types(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "slash", '"kind=convolution"')
+        assert titled(pilot) == f"1 Results 12 of {RESULTS}"
+        await press(pilot, "space", '"c6i"')
+        assert titled(pilot) == f"1 Results 4 of {RESULTS}"
+        await press(pilot, "escape")
+        assert titled(pilot) == f"1 Results {RESULTS}"
+
+
+SOUGHT = (
+    ("2026-11-20", BRICKS),
+    ("when<2026-11-21", BRICKS),
+    (f"system={THERE}", BRICKS + 1),
+    ("system=", RESULTS),
+    ("trimmed_mean_ms>5", 2),
+    ("good=no", 1),
+    ("1x64x56x7", 3),
+    (form(0, "conv").key[:9], 3),
+    ('run="20261120-080000-0001" relu', 12),
+    ('run="20261120-080000', 0),
+    ("nosuchthing", 0),
+)
+
+
+async def test_every_field_can_be_sought(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "slash")
+        for sought, count in SOUGHT:
+            table(pilot).seek(sought)
+            await settled(pilot)
+            assert len(column(pilot, "id")) == count, sought
+
+
+async def test_a_filter_that_makes_no_sense_is_told_and_mended_by_typing_on(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "slash", '"colour=red"')
+        assert "there is no column 'colour'" in text(pilot)
+        await press(pilot, "ctrl+u", '"relu"')
+        assert titled(pilot) == f"1 Results 12 of {RESULTS}"
+
+
+async def test_the_underlined_column_is_sorted_both_ways(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "s")
+        assert column(pilot, "name") == sorted(column(pilot, "name"))
+        await press(pilot, "l", "s")
+        assert column(pilot, "trimmed_mean_ms")[:2] == sorted(column(pilot, "trimmed_mean_ms"), reverse=True)[:2]
+        await press(pilot, "s")
+        assert column(pilot, "trimmed_mean_ms") == sorted(column(pilot, "trimmed_mean_ms"))
+        assert "ms↑" in text(pilot)
+        await press(pilot, "h", "s")
+        assert "name↑" in text(pilot)
+
+
+async def test_columns_that_do_not_fit_are_some_steps_to_the_right(stored: DataFolder) -> None:
+    async with running(app_on(stored), (80, 24)) as pilot:
+        await press(pilot, "6")
+        assert "good" not in text(pilot).splitlines()[1]
+        await press(pilot, *["l"] * 12)
+        assert "good" in text(pilot).splitlines()[1]
+        await press(pilot, *["h"] * 12)
+        assert "name" in text(pilot).splitlines()[1]
+
+
+async def test_columns_are_chosen_and_put_in_order(stored: DataFolder) -> None:
+    async with running(app_on(stored), WIDE) as pilot:
+        await press(pilot, "6", "c", "space", "space", "K", "enter")
+        # Name and latency are gone, and the samples stand before what is gone.
+        assert text(pilot).splitlines()[1].split()[1:4] == ["n", "when,", "UTC↓"]
+        await press(pilot, "c", "escape")
+        assert text(pilot).splitlines()[1].split()[1:4] == ["n", "when,", "UTC↓"]
+
+
+async def test_at_least_one_column_stays(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "c", *["space"] * 9, "enter")
+        assert not isinstance(pilot.app.screen, ResultsScreen)
+
+
+async def test_the_result_under_the_cursor_is_told_in_full(stored: DataFolder) -> None:
+    async with running(app_on(stored), WIDE) as pilot:
+        await press(pilot, "6", "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter")
+        assert "25 samples, 2026-11-21 08:45 UTC" in text(pilot)
+        assert "While it was measured" in text(pilot) and "load              0.25" in text(pilot)
+        await press(pilot, "enter")
+        assert pilot.app.screen.query_one(RecordPanel).has_class("-current")
+        await press(pilot, "y")
+        assert pilot.app.clipboard == form(5, "concat").key
+
+
+async def test_a_doubtful_result_says_why(stored: DataFolder) -> None:
+    async with running(app_on(stored), WIDE) as pilot:
+        await press(pilot, "6", "slash", '"good=no"', "enter")
+        assert "doubtful   drift" in text(pilot)
+
+
+async def test_a_brick_has_a_history_and_each_of_it_can_be_read(stored: DataFolder) -> None:
+    async with running(app_on(stored), WIDE) as pilot:
+        await press(pilot, "6", "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter")
+        history = pilot.app.screen.query_one(HistoryPanel)
+        assert history.border_title == "3 History 2"
+        assert "-9." in text(pilot)
+        await press(pilot, "3", "j", "enter")
+        assert "25 samples, 2026-11-20 08:05 UTC" in text(pilot)
+
+
+async def test_only_the_results_of_a_brick_can_be_shown(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "b")
+        assert len(set(column(pilot, "brick") + column(pilot, "model"))) == 2
+        assert titled(pilot).endswith(f" of {RESULTS}")
+        await press(pilot, "slash", "escape", "slash", '"of=model"', "enter", "b")
+        assert set(column(pilot, "name")) == {"resnet50_v1"}
+
+
+async def test_marks_outlive_another_search(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(
+            pilot, "6", "slash", '"linear"', "enter", "space", "space", "slash", "ctrl+u", '"relu"', "enter", "a"
+        )
+        assert table(pilot).border_subtitle == "14 marked"
+        await press(pilot, "a", "slash", "escape")
+        marked = table(pilot).marked
+        assert marked is not None and set(marked.values("kind")) == {"linear"}
+
+
+async def test_what_is_deleted_is_asked_about_and_gone(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "slash", '"when=2026-11-20"', "enter", "a", "d")
+        assert isinstance(pilot.app.screen, DeleteScreen)
+        assert f"{BRICKS} results of {RESULTS}:" in text(pilot)
+        await press(pilot, "escape")
+        assert titled(pilot) == f"1 Results {BRICKS} of {RESULTS}"
+        await press(pilot, "d", "y")
+        assert titled(pilot) == f"1 Results 0 of {RESULTS - BRICKS}"
+        assert table(pilot).marked is None
+    with Store(stored.store) as store:
+        assert len(select(store.generation)) == RESULTS - BRICKS
+
+
+async def test_without_marks_the_one_under_the_cursor_is_deleted(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "d", "y")
+        assert titled(pilot) == f"1 Results {RESULTS - 1}"
+
+
+async def test_what_was_found_is_exported_and_can_be_imported_elsewhere(stored: DataFolder, tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "slash", f'"system={THERE}"', "enter", "e", f'"{file}"', "enter")
+    other = DataFolder(tmp_path / "other")
+    async with running(app_on(other)) as pilot:
+        await press(pilot, "escape", "6", "i", f'"{tmp_path}/mi"', "tab", "enter")
+        assert titled(pilot) == f"1 Results {BRICKS + 1}"
+        assert set(column(pilot, "system")) == {THERE}
+
+
+async def test_a_file_that_is_there_is_replaced_only_if_one_says_so_twice(
+    stored: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "mine.json"
+    file.write_text("mine")
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "space", "e", '"mine.json"', "enter")
+        assert "is there already" in text(pilot) and file.read_text() == "mine"
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, ResultsScreen) and file.read_text() != "mine"
+
+
+async def test_paths_that_will_not_do_are_told(stored: DataFolder, tmp_path: Path) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "e", f'"{tmp_path}"', "enter")
+        assert "is a folder" in text(pilot)
+        await press(pilot, '"/no/such/file"', "enter")
+        assert "There is no folder" in text(pilot)
+        await press(pilot, "escape", "i", f'"{tmp_path}"', "enter")
+        assert "is a folder" in text(pilot)
+        await press(pilot, '"nosuch"', "enter")
+        assert "There is no" in text(pilot)
+
+
+async def test_a_file_without_results_is_refused_in_words(stored: DataFolder, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("milk, bread\n")
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "i", f'"{tmp_path}/notes.txt"', "enter")
+        assert isinstance(pilot.app.screen, ErrorScreen)
+        assert "nothing was imported" in text(pilot)
+
+
+async def test_two_systems_are_compared(stored: DataFolder) -> None:
+    async with running(app_on(stored), WIDE) as pilot:
+        await press(pilot, "6", "slash", f'"system={HERE} 2026-11-21"', "enter", "v")
+        assert f"to compare with: system={HERE} 2026-11-21" in text(pilot)
+        await press(pilot, "slash", "ctrl+u", f'"system={THERE}"', "enter", "=")
+        assert isinstance(pilot.app.screen, ContrastScreen)
+        # The doubtful one of the first is left out.
+        assert "18 slower" in text(pilot) and "6 alike" in text(pilot) and "only in B 1" in text(pilot)
+        assert "resnet50_v1" in text(pilot).splitlines()[6]
+        await press(pilot, "x")
+        assert "18 faster" in text(pilot) and "only in A 1" in text(pilot)
+        await press(pilot, "slash", '"alike"', "enter", "s", "s")
+        assert "In both 6 of 24, by name" in text(pilot)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, ResultsScreen)
+
+
+async def test_marked_results_are_compared_if_there_are_any(stored: DataFolder) -> None:
+    async with running(app_on(stored), WIDE) as pilot:
+        await press(pilot, "6", "v", "slash", '"relu 2026-11-20"', "enter", "a", "=")
+        assert "A all results" in text(pilot) and "B 4 marked results" in text(pilot)
+
+
+async def test_results_with_nothing_in_common_are_told_so(stored: DataFolder) -> None:
+    async with running(app_on(stored), WIDE) as pilot:
+        await press(pilot, "6", "slash", '"relu"', "enter", "v", "slash", "ctrl+u", '"linear"', "enter", "=")
+        assert "no brick in its context and no model in common" in text(pilot)
+
+
+async def test_without_something_to_compare_with_one_is_told_how(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "=")
+        assert isinstance(pilot.app.screen, ResultsScreen)
+        assert any("keep them with v" in note.message for note in pilot.app._notifications)
+
+
+async def test_results_that_come_in_are_shown_and_the_cursor_stays_on_its_result(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "j", "j", "j")
+        rested = table(pilot).under_cursor
+        assert rested is not None
+        before = rested.values("id")
+        with Store(stored.store) as store:
+            store.add(measurement(when="2026-11-22T08:00:00+00:00"))
+        pilot.app.post_message(messages.ResultsStored())
+        await settled(pilot)
+        assert titled(pilot) == f"1 Results {RESULTS + 1}"
+        rested = table(pilot).under_cursor
+        assert rested is not None and rested.values("id") == before
+
+
+async def test_a_compacted_store_is_read_on_and_marks_of_the_old_one_are_forgotten(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "space")
+        with Store(stored.store) as store:
+            store.compact()
+        pilot.app.post_message(messages.ResultsStored())
+        await settled(pilot)
+        assert titled(pilot) == f"1 Results {RESULTS}" and table(pilot).marked is None
+
+
+async def test_the_screen_is_found_again_as_it_was_left(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "slash", '"relu"', "enter", "j", "2", "tab", "shift+tab", "1", "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        await press(pilot, "6")
+        assert titled(pilot) == f"1 Results 12 of {RESULTS}"
+        rested = table(pilot).under_cursor
+        assert rested is not None and rested.values("id") == column(pilot, "id")[1:2]
+
+
+async def test_a_result_whose_samples_are_damaged_is_still_known_by_its_row(stored: DataFolder) -> None:
+    async with running(app_on(stored), WIDE) as pilot:
+        await press(pilot, "6")
+        journal = next(stored.store.glob("journal-*"))
+        journal.write_bytes(journal.read_bytes().replace(b'"samples_ms":[', b'"samples_ms":{'))
+        await press(pilot, "j")
+        assert "Its samples can no longer be read" in text(pilot)

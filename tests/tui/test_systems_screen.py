@@ -1,0 +1,116 @@
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.bench.noise import Finding, Verdict
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.screens.systems import errands
+from dlbricks_tui.tui.screens.systems.machines import MachinesPanel
+from dlbricks_tui.tui.screens.systems.screen import SystemsScreen
+from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from tests.tui.bench import app_on, press, running
+from tests.tui.results import OTHER_SYSTEM
+from tests.tui.snapshots import snapshot
+
+WIDE = (200, 50)
+RESNET = ("slash", '"resnet18"', "enter", "enter", "1", "slash", "escape")
+FINDINGS = (
+    Finding("turbo", "off", Verdict.QUIET, "samples drift", ""),
+    Finding("other load", "90 % busy", Verdict.NOISY, "outliers", "end what computes"),
+    Finding("temperature", "unknown", Verdict.UNKNOWN, "cores slow down", "install lm-sensors"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _same_findings_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errands, "findings", lambda: FINDINGS)
+
+
+def text(pilot: Pilot[None]) -> str:
+    return snapshot(pilot.app).partition("\n\n")[0]
+
+
+async def test_this_host_and_the_systems_of_the_store_are_listed(measured: DataFolder) -> None:
+    async with running(app_on(measured), WIDE) as pilot:
+        await press(pilot, "8")
+        assert isinstance(pilot.app.screen, SystemsScreen)
+        first, second = text(pilot).splitlines()[2:4]
+        assert "this host" in first and OTHER_SYSTEM.id in second
+        await press(pilot, "j")
+        assert OTHER_SYSTEM.cpu in text(pilot) and "protocol hot-1" in text(pilot)
+
+
+async def test_without_results_this_host_stands_alone(new: DataFolder) -> None:
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, "escape", "8")
+        assert "Nothing was measured on it yet." in text(pilot)
+        assert "Open a model on the workbench first" in text(pilot)
+        await press(pilot, "enter", "3", "enter", "s", "2", "tab", "shift+tab", "1")
+        assert isinstance(pilot.app.screen, SystemsScreen)
+
+
+async def test_systems_are_sought_by_what_they_are(stored: DataFolder) -> None:
+    async with running(app_on(stored), WIDE) as pilot:
+        await press(pilot, "8", "slash", '"8375c"', "enter")
+        assert "c6i.large" in text(pilot).splitlines()[2]
+        await press(pilot, "slash", "ctrl+u", '"nosuch"')
+        assert "No system is called so." in text(pilot)
+
+
+async def test_what_disturbs_comes_first_with_its_cure(measured: DataFolder) -> None:
+    async with running(app_on(measured), (80, 24)) as pilot:
+        await press(pilot, "8", "4")
+        lines = text(pilot).splitlines()
+        assert "! noisy" in lines[1] and "other load" in lines[1] and "1 noisy" in lines[-2]
+        assert "cure" in lines[3] and "end what computes" in lines[3]
+        await press(pilot, "j", "y")
+        assert pilot.app.clipboard == "end what computes"
+        await press(pilot, "G", "y")
+        assert pilot.app.clipboard == "end what computes"
+
+
+async def test_the_open_model_is_put_on_every_system(measured: DataFolder) -> None:
+    (measured.path / "prices.toml").write_text(f'[dollars_per_hour]\n"{OTHER_SYSTEM.id}" = 0.17\n')
+    async with running(app_on(measured), WIDE) as pilot:
+        await press(pilot, *RESNET, "8")
+        assert "3 Which machine for resnet18_v1" in text(pilot)
+        quickest = next(line for line in text(pilot).splitlines() if "quickest" in line)
+        cheapest = next(line for line in text(pilot).splitlines() if "cheapest" in line)
+        assert quickest != cheapest and OTHER_SYSTEM.id[:10] in cheapest and "$ " in cheapest
+        machines = pilot.app.screen.query_one(MachinesPanel)
+        assert [it.estimate.way.system == OTHER_SYSTEM.id for it in machines.found] == [False, True]
+        await press(pilot, "3", "s")
+        assert [it.estimate.way.system == OTHER_SYSTEM.id for it in machines.found] == [True, False]
+
+
+async def test_a_model_of_which_nothing_was_measured_is_told_so(measured: DataFolder) -> None:
+    async with running(app_on(measured), WIDE) as pilot:
+        await press(pilot, "slash", '"vgg16"', "enter", "enter", "8")
+        assert "Nothing of vgg16 was measured on any system." in text(pilot)
+
+
+async def test_a_system_can_be_taken_for_the_estimates(measured: DataFolder) -> None:
+    async with running(app_on(measured), WIDE) as pilot:
+        await press(pilot, *RESNET, "8", "j", "enter")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        assert pilot.app.screen.choices.system == OTHER_SYSTEM.id
+
+
+async def test_a_machine_can_be_taken_for_the_estimates(measured: DataFolder) -> None:
+    async with running(app_on(measured), WIDE) as pilot:
+        await press(pilot, *RESNET, "8", "3", "G", "enter")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        assert pilot.app.screen.choices.system == OTHER_SYSTEM.id
+
+
+async def test_leaving_changes_nothing(measured: DataFolder) -> None:
+    async with running(app_on(measured), WIDE) as pilot:
+        await press(pilot, "8", "r", "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        assert pilot.app.screen.choices.system is None
+
+
+async def test_prices_that_make_no_sense_are_told(measured: DataFolder) -> None:
+    (measured.path / "prices.toml").write_text("nonsense")
+    async with running(app_on(measured), WIDE) as pilot:
+        await press(pilot, "8")
+        assert "prices.toml" in text(pilot)
