@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet --qui
 INSTALLED := $(VENV)/installed
 INSTALLED_DEV := $(VENV)/installed-dev
 
-.PHONY: run tour test check soak samples bench screenshots format clean
+.PHONY: run tour test check soak samples bench accuracy screenshots format clean
 
 run: $(INSTALLED)
 	@if [ -t 0 ] && [ -t 1 ] && [ -t 2 ]; then $(BIN)/dlbricks; else $(MAKE) --no-print-directory tour; fi
@@ -36,6 +36,10 @@ samples: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.startup
+
+# Measures the fifty models and the Gluon zoo, end to end and by bricks, which takes an hour on a quiet host.
+accuracy: $(INSTALLED)
+	$(BIN)/python -m benchmarks.accuracy
 
 # The pictures of the screens are of real runs on the machine that makes them.
 screenshots: $(INSTALLED)

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from dlbricks_tui.bricks.contexts import context_key, kept_feeds
 from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.models.graph import Feed, LayerGraph, Shape
+from dlbricks_tui.models.graph import Feed, LayerGraph, Shape, TensorType
 from tests.bricks.convolutions import convolving, named
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 
@@ -65,3 +67,28 @@ def test_inside_a_sequence_nothing_is_kept_for_others() -> None:
     layouts = output_layouts(graph)
     assert kept_feeds(graph, [2], layouts) == frozenset()
     assert kept_feeds(graph, [0, 1, 2], layouts) == frozenset()
+
+
+# Whether weights are still in a cache.
+
+
+def weighing(graph: LayerGraph, layer: int, mebibytes: int) -> LayerGraph:
+    """The graph with one layer that has so many weights."""
+    weights = (TensorType((mebibytes, 256, 1024)),)
+    layers = [replace(it, weights=weights) if it.index == layer else it for it in graph.layers]
+    return replace(graph, layers=tuple(layers))
+
+
+def test_weights_that_the_whole_model_leaves_no_cache_for_are_cold() -> None:
+    graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
+    assert [context(graph, layer) for layer in range(3)] == ["plain;cold", "conv;cold", "conv"]
+
+
+def test_weights_of_a_model_that_fit_into_a_cache_stay_there() -> None:
+    assert context(weighing(chain("conv", "conv"), 0, 5), 0) == "plain"
+
+
+def test_a_sequence_that_fills_the_cache_by_itself_needs_nobody_to_sweep_it() -> None:
+    graph = weighing(weighing(chain("conv", "conv"), 0, 4), 1, 5)
+    assert context(graph, 0) == "plain;cold"
+    assert context(graph, 0, 1) == "plain"

@@ -206,6 +206,15 @@ def test_each_program_is_run_as_often_as_asked(mxnet_worker: Worker) -> None:
     assert all(duration > 0 for taken in durations for duration in taken)
 
 
+def test_cold_programs_are_timed_like_others_in_whatever_order(mxnet_worker: Worker) -> None:
+    program = small()
+    load(mxnet_worker, replace(program, cold=True, prelude=one_operator("Activation", act_type="relu").network), "cold")
+    load(mxnet_worker, one_operator("exp"), "warm")
+    durations = mxnet_worker.ask(Sample(("cold", "warm", "cold"), 1, 3), PATIENCE_SECONDS).durations_ns
+    assert [len(taken) for taken in durations] == [3, 3, 3]
+    assert all(duration > 0 for duration in durations[1])
+
+
 def test_what_is_not_asked_about_is_taken_off(mxnet_worker: Worker) -> None:
     program = small()
     load(mxnet_worker, Program(program.network, prelude=program.network), "nothing")

@@ -63,13 +63,15 @@ class Bench:
     def sample(self, request: Sample) -> Sampled:
         """Times programs one after another, those that are to be cold after the others."""
         programs = [self._program(name) for name in request.programs]
-        cold = [program for program in programs if program.cold]
         with _no_collection():
-            durations = {
-                program: program.durations_ns(request.warm, request.repeat) for program in programs if not program.cold
-            }
-            durations.update(self._cold_durations_ns(cold, request.repeat))
-        return Sampled(tuple(durations[program] for program in programs))
+            durations = [
+                () if program.cold else program.durations_ns(request.warm, request.repeat) for program in programs
+            ]
+            cold = [place for place, program in enumerate(programs) if program.cold]
+            taken = self._cold_durations_ns([programs[place] for place in cold], request.repeat)
+        for number, place in enumerate(cold):
+            durations[place] = taken[number]
+        return Sampled(tuple(durations))
 
     def null_calls(self, request: NullCalls) -> Sampled:
         """Times the calling alone."""
@@ -82,16 +84,16 @@ class Bench:
             self._programs.pop(name, None)
         return Unloaded()
 
-    def _cold_durations_ns(self, programs: list[_BoundProgram], repeat: int) -> dict[_BoundProgram, tuple[int, ...]]:
+    def _cold_durations_ns(self, programs: list[_BoundProgram], repeat: int) -> list[tuple[int, ...]]:
         """Times each of them once after the caches were swept, and so often."""
-        durations: dict[_BoundProgram, list[int]] = {program: [] for program in programs}
+        rounds = []
         for _ in range(repeat if programs else 0):
             self._sweep_caches()
-            without = {program: program.prelude_ns() for program in programs}
+            without = [program.prelude_ns() for program in programs]
             self._sweep_caches()
-            for program in programs:
-                durations[program].append(max(0, _duration_ns(program.network) - without[program]))
-        return {program: tuple(taken) for program, taken in durations.items()}
+            taken = [_duration_ns(program.network) for program in programs]
+            rounds.append([max(0, taken[number] - without[number]) for number in range(len(programs))])
+        return [tuple(taken[number] for taken in rounds) for number in range(len(programs))]
 
     def _sweep_caches(self) -> None:
         """Fills the caches of all cores with something else."""

@@ -1,0 +1,79 @@
+"""What is found out before a run measures; the worker is a fake, everything else is real."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.bench.calibration_nets import calibration_nets
+from dlbricks_tui.bench.crowding import Crowding
+from dlbricks_tui.bench.events import Calibrated, Calibrating, CalibrationFailed, Event, Planned, RoundRepeated
+from dlbricks_tui.bench.request import CalibrationPolicy
+from dlbricks_tui.bench.run_folder import State, Tally
+from dlbricks_tui.bench.workbench import Workbench
+from dlbricks_tui.store.queries import records_of
+from dlbricks_tui.store.records import Calibration
+from dlbricks_tui.store.store import Store
+from tests.bench.runs import BRICKS, Site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path / "data")
+
+
+def calibrations(site: Site) -> Sequence[Calibration]:
+    with Store(site.data.store) as store:
+        return records_of(store.generation, Calibration)
+
+
+def test_the_networks_are_always_the_same_and_no_two_are_alike() -> None:
+    nets = calibration_nets()
+    assert nets == calibration_nets()
+    assert len(set(nets.values())) == len(nets) >= 6
+    for content in nets.values():
+        assert any(node["op"] == "Convolution" for node in json.loads(content)["nodes"])
+
+
+def test_where_nothing_can_be_found_out_the_run_goes_on_and_says_so(site: Site) -> None:
+    # The fake worker infers no types, so that no network can be read.
+    events: list[Event] = []
+    ended = site.run(site.request(calibration=CalibrationPolicy.ONCE), events.append)
+    assert (ended.state, ended.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
+    assert [event for event in events if isinstance(event, CalibrationFailed)]
+    assert not calibrations(site)
+
+
+def test_by_itself_a_request_calibrates_nothing(site: Site) -> None:
+    events: list[Event] = []
+    site.run(site.request(), events.append)
+    assert not [event for event in events if isinstance(event, Calibrating | Calibrated | CalibrationFailed)]
+
+
+def test_a_run_that_measures_nothing_calibrates_nothing(site: Site) -> None:
+    site.run(site.request())
+    events: list[Event] = []
+    site.run(site.request(calibration=CalibrationPolicy.ANEW), events.append)
+    assert [event for event in events if isinstance(event, Planned)]
+    assert not [event for event in events if isinstance(event, Calibrating | CalibrationFailed)]
+
+
+def test_a_round_in_which_others_computed_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+
+    def counted(bench: Workbench) -> Crowding:
+        nonlocal asked
+        asked += 1
+        # Between the third and the fourth question, which is within the second round, somebody came.
+        return Crowding(10.0, 10**6) if asked >= 4 else Crowding(0.0, 0)
+
+    monkeypatch.setattr(Workbench, "crowding", counted)
+    events: list[Event] = []
+    ended = site.run(site.request(), events.append)
+    repeated = [event for event in events if isinstance(event, RoundRepeated)]
+    assert len(repeated) == 1
+    assert "others took the processor" in repeated[0].reason
+    assert (ended.state, ended.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
+    noise = [dict(result.noise) for result in site.contents().measurements]
+    assert [facts["repeated_rounds"] for facts in noise if "repeated_rounds" in facts]

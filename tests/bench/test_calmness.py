@@ -1,0 +1,52 @@
+from dlbricks_tui.bench.calmness import Calmness, Circumstances
+from dlbricks_tui.bench.crowding import Crowding
+
+QUIET = Circumstances(1.0, Crowding(0.01, 17), 0.5)
+CROWDED = Circumstances(1.0, Crowding(0.3, 1500), 0.5)
+SLOW = Circumstances(1.0, Crowding(0.0, 0), 0.7)
+
+
+def test_a_machine_of_ones_own_disturbs_nothing() -> None:
+    calmness = Calmness()
+    assert [calmness.disturbance(QUIET) for _ in range(20)] == [None] * 20
+    assert calmness.usual_reference_ms == 0.5
+
+
+def test_somebody_who_computes_beside_is_told() -> None:
+    assert Calmness().disturbance(CROWDED) == "others took the processor 1,500 times in 1.00 s"
+
+
+def test_a_slow_reference_tells_of_what_the_kernel_does_not_count() -> None:
+    calmness = Calmness()
+    assert calmness.disturbance(SLOW) is None
+    for _ in range(9):
+        calmness.disturbance(QUIET)
+    assert calmness.disturbance(SLOW) == "the machine was 1.40 times slower than usual"
+    assert calmness.disturbance(Circumstances(1.0, None, 0.7)) == "the machine was 1.40 times slower than usual"
+
+
+def test_disturbed_rounds_do_not_change_what_is_usual() -> None:
+    calmness = Calmness()
+    for _ in range(9):
+        calmness.disturbance(QUIET)
+    for _ in range(50):
+        calmness.disturbance(Circumstances(0.01, None, 0.9))
+    assert calmness.usual_reference_ms == 0.5
+
+
+def test_of_a_busy_host_rounds_are_taken_as_they_are_until_it_is_quiet_again() -> None:
+    calmness = Calmness()
+    rounds = 0
+    while calmness.worth_repeating:
+        calmness.disturbance(CROWDED)
+        rounds += 1
+    assert 30 <= rounds <= 120
+    for _ in range(4):
+        calmness.disturbance(QUIET)
+    assert not calmness.worth_repeating
+    calmness.disturbance(QUIET)
+    assert calmness.worth_repeating
+
+
+def test_nobody_knows_nothing() -> None:
+    assert Calmness().disturbance(Circumstances(1.0, None, None)) is None

@@ -1,0 +1,39 @@
+import os
+from pathlib import Path
+
+from dlbricks_tui.bench.crowding import Crowding, crowding, since
+from dlbricks_tui.bench.host_files import HostFiles
+
+
+def thread(root: Path, number: int, waited_ns: str, stops: str) -> None:
+    folder = root / "proc" / "7" / "task" / str(number)
+    folder.mkdir(parents=True)
+    (folder / "schedstat").write_text(f"123456 {waited_ns} 99\n")
+    (folder / "status").write_text(f"Name:\tpython\nnonvoluntary_ctxt_switches:\t{stops}\n")
+
+
+def test_all_threads_of_a_process_count(tmp_path: Path) -> None:
+    thread(tmp_path, 7, "1500000000", "20")
+    thread(tmp_path, 8, "250000000", "3")
+    assert crowding(7, HostFiles(tmp_path)) == Crowding(1.75, 23)
+
+
+def test_a_kernel_that_counts_nothing_leaves_it_open(tmp_path: Path) -> None:
+    assert crowding(7, HostFiles(tmp_path)) is None
+    thread(tmp_path, 7, "-", "20")
+    assert crowding(7, HostFiles(tmp_path)) is None
+
+
+def test_between_two_moments_nothing_is_counted_backwards() -> None:
+    assert since(Crowding(1.0, 10), Crowding(1.5, 25)) == Crowding(0.5, 15)
+    # A thread with its counts is gone.
+    assert since(Crowding(1.0, 10), Crowding(0.5, 5)) == Crowding(0.0, 0)
+    assert since(None, Crowding(1.0, 1)) is None
+    assert since(Crowding(1.0, 1), None) is None
+
+
+def test_this_very_process_is_counted_where_the_kernel_counts() -> None:
+    if Path("/proc/self/schedstat").exists():
+        found = crowding(os.getpid())
+        assert found is not None
+        assert found.times_stopped >= 0
