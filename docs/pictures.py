@@ -44,6 +44,9 @@ PICTURES = (
     Picture("start-run", (120, 36), RUN[:-1]),
     Picture("run", (120, 40), (*RUN, "5"), 12.0),
     Picture("runs", (120, 30), ("R",)),
+    Picture("results", (140, 36), ("6", "slash", '"kind=convolution of=brick"', "enter", "l", "s")),
+    Picture("corpus", (140, 42), ("7", "3", *["j"] * 12, "n")),
+    Picture("systems", (140, 36), (*OPEN, "8")),
 )
 
 

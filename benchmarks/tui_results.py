@@ -1,0 +1,116 @@
+"""How the screen of results feels with 100,000 of them: opening it, sorting, filtering, scrolling.
+
+usage: python -m benchmarks.tui_results [RESULTS]
+
+The promises: first rows within 300 ms of opening the screen, each sort and filter within 100 ms, a key that scrolls
+repainted in 50 ms at the 95th percentile.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.store_scale import fill
+from benchmarks.terminal import Terminal
+from dlbricks_tui.store.columns import COLUMNS
+from dlbricks_tui.store.queries import Order, select
+from dlbricks_tui.store.store import Store
+from dlbricks_tui.tui.screens.results.seeking import conditions_of
+from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN
+
+SIZE = (120, 40)
+TIMES = 5
+KEYS = 100
+# What stands on the workbench when it has read its library, and in every row of the table.
+LISTED, IN_ROWS = "84", "c5.xlarge"
+SOUGHT = ("c", "conv", "kind=convolution 1x64", "trimmed_mean_ms>5", "2026-11-21", "nosuchthing", "brick=a good=yes")
+
+
+def main() -> None:
+    """Fills a store, sorts and filters it, and works with it in a terminal."""
+    results = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    with tempfile.TemporaryDirectory() as folder:
+        fill(Path(folder) / "store", results)
+        print(f"{results:,} results")
+        _sort_and_filter(Path(folder) / "store")
+        _work(folder)
+
+
+def _sort_and_filter(store_folder: Path) -> None:
+    with Store(store_folder) as store:
+        generation = store.generation
+        sorts = {name: _milliseconds(lambda name=name: select(generation, (), (Order(name),))) for name in COLUMNS}
+        filters = {
+            text: _milliseconds(lambda text=text: select(generation, conditions_of(text), (Order("when"),)))
+            for text in SOUGHT
+        }
+    _tell("slowest sort", sorts)
+    _tell("slowest filter", filters)
+
+
+def _work(folder: str) -> None:
+    command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", folder]
+    opened, typed = [], []
+    for _ in range(TIMES):
+        terminal = Terminal(command, SIZE, {})
+        terminal.seconds_until(LISTED)
+        terminal.read_for(3.0)
+        terminal.send("6")
+        opened.append(terminal.seconds_until(IN_ROWS))
+        terminal.read_for(1.0)
+        terminal.send("/")
+        terminal.read_for(0.5)
+        typed.append(_repaint(terminal, "r"))
+        terminal.close()
+    terminal = Terminal(command, SIZE, {})
+    terminal.seconds_until(LISTED)
+    terminal.read_for(3.0)
+    terminal.send("6")
+    terminal.read_for(2.0)
+    lines = [_scrolled(terminal, "j") for _ in range(KEYS)]
+    pages = [_scrolled(terminal, "\x04") for _ in range(KEYS)]
+    terminal.close()
+    print(f"first rows       {_median(opened):7.0f} ms (worst of {TIMES}: {1000 * max(opened):.0f})")
+    print(f"filter on screen {_median(typed):7.0f} ms from the key to the last cell")
+    for name, seconds in (("line down", lines), ("page down", pages)):
+        print(f"{name:16} {1000 * statistics.quantiles(seconds, n=20)[-1]:7.1f} ms at the 95th percentile of {KEYS}")
+
+
+def _milliseconds(work: Callable[[], object]) -> float:
+    taken = []
+    for _ in range(TIMES):
+        start = time.perf_counter()
+        work()
+        taken.append(1000 * (time.perf_counter() - start))
+    # The first time a column is sorted, its texts are put in order.
+    return max(taken)
+
+
+def _tell(what: str, found: dict[str, float]) -> None:
+    slowest = max(found, key=found.__getitem__)
+    middle = statistics.median(found.values())
+    print(f"{what:16} {found[slowest]:7.1f} ms ({slowest}; the median of {len(found)} is {middle:.1f})")
+
+
+def _scrolled(terminal: Terminal, key: str) -> float:
+    """Until the table is drawn with the cursor on its new row; what is read about that row then follows at leisure."""
+    terminal.send(key)
+    seconds = terminal.seconds_until(CURSOR_SIGN)
+    terminal.seconds_until_quiet()
+    return seconds
+
+
+def _repaint(terminal: Terminal, key: str) -> float:
+    terminal.send(key)
+    return terminal.seconds_until_quiet()
+
+
+def _median(seconds: list[float]) -> float:
+    return 1000 * statistics.median(seconds)
+
+
+if __name__ == "__main__":
+    main()
