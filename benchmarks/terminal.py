@@ -51,6 +51,10 @@ class Terminal:
                 raise TimeoutError(f"{text!r} did not appear; the last that did: {bytes(self.written[-400:])!r}")
         return time.perf_counter() - start
 
+    def text_since(self, place: int) -> str:
+        """What has been written from a place on, without what only moves and colours."""
+        return _ESCAPE.sub(b"", bytes(self.written[place:])).decode(errors="replace")
+
     def seconds_until_quiet(self, quiet: float = 0.15) -> float:
         """Reads until nothing more is written, and returns the seconds from the call to the last that was."""
         start = last = time.perf_counter()
@@ -108,12 +112,12 @@ class Terminal:
             done, status = os.waitpid(self.pid, os.WNOHANG)
             self._status = status if done else None
 
-    def _read(self, patience: float) -> bool:
+    def _read(self, patience: float, most: int = 1 << 16) -> bool:
         ready, _, _ = select.select([self._master], [], [], patience)
         if not ready:
             return False
         try:
-            chunk = os.read(self._master, 1 << 16)
+            chunk = os.read(self._master, most)
         except OSError:
             # The program has closed its side.
             return False

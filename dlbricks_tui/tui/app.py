@@ -22,6 +22,7 @@ from dlbricks_tui.tui.actions.registry import actions_in, bindings
 from dlbricks_tui.tui.choices import Choices, chosen_by
 from dlbricks_tui.tui.clipboard import copying
 from dlbricks_tui.tui.desk import RunDesk
+from dlbricks_tui.tui.frugal import FrugalDriver
 from dlbricks_tui.tui.keeping import KeepingError, keep_copied, keep_picture, tell
 from dlbricks_tui.tui.manners import Manners
 from dlbricks_tui.tui.messages import Failed
@@ -61,14 +62,20 @@ class DlbricksApp(App[None], inherit_bindings=False):
         sources: Sources | None = None,
         manners: Manners | None = None,
     ) -> None:
-        # Textual makes greys of colours that are not wanted; of the terminal's own it leaves none.
-        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
+        manners = manners or Manners()
+        super().__init__(
+            driver_class=FrugalDriver if manners.frugal else None,
+            # Textual makes greys of colours that are not wanted; of the terminal's own it leaves none.
+            ansi_color=True if "NO_COLOR" in os.environ else None,
+        )
+        if manners.frugal:
+            self.add_class("-frugal")
         # What nobody foresaw; the door tells of it when the terminal is itself again.
         self.fault: Exception | None = None
         self.animation_level = "none"
         self._session = session
         data = session.data
-        self._runs = RunDesk(self, data, (manners or Manners()).rarely)
+        self._runs = RunDesk(self, data, manners.rarely)
         self._tailor = Tailor(self, Preferences(sources or Sources(data.config, os.environ), data.themes))
         self._choices = choices or chosen_by(self._tailor.config)
 
@@ -83,6 +90,9 @@ class DlbricksApp(App[None], inherit_bindings=False):
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         self._runs.open()
         self._tailor.open()
+
+    def on_resize(self) -> None:
+        self._forget_screen()
 
     def on_unmount(self) -> None:
         self._runs.close()
@@ -144,6 +154,10 @@ class DlbricksApp(App[None], inherit_bindings=False):
         # Who comes from the palette wants what was behind it.
         self.call_after_refresh(self._save_picture)
 
+    def action_redraw(self) -> None:
+        self._forget_screen()
+        self.refresh(layout=True)
+
     def action_suspend_process(self) -> None:
         if os.getsid(0) == os.getpgrp():
             # Whoever leads the session was started by no shell that could wake it again.
@@ -172,6 +186,11 @@ class DlbricksApp(App[None], inherit_bindings=False):
     def _go_to(self, panel: Panel) -> None:
         if isinstance(self.screen, PanelledScreen):
             self.screen.go_to(panel)
+
+    def _forget_screen(self) -> None:
+        # A terminal moves what stands on it when it gets another size, and others may write over it.
+        if isinstance(self._driver, FrugalDriver):
+            self._driver.forget()
 
     def _save_picture(self) -> None:
         try:

@@ -38,11 +38,11 @@ def test_tmux_gets_it_once_for_itself_and_once_to_hand_on() -> None:
     [
         ({}, {}, Manners()),
         ({}, {"SSH_TTY": ""}, Manners()),
-        ({}, {"SSH_TTY": "/dev/pts/3"}, Manners(False, 15, 4.0)),
-        ({}, {"SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"}, Manners(False, 15, 4.0)),
-        ({"mouse": "on"}, {"SSH_TTY": "/dev/pts/3"}, Manners(True, 15, 4.0)),
+        ({}, {"SSH_TTY": "/dev/pts/3"}, Manners(False, True, 15, 4.0)),
+        ({}, {"SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"}, Manners(False, True, 15, 4.0)),
+        ({"mouse": "on"}, {"SSH_TTY": "/dev/pts/3"}, Manners(True, True, 15, 4.0)),
         ({"remote": "off"}, {"SSH_TTY": "/dev/pts/3"}, Manners()),
-        ({"remote": "on"}, {}, Manners(False, 15, 4.0)),
+        ({"remote": "on"}, {}, Manners(False, True, 15, 4.0)),
         ({"mouse": "off"}, {}, Manners(mouse=False)),
     ],
 )

@@ -9,6 +9,7 @@ EVERYWHERE = (
     Action("app.next_theme", ("t",), "theme", "Change to the next theme."),
     Action("app.show_config", (",",), "config", "Change the settings of the config file."),
     Action("app.save_picture", ("ctrl+g",), "picture", "Save a picture of the screen, as SVG.", always=True),
+    Action("app.redraw", ("ctrl+l",), "redraw", "Draw the screen anew, if others wrote over it.", always=True),
     Action("app.suspend_process", ("ctrl+z",), "suspend", "Go to the shell; `fg` there leads back.", always=True),
     Action("app.quit", ("q", "ctrl+c"), "quit", "Leave; a run that is under way goes on without you.", footer=True),
 )

@@ -1,0 +1,148 @@
+"""The same screen for fewer bytes: proved by a terminal that understands what is written either way."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.frugal import Frugal, look_of
+from tests.tui.bench import app_on, press, running
+
+WIDTH, HEIGHT = 20, 6
+
+
+class Paper:
+    """A terminal of the simplest kind: what stands in each cell, and how."""
+
+    def __init__(self) -> None:
+        self.cells: dict[tuple[int, int], tuple[str, object]] = {}
+        self.row = self.column = 0
+        self.style = ""
+
+    def write(self, data: str) -> None:
+        for token in re.finditer(r"\x1b\[([0-9;]*)([mHC])|(\r?\n)|([^\x1b\r\n])|\x1b\[\?\d+[hl]", data):
+            numbers, kind, line, character = token.groups()
+            if kind == "m":
+                self.style = "" if numbers in ("", "0") else f"{self.style};{numbers}"
+            elif kind == "H":
+                self.row, self.column = (int(each) - 1 for each in numbers.split(";"))
+            elif kind == "C":
+                self.column += int(numbers)
+            elif line:
+                self.row, self.column = self.row + 1, 0
+            elif character:
+                self._put(character)
+
+    def _put(self, character: str) -> None:
+        look = look_of(self.style)
+        shown: object = look
+        if character == " " and not look.flags & {"4", "7", "9"}:
+            shown = look.ground
+        for each in range(cell_len(character)):
+            self.cells[self.row, self.column + each] = (character if each == 0 else "", shown)
+        self.column += cell_len(character)
+
+
+def place(row: int, column: int) -> str:
+    return f"\x1b[{row + 1};{column + 1}H"
+
+
+STYLES = st.sampled_from(["1", "38;5;75;48;5;236", "1;31", "38;2;1;2;3", "7", "4;92;40", "97;104", "39;49"])
+WORDS = st.text("ab ─█é漢", min_size=1, max_size=4)
+DRAWN = st.builds(
+    lambda row, column, pieces: (
+        place(row, column) + "".join(f"\x1b[{style}m{word}\x1b[0m" for style, word in pieces) + "\r\n\x1b[31mx\x1b[0m"
+    ),
+    st.integers(0, HEIGHT - 2),
+    st.integers(0, WIDTH // 2),
+    st.lists(st.tuples(STYLES, WORDS), min_size=1, max_size=3),
+)
+
+
+@given(st.lists(DRAWN, min_size=1, max_size=12))
+def test_the_screen_is_the_same(drawn: list[str]) -> None:
+    frugal, expected, found = Frugal(), Paper(), Paper()
+    for data in drawn:
+        expected.write(data)
+        found.write(frugal.reduced(data))
+        assert found.cells == expected.cells
+        assert (found.row, found.column) == (expected.row, expected.column)
+
+
+@pytest.mark.parametrize(
+    ("style", "flags", "ink", "ground"),
+    [
+        ("", set(), "39", "49"),
+        ("1;38;5;231;48;5;233", {"1"}, "38;5;231", "48;5;233"),
+        ("4;38;2;1;2;3", {"4"}, "38;2;1;2;3", "49"),
+        ("31;44", set(), "31", "44"),
+        ("97;104;9", {"9"}, "97", "104"),
+        ("1;4;31;0;7", {"7"}, "39", "49"),
+        ("1;7;22", {"7"}, "39", "49"),
+        ("31;42;39;49", set(), "39", "49"),
+    ],
+)
+def test_a_style_is_read_as_terminals_do(style: str, flags: set[str], ink: str, ground: str) -> None:
+    assert look_of(style) == (frozenset(flags), ink, ground)
+
+
+def test_what_stands_there_is_not_written_again() -> None:
+    frugal, data = Frugal(), f"{place(2, 3)}\x1b[1;31mbricks\x1b[0m and \x1b[32mmore\x1b[0m"
+    assert frugal.reduced(data)
+    assert frugal.reduced(data) == ""
+
+
+def test_only_what_differs_is_written() -> None:
+    frugal = Frugal()
+    frugal.reduced(f"{place(0, 0)}\x1b[31mone two three\x1b[0m{place(0, 0)}")
+    assert frugal.reduced(f"{place(0, 0)}\x1b[31mone TWO three\x1b[0m") == "one TWO\x1b[6C"
+
+
+def test_of_a_blank_only_its_ground_counts() -> None:
+    frugal = Frugal()
+    frugal.reduced(f"{place(0, 0)}\x1b[31;44m   \x1b[0m{place(0, 0)}")
+    assert frugal.reduced(f"{place(0, 0)}\x1b[1;32;44m   \x1b[0m{place(0, 0)}") == ""
+    assert "\x1b[45m " in frugal.reduced(f"{place(0, 0)}\x1b[32;45m \x1b[0m")
+
+
+def test_sequences_that_draw_nothing_come_through_as_they_are() -> None:
+    frugal = Frugal()
+    frugal.reduced(f"{place(0, 0)}x{place(0, 0)}")
+    for sequence in (
+        "\x1b[?2026h",
+        "\x1b]52;c;YQ==\x07",
+        "\x1bPtmux;\x1b\x1b]52;c;YQ==\x07\x1b\\",
+        "\x1b[?25l",
+        "\x1b[>1u",
+    ):
+        assert frugal.reduced(sequence) == sequence
+
+
+def test_after_another_screen_everything_is_drawn_again() -> None:
+    frugal, data = Frugal(), f"{place(0, 0)}\x1b[31mtext\x1b[0m{place(0, 0)}"
+    first = frugal.reduced(data)
+    frugal.forget()
+    assert frugal.reduced(data) == first
+    for upheaval in ("\x1b[?1049h", "\x1b[2J", "\x1bc"):
+        frugal.reduced(upheaval)
+        assert "text" in frugal.reduced(data)
+
+
+async def test_the_workbench_is_drawn_the_same_with_an_eighth_of_the_bytes(measured: DataFolder) -> None:
+    frugal, expected, found = Frugal(), Paper(), Paper()
+    sizes: list[tuple[int, int]] = []
+    async with running(app_on(measured), (120, 40)) as pilot:
+        for key in ("j", "2", "1", "4", "1", "plus", "k"):
+            await press(pilot, key)
+            screen = pilot.app.screen
+            data = screen._compositor.render_update(full=True).render_segments(pilot.app.console)  # type: ignore[union-attr]
+            reduced = frugal.reduced(data)
+            expected.write(data)
+            found.write(reduced)
+            sizes.append((len(data), len(reduced)))
+            assert found.cells == expected.cells
+    after_the_first = sizes[1:]
+    assert sum(less for _, less in after_the_first) < 0.125 * sum(more for more, _ in after_the_first)
