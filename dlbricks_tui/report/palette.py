@@ -48,15 +48,22 @@ def series_style(number: int) -> tuple[Ink, str]:
     return SERIES_INKS[place], SERIES_MARKS[(place + rounds) % len(SERIES_MARKS)]
 
 
-_SIZE = re.compile(r' width="([^"]*)" height="[^"]*"')
+_SIZE = re.compile(r' width="([\d.]+)pt" height="[^"]*"')
+_LEAST = 0.62
 
 
 def for_pages(svg: str) -> str:
     """A drawing whose colours follow the style sheet of the page that it stands in, and which shrinks with it."""
-    svg = _SIZE.sub(r' style="max-width: \1"', svg, count=1)
+    svg = _SIZE.sub(_limits, svg, count=1)
     for ink in Ink:
         svg = svg.replace(ink.light, f"var(--{ink.css_name})")
     return svg
+
+
+def _limits(size: re.Match[str]) -> str:
+    """No larger than it was drawn, and no smaller than letters can be read: then it scrolls."""
+    points = float(size[1])
+    return f' style="max-width: {points:.0f}pt; min-width: {_LEAST * points:.0f}pt"'
 
 
 def style_sheet(dark: bool) -> str:

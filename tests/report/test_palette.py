@@ -30,7 +30,7 @@ def test_every_colour_is_found_again_in_a_drawing() -> None:
     shown = for_pages(drawn)
     assert 'style="fill: var(--blue)"' in shown
     assert "height=" not in shown
-    assert 'style="max-width: 504pt"' in shown
+    assert 'style="max-width: 504pt; min-width: 312pt"' in shown
 
 
 def test_both_papers_have_all_colours() -> None:

@@ -114,8 +114,8 @@ def similarity_section(evaluation: Evaluation) -> Section:
 
     def paint() -> Figure:
         cell = min(0.25, 4.4 / count)
-        left, top = 2.45, 0.75
-        figure = drawing.canvas(WIDTH, top + count * cell + 0.15)
+        left, top = 2.5, 0.75
+        figure = drawing.canvas(left + 4.6, top + count * cell + 0.15)
         axes = drawing.axes(figure, left, top, count * cell, count * cell)
         axes.set_xlim(-0.5, count - 0.5)
         axes.set_ylim(count - 0.5, -0.5)

@@ -17,7 +17,6 @@ from dlbricks_tui.models.titles import layer_title
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.evaluation import Evaluation, Finding, Series
 from dlbricks_tui.report.exhibit import Exhibit, Section
-from dlbricks_tui.report.figures.rows import WIDTH
 from dlbricks_tui.report.graph_layout import GraphLayout, lay_out
 from dlbricks_tui.report.missing import without_latencies
 from dlbricks_tui.report.palette import Ink
@@ -28,9 +27,9 @@ from dlbricks_tui.report.tables import Cell, table
 _PREFERRED = ("9", "14")
 _MOST = 2
 _DETAILS = ("brick", "context", "results")
-# A line has so many ranks, a lane is so many inches high.
-_LINE, _LANE = 46, 0.155
-_MARGIN, _TOP, _GAP = 0.25, 0.42, 0.2
+# A drawing and a lane are so many inches wide and high, a line has so many ranks.
+_WIDTH, _LINE, _LANE = 7.2, 46, 0.155
+_MARGIN, _TOP, _GAP = 0.15, 0.42, 0.2
 
 
 class _Look(NamedTuple):
@@ -132,10 +131,10 @@ class _Drawing:
     def figure(self) -> Figure:
         """The legend, and below it the lines."""
         heights = [(high - low + 1) * _LANE + _GAP for low, high in self._extents]
-        figure = drawing.canvas(WIDTH, _TOP + sum(heights))
+        figure = drawing.canvas(_WIDTH, _TOP + sum(heights))
         top = _TOP
         for line, height in enumerate(heights):
-            axes = drawing.axes(figure, _MARGIN, top, WIDTH - 2 * _MARGIN, height - _GAP)
+            axes = drawing.axes(figure, _MARGIN, top, _WIDTH - 2 * _MARGIN, height - _GAP)
             self._paint_line(axes, line)
             top += height
         figure.legend(

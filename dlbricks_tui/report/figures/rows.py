@@ -10,15 +10,15 @@ from matplotlib.lines import Line2D
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.palette import Ink
 
-WIDTH = 7.2
+WIDTH = 6.4
 _ROW = 0.165
-_LABELS = 2.45
-_RIGHT = 0.35
+_LABELS = 2.5
+_RIGHT = 0.2
 _LEGEND = 0.2
 _ABOVE = 0.12
 _BELOW = 0.5
 # Letters that find room beside each other above the rows.
-_LEGEND_LETTERS = 80
+_LEGEND_LETTERS = 66
 
 
 def rows_height(rows: int, legend: Sequence[Artist]) -> float:
@@ -51,7 +51,7 @@ def row_axes(figure: Figure, labels: Sequence[str], axis: str, legend: Sequence[
 def row_label(axes: Axes, row: float, label: str) -> None:
     """The name of a row, at its left."""
     place = (-0.015, row)
-    axes.text(*place, label, ha="right", va="center_baseline", fontsize=7.5, transform=axes.get_yaxis_transform())
+    axes.text(*place, label, ha="right", va="center_baseline", fontsize=8, transform=axes.get_yaxis_transform())
 
 
 def mark(label: str, ink: Ink, shape: str, hollow: bool = False) -> Line2D:
