@@ -11,11 +11,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from benchmarks.store_scale import fill
 from benchmarks.terminal import Terminal
 from dlbricks_tui.store.columns import COLUMNS
+from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.queries import Order, select
 from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui.screens.results.seeking import conditions_of
@@ -42,13 +44,14 @@ def main() -> None:
 def _sort_and_filter(store_folder: Path) -> None:
     with Store(store_folder) as store:
         generation = store.generation
-        sorts = {name: _milliseconds(lambda name=name: select(generation, (), (Order(name),))) for name in COLUMNS}
-        filters = {
-            text: _milliseconds(lambda text=text: select(generation, conditions_of(text), (Order("when"),)))
-            for text in SOUGHT
-        }
+        sorts = {name: _milliseconds(partial(select, generation, (), (Order(name),))) for name in COLUMNS}
+        filters = {text: _milliseconds(partial(_filtered, generation, text)) for text in SOUGHT}
     _tell("slowest sort", sorts)
     _tell("slowest filter", filters)
+
+
+def _filtered(generation: Generation, text: str) -> object:
+    return select(generation, conditions_of(text), (Order("when"),))
 
 
 def _work(folder: str) -> None:

@@ -33,8 +33,9 @@ async def test_a_screen_looks_as_it_was_approved(
 
 
 async def test_the_light_theme_has_a_colour_for_everything(measured: DataFolder) -> None:
+    measured.config.write_text('[workbench]\ntheme = "light"\n')
     async with running(app_on(measured), (80, 24)) as pilot:
-        await press(pilot, "t", *OPENED, "4")
+        await press(pilot, *OPENED, "4")
         check(pilot.app, "light-80x24")
 
 
@@ -42,3 +43,26 @@ async def test_the_light_theme_has_a_colour_for_everything(measured: DataFolder)
 async def test_a_newcomer_is_welcomed(size: tuple[int, int], new: DataFolder) -> None:
     async with running(app_on(new), size) as pilot:
         check(pilot.app, f"welcome-{size[0]}x{size[1]}")
+
+
+SIXTEEN: dict[str, tuple[str, ...]] = {
+    **SCREENS,
+    "models": OPENED,
+    "tree": (*OPENED, "2"),
+    "estimate": (*OPENED, "4"),
+    "config": ("comma",),
+}
+
+
+@pytest.mark.parametrize("name", SIXTEEN)
+async def test_in_the_terminals_own_sixteen_colours_it_looks_as_it_was_approved(
+    name: str, measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "resnets").mkdir()
+    (tmp_path / "resnext-symbol.json").touch()
+    monkeypatch.chdir(tmp_path)
+    measured.config.write_text('[workbench]\ntheme = "terminal"\n')
+    # The path of the config file is on the screen, and is to be the same everywhere.
+    async with running(app_on(DataFolder(Path(measured.path.name))), (80, 24)) as pilot:
+        await press(pilot, *SIXTEEN[name])
+        check(pilot.app, f"sixteen-{name}-80x24")

@@ -70,6 +70,25 @@ async def test_the_grid_of_likeness_can_be_read_without_colours(
         await look_right(pilot, "likeness-no-color", NARROW)
 
 
+SIXTEEN = ("results", "results-compared", "systems-doctor")
+
+
+@pytest.mark.parametrize("name", SIXTEEN)
+async def test_in_the_terminals_own_sixteen_colours_it_looks_as_it_was_approved(name: str, stored: DataFolder) -> None:
+    stored.config.write_text('[workbench]\ntheme = "terminal"\n')
+    async with running(app_on(stored), SIZES[0]) as pilot:
+        await press(pilot, *SCREENS[name][0])
+        await look_right(pilot, f"sixteen-{name}", NARROW)
+
+
+async def test_the_grid_of_likeness_is_drawn_in_sixteen_colours(new: DataFolder) -> None:
+    new.path.mkdir(parents=True)
+    new.config.write_text('[workbench]\ntheme = "terminal"\n')
+    async with running(app_on(new), SIZES[0]) as pilot:
+        await press(pilot, "escape", "7", "3", "l")
+        await look_right(pilot, "sixteen-likeness", NARROW)
+
+
 async def test_paths_to_import_are_offered(stored: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "mine.json").touch()

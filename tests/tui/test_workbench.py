@@ -164,15 +164,6 @@ async def test_a_command_is_found_by_its_words_and_done(measured: DataFolder) ->
         assert len(marked(pilot)) == 7
 
 
-async def test_the_theme_changes(measured: DataFolder) -> None:
-    app = app_on(measured)
-    async with running(app) as pilot:
-        await press(pilot, "t")
-        assert app.theme == "light"
-        await press(pilot, "t")
-        assert app.theme == "dark"
-
-
 async def test_q_leaves(measured: DataFolder) -> None:
     app = app_on(measured)
     async with running(app) as pilot:

@@ -6,6 +6,7 @@ from textual.app import ComposeResult
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
+from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line
 from dlbricks_tui.tui.screens.dialog import Dialog
 from dlbricks_tui.tui.widgets.box import Box
@@ -45,6 +46,6 @@ class WelcomeScreen(Dialog[bool]):
             "whole network to compare with, take about a minute."
         )
         yield BLANK
-        yield line(column("enter", _KEYS, "accent"), f"open {self._sample} and run its bricks")
-        yield line(column("esc", _KEYS, "accent"), "look around first")
-        yield line(column("?", _KEYS, "accent"), "everywhere: which keys do what")
+        yield line(column(key("welcome.begin"), _KEYS, "accent"), f"open {self._sample} and run its bricks")
+        yield line(column(key("dialog.close"), _KEYS, "accent"), "look around first")
+        yield line(column(key("app.show_help"), _KEYS, "accent"), "everywhere: which keys do what")

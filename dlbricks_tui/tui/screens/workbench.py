@@ -13,6 +13,7 @@ from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.errands import Errands
+from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.screens.choosing import ChoosingScreen
 from dlbricks_tui.tui.screens.questions import ask_for_path, ask_for_shapes, ask_whether_to_begin
 from dlbricks_tui.tui.screens.visits import visit_corpus, visit_results, visit_systems
@@ -261,7 +262,7 @@ class WorkbenchScreen(ChoosingScreen):
         if sources:
             self.start_run(sources, self._shelf.shapes, self.choices)
         else:
-            self.notify("Mark models with space, or open one: a run is about those.")
+            self.notify(f"Mark models with {key('models.mark')}, or open one: a run is about those.")
 
     def action_open_path(self) -> None:
         ask_for_path(self.app, self._path_given)

@@ -11,6 +11,7 @@ from textual.message import Message
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import duration
+from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, column, line, spread
 from dlbricks_tui.tui.live.words import STATE_STYLES, joined, names_of
 from dlbricks_tui.tui.screens.dialog import Dialog
@@ -106,7 +107,12 @@ class _RunRows(RowsView):
         self._states = states
         self.say(
             line("There was no run yet."),
-            line(Span("esc", "accent"), " goes back; ", Span("r", "accent"), " on the workbench starts the first."),
+            line(
+                Span(key("dialog.close"), "accent"),
+                " goes back; ",
+                Span(key("workbench.start_run"), "accent"),
+                " on the workbench starts the first.",
+            ),
         )
         self.rows_changed()
 

@@ -1,6 +1,7 @@
 """What stands above the lists of the run screen: which run, how far, and what it is at."""
 
 from dlbricks_tui.tui.figures import percent
+from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, bar, line, spread
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
 from dlbricks_tui.tui.live.words import how_far, joined, names_of, state_of, what_now
@@ -32,7 +33,7 @@ def _progress(run: RunSnapshot, width: int) -> Line:
 def _now(run: RunSnapshot) -> Line:
     now = what_now(run)
     if not run.active and run.can_be_taken_up:
-        return (Span(" "), *now, Span("  r", "accent"), Span(" takes it up again", "muted"))
+        return (Span(" "), *now, Span(f"  {key('run.take_up')}", "accent"), Span(" takes it up again", "muted"))
     return (Span(" "), *now)
 
 

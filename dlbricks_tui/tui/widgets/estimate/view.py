@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.tui.figures import counted, milliseconds, percent, signed_percent
+from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line, width_of, wrapped
 from dlbricks_tui.tui.widgets.estimate.settings import Setting, shown
 
@@ -77,7 +78,7 @@ def _latencies(view: EstimateView) -> Iterator[Line]:
     composed = judged.estimate.composed
     if composed is None:
         yield line(Span("Nothing of it was measured here yet.", "strong"))
-        yield line(Span("r", "accent"), Span(" runs its bricks", "muted"))
+        yield line(Span(key("workbench.start_run"), "accent"), Span(" runs its bricks", "muted"))
         for system in view.elsewhere:
             yield line(Span(f"{system} has results: choose it as the system", "muted"))
         return

@@ -9,6 +9,7 @@ from textual.message import Message
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
+from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.opened import ModelId, id_of
 from dlbricks_tui.tui.widgets.models.entries import Entry, Standing, found, heading, row, standing_of
@@ -160,10 +161,13 @@ class ModelsPanel(Panel):
         if self._sources:
             self._list.say(
                 line(Span("No model is called so.", "text")),
-                line(Span("esc", "accent"), Span(" shows all models again.", "muted")),
+                line(Span(key("find.clear"), "accent"), Span(" shows all models again.", "muted")),
             )
         else:
-            self._list.say(line("No models."), line(Span("o", "accent"), Span(" adds a file or a folder.", "muted")))
+            self._list.say(
+                line("No models."),
+                line(Span(key("workbench.open_path"), "accent"), Span(" adds a file or a folder.", "muted")),
+            )
         self._list.rows_changed()
         if here in self._list.shown:
             self._list.move_to(self._list.shown.index(here))
