@@ -21,7 +21,7 @@ tour: $(INSTALLED)
 	$(BIN)/dlbricks run squeezenet1.1 mobilenet0.5 --end-to-end --time-budget 120
 
 test: check
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q --numprocesses 2 --dist worksteal
 
 check: $(INSTALLED_DEV)
 	$(BIN)/ruff check

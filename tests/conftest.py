@@ -14,3 +14,9 @@ settings.load_profile("untimed")
 def _data_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # No test reads or writes what the person who runs the tests has measured.
     monkeypatch.setenv("DLBRICKS_DATA_DIR", str(tmp_path / "data"))
+
+
+@pytest.fixture(autouse=True)
+def _as_wide_as_it_likes(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Tables fit the terminal of whoever runs the tests, if that one has told its width.
+    monkeypatch.delenv("COLUMNS", raising=False)
