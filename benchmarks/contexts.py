@@ -48,7 +48,9 @@ class Listener:
 
     def primitives(self, program: Program) -> Primitives:
         """What one run of the program's network computes, once weights have found their layouts."""
-        self._worker.ask(Load("it", replace(program, prelude=None), check_values=False), PATIENCE_SECONDS)
+        # What is timed cold does nothing when it is not timed.
+        warm = replace(program, prelude=None, cold=False)
+        self._worker.ask(Load("it", warm, check_values=False), PATIENCE_SECONDS)
         self._run_once()
         before = self._log.stat().st_size
         self._run_once()
