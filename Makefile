@@ -8,6 +8,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet --qui
 # Each stands for an install of what pyproject.toml asks for now.
 INSTALLED := $(VENV)/installed
 INSTALLED_DEV := $(VENV)/installed-dev
+# What people wait for; the other benchmarks take longer, or ask for a quiet host.
+BENCHMARKS := startup samples reading estimate store_scale tui_workbench tui_tree tui_results report
 
 .PHONY: run tour test check soak samples bench accuracy screenshots format clean
 
@@ -35,7 +37,7 @@ samples: $(INSTALLED)
 	$(BIN)/python -m sample_models.builders
 
 bench: $(INSTALLED)
-	$(BIN)/python -m benchmarks.startup
+	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name; done
 
 # Measures the fifty models and the Gluon zoo, end to end and by bricks, which takes an hour on a quiet host.
 accuracy: $(INSTALLED)

@@ -24,12 +24,13 @@ ANOTHER = "densenet121"
 
 
 class Picture(NamedTuple):
-    """A screen: how large, which keys lead there from the start, and how long to look before it is taken."""
+    """A screen: how large, which keys lead there from the start, how long to look at it, in which theme."""
 
     name: str
     size: tuple[int, int]
     keys: Sequence[str]
     seconds: float = 0.0
+    theme: str = "dark"
 
 
 OPEN = ("slash", '"inceptionv3"', "enter", "enter", "1", "slash", "escape")
@@ -38,20 +39,25 @@ WELCOME = Picture("welcome", (100, 26), ())
 PICTURES = (
     Picture("workbench", (140, 42), (*OPEN, "2", "j", "j", "j", "j", "j", "j", "j", "l")),
     Picture("narrow", (80, 24), (*OPEN, "4")),
-    Picture("light", (120, 40), ("t", *OPEN)),
+    *(Picture(theme, (120, 36), OPEN, theme=theme) for theme in ("light", "high-contrast", "colour-blind", "terminal")),
+    Picture("tree", (120, 40), (*OPEN, "2", "e", *["j"] * 12)),
     Picture("help", (100, 40), ("question_mark",)),
     Picture("commands", (100, 30), ("colon",)),
     Picture("start-run", (120, 36), RUN[:-1]),
     Picture("run", (120, 40), (*RUN, "5"), 12.0),
     Picture("runs", (120, 30), ("R",)),
+    Picture("settings", (110, 40), ("comma",)),
     Picture("results", (140, 36), ("6", "slash", '"kind=convolution of=brick"', "enter", "l", "s")),
     Picture("corpus", (140, 42), ("7", "3", *["j"] * 12, "n")),
     Picture("systems", (140, 36), (*OPEN, "8")),
+    Picture("doctor", (120, 40), ("8", "4")),
 )
 
 
 async def take(data: DataFolder, picture: Picture) -> None:
     """Takes one picture."""
+    data.path.mkdir(exist_ok=True)
+    data.config.write_text(f'[workbench]\ntheme = "{picture.theme}"\n', encoding="utf-8")
     async with running(DlbricksApp(Session(data)), picture.size) as pilot:
         await press(pilot, *picture.keys)
         await pilot.pause(picture.seconds)

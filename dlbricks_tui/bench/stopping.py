@@ -10,6 +10,8 @@ from dlbricks_tui.store.statistics import summarise
 
 # Fewer samples say nothing about how far apart they are.
 FEWEST_SAMPLES = 5
+# From so many on the interval of samples that hardly vary is worth believing.
+_FEWEST_STEADY = 8
 # Looking at every new sample would stop at the first lucky one.
 _GROWTH_BETWEEN_LOOKS = 1.2
 # Beyond so many interquartile ranges outside the quartiles a sample is no longer noise but an event.
@@ -22,12 +24,16 @@ class StoppingError(BenchError):
 
 @dataclass(frozen=True, slots=True)
 class Adaptive:
-    """Until half of the 95 % interval is at most this share of the latency, within bounds on samples and time."""
+    """Until half of the 95 % interval is at most this share of the latency, within bounds on samples and time.
+
+    What takes long varies little: fewer than the least number of samples do if they last `enough_seconds` together.
+    """
 
     target: float = 0.01
     least: int = 20
     most: int = 100
     most_seconds: float = 20.0
+    enough_seconds: float = 2.0
 
     def __post_init__(self) -> None:
         if not 0 < self.target < 1:
@@ -35,9 +41,10 @@ class Adaptive:
 
     def bounds(self, latency_ms: float) -> tuple[int, int]:
         """How many samples of that latency are needed in any case, and how many are enough however much they vary."""
-        affordable = self.most_seconds * 1000 / latency_ms if latency_ms > 0 else math.inf
-        cap = max(FEWEST_SAMPLES, math.floor(min(affordable, self.most)))
-        return min(self.least, cap), cap
+        runs_per_second = 1000 / latency_ms if latency_ms > 0 else math.inf
+        cap = max(FEWEST_SAMPLES, math.floor(min(self.most_seconds * runs_per_second, self.most)))
+        enough = max(_FEWEST_STEADY, math.ceil(min(self.enough_seconds * runs_per_second, self.least)))
+        return min(enough, self.least, cap), cap
 
     def most_samples(self, latency_ms: float) -> int:
         """How many samples of that latency are enough, however much they vary."""

@@ -47,11 +47,19 @@ def test_a_program_that_never_settles_ends_at_the_cap() -> None:
 
 
 def test_slow_programs_are_capped_by_time() -> None:
-    rule = Adaptive(least=20, most=100, most_seconds=20.0)
+    rule = Adaptive(least=20, most=100, most_seconds=20.0, enough_seconds=2.0)
     assert rule.bounds(10.0) == (20, 100)
-    assert rule.bounds(400.0) == (20, 50)
-    assert rule.bounds(2_000.0) == (10, 10)
+    assert rule.bounds(160.0) == (13, 100)
+    assert rule.bounds(400.0) == (8, 50)
+    assert rule.bounds(2_000.0) == (8, 10)
     assert rule.bounds(60_000.0) == (5, 5)
+
+
+def test_a_slow_program_that_hardly_varies_takes_less_than_the_usual_least() -> None:
+    slow = [100 * sample for sample in noisy(200, 0.002)]
+    assert samples_until_satisfied(Adaptive(), slow) == 8
+    restless = [100 * sample for sample in noisy(200, 0.03)]
+    assert samples_until_satisfied(Adaptive(), restless) > 8
 
 
 def test_fixed_runs_take_exactly_so_many_and_leave_none_out() -> None:

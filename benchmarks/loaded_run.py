@@ -1,0 +1,71 @@
+"""What becomes of a run when somebody else computes on one core for 30 s in the middle of it.
+
+usage: python -m benchmarks.loaded_run [--seconds S] [MODEL ...]
+
+Each model is measured twice, in data folders of their own: on the quiet host, and with the load, which begins when the
+rounds have begun. The promise: rounds under load are repeated, and estimates stay within 2 % of those of the quiet run.
+Exit status 1 if one does not.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+MODELS = ("table1:16", "table1:14", "table1:20")
+# Only what is printed of a round that was thrown away begins so.
+REPEATED, SAMPLED = "a round is repeated", "being sampled"
+LOAD = "import sys, time\nend = time.monotonic() + float(sys.argv[1])\nwhile time.monotonic() < end: pass"
+MOST_APART = 0.02
+
+
+def main() -> int:
+    """Measures each model quiet and loaded."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=MODELS)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    arguments = parser.parse_args()
+    apart = 0
+    for model in arguments.models:
+        quiet_ms, _ = measured(model, 0.0)
+        loaded_ms, repeated = measured(model, arguments.seconds)
+        difference = loaded_ms / quiet_ms - 1
+        apart += abs(difference) > MOST_APART
+        print(
+            f"{model:12} quiet {quiet_ms:9.3f} ms  loaded for {arguments.seconds:.0f} s {loaded_ms:9.3f} ms  "
+            f"{difference:+.2%}  {repeated} rounds repeated",
+            flush=True,
+        )
+    return 1 if apart else 0
+
+
+def measured(model: str, load_seconds: float) -> tuple[float, int]:
+    """The sum of the model's bricks, and how many rounds were repeated."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder)
+        told = list[str]()
+        load: subprocess.Popen[bytes] | None = None
+        # The calibration is not what is looked at: it would take up most of the time under load.
+        words = ("run", model, "--calibrate", "never", "--fixed-runs", "100", "--end-to-end")
+        with subprocess.Popen(command(data, words), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+            assert run.stdout is not None
+            for line in run.stdout:
+                told.append(line)
+                if load_seconds and load is None and SAMPLED in line:
+                    load = subprocess.Popen([sys.executable, "-c", LOAD, str(load_seconds)])
+        if load is not None:
+            load.wait()
+        answer = subprocess.run(command(data, ("estimate", model, "--json")), capture_output=True, check=True).stdout
+        return float(json.loads(answer)[0]["sequential_ms"]), sum(line.startswith(REPEATED) for line in told)
+
+
+def command(data: Path, words: Sequence[str]) -> list[str]:
+    """The command line, as a person would type it."""
+    return [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), *words]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
