@@ -2,7 +2,7 @@
 
 usage: python -m benchmarks.onnx_models FOLDER
 
-    python -m benchmarks.accuracy --level fused --data-dir build/onnx -o build/onnx FOLDER/*.onnx
+    python -m benchmarks.accuracy --level fused --data-dir FOLDER/data -o FOLDER/report FOLDER/*.onnx
 
 then measures them in both ways.
 """

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from onnx.helper import make_node
+from onnx import GraphProto, TensorProto
+from onnx.helper import make_graph, make_node, make_tensor_value_info
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.programs import model_program, sequence_program
@@ -18,8 +19,8 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Describe, Load, NullCalls, Reason, Sample
-from dlbricks_tui.runtime.runtime import ONNX_RUNTIME, Format, Runtime
-from tests.models.onnx_models import LIGHT, floats, integers, model, saved, small
+from dlbricks_tui.runtime.runtime import ONNX_RUNTIME, Format, Runtime, Settings
+from tests.models.onnx_models import LIGHT, branch, floats, integers, model, saved, small
 from tests.models.table_framework import TableFramework
 
 SECONDS = 120.0
@@ -101,6 +102,30 @@ def test_values_that_say_where_data_goes_reach_the_worker(worker: Worker, loader
     made = model(nodes, {"x": (4, 3)}, ["y"], [integers("rows", (3, 1)), floats("w", (3,))])
     graph = loader.load(source_of(saved(tmp_path, made)))
     assert worker.ask(Load("rows", model_program(graph)), SECONDS).outputs == ((2, 3),)
+
+
+def test_branches_run_with_what_the_graphs_inside_read_from_around_them(
+    worker: Worker, loader: Loader, tmp_path: Path
+) -> None:
+    def inside(op: str) -> GraphProto:
+        result = make_tensor_value_info(f"{op}_result", TensorProto.FLOAT, None)
+        return make_graph([make_node(op, ["r", "w"], [f"{op}_result"])], op, [], [result])
+
+    nodes = [make_node("Relu", ["x"], ["r"]), branch("yes", inside("Mul"), inside("Add"), "y")]
+    made = model(nodes, {"x": (1, 4)}, ["y"], [floats("w", (4,))])
+    made.graph.input.append(make_tensor_value_info("yes", TensorProto.BOOL, ()))
+    graph = loader.load(source_of(saved(tmp_path, made)))
+    assert worker.ask(Load("branches", model_program(graph)), SECONDS).outputs == ((1, 4),)
+    assert worker.ask(Load("branch", sequence_program(graph, (1,))), SECONDS).outputs[0] == (1, 4)
+
+
+def test_operators_run_side_by_side_where_the_settings_say_so(loader: Loader, tmp_path: Path) -> None:
+    settings = Settings(2, (("ORT_INTER_OP_THREADS", "2"),))
+    program = model_program(loader.load(source_of(saved(tmp_path, small())), Level.FUSED))
+    with Worker(replace(RUNTIME, settings=settings), tmp_path / "log") as started:
+        assert started.ask(Load("model", program), SECONDS).outputs == ((1, 10),)
+        assert len(started.ask(Sample(("model",), 1, 3), SECONDS).durations_ns[0]) == 3
+    assert "ORT_INTER_OP_THREADS=2" in replace(RUNTIME, settings=settings).identity
 
 
 def test_what_is_no_model_is_refused_in_one_line(worker: Worker, loader: Loader, tmp_path: Path) -> None:
