@@ -119,10 +119,15 @@ def report(data: Path, groups: dict[str, list[str]], levels: Sequence[str]) -> I
     yield ""
     for system in json.loads(dlbricks(data, "systems", "--json").stdout):
         for kind in system["results"]:
-            yield f"{system['name']} (`{system['system']}`), `{kind['runtime']}`, {kind['level']}: "
+            yield f"{system['name']} (`{system['system']}`), `{kind['runtime']}`, {kind['level']}:"
             yield f"{kind['bricks']:,} bricks in their contexts, {kind['models']} networks end to end."
             yield ""
     sections = [(title, level, judged(data, names, level)) for level in levels for title, names in groups.items()]
+    counted = [(title, level, len(found), len(groups[title])) for title, level, found in sections]
+    for title, level, known, all_of_them in counted:
+        if 0 < known < all_of_them:
+            yield f"Of {title.lower()}, {level}, {known} of {all_of_them} are known in both ways so far."
+            yield ""
     yield from summary([section for section in sections if section[2]])
     yield from promises(data, sections)
     for title, level, models in sections:
