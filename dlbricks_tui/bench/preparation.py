@@ -11,7 +11,7 @@ from dlbricks_tui.bench.run_folder import RunFolder
 from dlbricks_tui.bench.workbench import LOST_WORKER
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.models.errors import FusionRefusedError, ModelError
+from dlbricks_tui.models.errors import FusionRefusedError, ModelError, WrongRuntimeError
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource
@@ -43,7 +43,7 @@ def prepare(
     # Of the fifty models of Table 1 some are the same network, in one file.
     known: dict[object, LayerGraph] = {}
     with WorkerFramework(request.runtime, log) as framework:
-        loader = Loader(cache, framework)
+        loader = Loader(cache, framework, framework)
         for number, source in enumerate(sources, start=1):
             tell(ModelLoading(model=source.name, number=number, of=len(sources)))
             network = (source.path, *source.inputs.items())
@@ -69,6 +69,12 @@ def _graph(loader: Loader, source: ModelSource, request: RunRequest, tell: Calla
 
 
 def _loaded(loader: Loader, source: ModelSource, level: Level, request: RunRequest) -> LayerGraph:
+    runtime = request.runtime
+    if source.format is not runtime.runs:
+        raise WrongRuntimeError(
+            f"{source.name} is an {source.format.value} model, and runtime {runtime.name} runs those of "
+            f"{runtime.runs.value}; name another --runtime, or none"
+        )
     given = dict(request.inputs)
     try:
         return loader.load(source, level, given)

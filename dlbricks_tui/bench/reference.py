@@ -2,15 +2,25 @@
 
 import json
 
+from dlbricks_tui.models.graph import TensorType
+from dlbricks_tui.models.onnx_native import native_node
+from dlbricks_tui.models.onnx_writer import OnnxSheet
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
+from dlbricks_tui.runtime.runtime import Format
 
 # A convolution as they stand in the middle of most networks, long enough to be timed well and short enough to be free.
 _DATA, _WEIGHT = (1, 64, 28, 28), (64, 64, 3, 3)
 _DTYPE = "float32"
+_OPSET = 13
 
 
-def reference_program() -> Program:
-    """The program; its name for a person is `reference`."""
+def reference_program(form: Format) -> Program:
+    """The program for runtimes of a format; its name for a person is `reference`."""
+    data, weight = {"data": ArrayType(_DATA, _DTYPE)}, {"weight": ArrayType(_WEIGHT, _DTYPE)}
+    return Program(Network(_onnx() if form is Format.ONNX else _symbol(), data, weight))
+
+
+def _symbol() -> str:
     nodes = [
         {"op": "null", "name": "data", "inputs": []},
         {"op": "null", "name": "weight", "inputs": []},
@@ -22,5 +32,14 @@ def reference_program() -> Program:
         },
     ]
     document = {"nodes": nodes, "arg_nodes": [0, 1], "heads": [[2, 0, 0]], "attrs": {"mxnet_version": ["int", 10500]}}
-    network = Network(json.dumps(document), {"data": ArrayType(_DATA, _DTYPE)}, {"weight": ArrayType(_WEIGHT, _DTYPE)})
-    return Program(network)
+    return json.dumps(document)
+
+
+def _onnx() -> str:
+    from onnx.helper import make_node
+
+    sheet = OnnxSheet()
+    data = sheet.variable("data", TensorType(_DATA, _DTYPE), learned=False)
+    weight = sheet.variable("weight", TensorType(_WEIGHT, _DTYPE), learned=True)
+    native = native_node(make_node("Conv", ["data", "weight"], ["result"], pads=[1, 1, 1, 1]), {}, _OPSET)
+    return sheet.text([(sheet.operator(native, "reference", [(data, 0), (weight, 0)]), 0)])

@@ -33,7 +33,7 @@ from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.runtime import Format, Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.records import Calibration, Run, utc_now
 from dlbricks_tui.store.store import Store
@@ -86,7 +86,9 @@ class Work:
             counts = _counts(planned)
             self._control.count(*counts)
             store.add(self._system, runtime_record(self._request.runtime, self._system))
-            if planned.jobs and self._request.calibration is not CalibrationPolicy.NEVER:
+            # The networks that a method is calibrated on are MXNet's.
+            calibrates = self._request.runtime.runs is Format.MXNET
+            if planned.jobs and calibrates and self._request.calibration is not CalibrationPolicy.NEVER:
                 self._calibrate({job.graph.level for job in planned.jobs}, counts, store)
             outlook = Outlook(assignment.models, store.generation, self._conditions)
             recorder = Recorder(self._folder.run, self._conditions)
@@ -172,7 +174,9 @@ class Work:
         ) as bench:
             self._refuse_another_version(bench.describe().version)
             measuring = Measuring(bench, ledger, self._control, rule, self._task, self._tell)
-            measuring.take_reference(Task(reference_program(), self._request.patience.load_seconds))
+            measuring.take_reference(
+                Task(reference_program(self._request.runtime.runs), self._request.patience.load_seconds)
+            )
             measuring.work_through(jobs, self._place.limits)
 
     def _task(self, job: Job) -> Task:

@@ -17,6 +17,7 @@ from dlbricks_tui.bricks.layouts import (
 )
 from dlbricks_tui.bricks.lifetimes import is_needed_after
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin
+from dlbricks_tui.runtime.runtime import Format
 
 NO_INPUTS = "none"
 KEPT = "kept"
@@ -61,6 +62,8 @@ def is_cold(graph: LayerGraph, layers: Sequence[int]) -> bool:
 
 def kept_feeds(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> frozenset[Feed]:
     """What a sequence would write over, were it not needed afterwards."""
+    if graph.format is Format.ONNX:
+        return frozenset()
     found = ((feed, index) for index in layers for feed in _writable(graph.layers[index], layouts))
     return frozenset(feed for feed, index in found if is_needed_after(graph, feed, index))
 

@@ -88,6 +88,7 @@ def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excer
             ),
             tuple([GraphInput(f"data{number}", type_of(graph, feed)) for number, feed in enumerate(entering)]),
             tuple([moved[feed] for feed in heads]),
+            graph.format,
         ),
         len(layers),
         is_cold(graph, layers),

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dlbricks_tui.bricks.lifetimes import may_be_overwritten
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin, ParamValue, Shape, TensorType, Wire
 from dlbricks_tui.models.kinds import Kind, kind_of
+from dlbricks_tui.runtime.runtime import Format
 
 PLAIN = "plain"
 
@@ -34,6 +35,9 @@ _LARGE_BLOCK, _SMALL_BLOCK = 16, 8
 
 def output_layouts(graph: LayerGraph) -> tuple[tuple[str, ...], ...]:
     """For each layer the class of the layout in which each of its outputs leaves it."""
+    if graph.format is Format.ONNX:
+        # There each conversion of a layout is a layer.
+        return tuple([(PLAIN,) * len(layer.outputs) for layer in graph.layers])
     layouts: list[tuple[str, ...]] = []
     for layer in graph.layers:
         layouts.append(_Tracing(graph, layer, [layout_of(feed, layouts) for feed in layer.feeds]).results())

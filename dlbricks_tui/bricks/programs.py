@@ -1,37 +1,20 @@
 """Layer sequences and models as programs that a worker can run: written again operator by operator."""
 
-import json
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.contexts import is_cold, kept_feeds
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import layers_behind, output_layouts
+from dlbricks_tui.bricks.sheets import Entry, copy_of, plain_copy, sheet_for
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, NativeNode, Origin, TensorType, Wire, type_of
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 
-# The oldest version whose format is today's.
-FORMAT_VERSION = 10500
-
-
-VARIABLE = "null"
-
-# As all values are positive, this copies them; it keeps the layout too, which MXNet's own copy does not.
-_RELU = NativeNode("Activation", (("act_type", "relu"),))
-_COPY = NativeNode("_copy")
 _NOTHING = TensorType((1,))
 
 
 class ProgramError(UserError):
     """Layers that no runtime can run."""
-
-
-class _Entry(NamedTuple):
-    """One output of a node that has been written."""
-
-    node: int
-    output: int
 
 
 def sequence_program(
@@ -90,35 +73,35 @@ def results_of(graph: LayerGraph, layers: Sequence[int]) -> list[Feed]:
     return [feed for feed in made if feed in read]
 
 
-def _found(wire: Wire, data: Sequence[_Entry], weights: Sequence[_Entry], operators: Sequence[int]) -> _Entry:
+def _found(wire: Wire, data: Sequence[Entry], weights: Sequence[Entry], operators: Sequence[int]) -> Entry:
     if wire.origin is Origin.OPERATOR:
-        return _Entry(operators[wire.number], wire.output)
+        return Entry(operators[wire.number], wire.output)
     return (data if wire.origin is Origin.DATA else weights)[wire.number]
 
 
 class _Writer:
-    """Writes layers as a symbol file; what they read and nobody has written becomes a data input."""
+    """Writes layers; what they read and nobody has written becomes a data input."""
 
     def __init__(self, graph: LayerGraph) -> None:
         self._graph = graph
-        self._nodes: list[dict[str, Any]] = []
-        self._names: set[str] = set()
+        self._sheet = sheet_for(graph.format)
+        self._read: set[Entry] = set()
         self._inputs: dict[str, ArrayType] = {}
         self._weights: dict[str, ArrayType] = {}
         # Of a layer that is written several times what each of them makes.
-        self._sources: dict[Feed, list[_Entry]] = {}
-        self._copied_nothing: list[_Entry] = []
+        self._sources: dict[Feed, list[Entry]] = {}
+        self._copied_nothing: list[Entry] = []
 
     def copy_all(self, feeds: Sequence[Feed]) -> None:
         """Lets layers read copies of these tensors; where there are none, copies one that nobody reads."""
         for feed in feeds:
-            native = _RELU if "float" in type_of(self._graph, feed).dtype else _COPY
-            self._sources[feed] = [_Entry(self._operator(native, "copy", self.source(feed)), 0)]
+            native = copy_of(self._graph.format, type_of(self._graph, feed).dtype)
+            self._sources[feed] = [Entry(self._operator(native, "copy", self.source(feed)), 0)]
         if not feeds:
             nothing = self._variable(self._inputs, "data", _NOTHING, "")
-            self._copied_nothing = [_Entry(self._operator(_COPY, "copy", [nothing]), 0)]
+            self._copied_nothing = [Entry(self._operator(plain_copy(self._graph.format), "copy", [nothing]), 0)]
 
-    def source(self, feed: Feed) -> list[_Entry]:
+    def source(self, feed: Feed) -> list[Entry]:
         """Where a tensor is that layers read."""
         if feed not in self._sources:
             found = type_of(self._graph, feed)
@@ -142,44 +125,21 @@ class _Writer:
     def network(self, heads: Sequence[Feed]) -> Network:
         """The network that puts out these tensors."""
         entries = [*(self.source(feed)[-1] for feed in heads), *self._unread(), *self._copied_nothing]
-        document = {
-            "nodes": self._nodes,
-            "arg_nodes": [number for number, node in enumerate(self._nodes) if node["op"] == VARIABLE],
-            "node_row_ptr": list(range(len(self._nodes) + 1)),
-            "heads": [[*entry, 0] for entry in entries],
-            "attrs": {"mxnet_version": ["int", FORMAT_VERSION]},
-        }
-        return Network(json.dumps(document, separators=(",", ":")), self._inputs, self._weights)
+        return Network(self._sheet.text(entries), self._inputs, self._weights)
 
-    def _unread(self) -> list[_Entry]:
+    def _unread(self) -> list[Entry]:
         """What is paid for although nobody reads it: MXNet runs only what some output needs."""
-        read = {_Entry(node, output) for reader in self._nodes for node, output, _ in reader["inputs"]}
-        return [entry for entries in self._sources.values() for entry in entries[:-1] if entry not in read]
+        return [entry for entries in self._sources.values() for entry in entries[:-1] if entry not in self._read]
 
-    def _operator(self, native: NativeNode, name: str, inputs: Sequence[_Entry]) -> int:
-        node: dict[str, Any] = {"op": native.op, "name": self._unique(name)}
-        if native.attributes:
-            node["attrs"] = dict(native.attributes)
-        node["inputs"] = [[*entry, 0] for entry in inputs]
-        if native.subgraphs:
-            node["subgraphs"] = [json.loads(text) for text in native.subgraphs]
-        self._nodes.append(node)
-        return len(self._nodes) - 1
+    def _operator(self, native: NativeNode, name: str, inputs: Sequence[Entry]) -> int:
+        self._read.update(inputs)
+        return self._sheet.operator(native, name, inputs)
 
-    def _variable(self, arrays: dict[str, ArrayType], role: str, found: TensorType, where: str) -> _Entry:
+    def _variable(self, arrays: dict[str, ArrayType], role: str, found: TensorType, where: str) -> Entry:
         if found.shape is None or not found.is_known:
             raise ProgramError(
                 f"{self._graph.name}: {where} cannot be run, because nobody knows the shape of its {role}"
             )
-        name = self._unique(f"{role}{len(arrays)}")
+        name = self._sheet.fresh(f"{role}{len(arrays)}")
         arrays[name] = ArrayType(found.shape, found.dtype)
-        self._nodes.append({"op": VARIABLE, "name": name, "inputs": []})
-        return _Entry(len(self._nodes) - 1, 0)
-
-    def _unique(self, name: str) -> str:
-        candidate, count = name, 1
-        while candidate in self._names:
-            count += 1
-            candidate = f"{name}_{count}"
-        self._names.add(candidate)
-        return candidate
+        return Entry(self._sheet.variable(name, found, learned=arrays is self._weights), 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.models.loading import Loader
-    from dlbricks_tui.runtime.runtime import Runtime
+    from dlbricks_tui.runtime.runtime import Format, Runtime
     from dlbricks_tui.store.generation import Generation
 
 
@@ -103,12 +103,12 @@ class Desk:
             narrate(f"left out: {left_out}")
         return found
 
-    def whose(self) -> Whose:
-        """The system, runtime and level of the command line."""
+    def whose(self, sources: Sequence[ModelSource]) -> Whose:
+        """The system, runtime and level of the command line, for these models."""
         from dlbricks_tui.models.graph import Level
 
         system, is_host = self._system()
-        runtime = self._runtime(is_host)
+        runtime = self._runtime(is_host, {source.format for source in sources})
         if self.args.level is not None:
             return Whose(system, runtime, Level(self.args.level), is_host)
         return Whose(system, runtime, self.preferred_level(system, runtime), is_host)
@@ -144,7 +144,7 @@ class Desk:
         found = find_system(self.args.system, systems(self.generation))
         return found, found == host
 
-    def _runtime(self, is_host: bool) -> str | None:
+    def _runtime(self, is_host: bool, formats: Collection[Format]) -> str | None:
         from dlbricks_tui.estimate.selection import find_runtime
         from dlbricks_tui.runtime.registry import Registry
         from dlbricks_tui.store.queries import runtimes
@@ -153,7 +153,10 @@ class Desk:
             registered = {runtime.name: runtime.identity for runtime in Registry(self.args.data.path).all()}
             named = registered.get(self.args.runtime)
             return named or find_runtime(self.args.runtime, runtimes(self.generation))
-        return Registry(self.args.data.path).preferred().identity if is_host else None
+        known = Registry(self.args.data.path).one_of_each_format()
+        # Of models of several formats each has its own: the one that covers most of it.
+        found = [known[form].identity for form in formats if form in known]
+        return found[0] if is_host and len(found) == len(formats) == 1 else None
 
 
 def _runtime_here(args: argparse.Namespace, generation: Generation) -> Runtime | None:

@@ -27,7 +27,7 @@ ORDERS = ("branch", "paper")
 
 def add_models_argument(parser: Parser, *, many: bool) -> None:
     """Takes one MODEL or several."""
-    explained = "a *-symbol.json file, a name that `dlbricks models` lists, or table1:ID"
+    explained = "a *-symbol.json or *.onnx file, a name that `dlbricks models` lists, or table1:ID"
     if many:
         explained += "; `table1` stands for all fifty"
         parser.add_argument("models", metavar="MODEL", nargs="+", help=explained)
@@ -101,13 +101,12 @@ def open_loader(args: argparse.Namespace, runtime: Runtime | None = None) -> Ite
 
     Its process starts when the first unknown model needs it, and ends here.
     """
-    from dlbricks_tui.models.framework import WorkerFramework
-    from dlbricks_tui.models.loading import Loader
+    from dlbricks_tui.models.framework import open_loader_of
     from dlbricks_tui.runtime.registry import Registry
 
-    runtime = runtime or Registry(args.data.path).preferred()
-    with WorkerFramework(runtime, args.data.log / "framework.log") as framework:
-        yield Loader(args.data.cache, framework)
+    runtimes = Registry(args.data.path).one_of_each_format(runtime)
+    with open_loader_of(runtimes, args.data.cache, args.data.log / "framework.log") as loader:
+        yield loader
 
 
 def load(loader: Loader, source: ModelSource, args: argparse.Namespace) -> LayerGraph:

@@ -60,9 +60,13 @@ def _speedup(args: argparse.Namespace, decompositions: Sequence[Decomposition]) 
     from dlbricks_tui.runtime.registry import Registry
     from dlbricks_tui.store.store import Store
 
-    host, runtime = fingerprint().id, Registry(args.data.path).preferred().identity
+    host, runtimes = fingerprint().id, Registry(args.data.path).one_of_each_format()
     with Store(args.data.store) as store:
-        found = (Inquiry(store.generation, decomposition).on(host, runtime) for decomposition in decompositions)
+        found = [
+            Inquiry(store.generation, it).on(host, runtimes[it.graph.format].identity)
+            for it in decompositions
+            if it.graph.format in runtimes
+        ]
         return speedup([estimate for estimate in found if estimate is not None])
 
 

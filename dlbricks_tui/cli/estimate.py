@@ -67,7 +67,7 @@ def estimate_models(args: argparse.Namespace) -> int:
 
 
 def _estimate(desk: Desk, sources: Sequence[ModelSource]) -> int:
-    whose = desk.whose()
+    whose = desk.whose(sources)
     _tell_choice(desk.args, whose)
     answers = [_answer(asked, whose) for asked in desk.inquiries(sources, whose.level)]
     _write_estimates(desk.args, answers)
@@ -116,7 +116,7 @@ def _all_ways(desk: Desk, sources: Sequence[ModelSource]) -> Iterator[SystemEsti
     from dlbricks_tui.estimate.lookup import levels_measured
     from dlbricks_tui.models.graph import Level
 
-    whose = desk.whose()
+    whose = desk.whose(sources)
     system = None if desk.args.system is None else whose.system
     runtime = None if desk.args.runtime is None else whose.runtime
     levels = levels_measured(desk.generation) if desk.args.level is None else (Level(desk.args.level),)

@@ -31,7 +31,7 @@ def register(groups: Groups) -> None:
     listing = actions.add_parser("list", help="list the models (what `models` does by itself)")
     add_json_option(listing)
     listing.set_defaults(handler=list_models)
-    adding = actions.add_parser("add", help="add a folder with *-symbol.json files to the library")
+    adding = actions.add_parser("add", help="add a folder with *-symbol.json or *.onnx files to the library")
     adding.add_argument("folder", metavar="FOLDER", type=Path)
     adding.set_defaults(handler=add_folder)
     removing = actions.add_parser("remove", help="forget a folder; its files stay")

@@ -10,9 +10,11 @@ from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, c
 from dlbricks_tui.cli.parser import FromConfig, Groups, Parser, UsageError, add_json_option
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from dlbricks_tui.bench.request import Patience, RunRequest
     from dlbricks_tui.bench.stopping import StoppingRule
-    from dlbricks_tui.runtime.runtime import Runtime
+    from dlbricks_tui.runtime.runtime import Format, Runtime
 
 _MEBIBYTE = 1 << 20
 
@@ -84,8 +86,8 @@ def run_models(args: argparse.Namespace) -> int:
     return carry_out(args, create_run(request, args.data), request)
 
 
-def measuring(args: argparse.Namespace) -> RunRequest:
-    """How to measure, with nothing to be measured yet."""
+def measuring(args: argparse.Namespace, formats: Collection[Format] = ()) -> RunRequest:
+    """How to measure models of these formats, by default MXNet's, with nothing to be measured yet."""
     from dlbricks_tui.bench.request import CalibrationPolicy, RunRequest
 
     if args.time_budget is not None and args.time_budget <= 0:
@@ -94,7 +96,7 @@ def measuring(args: argparse.Namespace) -> RunRequest:
         raise UsageError(f"--memory-limit {args.memory_limit}: give 1 MiB or more")
     return RunRequest(
         models=(),
-        runtime=_runtime(args),
+        runtime=_runtime(args, formats),
         rule=_rule(args),
         time_budget_seconds=args.time_budget,
         retry_failed=args.retry_failed,
@@ -112,7 +114,7 @@ def _request(args: argparse.Namespace) -> RunRequest:
     if args.granularity < 1:
         raise UsageError(f"--granularity {args.granularity}: a sequence has 1 layer or more")
     return replace(
-        measuring(args),
+        measuring(args, {source.format for source in sources}),
         models=chosen(sources),
         inputs=tuple(InputShape(name, shape) for name, shape in given_shapes(args).items()),
         level=Level(args.level),
@@ -121,11 +123,11 @@ def _request(args: argparse.Namespace) -> RunRequest:
     )
 
 
-def _runtime(args: argparse.Namespace) -> Runtime:
+def _runtime(args: argparse.Namespace, formats: Collection[Format]) -> Runtime:
     from dlbricks_tui.runtime.registry import Registry
 
     registry = Registry(args.data.path)
-    runtime = registry.find(args.runtime) if args.runtime else registry.preferred()
+    runtime = registry.find(args.runtime) if args.runtime else registry.suited(formats)
     if args.threads is None:
         return runtime
     if args.threads < 1:

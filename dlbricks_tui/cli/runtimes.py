@@ -36,6 +36,11 @@ def register(groups: Groups) -> None:
         default=[],
         help="a variable that it starts with, such as MXNET_SUBGRAPH_BACKEND=NONE; repeatable",
     )
+    adding.add_argument(
+        "--framework",
+        choices=["mxnet", "onnxruntime"],
+        help="which of its frameworks is meant, where it has both (default: mxnet)",
+    )
     add_json_option(adding)
     adding.set_defaults(handler=add_runtime)
     checking = actions.add_parser("check", help="start a runtime and say what it has")
@@ -55,7 +60,7 @@ def list_runtimes(args: argparse.Namespace) -> int:
 
 def add_runtime(args: argparse.Namespace) -> int:
     """Registers one more runtime."""
-    runtime = _registry(args).add(args.python, args.name, _settings(args))
+    runtime = _registry(args).add(args.python, args.name, _settings(args), args.framework)
     _tell(args, [runtime])
     narrate(f"use it with --runtime {runtime.name}")
     return Status.DONE

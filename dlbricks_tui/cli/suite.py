@@ -55,7 +55,7 @@ def export_suite(args: argparse.Namespace) -> int:
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.runtime.registry import Registry
-    from dlbricks_tui.share.exporting import arriving, assemble, write_assembled
+    from dlbricks_tui.share.exporting import arriving, assemble, refuse_other_formats, write_assembled
     from dlbricks_tui.share.key_file import key_path
     from dlbricks_tui.share.seed import fresh_seed, seed_of
     from dlbricks_tui.share.unpacking import Unpacker
@@ -67,6 +67,7 @@ def export_suite(args: argparse.Namespace) -> int:
     with WorkerFramework(runtime, args.data.log / "framework.log") as framework:
         loader = Loader(args.data.cache, framework)
         sources = library(args).find_all(args.models)
+        refuse_other_formats(sources)
         models = [decompose(graph, cutting(args)) for _, graph in load_all(loader, sources, args)]
         decoys = _decoys(args, loader, level, seed, sources, models)
         narrate(f"sending {len(models)} models and {len(decoys)} decoys on their way, to see whether they arrive")

@@ -31,3 +31,7 @@ class InconsistentModelError(ModelError):
 
 class FusionRefusedError(ModelError):
     """The framework's optimiser fails on this model: only its written layers can be had."""
+
+
+class WrongRuntimeError(ModelError):
+    """The runtime runs models of another format."""

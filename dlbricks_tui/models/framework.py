@@ -2,22 +2,23 @@
 
 import os
 import signal
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
+from dlbricks_tui.models.errors import WrongRuntimeError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, Shape, TensorType
-from dlbricks_tui.models.loading import Answer
+from dlbricks_tui.models.loading import Answer, Loader
 from dlbricks_tui.runtime.errors import WorkerDiedError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import Fuse, Infer, Reason, Tensor
-from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Reason, Tensor
+from dlbricks_tui.runtime.runtime import Format, Runtime
 
 # The largest graphs take seconds; only a worker that hangs takes longer.
 PATIENCE_SECONDS = 120.0
 # Settings that change which graph the framework makes of a model.
-GRAPH_SETTINGS_PREFIX = "MXNET_"
+GRAPH_SETTINGS_PREFIXES = ("MXNET_", "ORT_")
 
 
 class WorkerFramework:
@@ -53,29 +54,57 @@ class WorkerFramework:
     def identity(self) -> str:
         """The framework with its version, and the settings that decide what it fuses."""
         settings = [f"{name}={value}" for name, value in sorted(self._runtime.settings.environment)]
-        chosen = [setting for setting in settings if setting.startswith(GRAPH_SETTINGS_PREFIX)]
+        chosen = [setting for setting in settings if setting.startswith(GRAPH_SETTINGS_PREFIXES)]
         return " ".join([f"{self._runtime.framework}-{self._runtime.version}", *chosen])
 
     def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
         """The types of all outputs."""
-        answer = self._running().ask(Infer(symbol, shapes, {}), PATIENCE_SECONDS)
+        answer = self._running(Format.MXNET).ask(Infer(symbol, shapes, {}), PATIENCE_SECONDS)
         return Answer(_types(answer.outputs), frozenset(answer.unknown))
 
     def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
         """The graph that the framework would run."""
+        answer = self._fused(Fuse(symbol, shapes, {}), Format.MXNET)
+        return Answer(_types(answer.outputs), symbol=answer.symbol, parts=answer.parts)
+
+    def optimised(self, model: str, weights: Mapping[str, TensorType]) -> str:
+        """The ONNX model as the framework makes it ready to run."""
+        shapes = {name: found.shape for name, found in weights.items() if found.shape is not None}
+        dtypes = {name: found.dtype for name, found in weights.items()}
+        return self._fused(Fuse(model, shapes, dtypes), Format.ONNX).symbol
+
+    def output_types(self, model: str) -> tuple[TensorType, ...]:
+        """The types of what an ONNX model puts out."""
+        answer = self._running(Format.ONNX).ask(Infer(model, {}, {}), PATIENCE_SECONDS)
+        return tuple([found for (found,) in _types(answer.outputs)])
+
+    def _fused(self, question: Fuse, needed: Format) -> Fused:
+        worker = self._running(needed)
         try:
-            answer = self._running().ask(Fuse(symbol, shapes, {}), PATIENCE_SECONDS)
+            return worker.ask(question, PATIENCE_SECONDS)
         except WorkerDiedError as died:
             if self._interrupted:
                 raise
             # Some graphs that MXNet cannot fuse it does not refuse, but dies of them.
             raise WorkerRefusedError(Reason.UNFUSABLE, str(died), None) from died
-        return Answer(_types(answer.outputs), symbol=answer.symbol, parts=answer.parts)
 
-    def _running(self) -> Worker:
+    def _running(self, needed: Format) -> Worker:
+        runtime = self._runtime
+        if runtime.runs is not needed:
+            raise WrongRuntimeError(
+                f"runtime {runtime.name} runs {runtime.runs.value} models, and this is one of {needed.value}"
+            )
         if self._worker is None or self._worker.pid is None:
             self._worker = self._open.enter_context(Worker(self._runtime, self._log, self._program))
         return self._worker
+
+
+@contextmanager
+def open_loader_of(runtimes: Mapping[Format, Runtime], cache: Path, log: Path) -> Iterator[Loader]:
+    """Loads models of each format as one runtime has them; its process starts when a model needs it, and ends here."""
+    with ExitStack() as opened:
+        asked = {form: opened.enter_context(WorkerFramework(each, log)) for form, each in runtimes.items()}
+        yield Loader(cache, asked[Format.MXNET], asked.get(Format.ONNX))
 
 
 def _types(outputs: Sequence[Sequence[Tensor]]) -> tuple[tuple[TensorType, ...], ...]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.runtime.runtime import Format
 
 Shape = tuple[int, ...]
 ParamValue = None | bool | int | float | str | tuple["ParamValue", ...]
@@ -132,6 +133,8 @@ class LayerGraph:
     layers: tuple[Layer, ...]
     inputs: tuple[GraphInput, ...]
     heads: tuple[Feed, ...]
+    # What its native nodes are written in.
+    format: Format = Format.MXNET
 
     @cached_property
     def predecessors(self) -> tuple[tuple[int, ...], ...]:

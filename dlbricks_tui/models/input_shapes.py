@@ -49,8 +49,8 @@ def input_shapes(
     names = {file.nodes[number].name for number in roles}
     for name in given:
         if name not in names:
-            listed = _listed([file.nodes[number].name for number in inputs]) or "none"
-            raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed}")
+            there = listed([file.nodes[number].name for number in inputs]) or "none"
+            raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {there}")
     # A shape may be given for a learned array, too, where nothing else tells it.
     shapes = {number: given[file.nodes[number].name] for number in roles if file.nodes[number].name in given}
     for number in inputs:
@@ -70,11 +70,12 @@ def input_shapes(
 def missing_shapes(names: Sequence[str], where: str) -> MissingShapeError:
     """The complaint that some inputs have no shape."""
     example = f"--input {names[0][:80]}=1,3,224,224"
-    problem = f"{where} does not say the shape of: {_listed(names)}; give each, such as {example}"
+    problem = f"{where} does not say the shape of: {listed(names)}; give each, such as {example}"
     return MissingShapeError(problem, names)
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
     shown = ", ".join(name[:80] for name in names[:8])
     return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
 

@@ -88,7 +88,43 @@ _KINDS: dict[Kind, str] = {
     Kind.CONSTANT: "_zeros _ones _full _arange _zeros_without_dtype _eye _linspace",
 }
 
-KIND_OF_OP = {op: kind for kind, ops in _KINDS.items() for op in ops.split()}
+# The names that only ONNX and ONNX Runtime have.
+_ONNX_KINDS: dict[Kind, str] = {
+    Kind.CONVOLUTION: "Conv FusedConv ConvInteger QLinearConv DeformConv NhwcConv NhwcFusedConv",
+    Kind.DECONVOLUTION: "ConvTranspose QLinearConvTranspose",
+    Kind.LINEAR: "Gemm MatMul FusedGemm FusedMatMul MatMulInteger QLinearMatMul QGemm MatMulIntegerToFloat "
+    "DynamicQuantizeMatMul MatMulNBits Einsum",
+    Kind.BATCHNORM: "BatchNormalization",
+    Kind.NORM: "InstanceNormalization LayerNormalization GroupNormalization LpNormalization "
+    "MeanVarianceNormalization RMSNormalization SkipLayerNormalization SimplifiedLayerNormalization "
+    "SkipSimplifiedLayerNormalization EmbedLayerNormalization",
+    Kind.POOLING: "MaxPool AveragePool LpPool GlobalMaxPool GlobalAveragePool GlobalLpPool MaxRoiPool RoiAlign "
+    "MaxUnpool QLinearAveragePool QLinearGlobalAveragePool",
+    Kind.ELEMENTWISE: "Relu Sigmoid Tanh Softplus Softsign LeakyRelu Elu PRelu Selu Gelu FastGelu QuickGelu BiasGelu "
+    "Celu Mish Swish HardSigmoid HardSwish ThresholdedRelu Shrink Clip Identity Exp Log Sqrt Abs Neg "
+    "Reciprocal Erf Sign Floor Ceil Round Sin Cos Tan Sinh Cosh Asin Acos Atan Asinh Acosh Atanh Not "
+    "IsNaN IsInf CastLike",
+    Kind.COMBINE: "Add Sub Mul Div Sum Mean Max Min Pow Mod Equal Greater GreaterOrEqual Less LessOrEqual And Or Xor "
+    "Where BitShift BitwiseAnd BitwiseOr BitwiseXor QLinearAdd QLinearMul",
+    Kind.CONCAT: "QLinearConcat SequenceConstruct ConcatFromSequence",
+    Kind.REDUCE: "ReduceMean ReduceSum ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp "
+    "ReduceSumSquare ArgMax ArgMin CumSum",
+    Kind.BROADCAST: "Expand Tile",
+    Kind.RESIZE: "Resize Upsample",
+    Kind.SLICE: "Slice Split Gather GatherElements GatherND Compress TopK",
+    Kind.RESHAPE: "Unsqueeze Squeeze DepthToSpace SpaceToDepth",
+    Kind.TRANSPOSE: "Transpose ReverseSequence ReorderInput ReorderOutput",
+    Kind.SOFTMAX: "Softmax LogSoftmax Hardmax BiasSoftmax",
+    Kind.RECURRENT: "LSTM GRU Loop Scan DynamicQuantizeLSTM",
+    Kind.ATTENTION: "Attention MultiHeadAttention GroupQueryAttention QAttention RotaryEmbedding",
+    Kind.EMBEDDING: "OneHot",
+    Kind.QUANTIZE: "QuantizeLinear DequantizeLinear DynamicQuantizeLinear",
+    Kind.LOSS: "SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss",
+    Kind.CONSTANT: "Constant ConstantOfShape Range EyeLike",
+}
+
+ONNX_KIND_OF_OP = {op: kind for kind, ops in _ONNX_KINDS.items() for op in ops.split()}
+KIND_OF_OP = ONNX_KIND_OF_OP | {op: kind for kind, ops in _KINDS.items() for op in ops.split()}
 
 # Where several operators are one layer, the first of these that occurs gives the layer its kind.
 _BY_WEIGHT = (
@@ -117,7 +153,7 @@ _BY_WEIGHT = (
 
 def kind_of(op: str) -> Kind:
     """The kind of an operator by its neutral name."""
-    return KIND_OF_OP.get(op) or KIND_OF_OP.get(op.removeprefix("mxnet."), Kind.OTHER)
+    return KIND_OF_OP.get(op) or KIND_OF_OP.get(op.rpartition(".")[2], Kind.OTHER)
 
 
 def heaviest(kinds: Iterable[Kind]) -> Kind:

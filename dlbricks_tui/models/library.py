@@ -9,9 +9,11 @@ from pathlib import Path
 from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.models.errors import ModelError, UnknownModelError
 from dlbricks_tui.models.graph import Shape
+from dlbricks_tui.runtime.runtime import Format
 
 TABLE1_PREFIX = "table1"
-MODEL_SUFFIXES = ("-symbol.json", "-symbol.json.gz")
+ONNX_SUFFIX = ".onnx"
+MODEL_SUFFIXES = ("-symbol.json", "-symbol.json.gz", ONNX_SUFFIX)
 FOLDERS_FILE = "model-folders.json"
 
 
@@ -29,6 +31,11 @@ class ModelSource:
     types: Path | None = None
     layers: int | None = None
     unique_layers: int | None = None
+
+    @property
+    def format(self) -> Format:
+        """What it is written in, which its file's name tells."""
+        return Format.ONNX if self.path.name.endswith(ONNX_SUFFIX) else Format.MXNET
 
 
 class Library:
@@ -94,7 +101,7 @@ class Library:
             raise ModelError(f"{folder} is not a folder")
         found = len(_in_folder(folder))
         if not found:
-            raise ModelError(f"{folder} holds no *-symbol.json file, here or below")
+            raise ModelError(f"{folder} holds no *-symbol.json or *.onnx file, here or below")
         self._change_folders(lambda known: [*(other for other in known if other != folder), folder])
         return found
 
@@ -131,7 +138,7 @@ def source_of(path: Path) -> ModelSource:
 
 
 def _looks_like_path(name: str) -> bool:
-    return os.sep in name or name.endswith((".json", ".gz", ".onnx")) or os.path.isfile(name)  # noqa: PTH113 - as below
+    return os.sep in name or name.endswith((".json", ".gz", ONNX_SUFFIX)) or os.path.isfile(name)  # noqa: PTH113 - as below
 
 
 def _is_folder(folder: Path) -> bool:
@@ -145,7 +152,9 @@ def _advice(name: str, sources: Sequence[ModelSource]) -> str:
     close = [repr(names[lower]) for lower in get_close_matches(name[:120].lower(), names, n=3)]
     if close:
         return f"did you mean {' or '.join(close)}?"
-    return "give the path of a *-symbol.json file, table1:ID (1 to 50), or a name that `dlbricks models` lists"
+    return (
+        "give the path of a *-symbol.json or *.onnx file, table1:ID (1 to 50), or a name that `dlbricks models` lists"
+    )
 
 
 def _absolute(folder: Path) -> Path:

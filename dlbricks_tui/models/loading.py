@@ -15,9 +15,11 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.mxnet_file import SymbolFile, parse_symbol, unique_name
 from dlbricks_tui.models.mxnet_graph import FusedFrom, InferredFile, build_graph
 from dlbricks_tui.models.mxnet_variables import Role, variable_roles
+from dlbricks_tui.models.onnx_loading import OnnxLoader, Optimiser
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
+from dlbricks_tui.runtime.runtime import Format
 
 
 class Answer(NamedTuple):
@@ -52,15 +54,18 @@ class Framework(Protocol):
 class Loader:
     """Loads models at either level."""
 
-    def __init__(self, cache: Path, framework: Framework) -> None:
+    def __init__(self, cache: Path, framework: Framework, optimiser: Optimiser | None = None) -> None:
         self._cache = cache
         self._framework = framework
+        self._onnx = OnnxLoader(cache, optimiser)
 
     def load(
         self, source: ModelSource, level: Level = Level.WRITTEN, given: Mapping[str, Shape] | None = None
     ) -> LayerGraph:
         """The layer graph of a model; `given` are input shapes that a person says, by name."""
         given = given or {}
+        if source.format is Format.ONNX:
+            return self._onnx.load(source.path, source.name, level, given, source.inputs)
         content = read_content(source.path)
         file = parse_symbol(content, source.name)
         roles = variable_roles(file, {*given, *source.inputs})

@@ -49,16 +49,16 @@ def neutral_operator(op: str, attributes: Mapping[str, str], site: Site) -> Neut
 def _neutral_operator(op: str, attributes: tuple[tuple[str, str], ...], site: Site) -> Neutral:
     known = schema(op)
     if known is None:
-        return Neutral(f"{MXNET_PREFIX}{op}", _without_defaults(parameters(known, attributes).values, {}))
+        return Neutral(f"{MXNET_PREFIX}{op}", without_defaults(parameters(known, attributes).values, {}))
     ignored = _ignored(known, site)
     found = parameters(known, [(key, text) for key, text in attributes if key not in ignored])
     if found.declared and (translate := TRANSLATIONS.get(known.name)) is not None:
         translated = translate(found.values, site)
         if translated is not None:
-            return Neutral(translated.op, _without_defaults(translated.values, SHARED_OPS[translated.op]))
+            return Neutral(translated.op, without_defaults(translated.values, SHARED_OPS[translated.op]))
     rank = site.rank + 1 if site.rank is not None and known.name in _ADD_AN_AXIS else site.rank
     values = {key: from_the_front(value, rank) if key in _AXES else value for key, value in found.values.items()}
-    return Neutral(f"{MXNET_PREFIX}{known.name}", _without_defaults(values, known.defaults))
+    return Neutral(f"{MXNET_PREFIX}{known.name}", without_defaults(values, known.defaults))
 
 
 def _ignored(known: Schema, site: Site) -> frozenset[str]:
@@ -67,7 +67,13 @@ def _ignored(known: Schema, site: Site) -> frozenset[str]:
     return ignored | {"is_int"} if site.computes_with_floats else ignored
 
 
-def _without_defaults(values: Mapping[str, ParamValue], defaults: Mapping[str, ParamValue]) -> Params:
+def plain_name(op: str) -> str:
+    """An operator without the framework or domain that it is of."""
+    return op.rpartition(".")[2].removeprefix("_contrib_").strip("_")
+
+
+def without_defaults(values: Mapping[str, ParamValue], defaults: Mapping[str, ParamValue]) -> Params:
+    """The parameters that say something, sorted by name."""
     kept = ((key, value) for key, value in values.items() if not _is_default(value, defaults.get(key)))
     return tuple(sorted(kept))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from dlbricks_tui.models.graph import Layer, Shape, TensorType
 from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.models.neutral import plain_name
 
 _MOST_OPERATORS = 4
 # Most are what the operator is called anyway.
@@ -64,7 +65,7 @@ def _nested_params(canonical: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def _short_name(op: str) -> str:
-    name = op.removeprefix("mxnet.").removeprefix("_contrib_").strip("_")
+    name = plain_name(op)
     return _SHORT_NAMES.get(name, name).replace("_", " ")
 
 

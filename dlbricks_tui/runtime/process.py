@@ -6,6 +6,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import cast
@@ -20,13 +21,15 @@ from dlbricks_tui.runtime.errors import (
 )
 from dlbricks_tui.runtime.lines import ProtocolError, decode_reply, encode
 from dlbricks_tui.runtime.protocol import Answer, Reason, Refused, Request, answers
-from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.runtime import ONNX_RUNTIME, Format, Runtime
 from dlbricks_tui.runtime.worker_log import WorkerLog
 
-HOW_TO_GET_A_RUNTIME = (
-    "install MXNet there (pip install mxnet, on Python 3.12 or older), "
-    "or register an interpreter that has it: dlbricks runtimes add PATH"
-)
+HOW_TO_GET_A_RUNTIME: Mapping[Format, str] = {
+    Format.MXNET: "install MXNet there (pip install mxnet, on Python 3.12 or older), "
+    "or register an interpreter that has it: dlbricks runtimes add PATH",
+    Format.ONNX: "install ONNX Runtime there (pip install onnxruntime), "
+    "or register an interpreter that has it: dlbricks runtimes add PATH",
+}
 INSIDE = Path(__file__).resolve().parent / "inside"
 
 CHUNK_BYTES = 1 << 18
@@ -114,6 +117,8 @@ class Worker:
     def _start(self, worker_reads: int, worker_writes: int) -> subprocess.Popen[bytes]:
         command = [self._runtime.python, str(self._program)]
         command += ["--requests", str(worker_reads), "--replies", str(worker_writes)]
+        if self._runtime.framework == ONNX_RUNTIME:
+            command += ["--framework", ONNX_RUNTIME]
         if self._runtime.settings.memory_limit_bytes is not None:
             command += ["--memory-limit", str(self._runtime.settings.memory_limit_bytes)]
         if threading.current_thread() is threading.main_thread():
@@ -132,7 +137,9 @@ class Worker:
                     start_new_session=True,
                 )
             except OSError as error:
-                message = f"cannot start {self._runtime.python}: {error.strerror}; {HOW_TO_GET_A_RUNTIME}"
+                message = (
+                    f"cannot start {self._runtime.python}: {error.strerror}; {HOW_TO_GET_A_RUNTIME[self._runtime.runs]}"
+                )
                 raise FrameworkMissingError(message) from error
 
     def _exchange(self, process: subprocess.Popen[bytes], line: bytes, timeout_seconds: float) -> bytes:
@@ -173,7 +180,9 @@ class Worker:
     def _refusal(self, refused: Refused) -> WorkerError:
         if refused.reason is not Reason.NO_FRAMEWORK:
             return WorkerRefusedError(refused.reason, refused.message, refused.node)
-        return FrameworkMissingError(f"{self._runtime.python}: {refused.message}; {HOW_TO_GET_A_RUNTIME}")
+        return FrameworkMissingError(
+            f"{self._runtime.python}: {refused.message}; {HOW_TO_GET_A_RUNTIME[self._runtime.runs]}"
+        )
 
     def _close_pipes(self) -> None:
         os.close(self._requests)

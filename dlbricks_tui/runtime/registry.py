@@ -5,23 +5,23 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.atomic_write import in_turn, write_atomically
-from dlbricks_tui.runtime.errors import RegistryError
+from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Describe, Described
-from dlbricks_tui.runtime.runtime import UNTUNED, Runtime, Settings, settings_from
+from dlbricks_tui.runtime.runtime import MXNET, ONNX_RUNTIME, UNTUNED, Format, Runtime, Settings, settings_from
 from dlbricks_tui.settings import DataFolder
 
-DEFAULT = "default"
-FRAMEWORK = "mxnet"
+DEFAULT, DEFAULT_ONNX = "default", "default-onnx"
 # The same module is published under several names.
 DISTRIBUTIONS = ("mxnet", "mxnet-mkl", "mxnet-native")
+_OURS = (DEFAULT, DEFAULT_ONNX)
 NOT_INSTALLED = "none"
 
 # Importing a framework from a cold network disk takes its time.
@@ -41,18 +41,51 @@ class Registry:
     def default(self, environment: Mapping[str, str] = os.environ) -> Runtime:
         """This interpreter with the settings of the shell; where its framework is gone, as it was last seen."""
         version = self._framework_version()
-        return Runtime(
-            DEFAULT, sys.executable, FRAMEWORK, version, platform.python_version(), settings_from(environment)
-        )
+        return Runtime(DEFAULT, sys.executable, MXNET, version, platform.python_version(), settings_from(environment))
+
+    def default_onnx(self, environment: Mapping[str, str] = os.environ) -> Runtime | None:
+        """ONNX Runtime in this interpreter, if it is there."""
+        version = _version_of((ONNX_RUNTIME,))
+        if version is None:
+            return None
+        settings = settings_from(environment)
+        return Runtime(DEFAULT_ONNX, sys.executable, ONNX_RUNTIME, version, platform.python_version(), settings)
 
     def preferred(self) -> Runtime:
-        """Who works where nobody names one: the default, or while it has no framework the first that was registered."""
+        """Who runs MXNet's models where nobody names one: the default, or else the first that was registered."""
         default = self.default()
-        return default if _installed_version() else next(iter(self._registered()), default)
+        if _version_of(DISTRIBUTIONS):
+            return default
+        return next((it for it in self._registered() if it.runs is Format.MXNET), default)
+
+    def preferred_onnx(self) -> Runtime | None:
+        """Who runs ONNX models where nobody names one."""
+        return next((it for it in self.all() if it.runs is Format.ONNX), None)
+
+    def one_of_each_format(self, named: Runtime | None = None) -> Mapping[Format, Runtime]:
+        """Who runs models of which format, the named one among them; one for MXNet's is always there."""
+        onnx = self.preferred_onnx()
+        found = {Format.MXNET: self.preferred(), **({} if onnx is None else {Format.ONNX: onnx})}
+        return found if named is None else {**found, named.runs: named}
+
+    def suited(self, formats: Collection[Format]) -> Runtime:
+        """Who runs models of these formats where nobody names one."""
+        if Format.ONNX not in formats:
+            return self.preferred()
+        if len(formats) > 1:
+            raise RegistryError("no runtime runs models of MXNet and of ONNX: take those of one format at a time")
+        found = self.preferred_onnx()
+        if found is None:
+            raise RegistryError(
+                "no runtime here runs ONNX models: pip install 'dlbricks-tui[onnx]', or register an interpreter that "
+                "has ONNX Runtime: dlbricks runtimes add PATH"
+            )
+        return found
 
     def all(self) -> tuple[Runtime, ...]:
-        """The default one and all registered, in the order of their registration."""
-        return (self.default(), *self._registered())
+        """Those of this interpreter and all registered, in the order of their registration."""
+        onnx = self.default_onnx()
+        return (self.default(), *(() if onnx is None else (onnx,)), *self._registered())
 
     def find(self, name: str) -> Runtime:
         """The runtime of that name."""
@@ -63,16 +96,26 @@ class Registry:
         names = ", ".join(runtime.name for runtime in known)
         raise RegistryError(f"no runtime is called {name}; there are {names} (dlbricks runtimes add PATH adds one)")
 
-    def add(self, python: str, name: str | None = None, settings: Settings = UNTUNED) -> Runtime:
-        """Registers an interpreter, or the virtual environment that holds it, after it has shown that it works."""
+    def add(
+        self, python: str, name: str | None = None, settings: Settings = UNTUNED, framework: str | None = None
+    ) -> Runtime:
+        """Registers an interpreter, or the virtual environment that holds it, after it has shown that it works.
+
+        Where it has both frameworks and none is named, it is one that runs MXNet.
+        """
         interpreter = _interpreter(python)
-        described = self._describe(Runtime(name or python, str(interpreter), FRAMEWORK, "", "", settings))
+        described = self._first_described(
+            [
+                Runtime(name or python, str(interpreter), each, "", "", settings)
+                for each in ((MXNET, ONNX_RUNTIME) if framework is None else (framework,))
+            ]
+        )
         runtime = _as_described(Runtime(name or _name(described), str(interpreter), "", "", "", settings), described)
         if not NAME.fullmatch(runtime.name):
             raise RegistryError(f"{runtime.name!r} cannot be a name; take letters, digits, dots and hyphens")
 
         def with_it(registered: Sequence[Runtime]) -> list[Runtime]:
-            if runtime.name in (DEFAULT, *(known.name for known in registered)):
+            if runtime.name in (*_OURS, *(known.name for known in registered)):
                 raise RegistryError(f"there is a runtime called {runtime.name} already; give this one another --name")
             return [*registered, runtime]
 
@@ -83,23 +126,32 @@ class Registry:
         """Starts the runtime and returns it as it is now, which is remembered."""
         before = self.find(name)
         now = _as_described(before, self._describe(before))
-        if name != DEFAULT and now != before:
+        if name not in _OURS and now != before:
             self._change(lambda registered: [now if known.name == name else known for known in registered])
         return now
 
     def remove(self, name: str) -> None:
         """Forgets the runtime; what it has measured stays."""
         self.find(name)
-        if name == DEFAULT:
-            raise RegistryError("the default runtime is this interpreter and cannot be removed")
+        if name in _OURS:
+            raise RegistryError(f"the {name} runtime is this interpreter and cannot be removed")
         self._change(lambda registered: [known for known in registered if known.name != name])
+
+    def _first_described(self, candidates: Sequence[Runtime]) -> Described:
+        missing: list[FrameworkMissingError] = []
+        for candidate in candidates:
+            try:
+                return self._describe(candidate)
+            except FrameworkMissingError as error:
+                missing.append(error)
+        raise missing[0]
 
     def _describe(self, runtime: Runtime) -> Described:
         with Worker(runtime, self._log) as worker:
             return worker.ask(Describe(), DESCRIBE_SECONDS)
 
     def _framework_version(self) -> str:
-        installed = _installed_version()
+        installed = _version_of(DISTRIBUTIONS)
         seen = self._seen.read_text(encoding="utf-8").strip() if self._seen.is_file() else None
         if installed and installed != seen:
             # What was computed with it must be found again on the day that the framework is gone. A folder that
@@ -128,10 +180,10 @@ class Registry:
             raise RegistryError(f"cannot write {self._file}: {error.strerror}") from error
 
 
-def _installed_version() -> str | None:
+def _version_of(distributions: Iterable[str]) -> str | None:
     from importlib import metadata
 
-    for distribution in DISTRIBUTIONS:
+    for distribution in distributions:
         with suppress(metadata.PackageNotFoundError):
             # MXNet does not count the repairs of its packaging.
             return metadata.version(distribution).split(".post")[0]

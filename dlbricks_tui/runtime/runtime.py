@@ -3,13 +3,36 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 # Variables that change what a framework does or how fast it does it.
-TUNING_PREFIXES = ("OMP_", "GOMP_", "KMP_", "MKL_", "MKLDNN_", "DNNL_", "ONEDNN_", "OPENBLAS_", "MXNET_", "MALLOC_")
+TUNING_PREFIXES = (
+    "OMP_",
+    "GOMP_",
+    "KMP_",
+    "MKL_",
+    "MKLDNN_",
+    "DNNL_",
+    "ONEDNN_",
+    "OPENBLAS_",
+    "MXNET_",
+    "ORT_",
+    "MALLOC_",
+)
 THREADS_VARIABLE = "OMP_NUM_THREADS"
 
 # They lead an interpreter to the modules of another one.
 FOREIGN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV")
+
+
+class Format(str, Enum):
+    """What models are written in: a framework runs one format."""
+
+    MXNET = "MXNet"
+    ONNX = "ONNX"
+
+
+MXNET, ONNX_RUNTIME = "mxnet", "onnxruntime"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +60,11 @@ class Runtime:
     version: str
     python_version: str
     settings: Settings = UNTUNED
+
+    @property
+    def runs(self) -> Format:
+        """Which models it runs."""
+        return Format.ONNX if self.framework == ONNX_RUNTIME else Format.MXNET
 
     @property
     def identity(self) -> str:

@@ -8,6 +8,7 @@ from dlbricks_tui.models.graph import Layer, LayerGraph, NativeNode, Operator, O
 from dlbricks_tui.models.mxnet_file import FORMAT_VERSION, VARIABLE, parse_symbol
 from dlbricks_tui.models.mxnet_variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE
 from dlbricks_tui.models.symbol_writer import symbol_file
+from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.share.errors import CannotTravelError
 from dlbricks_tui.share.spelling import known_operator, spelled
 
@@ -30,6 +31,8 @@ class _Entry(NamedTuple):
 
 def packed(alone: Excerpt) -> bytes:
     """The symbol file; operators of one layer share its number, those that a runtime has fused are written again."""
+    if alone.graph.format is Format.ONNX:
+        raise CannotTravelError("is of an ONNX model, and a suite holds layers of MXNet")
     return _Packer(alone.graph).file()
 
 

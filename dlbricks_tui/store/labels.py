@@ -8,8 +8,8 @@ from typing import Any
 from dlbricks_tui.models.kinds import KIND_OF_OP, Kind, heaviest, kind_of
 
 _MOST_OPERATORS = 4
-# Labels leave out what MXNet's own names begin with.
-_KIND_OF_WORD = {op.removeprefix("mxnet.").strip("_"): kind for op, kind in KIND_OF_OP.items()}
+# Labels leave out what names of one framework begin with.
+_KIND_OF_WORD = {op.rpartition(".")[2].strip("_"): kind for op, kind in KIND_OF_OP.items()}
 
 # An operator by its neutral name, with its parameters.
 _Part = tuple[str, Mapping[str, Any]]
@@ -20,7 +20,7 @@ def label_of(canonical: str) -> str:
     try:
         form = json.loads(canonical)
         parts = [part for operator in form["operators"] for part in _parts(operator)]
-        names = [name.removeprefix("mxnet.").strip("_") for name, _ in parts[:_MOST_OPERATORS]]
+        names = [name.rpartition(".")[2].strip("_") for name, _ in parts[:_MOST_OPERATORS]]
         chain = "+".join(names) + ("+..." if len(parts) > _MOST_OPERATORS else "")
         window = next((params for _, params in parts if params.get("kernel")), {})
         words = [chain, _window(window), *(_size(shape) for shape, *_ in form["data"][:1])]

@@ -1,6 +1,7 @@
 """Reads models and takes them apart; slow the first time, so that screens ask from threads."""
 
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
@@ -8,10 +9,11 @@ from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.sequence_regions import sequence_regions
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.framework import WorkerFramework
-from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import LayerGraph, TensorType
 from dlbricks_tui.models.library import Library
-from dlbricks_tui.models.loading import Answer, Framework, Loader
+from dlbricks_tui.models.loading import Answer, Loader
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.opened import Opened, Wish
 from dlbricks_tui.tui.widgets.tree.nesting import Nesting
@@ -30,7 +32,10 @@ class Opener:
     def __init__(self, data: DataFolder, samples: Path) -> None:
         self.library = Library(samples, data.path)
         self._cache = data.cache
-        self._framework = WorkerFramework(Registry(data.path).preferred(), data.log / "framework.log")
+        self._frameworks = {
+            form: WorkerFramework(runtime, data.log / "framework.log")
+            for form, runtime in Registry(data.path).one_of_each_format().items()
+        }
         self._lock = Lock()
         self._read: OrderedDict[object, LayerGraph] = OrderedDict()
 
@@ -45,8 +50,9 @@ class Opener:
         """The model if it can be had without the framework, which takes too long for a passing look."""
         with self._lock:
             known = self._read.get(_key(wish))
+            absent = {form: _Absent(framework.identity) for form, framework in self._frameworks.items()}
             try:
-                graph = known or self._load(wish, _Absent(self._framework.identity))
+                graph = known or self._load(wish, absent)
             except ModelError:
                 return None
             return decompose(graph, wish.cutting)
@@ -54,24 +60,27 @@ class Opener:
     def decomposed(self, wish: Wish) -> Decomposition:
         """The model, read with the framework if need be, and no more made of it than is needed to compare it."""
         with self._lock:
-            return decompose(self._read.get(_key(wish)) or self._load(wish, self._framework), wish.cutting)
+            return decompose(self._read.get(_key(wish)) or self._load(wish, self._frameworks), wish.cutting)
 
     def close(self) -> None:
-        """Ends the framework's process, and with it whatever it is asked."""
-        self._framework.interrupt()
+        """Ends the frameworks' processes, and with them whatever they are asked."""
+        for framework in self._frameworks.values():
+            framework.interrupt()
 
     def _graph(self, wish: Wish) -> LayerGraph:
         key = _key(wish)
         found = self._read.get(key)
         if found is None:
-            found = self._read[key] = self._load(wish, self._framework)
+            found = self._read[key] = self._load(wish, self._frameworks)
             if len(self._read) > MOST_KEPT:
                 self._read.popitem(last=False)
         self._read.move_to_end(key)
         return found
 
-    def _load(self, wish: Wish, framework: Framework) -> LayerGraph:
-        return Loader(self._cache, framework).load(wish.source, wish.level, wish.shapes)
+    def _load(self, wish: Wish, asked: Mapping[Format, "WorkerFramework | _Absent"]) -> LayerGraph:
+        return Loader(self._cache, asked[Format.MXNET], asked.get(Format.ONNX)).load(
+            wish.source, wish.level, wish.shapes
+        )
 
 
 def _key(wish: Wish) -> object:
@@ -88,4 +97,10 @@ class _Absent:
         raise NotReadBeforeError("this model was not read before")
 
     def fuse(self, symbol: str, shapes: object) -> Answer:
+        raise NotReadBeforeError("this model was not read before")
+
+    def optimised(self, model: str, weights: object) -> str:
+        raise NotReadBeforeError("this model was not read before")
+
+    def output_types(self, model: str) -> Sequence[TensorType]:
         raise NotReadBeforeError("this model was not read before")

@@ -6,7 +6,7 @@ from pathlib import Path
 from dlbricks_tui.models.library import MODEL_SUFFIXES
 
 MOST_OFFERED = 200
-MODELS = (*MODEL_SUFFIXES, ".onnx")
+MODELS = MODEL_SUFFIXES
 # Whatever a file is called, its name ends in nothing.
 ANY_FILE = ("",)
 

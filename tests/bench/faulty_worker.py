@@ -30,7 +30,7 @@ def main() -> None:
     from dlbricks_tui.runtime.inside import binding
 
     faults = json.loads(os.environ["FAULTS"])
-    run = binding.BoundNetwork.run
+    run = binding.BoundSymbol.run
     runs: Counter[int] = Counter()
 
     def run_badly(self: Any) -> None:
@@ -41,7 +41,7 @@ def main() -> None:
             if fault and runs[id(self)] >= number:
                 self._asked(partial(FAULTS[fault], mxnet, self))
 
-    binding.BoundNetwork.run = run_badly  # type: ignore[method-assign]
+    binding.BoundSymbol.run = run_badly  # type: ignore[method-assign]
     # It puts itself in order once more.
     sys.path.insert(0, str(INSIDE))
     worker["main"]()

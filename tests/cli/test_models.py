@@ -110,7 +110,7 @@ def test_a_model_that_cannot_be_read_is_listed_and_named(own_models: Path, capsy
 
 
 @pytest.mark.parametrize(
-    ("folder", "complaint"), [("nowhere", "is not a folder"), (".", "holds no *-symbol.json file")]
+    ("folder", "complaint"), [("nowhere", "is not a folder"), (".", "holds no *-symbol.json or *.onnx file")]
 )
 def test_a_folder_that_brings_nothing_is_refused(
     folder: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

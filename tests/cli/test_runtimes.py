@@ -43,10 +43,10 @@ def test_a_runtime_is_added_listed_checked_and_removed(dlbricks: Command, interp
     assert (added["name"], added["framework"], added["version"], added["threads"]) == ("old", "fake", "1.9.1", 2)
     assert added["environment"] == {"OMP_X": "1"}
     listed = json.loads(dlbricks("list", "--json")[1])
-    assert [it["name"] for it in listed] == ["default", "old"]
+    assert [it["name"] for it in listed] == ["default", "default-onnx", "old"]
     assert json.loads(dlbricks("check", "old", "--json")[1]) == [added]
     assert dlbricks("remove", "old")[0] == 0
-    assert [it["name"] for it in json.loads(dlbricks("--json")[1])] == ["default"]
+    assert [it["name"] for it in json.loads(dlbricks("--json")[1])] == ["default", "default-onnx"]
 
 
 def test_a_person_reads_a_table(dlbricks: Command, interpreter: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_directory_is_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == f"{tmp_path} is a directory; give the path of a *-symbol.json file"
+    assert refusal(tmp_path) == f"{tmp_path} is a directory; give the path of a model file"
 
 
 def test_a_loop_of_links_is_refused(tmp_path: Path) -> None:

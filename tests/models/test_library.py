@@ -175,7 +175,7 @@ def test_what_is_no_folder_is_refused(library: Library, folder: Path, name: str)
 
 def test_a_folder_without_models_is_refused(library: Library, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ModelError, match=r"holds no \*-symbol.json file"):
+    with pytest.raises(ModelError, match=r"holds no \*-symbol.json or \*.onnx file"):
         library.add_folder(tmp_path / "empty")
 
 

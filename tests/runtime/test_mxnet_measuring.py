@@ -247,10 +247,10 @@ def test_a_name_stands_for_what_was_loaded_last(mxnet_worker: Worker) -> None:
 RUN_AGAIN = """
 from dlbricks_tui.runtime.inside.framework import load_mxnet
 mxnet = load_mxnet()
-from dlbricks_tui.runtime.inside.binding import BoundNetwork
+from dlbricks_tui.runtime.inside.binding import BoundSymbol
 from tests.runtime.test_mxnet_measuring import fused_sum
 
-network = BoundNetwork(mxnet, fused_sum(mxnet))
+network = BoundSymbol(mxnet, fused_sum(mxnet))
 network.run()
 first = network.outputs[0].asnumpy()
 for _ in range(20):

@@ -7,7 +7,7 @@ import pytest
 
 from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError, WorkerDiedError
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.runtime import Format, Runtime, Settings
 
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
 
@@ -40,7 +40,7 @@ def test_an_interpreter_that_works_is_registered_as_it_describes_itself(registry
     added = registry.add(fake_python, settings=settings)
     assert added == Runtime("fake-1.0-py3.7", fake_python, "fake", "1.0", "3.7.16", settings)
     assert registry.find(added.name) == added
-    assert [runtime.name for runtime in registry.all()] == ["default", "fake-1.0-py3.7"]
+    assert [runtime.name for runtime in registry.all()] == ["default", "default-onnx", "fake-1.0-py3.7"]
 
 
 def test_a_virtual_environment_stands_for_its_interpreter(registry: Registry, fake_python: str) -> None:
@@ -117,6 +117,29 @@ def test_the_default_runtime_keeps_its_identity_when_its_framework_is_gone(
 
     monkeypatch.setattr(metadata, "version", gone)
     assert registry.default() == before
+
+
+def test_models_of_each_format_have_a_runtime_where_nobody_names_one(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert registry.suited({Format.MXNET}) == registry.preferred()
+    assert registry.suited({Format.ONNX}).name == "default-onnx"
+    assert {form: it.runs for form, it in registry.one_of_each_format().items()} == {form: form for form in Format}
+    with pytest.raises(RegistryError, match="take those of one format at a time"):
+        registry.suited(set(Format))
+
+    def gone(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", gone)
+    with pytest.raises(RegistryError, match=r"no runtime here runs ONNX models: pip install 'dlbricks-tui\[onnx\]'"):
+        registry.suited({Format.ONNX})
+
+
+def test_an_interpreter_with_both_frameworks_is_registered_by_the_one_that_is_named(registry: Registry) -> None:
+    added = registry.add(sys.executable, "mine", framework="onnxruntime")
+    assert (added.name, added.framework, added.runs) == ("mine", "onnxruntime", Format.ONNX)
+    assert registry.check("mine") == added
 
 
 def test_a_registered_runtime_works_where_ours_has_no_framework(

@@ -216,7 +216,7 @@ async def test_the_text_of_an_error_can_be_copied(measured: DataFolder, tmp_path
     app = app_on(measured)
     async with running(app) as pilot:
         await press(pilot, "o", f'"{tmp_path}/empty"', "enter", "y")
-        assert app.clipboard == f"{tmp_path}/empty holds no *-symbol.json file, here or below"
+        assert app.clipboard == f"{tmp_path}/empty holds no *-symbol.json or *.onnx file, here or below"
         await press(pilot, "escape")
         assert isinstance(app.screen, WorkbenchScreen)
 

@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("--replies", type=int, required=True)
     parser.add_argument("--die-with", type=int)
     parser.add_argument("--memory-limit", type=int)
+    parser.add_argument("--framework", default="mxnet")
     arguments = parser.parse_args()
     if arguments.die_with is not None:
         _die_with(arguments.die_with)
@@ -33,7 +34,7 @@ def main() -> None:
     from dlbricks_tui.runtime.inside.answering import answer_all
 
     with os.fdopen(arguments.requests, "rb") as requests, os.fdopen(arguments.replies, "wb") as replies:
-        answer_all(requests, replies)
+        answer_all(requests, replies, arguments.framework)
 
 
 def _die_with(parent: int) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from dlbricks_tui.runtime.inside.framework import describe, load_mxnet
+from dlbricks_tui.runtime.inside.backend import Backend
+from dlbricks_tui.runtime.inside.framework import load_mxnet, refuse_without
 from dlbricks_tui.runtime.inside.refusal import RefusalError
 from dlbricks_tui.runtime.lines import ProtocolError, decode_request, encode
 from dlbricks_tui.runtime.protocol import (
@@ -23,19 +24,19 @@ from dlbricks_tui.runtime.protocol import (
 )
 
 
-def answer_all(requests: BinaryIO, replies: BinaryIO) -> None:
+def answer_all(requests: BinaryIO, replies: BinaryIO, framework: str) -> None:
     """One reply a request, in order."""
     performers: dict[type[Request[Any]], Callable[[Any], Reply]] = {}
     for line in requests:
-        replies.write(encode(_answer(line, performers)))
+        replies.write(encode(_answer(line, performers, framework)))
         replies.flush()
 
 
-def _answer(line: bytes, performers: dict[type[Request[Any]], Callable[[Any], Reply]]) -> Reply:
+def _answer(line: bytes, performers: dict[type[Request[Any]], Callable[[Any], Reply]], framework: str) -> Reply:
     try:
         request = decode_request(line)
         if not performers:
-            performers.update(_performers(load_mxnet()))
+            performers.update(_performers(_BACKENDS[framework]()))
         return performers[type(request)](request)
     except RefusalError as refusal:
         return refusal.refused
@@ -43,18 +44,34 @@ def _answer(line: bytes, performers: dict[type[Request[Any]], Callable[[Any], Re
         return Refused(Reason.MALFORMED, str(error))
 
 
-def _performers(mxnet: Any) -> dict[type[Request[Any]], Callable[[Any], Reply]]:
+# Their modules import numpy, which is sure to be there only when the framework is.
+def _mxnet() -> Backend:
+    mxnet = load_mxnet()
+    from dlbricks_tui.runtime.inside.mxnet_backend import MXNet
+
+    return MXNet(mxnet)
+
+
+def _onnxruntime() -> Backend:
+    refuse_without("numpy")
+    from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
+    from dlbricks_tui.runtime.inside.ort_session import load_onnxruntime
+
+    return OnnxRuntime(load_onnxruntime())
+
+
+_BACKENDS: dict[str, Callable[[], Backend]] = {"mxnet": _mxnet, "onnxruntime": _onnxruntime}
+
+
+def _performers(backend: Backend) -> dict[type[Request[Any]], Callable[[Any], Reply]]:
     """Who performs which request."""
-    # These import numpy, which is sure to be there only now.
-    from dlbricks_tui.runtime.inside.fuse import fuse
-    from dlbricks_tui.runtime.inside.infer import infer
     from dlbricks_tui.runtime.inside.measuring import Bench
 
-    bench = Bench(mxnet)
+    bench = Bench(backend)
     return {
-        Describe: lambda request: describe(mxnet),
-        Infer: lambda request: infer(mxnet, request),
-        Fuse: lambda request: fuse(mxnet, request),
+        Describe: lambda request: backend.describe(),
+        Infer: backend.infer,
+        Fuse: backend.fuse,
         Load: bench.load,
         Sample: bench.sample,
         NullCalls: bench.null_calls,

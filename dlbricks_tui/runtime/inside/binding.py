@@ -8,14 +8,14 @@ an executor leaves the arrays that it reads as they are: a CachedOp that has to 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import reduce
-from operator import mul
 from typing import Any
 
 import numpy
 
+from dlbricks_tui.runtime.inside.arrays import numpy_dtype
+from dlbricks_tui.runtime.inside.backend import BoundNetwork
 from dlbricks_tui.runtime.inside.loading import ask, load, refuse_unknown
 from dlbricks_tui.runtime.inside.refusal import RefusalError
 from dlbricks_tui.runtime.inside.symbol_file import SymbolFile
@@ -37,8 +37,8 @@ EQUALS_ONCE_VARIABLE = "MXNET_ELIMINATE_COMMON_EXPR"
 NOT_TRAINING = 0
 
 
-class BoundNetwork:
-    """A network that can be run any number of times; its results are always in the same arrays."""
+class BoundSymbol(BoundNetwork):
+    """A symbol that is bound to its arrays."""
 
     def __init__(self, mxnet: Any, network: Network, fed: Sequence[Any] | None = None) -> None:
         """`fed` are the arrays that the data inputs read; without them they are made."""
@@ -60,6 +60,10 @@ class BoundNetwork:
         failed = self._forward(self._handle, NOT_TRAINING) or self._wait_for_all()
         if failed:
             self._asked(lambda: self._check(failed))
+
+    def output_types(self) -> list[ArrayType]:
+        """What the outputs are."""
+        return [ArrayType(output.shape, output.dtype) for output in self.outputs]
 
     def refuse_infinite_values(self) -> None:
         """Objects where an output holds an infinity, or what is no number."""
@@ -85,11 +89,6 @@ class BoundNetwork:
             return symbol.bind(self._mxnet.cpu(), arguments, aux_states=states, grad_req="null")
 
 
-def array_bytes(arrays: Iterable[ArrayType]) -> int:
-    """What arrays of these types take."""
-    return sum(reduce(mul, shape, _dtype(dtype).itemsize) for shape, dtype in arrays)
-
-
 def _made(mxnet: Any, file: SymbolFile, network: Network, fed: Sequence[Any] | None) -> dict[str, Any]:
     """The arrays by the aliases of their variables."""
     types = {**network.inputs, **network.weights}
@@ -97,7 +96,7 @@ def _made(mxnet: Any, file: SymbolFile, network: Network, fed: Sequence[Any] | N
     divisors = variances(file)
     arrays = {} if fed is None else _in_their_places(network, fed)
     for name in types.keys() - arrays.keys():
-        number, shape, dtype = file.variable(name), types[name].shape, _dtype(types[name].dtype)
+        number, shape, dtype = file.variable(name), types[name].shape, numpy_dtype(types[name].dtype)
         if number in rows:
             values = row_numbers(shape, dtype.name, rows[number])
         elif number in divisors:
@@ -115,13 +114,6 @@ def _in_their_places(network: Network, fed: Sequence[Any]) -> dict[str, Any]:
     if wanted != given:
         raise RefusalError(Reason.MALFORMED, f"the inputs have the shapes {wanted} and are fed {given}")
     return {name: fed[place] for place, name in enumerate(network.inputs)}
-
-
-def _dtype(name: str) -> Any:
-    try:
-        return numpy.dtype(name)
-    except TypeError as error:
-        raise RefusalError(Reason.UNBUILDABLE, f"numpy has no {name} to make values of") from error
 
 
 @contextmanager

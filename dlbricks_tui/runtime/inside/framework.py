@@ -30,6 +30,14 @@ def load_mxnet() -> Any:
         raise RefusalError(Reason.NO_FRAMEWORK, f"MXNet cannot be imported: {error}") from error
 
 
+def refuse_without(module: str) -> None:
+    """Objects where a module cannot be imported."""
+    try:
+        importlib.import_module(module)
+    except (ImportError, AttributeError, OSError) as error:
+        raise RefusalError(Reason.NO_FRAMEWORK, str(error)) from error
+
+
 def describe(mxnet: Any) -> Described:
     """What this interpreter has."""
     return Described(

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import gc
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter, perf_counter_ns
-from typing import Any
 
-from dlbricks_tui.runtime.inside.binding import BoundNetwork, array_bytes
+from dlbricks_tui.runtime.inside.arrays import array_bytes
+from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork
 from dlbricks_tui.runtime.inside.refusal import RefusalError
 from dlbricks_tui.runtime.protocol import (
-    ArrayType,
     Load,
     Loaded,
-    Network,
     NullCalls,
     Program,
     Reason,
@@ -25,28 +22,14 @@ from dlbricks_tui.runtime.protocol import (
     Unloaded,
 )
 
-# Copying one number: as little as a graph can compute.
-_ONE = ArrayType((1,), "float32")
-_NULL_NODES = [{"op": "null", "name": "data", "inputs": []}, {"op": "_copy", "name": "copy", "inputs": [[0, 0, 0]]}]
-_NULL = Program(Network(json.dumps({"nodes": _NULL_NODES, "heads": [[1, 0, 0]]}), {"data": _ONE}, {}))
-
-# Reading and writing so much leaves nothing else in the caches of today's processors. All cores take part in it.
-_SWEPT_BYTES = 64 << 20
-_BROOM_NODES = [
-    {"op": "null", "name": "data", "inputs": []},
-    {"op": "Activation", "name": "sweep", "attrs": {"act_type": "relu"}, "inputs": [[0, 0, 0]]},
-]
-_SWEPT = ArrayType((1, 16, 1024, _SWEPT_BYTES // (16 * 1024 * 4)), "float32")
-_BROOM = Network(json.dumps({"nodes": _BROOM_NODES, "heads": [[1, 0, 0]]}), {"data": _SWEPT}, {})
-
 
 class Bench:
     """The programs of one worker by their names."""
 
-    def __init__(self, mxnet: Any) -> None:
-        self._mxnet = mxnet
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
         self._programs: dict[str, _BoundProgram] = {}
-        self._null = _BoundProgram(mxnet, _NULL)
+        self._null = _BoundProgram(backend, Program(backend.nothing))
         self._broom: BoundNetwork | None = None
 
     def load(self, request: Load) -> Loaded:
@@ -98,18 +81,18 @@ class Bench:
     def _sweep_caches(self) -> None:
         """Fills the caches of all cores with something else."""
         if self._broom is None:
-            self._broom = BoundNetwork(self._mxnet, _BROOM)
+            self._broom = self._backend.bind(self._backend.sweep)
         self._broom.run()
 
     def _load(self, request: Load, needed_bytes: int) -> Loaded:
         begin = perf_counter()
-        program = _BoundProgram(self._mxnet, request.program)
+        program = _BoundProgram(self._backend, request.program)
         program.network.run()
         seconds = perf_counter() - begin
         if request.check_values:
             program.network.refuse_infinite_values()
         self._programs[request.program_id] = program
-        outputs = [ArrayType(output.shape, output.dtype) for output in program.network.outputs]
+        outputs = program.network.output_types()
         return Loaded(seconds, tuple(shape for shape, _ in outputs), needed_bytes + array_bytes(outputs))
 
     def _program(self, name: str) -> _BoundProgram:
@@ -121,18 +104,18 @@ class Bench:
 class _BoundProgram:
     """A network, and what is not asked about in it, both fed in the layouts in which a model hands tensors on."""
 
-    def __init__(self, mxnet: Any, program: Program) -> None:
+    def __init__(self, backend: Backend, program: Program) -> None:
         fed = None
         if program.producer is not None:
-            # Executors leave what they read as it is, so that this is needed only once.
-            producer = BoundNetwork(mxnet, program.producer)
+            # Networks leave what they read as it is, so that this is needed only once.
+            producer = backend.bind(program.producer)
             producer.run()
             fed = producer.outputs
         self.cold = program.cold
-        self.network = BoundNetwork(mxnet, program.network, fed)
+        self.network = backend.bind(program.network, fed)
         self._prelude: BoundNetwork | None = None
         if program.prelude is not None:
-            self._prelude = BoundNetwork(mxnet, program.prelude, self.network.inputs)
+            self._prelude = backend.bind(program.prelude, self.network.inputs)
 
     def prelude_ns(self) -> int:
         """How long what is not asked about takes now."""

@@ -69,7 +69,7 @@ def request_for(
     sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings, data: Path
 ) -> RunRequest:
     """What the run is asked to do; `shapes` are those that were given of inputs."""
-    choices, runtime = settings.choices, Registry(data).preferred()
+    choices, runtime = settings.choices, Registry(data).suited({source.format for source in sources})
     return RunRequest(
         models=chosen(sources),
         runtime=_with_threads(runtime, settings.threads),

@@ -101,8 +101,8 @@ class OpenPathScreen(PathScreen):
     HINT = "~/models/resnet50-symbol.json"
     ENDINGS = MODELS
     ABOUT = (
-        "The path of a *-symbol.json file, which is opened, or of a folder with such files, which joins the library. "
-        "A ~ stands for your home folder."
+        "The path of a *-symbol.json or *.onnx file, which is opened, or of a folder with such files, which joins "
+        "the library. A ~ stands for your home folder."
     )
 
     @property

@@ -1,0 +1,99 @@
+"""What programs are written on: one implementation for each format of models."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from dlbricks_tui.models.graph import NativeNode, TensorType
+from dlbricks_tui.models.onnx_native import plain_native
+from dlbricks_tui.models.onnx_writer import OnnxSheet
+from dlbricks_tui.runtime.runtime import Format
+
+# The oldest version of symbol files whose format is today's.
+FORMAT_VERSION = 10500
+VARIABLE = "null"
+
+
+class Entry(NamedTuple):
+    """One output of a node that has been written."""
+
+    node: int
+    output: int
+
+
+class Sheet(Protocol):
+    """Collects the nodes of one network; a node is known by its number."""
+
+    def fresh(self, name: str) -> str:
+        """The name, or one like it where something is called so already."""
+
+    def variable(self, name: str, found: TensorType, *, learned: bool) -> int:
+        """An array of that name."""
+
+    def operator(self, native: NativeNode, name: str, inputs: Sequence[Entry]) -> int:
+        """An operator that reads these outputs; `name` is what people call its layer."""
+
+    def text(self, heads: Sequence[Entry]) -> str:
+        """The network that puts these out, as a worker takes it."""
+
+
+def sheet_for(form: Format) -> Sheet:
+    """An empty sheet for native nodes of that format."""
+    return OnnxSheet() if form is Format.ONNX else SymbolSheet()
+
+
+def plain_copy(form: Format) -> NativeNode:
+    """An operator that copies an array."""
+    return plain_native("Identity") if form is Format.ONNX else NativeNode("_copy")
+
+
+def copy_of(form: Format, dtype: str) -> NativeNode:
+    """An operator that copies an array whose values are all positive, with all cores and in its layout if it can."""
+    if "float" not in dtype:
+        return plain_copy(form)
+    # MXNet's own copy gives a tensor the plain layout.
+    return plain_native("Relu") if form is Format.ONNX else NativeNode("Activation", (("act_type", "relu"),))
+
+
+class SymbolSheet:
+    """A symbol file of MXNet."""
+
+    def __init__(self) -> None:
+        self._nodes: list[dict[str, Any]] = []
+        self._names: set[str] = set()
+
+    def variable(self, name: str, found: TensorType, *, learned: bool) -> int:
+        """An array of that name, of whatever type."""
+        self._nodes.append({"op": VARIABLE, "name": name, "inputs": []})
+        return len(self._nodes) - 1
+
+    def operator(self, native: NativeNode, name: str, inputs: Sequence[Entry]) -> int:
+        """An operator that reads these outputs."""
+        node: dict[str, Any] = {"op": native.op, "name": self.fresh(name)}
+        if native.attributes:
+            node["attrs"] = dict(native.attributes)
+        node["inputs"] = [[*entry, 0] for entry in inputs]
+        if native.subgraphs:
+            node["subgraphs"] = [json.loads(text) for text in native.subgraphs]
+        self._nodes.append(node)
+        return len(self._nodes) - 1
+
+    def text(self, heads: Sequence[Entry]) -> str:
+        """The symbol file."""
+        document = {
+            "nodes": self._nodes,
+            "arg_nodes": [number for number, node in enumerate(self._nodes) if node["op"] == VARIABLE],
+            "node_row_ptr": list(range(len(self._nodes) + 1)),
+            "heads": [[*entry, 0] for entry in heads],
+            "attrs": {"mxnet_version": ["int", FORMAT_VERSION]},
+        }
+        return json.dumps(document, separators=(",", ":"))
+
+    def fresh(self, name: str) -> str:
+        """The name, or one like it where something is called so already."""
+        candidate, count = name, 1
+        while candidate in self._names:
+            count += 1
+            candidate = f"{name}_{count}"
+        self._names.add(candidate)
+        return candidate

@@ -1,0 +1,217 @@
+"""An ONNX graph whose tensors have types becomes a layer graph: each node is a layer."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.graph import (
+    UNKNOWN_DTYPE,
+    UNKNOWN_TYPE,
+    Feed,
+    GraphInput,
+    Layer,
+    LayerGraph,
+    Level,
+    Operator,
+    Origin,
+    ParamValue,
+    TensorType,
+    Wire,
+)
+from dlbricks_tui.models.kinds import Kind, kind_of
+from dlbricks_tui.models.onnx_constants import SAY_WHERE, Settled
+from dlbricks_tui.models.onnx_file import captured, graphs_inside, reads
+from dlbricks_tui.models.onnx_native import native_node
+from dlbricks_tui.models.onnx_ops import OnnxSite, neutral_onnx, value_of
+from dlbricks_tui.runtime.runtime import Format
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto, TensorProto
+
+# Floats whose values say where data goes or how much of it there is, by operator and place.
+_FLOATS_SAY: Mapping[str, frozenset[int]] = {
+    "Clip": frozenset({1, 2}),
+    "Dropout": frozenset({1}),
+    "OneHot": frozenset({2}),
+    "Pad": frozenset({2}),
+    "Pow": frozenset({1}),
+    "Range": frozenset({0, 1, 2}),
+    "Resize": frozenset({1, 2}),
+    "Upsample": frozenset({1}),
+}
+# Single numbers beside these are kept, as runtimes look for some of them; no key tells one from another.
+_BESIDE_SCALARS = frozenset(
+    ["Add", "Sub", "Mul", "Div", "Max", "Min", "Where", "Greater", "Less", "Equal", "GreaterOrEqual", "LessOrEqual"]
+)
+# What they read is learned, whatever its type.
+_LEARN_INTEGERS = frozenset(["QLinearConv", "ConvInteger", "QLinearMatMul", "MatMulInteger", "QGemm"])
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxGraph:
+    """Layers and what is there before them, and which nodes of the file a node stands for."""
+
+    settled: Settled
+    inputs: Mapping[str, TensorType]
+    outputs: Sequence[str]
+    opsets: Mapping[str, int]
+    names: Sequence[str]
+    parts: Sequence[tuple[int, ...]]
+
+
+def build_onnx_graph(found: OnnxGraph, name: str, level: Level) -> LayerGraph:
+    """The layers of a model."""
+    return _Builder(found, name, level).graph()
+
+
+@dataclass(slots=True)
+class _Reads:
+    """What a layer reads from outside it, each once."""
+
+    feeds: dict[Feed, TensorType] = field(default_factory=dict)
+    weights: dict[str, TensorType] = field(default_factory=dict)
+
+
+class _Builder:
+    def __init__(self, found: OnnxGraph, name: str, level: Level) -> None:
+        self._found = found
+        self._settled = found.settled
+        self._nodes = found.settled.layers
+        self._name = name
+        self._level = level
+        self._inputs = {name: number for number, name in enumerate(found.inputs)}
+        # By name where a tensor is made, and of each node which of its outputs others read, with their numbers.
+        read = {name for node in self._nodes for name in reads(node)}.union(found.outputs)
+        self._made: dict[str, Feed] = {}
+        self._results: list[list[int]] = []
+        for index, node in enumerate(self._nodes):
+            written = [output for output in node.output if output]
+            leaving = [number for number, output in enumerate(written) if output in read]
+            self._results.append(leaving)
+            self._made.update((written[number], Feed(index, place)) for place, number in enumerate(leaving))
+
+    def graph(self) -> LayerGraph:
+        if not self._nodes:
+            raise UnreadableModelError(f"{self._name} computes nothing that depends on its inputs: nothing to run")
+        return LayerGraph(
+            self._name,
+            self._level,
+            tuple([self._layer(index) for index in range(len(self._nodes))]),
+            tuple([GraphInput(name, found) for name, found in self._found.inputs.items()]),
+            tuple([self._feed(name) for name in self._found.outputs if name not in self._settled.constants]),
+            Format.ONNX,
+        )
+
+    def _layer(self, index: int) -> Layer:
+        node = self._nodes[index]
+        taken = _Reads()
+        operator = self._operator(node, taken)
+        results = self._results[index]
+        outputs = tuple([operator.outputs[output] for output in results])
+        data, weights = tuple(taken.feeds.values()), tuple(taken.weights.values())
+        return Layer(
+            index=index,
+            name=self._found.names[index],
+            op=operator.op,
+            kind=_kind(node, operator.op, self._settled),
+            operators=(operator,),
+            feeds=tuple(taken.feeds),
+            data=data,
+            weights=weights,
+            results=tuple([Wire(Origin.OPERATOR, 0, output) for output in results]),
+            outputs=outputs,
+            unmeasurable=self._why_unmeasurable(node, (*data, *weights), outputs),
+            nodes=self._found.parts[index],
+        )
+
+    def _operator(self, node: "NodeProto", taken: _Reads) -> Operator:
+        told: dict[int, TensorProto] = {}
+        facts: dict[int, ParamValue] = {}
+        wires: list[Wire] = []
+        for place, name in enumerate(reads(node)):
+            value = self._settled.values.get(name)
+            if not name:
+                continue
+            if value is not None and (fact := _fact(node, place, value, self._settled.type_of(name))) is not None:
+                told[place], facts[place] = value, fact
+            else:
+                wires.append(self._wire(name, taken))
+        version = self._found.opsets[node.domain]
+        outputs = tuple([self._settled.type_of(name) for name in node.output if name])
+        inputs = [self._settled.type_of(name) for place, name in enumerate(node.input) if name and place not in told]
+        neutral = neutral_onnx(node, OnnxSite(tuple(inputs), outputs, version, facts, len(outputs)))
+        inner = tuple([_canonical(graph, captured(node)) for graph in graphs_inside(node)])
+        native = native_node(node, told, version)
+        return Operator(neutral.op, neutral.params, tuple(wires), outputs, native, inner, (neutral.op,))
+
+    def _wire(self, name: str, taken: _Reads) -> Wire:
+        if name in self._settled.constants:
+            taken.weights.setdefault(name, self._settled.type_of(name))
+            return Wire(Origin.WEIGHT, list(taken.weights).index(name))
+        feed = self._feed(name)
+        taken.feeds.setdefault(feed, self._settled.type_of(name))
+        return Wire(Origin.DATA, list(taken.feeds).index(feed))
+
+    def _feed(self, name: str) -> Feed:
+        return Feed(None, self._inputs[name]) if name in self._inputs else self._made[name]
+
+    def _why_unmeasurable(
+        self, node: "NodeProto", inputs: Collection[TensorType], outputs: Collection[TensorType]
+    ) -> str | None:
+        if all(found.is_known for found in (*inputs, *outputs)):
+            return None
+        if self._level is Level.FUSED:
+            return "ONNX Runtime does not say which shape its tensors have"
+        if not _is_known_operator(node, self._found.opsets[node.domain]):
+            domain = f" of {node.domain}" if node.domain else ""
+            return f"operator {node.op_type}{domain} is not known to the installed onnx"
+        return "its shapes follow from values, which only the whole model knows, or from an operator that onnx lacks"
+
+
+def _fact(node: "NodeProto", place: int, value: "TensorProto", found: TensorType) -> ParamValue:
+    """What of a stored value makes the layer another one; None where it is learned."""
+    if found.dtype in SAY_WHERE and node.op_type not in _LEARN_INTEGERS:
+        return value_of(value)
+    if place in _FLOATS_SAY.get(node.op_type, ()):
+        return value_of(value)
+    single = found.shape is not None and all(size == 1 for size in found.shape)
+    return f"{found.dtype} {found.shape}" if single and node.op_type in _BESIDE_SCALARS else None
+
+
+def _kind(node: "NodeProto", op: str, settled: Settled) -> Kind:
+    """The kind by name; a look-up in a stored table is an embedding."""
+    if node.op_type == "Gather" and node.input[0] in settled.constants:
+        return Kind.EMBEDDING
+    return kind_of(op)
+
+
+def _is_known_operator(node: "NodeProto", version: int) -> bool:
+    from onnx import defs
+
+    try:
+        defs.get_schema(node.op_type, version, node.domain)
+    except defs.SchemaError:
+        return False
+    return True
+
+
+def _canonical(graph: "GraphProto", outer: Sequence[str]) -> str:
+    """What a graph inside an operator computes, without names; values of weights do not count."""
+    numbers = {name: ["outer", number] for number, name in enumerate(outer)}
+    numbers |= {it.name: ["input", number] for number, it in enumerate(graph.input)}
+    form: list[object] = []
+    for weight in graph.initializer:
+        numbers[weight.name] = ["weight", len(form)]
+        form.append(["weight", weight.data_type, list(weight.dims)])
+    for node in graph.node:
+        site = OnnxSite((UNKNOWN_TYPE,) * len(node.input), (), 0, {}, len(node.output))
+        neutral = neutral_onnx(node, site)
+        inner = [_canonical(found, [*outer, *captured(node)]) for found in graphs_inside(node)]
+        for output, name in enumerate(node.output):
+            numbers[name] = [len(form), output]
+        read = [numbers.get(name, [UNKNOWN_DTYPE, 0]) for name in reads(node)]
+        form.append([neutral.op, neutral.params, read, inner])
+    form.append([numbers.get(it.name, [UNKNOWN_DTYPE, 0]) for it in graph.output])
+    return json.dumps(form, separators=(",", ":"))

@@ -1,0 +1,353 @@
+"""ONNX operators under their neutral names: how those that other formats share become them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.models.graph import ParamValue, Shape
+from dlbricks_tui.models.literals import single_precision
+from dlbricks_tui.models.neutral import Neutral, without_defaults
+from dlbricks_tui.models.shared_ops import SHARED_OPS, Site, Translated, from_the_front
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, NodeProto, TensorProto
+
+ONNX_PREFIX = "onnx."
+_LONGEST_VALUE = 64
+
+Values = Mapping[str, ParamValue]
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxSite(Site):
+    """What an ONNX operator meets where it stands.
+
+    `told` are inputs that are part of the operator, by their place; `inputs` are the types of all others.
+    """
+
+    version: int
+    told: Mapping[int, ParamValue]
+    results: int
+
+    @property
+    def is_elementwise_alike(self) -> bool:
+        """Whether all inputs have the shape of the result, so that nothing is repeated along an axis."""
+        return all(it.shape is not None and it.shape == self.result for it in self.inputs)
+
+
+# None where ONNX's operator does more than the shared one can say.
+Translation = Callable[[Values, OnnxSite], Translated | None]
+
+
+def neutral_onnx(node: "NodeProto", site: OnnxSite) -> Neutral:
+    """The neutral form of a node; graphs inside it are not part of the parameters."""
+    attributes = {it.name: _value(it) for it in node.attribute if not it.HasField("g") and not it.graphs}
+    if not node.domain and (translate := ONNX_TRANSLATIONS.get(node.op_type)) is not None:
+        translated = translate(attributes, site)
+        if translated is not None:
+            return Neutral(translated.op, without_defaults(translated.values, SHARED_OPS[translated.op]))
+    values = {**attributes, **{f"input{place}": value for place, value in site.told.items()}}
+    domain = f"{node.domain}." if node.domain else ""
+    return Neutral(
+        f"{ONNX_PREFIX}{domain}{node.op_type}",
+        without_defaults(values, _defaults(node.op_type, node.domain, site.version)),
+    )
+
+
+def value_of(tensor: "TensorProto") -> ParamValue:
+    """The numbers of an array as a parameter; of a long one what tells it from others."""
+    from hashlib import sha256
+
+    from onnx.numpy_helper import to_array
+
+    array = to_array(tensor)
+    if array.size > _LONGEST_VALUE:
+        shape = "x".join(map(str, array.shape))
+        return f"{array.dtype} {shape} sha256:{sha256(array.tobytes()).hexdigest()}"
+    items = [_plain(item) for item in array.flatten().tolist()]
+    return tuple(items) if array.ndim else items[0]
+
+
+def _value(attribute: "AttributeProto") -> ParamValue:
+    from onnx import AttributeProto
+
+    kinds = AttributeProto.AttributeType
+    if attribute.type == kinds.Value("TENSOR"):
+        return value_of(attribute.t)
+    if attribute.type == kinds.Value("INT"):
+        return attribute.i
+    if attribute.type == kinds.Value("FLOAT"):
+        return single_precision(attribute.f)
+    if attribute.type == kinds.Value("STRING"):
+        return attribute.s.decode(errors="replace")
+    if attribute.type == kinds.Value("INTS"):
+        return tuple(attribute.ints)
+    if attribute.type == kinds.Value("FLOATS"):
+        return tuple([single_precision(item) for item in attribute.floats])
+    if attribute.type == kinds.Value("STRINGS"):
+        return tuple([item.decode(errors="replace") for item in attribute.strings])
+    return bytes(attribute.SerializeToString(deterministic=True)).hex()
+
+
+def _plain(item: object) -> ParamValue:
+    if isinstance(item, float):
+        return single_precision(item)
+    return item if isinstance(item, (bool, int)) else str(item)
+
+
+@lru_cache(maxsize=1 << 10)
+def _defaults(op: str, domain: str, version: int) -> Values:
+    from onnx import defs
+
+    try:
+        schema = defs.get_schema(op, version, domain)
+    except defs.SchemaError:
+        return {}
+    return {name: _value(it.default_value) for name, it in schema.attributes.items() if it.default_value.name}
+
+
+def _ints(value: ParamValue) -> tuple[int, ...] | None:
+    if isinstance(value, int):
+        return (value,)
+    if not isinstance(value, tuple):
+        return None
+    return tuple([item for item in value if isinstance(item, int)])
+
+
+def _window(values: Values, site: OnnxSite, kernel: Shape) -> dict[str, ParamValue] | None:
+    """Kernel, stride, padding and dilation of a sliding window, each spelled for every axis of the image."""
+    strides = _ints(values.get("strides")) or (1,) * len(kernel)
+    dilations = _ints(values.get("dilations")) or (1,) * len(kernel)
+    axes = len(kernel)
+    if not len(strides) == len(dilations) == axes or min((*kernel, *strides, *dilations)) < 1:
+        return None
+    pads = _pads(values, site, kernel, strides, dilations)
+    if pads is None or len(pads) != 2 * axes:
+        return None
+    return {"kernel": kernel, "stride": strides, "pads": pads, "dilation": dilations, "layout": None}
+
+
+def _pads(values: Values, site: OnnxSite, kernel: Shape, strides: Shape, dilations: Shape) -> tuple[int, ...] | None:
+    automatic = values.get("auto_pad", "NOTSET")
+    if automatic == "NOTSET":
+        return _ints(values.get("pads")) or (0,) * (2 * len(kernel))
+    if automatic == "VALID":
+        return (0,) * (2 * len(kernel))
+    shape = site.inputs[0].shape
+    if automatic not in ("SAME_UPPER", "SAME_LOWER") or shape is None or len(shape) != len(kernel) + 2:
+        return None
+    begins, ends = [], []
+    for size, window, step, dilation in zip(shape[2:], kernel, strides, dilations, strict=True):
+        reach = (window - 1) * dilation + 1
+        both = max((-(-size // step) - 1) * step + reach - size, 0)
+        begins.append(both // 2 if automatic == "SAME_UPPER" else both - both // 2)
+        ends.append(both - begins[-1])
+    return (*begins, *ends)
+
+
+def _kernel(values: Values, site: OnnxSite) -> Shape | None:
+    """The kernel of a convolution, which its weight tells where nothing else does."""
+    told = _ints(values.get("kernel_shape"))
+    weight = site.inputs[1].shape if len(site.inputs) > 1 else None
+    return told or (weight[2:] if weight is not None else None)
+
+
+def _conv(values: Values, site: OnnxSite) -> Translated | None:
+    kernel = _kernel(values, site)
+    window = _window(values, site, kernel) if kernel else None
+    return None if window is None else Translated("conv", {**window, "groups": values.get("group", 1)})
+
+
+def _conv_transpose(values: Values, site: OnnxSite) -> Translated | None:
+    kernel = _kernel(values, site)
+    if not kernel or values.get("auto_pad", "NOTSET") != "NOTSET":
+        return None
+    window = _window(values, site, kernel)
+    if window is None:
+        return None
+    more = {"output_pads": values.get("output_padding"), "target_shape": values.get("output_shape")}
+    return Translated("conv_transpose", {**window, "groups": values.get("group", 1), **more})
+
+
+def _pool(op: str) -> Translation:
+    def translate(values: Values, site: OnnxSite) -> Translated | None:
+        kernel = _ints(values.get("kernel_shape"))
+        window = _window(values, site, kernel) if kernel else None
+        if window is None or values.get("storage_order") or site.results > 1:
+            return None
+        window["rounding"] = "up" if values.get("ceil_mode") else "down"
+        pads = window["pads"]
+        if op == "mean_pool" and isinstance(pads, tuple) and any(pads):
+            window["count_padding"] = bool(values.get("count_include_pad"))
+        return Translated(op, window)
+
+    return translate
+
+
+def _plain_op(op: str, **renamed: str) -> Translation:
+    """The same operator by another name, with its parameters renamed."""
+
+    def translate(values: Values, site: OnnxSite) -> Translated | None:
+        if not values.keys() <= {*renamed.values(), "consumed_inputs"}:
+            return None
+        return Translated(op, {new: values[old] for new, old in renamed.items() if old in values})
+
+    return translate
+
+
+def _with_default(op: str, name: str, old: str, default: float) -> Translation:
+    def translate(values: Values, site: OnnxSite) -> Translated:
+        return Translated(op, {name: values.get(old, default)})
+
+    return translate
+
+
+def _batch_norm(values: Values, site: OnnxSite) -> Translated | None:
+    if values.get("training_mode") or site.results > 1 or values.get("spatial") == 0:
+        return None
+    return Translated("batch_norm", {"epsilon": values.get("epsilon", 1e-5), "axis": 1})
+
+
+def _gemm(values: Values, site: OnnxSite) -> Translated | None:
+    """Fully connected as others have it: rows of the weight are what comes out."""
+    plain = values.get("alpha", 1.0) == 1.0 and values.get("beta", 1.0) == 1.0 and not values.get("transA")
+    if not plain or values.get("transB") != 1 or len(site.inputs) < 2:
+        return None
+    weight = site.inputs[1].shape
+    if weight is None or (len(site.inputs) > 2 and site.inputs[2].shape != weight[:1]):
+        return None
+    return Translated("linear", {"keep_axes": False})
+
+
+def _dropout(values: Values, site: OnnxSite) -> Translated | None:
+    if site.told.get(2) or values.get("is_test") == 0:
+        return None
+    return Translated("dropout", {"ratio": site.told.get(1, values.get("ratio", 0.5))})
+
+
+def _softmax(values: Values, site: OnnxSite) -> Translated | None:
+    if site.rank is None:
+        return None
+    axis = from_the_front(values.get("axis", -1 if site.version >= 13 else 1), site.rank)
+    # Before version 13 all axes from this one on were one.
+    return Translated("softmax", {"axis": axis}) if site.version >= 13 or axis == site.rank - 1 else None
+
+
+def _alike(op: str) -> Translation:
+    """Where shapes differ, or a value is part of the operator, it is another one."""
+
+    def translate(values: Values, site: OnnxSite) -> Translated | None:
+        return Translated(op, {}) if site.is_elementwise_alike and not site.told else None
+
+    return translate
+
+
+def _concat(values: Values, site: OnnxSite) -> Translated | None:
+    return None if site.told else Translated("concat", {"axis": from_the_front(values.get("axis", 1), site.rank)})
+
+
+def _flatten(values: Values, site: OnnxSite) -> Translated | None:
+    return Translated("flatten", {}) if values.get("axis", 1) == 1 else None
+
+
+def _to_shape(op: str) -> Translation:
+    def translate(values: Values, site: OnnxSite) -> Translated | None:
+        told = 1 in site.told or "shape" in values
+        alike = op == "reshape" or (site.result is not None and site.rank == len(site.result))
+        return Translated(op, {"shape": site.result}) if told and alike and site.result is not None else None
+
+    return translate
+
+
+def _transpose(values: Values, site: OnnxSite) -> Translated | None:
+    if site.rank is None:
+        return None
+    return Translated("transpose", {"axes": values.get("perm") or tuple(reversed(range(site.rank)))})
+
+
+def _pad(values: Values, site: OnnxSite) -> Translated | None:
+    pads, mode = site.told.get(1, values.get("pads", values.get("paddings"))), values.get("mode", "constant")
+    if not isinstance(pads, tuple) or 3 in site.told or len(site.inputs) > 1:
+        return None
+    value = site.told.get(2, values.get("value", 0.0)) if mode == "constant" else None
+    return Translated("pad", {"pads": pads, "mode": mode, "value": value})
+
+
+def _clip(values: Values, site: OnnxSite) -> Translated | None:
+    least, most = site.told.get(1, values.get("min")), site.told.get(2, values.get("max"))
+    if least is None or most is None or len(site.inputs) > 1:
+        return None
+    return Translated("clip", {"min": least, "max": most})
+
+
+def _reduce(op: str) -> Translation:
+    def translate(values: Values, site: OnnxSite) -> Translated | None:
+        axes = _ints(site.told.get(1, values.get("axes")))
+        if values.get("noop_with_empty_axes") or site.rank is None or len(site.inputs) > 1:
+            return None
+        found = sorted({axis % site.rank for axis in axes or () if site.rank})
+        whole = found in ([], list(range(site.rank)))
+        return Translated(op, {"axes": None if whole else tuple(found), "keep_axes": values.get("keepdims", 1) == 1})
+
+    return translate
+
+
+def _gelu(values: Values, site: OnnxSite) -> Translated | None:
+    return Translated("gelu", {}) if values.get("approximate", "none") == "none" else None
+
+
+def _upsample(values: Values, site: OnnxSite) -> Translated | None:
+    scales = site.told.get(1, values.get("scales"))
+    if values.get("mode", "nearest") != "nearest" or not isinstance(scales, tuple) or len(scales) != 4:
+        return None
+    whole = [scale for scale in scales if isinstance(scale, float) and scale.is_integer()]
+    if len(whole) < 4 or whole[:2] != [1.0, 1.0] or whole[2] != whole[3]:
+        return None
+    return Translated("upsample_nearest", {"scale": int(whole[2])})
+
+
+ONNX_TRANSLATIONS: Mapping[str, Translation] = {
+    "Add": _alike("add"),
+    "AveragePool": _pool("mean_pool"),
+    "BatchNormalization": _batch_norm,
+    "Clip": _clip,
+    "Concat": _concat,
+    "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "Div": _alike("div"),
+    "Dropout": _dropout,
+    "Elu": _with_default("elu", "alpha", "alpha", 1.0),
+    "Exp": _plain_op("exp"),
+    "Expand": _to_shape("broadcast_to"),
+    "Flatten": _flatten,
+    "Gelu": _gelu,
+    "Gemm": _gemm,
+    "GlobalAveragePool": _plain_op("global_mean_pool"),
+    "GlobalMaxPool": _plain_op("global_max_pool"),
+    "Identity": _plain_op("identity"),
+    "InstanceNormalization": _with_default("instance_norm", "epsilon", "epsilon", 1e-5),
+    "LRN": _plain_op("lrn", size="size", alpha="alpha", beta="beta", bias="bias"),
+    "LeakyRelu": _with_default("leaky_relu", "alpha", "alpha", 0.01),
+    "Log": _plain_op("log"),
+    "MaxPool": _pool("max_pool"),
+    "Mul": _alike("mul"),
+    "PRelu": _plain_op("prelu"),
+    "Pad": _pad,
+    "ReduceMax": _reduce("reduce_max"),
+    "ReduceMean": _reduce("reduce_mean"),
+    "ReduceSum": _reduce("reduce_sum"),
+    "Relu": _plain_op("relu"),
+    "Reshape": _to_shape("reshape"),
+    "Selu": _plain_op("selu"),
+    "Sigmoid": _plain_op("sigmoid"),
+    "Softmax": _softmax,
+    "Softplus": _plain_op("softplus"),
+    "Softsign": _plain_op("softsign"),
+    "Sqrt": _plain_op("sqrt"),
+    "Sub": _alike("sub"),
+    "Sum": _alike("sum"),
+    "Tanh": _plain_op("tanh"),
+    "Transpose": _transpose,
+    "Upsample": _upsample,
+}

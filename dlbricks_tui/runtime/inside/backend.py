@@ -1,0 +1,61 @@
+"""What a framework has to do for us: one implementation for each, and nothing else here knows which it is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network
+
+
+class BoundNetwork(ABC):
+    """A network ready to run any number of times; its results are always in the same arrays.
+
+    `inputs` and `outputs` are arrays of the framework, in order; there are outputs once it has run.
+    """
+
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+
+    @abstractmethod
+    def run(self) -> None:
+        """Computes the outputs and waits for them; nothing is copied out of the framework."""
+
+    @abstractmethod
+    def output_types(self) -> list[ArrayType]:
+        """What the outputs are, once it has run."""
+
+    @abstractmethod
+    def refuse_infinite_values(self) -> None:
+        """Objects where an output holds an infinity, or what is no number."""
+
+
+class Backend(ABC):
+    """A framework."""
+
+    # Copies one number: as little as a graph can compute. And reads and writes an array of SWEPT, with all cores.
+    nothing: Network
+    sweep: Network
+
+    @abstractmethod
+    def describe(self) -> Described:
+        """What this interpreter has."""
+
+    @abstractmethod
+    def infer(self, request: Infer) -> Inferred:
+        """The types of tensors."""
+
+    @abstractmethod
+    def fuse(self, request: Fuse) -> Fused:
+        """The graph that the framework would run."""
+
+    @abstractmethod
+    def bind(self, network: Network, fed: Sequence[Any] | None = None) -> BoundNetwork:
+        """Makes a network ready; `fed` are the arrays that its inputs read, which are made where there are none."""
+
+
+ONE = ArrayType((1,), "float32")
+# Reading and writing so much leaves nothing else in the caches of today's processors.
+_SWEPT_BYTES = 64 << 20
+SWEPT = ArrayType((1, 16, 1024, _SWEPT_BYTES // (16 * 1024 * 4)), "float32")

@@ -1,0 +1,44 @@
+"""MXNet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from dlbricks_tui.runtime.inside.backend import ONE, SWEPT, Backend, BoundNetwork
+from dlbricks_tui.runtime.inside.binding import BoundSymbol
+from dlbricks_tui.runtime.inside.framework import describe
+from dlbricks_tui.runtime.inside.fuse import fuse
+from dlbricks_tui.runtime.inside.infer import infer
+from dlbricks_tui.runtime.protocol import Described, Fuse, Fused, Infer, Inferred, Network
+
+_DATA = {"op": "null", "name": "data", "inputs": []}
+_COPY = {"op": "_copy", "name": "copy", "inputs": [[0, 0, 0]]}
+_RELU = {"op": "Activation", "name": "sweep", "attrs": {"act_type": "relu"}, "inputs": [[0, 0, 0]]}
+
+
+class MXNet(Backend):
+    """MXNet, whose graphs are symbol files."""
+
+    nothing = Network(json.dumps({"nodes": [_DATA, _COPY], "heads": [[1, 0, 0]]}), {"data": ONE}, {})
+    sweep = Network(json.dumps({"nodes": [_DATA, _RELU], "heads": [[1, 0, 0]]}), {"data": SWEPT}, {})
+
+    def __init__(self, mxnet: Any) -> None:
+        self._mxnet = mxnet
+
+    def describe(self) -> Described:
+        """What this interpreter has."""
+        return describe(self._mxnet)
+
+    def infer(self, request: Infer) -> Inferred:
+        """All that follows from what the request gives."""
+        return infer(self._mxnet, request)
+
+    def fuse(self, request: Fuse) -> Fused:
+        """The graph that an executor would run."""
+        return fuse(self._mxnet, request)
+
+    def bind(self, network: Network, fed: Sequence[Any] | None = None) -> BoundNetwork:
+        """Binds a symbol as it stands."""
+        return BoundSymbol(self._mxnet, network, fed)

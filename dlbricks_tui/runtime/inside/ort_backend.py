@@ -1,0 +1,120 @@
+"""ONNX Runtime."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import tempfile
+from base64 import b64encode
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from dlbricks_tui.runtime.inside.arrays import numpy_dtype
+from dlbricks_tui.runtime.inside.backend import ONE, SWEPT, Backend, BoundNetwork
+from dlbricks_tui.runtime.inside.onnx_wire import one_operator
+from dlbricks_tui.runtime.inside.ort_session import ask, numpys_name, options, session, tensor_type
+from dlbricks_tui.runtime.inside.refusal import RefusalError
+from dlbricks_tui.runtime.inside.values import data_values
+from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason
+
+# Weights of more bytes are written beside an optimised model, whose file has a limit.
+_LARGE_BYTES = "1024"
+
+
+class OnnxRuntime(Backend):
+    """ONNX Runtime, whose graphs are ONNX models as base64, without the values of weights."""
+
+    nothing = one_operator("Identity", ONE)
+    sweep = one_operator("Relu", SWEPT)
+
+    def __init__(self, ort: Any) -> None:
+        self._ort = ort
+
+    def describe(self) -> Described:
+        """What this interpreter has."""
+        return Described(
+            python=platform.python_version(),
+            framework="onnxruntime",
+            version=self._ort.__version__,
+            numpy=importlib.import_module("numpy").__version__,
+            features=tuple(sorted(self._ort.get_available_providers())),
+            fuses=True,
+        )
+
+    def infer(self, request: Infer) -> Inferred:
+        """The types of what a model puts out."""
+        found = session(self._ort, request.symbol, {}, options(self._ort, optimised=False), Reason.INCONSISTENT)
+        return Inferred(tuple((tensor_type(output),) for output in found.get_outputs()), ())
+
+    def fuse(self, request: Fuse) -> Fused:
+        """The model that ONNX Runtime saves when it has optimised this one; `request` has the types of its weights."""
+        weights = {name: ArrayType(shape, request.dtypes[name]) for name, shape in request.shapes.items()}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "optimised.onnx"
+            settings = options(self._ort, optimised=True)
+            settings.optimized_model_filepath = str(path)
+            prefix = "session.optimized_model_external_initializers_"
+            settings.add_session_config_entry(f"{prefix}file_name", "weights")
+            settings.add_session_config_entry(f"{prefix}min_size_in_bytes", _LARGE_BYTES)
+            session(self._ort, request.symbol, weights, settings, Reason.UNFUSABLE)
+            return Fused(b64encode(path.read_bytes()).decode(), (), ())
+
+    def bind(self, network: Network, fed: Sequence[Any] | None = None) -> BoundNetwork:
+        """A session that runs a model as it stands."""
+        return _BoundModel(self._ort, network, fed)
+
+
+class _BoundModel(BoundNetwork):
+    def __init__(self, ort: Any, network: Network, fed: Sequence[Any] | None) -> None:
+        self._ort = ort
+        settings = options(ort, optimised=False)
+        self._session = session(ort, network.symbol, network.weights, settings, Reason.UNBUILDABLE)
+        self.inputs = list(fed) if fed is not None else [self._fed(found) for found in network.inputs.values()]
+        self.outputs: list[Any] = []
+        self._names = [output.name for output in self._session.get_outputs()]
+        self._binding = self._session.io_binding()
+        if len(self.inputs) != len(network.inputs):
+            raise RefusalError(Reason.MALFORMED, f"{len(network.inputs)} inputs are fed {len(self.inputs)} arrays")
+        for place, name in enumerate(network.inputs):
+            self._binding.bind_ortvalue_input(name, self.inputs[place])
+        for name in self._names:
+            self._binding.bind_output(name)
+
+    def run(self) -> None:
+        """Computes the outputs."""
+        ask(self._ort, self._run, Reason.UNBUILDABLE)
+
+    def _run(self) -> None:
+        self._session.run_with_iobinding(self._binding)
+        if not self.outputs:
+            self._keep_outputs()
+
+    def _keep_outputs(self) -> None:
+        """Has later runs write to the same arrays: others would be new memory each time."""
+        self.outputs = self._binding.get_outputs()
+        if all(value.is_tensor() for value in self.outputs):
+            self._binding.clear_binding_outputs()
+            for place, value in enumerate(self.outputs):
+                self._binding.bind_ortvalue_output(self._names[place], value)
+
+    def output_types(self) -> list[ArrayType]:
+        """What the outputs are; those that are no tensors take nothing that anybody could tell."""
+        tensors = [value for value in self.outputs if value.is_tensor()]
+        return [ArrayType(tuple(value.shape()), numpys_name(value.data_type()) or "object") for value in tensors]
+
+    def refuse_infinite_values(self) -> None:
+        """Objects where an output of floats holds an infinity, or what is no number."""
+        for place, value in enumerate(self.outputs):
+            if _is_of_floats(value) and not numpy.isfinite(value.numpy()).all():
+                raise RefusalError(Reason.NOT_FINITE, f"output {self._names[place]} holds values that are not finite")
+
+    def _fed(self, found: ArrayType) -> Any:
+        return self._ort.OrtValue.ortvalue_from_numpy(data_values(found.shape, numpy_dtype(found.dtype).name))
+
+
+def _is_of_floats(value: Any) -> bool:
+    # numpy has no bfloat16 to look at.
+    return value.is_tensor() and numpys_name(value.data_type()) in ("float16", "float32", "float64")

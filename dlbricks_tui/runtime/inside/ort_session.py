@@ -1,0 +1,110 @@
+"""Sessions of ONNX Runtime: made of models whose weights have no values, and objecting in one line."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dlbricks_tui.runtime.inside.arrays import numpy_dtype
+from dlbricks_tui.runtime.inside.refusal import RefusalError
+from dlbricks_tui.runtime.inside.values import learned_values
+from dlbricks_tui.runtime.protocol import ArrayType, Reason, Tensor
+
+THREADS_VARIABLE = "OMP_NUM_THREADS"
+# So many operators at once, where a model lets them.
+AT_ONCE_VARIABLE = "ORT_INTER_OP_THREADS"
+ONLY_ERRORS = 3
+PROVIDERS = ["CPUExecutionProvider"]
+
+_SAID_FIRST = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
+_OUT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory", "out of memory")
+_NUMPYS = {"float": "float32", "double": "float64", "string": "object"}
+_TENSOR = re.compile(r"tensor\((\w+)\)$")
+
+
+def load_onnxruntime() -> Any:
+    """The module `onnxruntime`, with the threads that the settings want."""
+    try:
+        ort = importlib.import_module("onnxruntime")
+    except (ImportError, AttributeError, OSError) as error:
+        raise RefusalError(Reason.NO_FRAMEWORK, f"ONNX Runtime cannot be imported: {error}") from error
+    # Of sessions that have threads of their own each, one would still spin while the next is timed.
+    ort.set_global_thread_pool_sizes(_number(THREADS_VARIABLE, 0), _number(AT_ONCE_VARIABLE, 1))
+    return ort
+
+
+def ask(ort: Any, question: Callable[[], Any], reason: Reason) -> Any:
+    """The answer of ONNX Runtime, or its objection."""
+    try:
+        return question()
+    except _errors(ort) as error:
+        message = _first_line(error)
+        large = any(sign in message for sign in _OUT_OF_MEMORY)
+        raise RefusalError(Reason.TOO_LARGE if large else reason, message) from error
+
+
+def options(ort: Any, *, optimised: bool) -> Any:
+    """The settings of a session."""
+    found = ort.SessionOptions()
+    found.log_severity_level = ONLY_ERRORS
+    found.use_per_session_threads = False
+    if _number(AT_ONCE_VARIABLE, 1) > 1:
+        found.execution_mode = ort.ExecutionMode.ORT_PARALLEL
+    levels = ort.GraphOptimizationLevel
+    found.graph_optimization_level = levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
+    return found
+
+
+def session(ort: Any, model: str, weights: Mapping[str, ArrayType], settings: Any, reason: Reason) -> Any:
+    """A session of a model, its weights filled with numbers of a normal range, as constants."""
+    try:
+        content = b64decode(model, validate=True)
+    except Base64Error as error:
+        raise RefusalError(Reason.MALFORMED, f"not a model: {error}") from error
+    values = [_stored(ort, found) for found in weights.values()]
+
+    def make() -> Any:
+        if weights:
+            settings.add_external_initializers(list(weights), values)
+        return ort.InferenceSession(content, settings, providers=PROVIDERS)
+
+    return ask(ort, make, reason)
+
+
+def tensor_type(declared: Any) -> Tensor:
+    """What a session says of an input or output: nothing of sizes that it does not know."""
+    shape = declared.shape
+    known = shape is not None and all(isinstance(size, int) and size >= 0 for size in shape)
+    return Tensor(tuple(shape) if known else None, numpys_name(declared.type))
+
+
+def numpys_name(declared: str) -> str | None:
+    """The data type of a `tensor(float)` as numpy calls it; None for what is no tensor."""
+    found = _TENSOR.match(declared)
+    return _NUMPYS.get(found[1], found[1]) if found else None
+
+
+def _number(variable: str, default: int) -> int:
+    text = os.environ.get(variable, "")
+    return int(text) if text.isdecimal() else default
+
+
+def _stored(ort: Any, found: ArrayType) -> Any:
+    return ort.OrtValue.ortvalue_from_numpy(learned_values(found.shape, numpy_dtype(found.dtype).name))
+
+
+def _errors(ort: Any) -> tuple[type[BaseException], ...]:
+    """ONNX Runtime has a class for each kind of objection, and no class for all of them."""
+    state = vars(ort.capi.onnxruntime_pybind11_state).values()
+    own = [it for it in state if isinstance(it, type) and issubclass(it, Exception)]
+    return (*own, RuntimeError, ValueError, MemoryError)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return _SAID_FIRST.sub("", lines[0])[:400] if lines else type(error).__name__

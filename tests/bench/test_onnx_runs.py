@@ -1,0 +1,58 @@
+"""Runs with the real ONNX Runtime, of a model small enough to be measured in a moment."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.cli.main import main
+from tests.models.onnx_models import saved, small
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+    return saved(tmp_path, small())
+
+
+def dlbricks(model: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
+    status = main(["--data-dir", str(model.parent / "data"), *arguments, "--json"])
+    out, told = capsys.readouterr()
+    return status, json.loads(out or "null"), told
+
+
+@pytest.mark.parametrize("level", ["fused", "written"])
+def test_a_model_is_measured_and_estimated_like_any_other(
+    model: Path, capsys: pytest.CaptureFixture[str], level: str
+) -> None:
+    asked = ["run", str(model), "--level", level, "--end-to-end", "--fixed-runs", "20"]
+    status, found, told = dlbricks(model, capsys, *asked)
+    assert status == 0, told
+    (estimate,) = found["models"]
+    assert (estimate["level"], estimate["coverage"]["missing"]) == (level, 0)
+    assert "onnxruntime-" in estimate["runtime"]
+    assert estimate["sequential_ms"] > 0
+    assert estimate["measured_ms"] > 0
+    assert found["bricks"]["failed"] == 0
+    status, (again,), _ = dlbricks(model, capsys, "estimate", str(model), "--level", level)
+    assert (status, again["sequential_ms"]) == (0, estimate["sequential_ms"])
+
+
+def test_models_of_two_formats_are_run_apart(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, told = dlbricks(model, capsys, "run", str(model), "resnet18_v1")
+    assert status == 2
+    assert "take those of one format at a time" in told
+
+
+def test_a_runtime_of_the_other_format_is_named(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, told = dlbricks(model, capsys, "run", str(model), "--runtime", "default")
+    assert status == 2
+    assert "net is an ONNX model, and runtime default runs those of MXNet" in told
+
+
+def test_models_of_both_formats_share_bricks_at_level_written(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, found, told = dlbricks(model, capsys, "corpus", str(model), "resnet18_v1")
+    assert status == 0, told
+    assert len(found["models"]) == 2

@@ -1,0 +1,84 @@
+"""ONNX models for tests, made node by node."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import onnx
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor, make_tensor_value_info
+
+from dlbricks_tui.models.graph import LayerGraph, Level, Shape
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
+from tests.models.table_framework import TableFramework
+
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+OPSET = 13
+
+
+def floats(name: str, shape: Sequence[int]) -> TensorProto:
+    """A weight."""
+    count = 1
+    for size in shape:
+        count *= size
+    return make_tensor(name, TensorProto.FLOAT, shape, [0.5] * count)
+
+
+def integers(name: str, values: Sequence[int]) -> TensorProto:
+    """A list of sizes or axes."""
+    return make_tensor(name, TensorProto.INT64, (len(values),), values)
+
+
+def model(
+    nodes: Sequence[NodeProto],
+    inputs: Mapping[str, Sequence[int | str | None]],
+    outputs: Sequence[str],
+    weights: Sequence[TensorProto] = (),
+    opset: int = OPSET,
+) -> ModelProto:
+    """A model of floats."""
+    graph = make_graph(
+        list(nodes),
+        "test",
+        [make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()],
+        [onnx.ValueInfoProto(name=name) for name in outputs],
+        list(weights),
+    )
+    return make_model(graph, opset_imports=[make_opsetid("", opset)], ir_version=8)
+
+
+def saved(folder: Path, made: ModelProto, name: str = "net") -> Path:
+    """The model as a file."""
+    path = folder / f"{name}.onnx"
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+def loaded(folder: Path, made: ModelProto, given: Mapping[str, Shape] | None = None) -> LayerGraph:
+    """The layers of the model as it is written."""
+    loader = Loader(folder / "cache", TableFramework())
+    return loader.load(source_of(saved(folder, made)), Level.WRITTEN, given)
+
+
+def small() -> ModelProto:
+    """A convolution, an activation, a pooling and a fully connected layer."""
+    nodes = [
+        make_node("Conv", ["x", "w", "b"], ["c"], name="conv1", pads=[1, 1, 1, 1]),
+        make_node("Relu", ["c"], ["r"], name="relu1"),
+        make_node("GlobalAveragePool", ["r"], ["p"], name="pool"),
+        make_node("Reshape", ["p", "shape"], ["f"], name="flat"),
+        make_node("Gemm", ["f", "v", "d"], ["y"], name="classes", transB=1),
+    ]
+    weights = [
+        floats("w", (8, 3, 3, 3)),
+        floats("b", (8,)),
+        integers("shape", (1, -1)),
+        floats("v", (10, 8)),
+        floats("d", (10,)),
+    ]
+    return model(nodes, {"x": (1, 3, 16, 16)}, ["y"], weights)
+
+
+def branch(condition: str, yes: GraphProto, no: GraphProto, output: str) -> NodeProto:
+    """An `If`."""
+    return make_node("If", [condition], [output], name="choice", then_branch=yes, else_branch=no)

@@ -1,0 +1,174 @@
+"""Files that are whole, and those that are not: each of them gets one line."""
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import ModelProto
+from onnx.helper import make_node, make_opsetid
+
+from dlbricks_tui.models.errors import MissingShapeError, ModelError, UnreadableModelError
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.onnx_file import parse_onnx
+from tests.models.onnx_models import floats, loaded, model, saved, small
+
+
+def refusal(folder: Path, made: ModelProto) -> str:
+    with pytest.raises(ModelError) as refused:
+        loaded(folder, made)
+    message = str(refused.value)
+    assert "\n" not in message
+    return message
+
+
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
+    content = small().SerializeToString()
+    with pytest.raises(UnreadableModelError, match=r"^net is no ONNX file, or not all of it"):
+        parse_onnx(content[: len(content) // 2], "net")
+
+
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableModelError, match=r"^net is empty$"):
+        parse_onnx(b"", "net")
+
+
+@pytest.mark.parametrize("version", [0, 9999])
+def test_a_format_of_another_version_is_refused(version: int, tmp_path: Path) -> None:
+    made = small()
+    made.ir_version = version
+    assert "of the ONNX format; onnx" in refusal(tmp_path, made)
+
+
+def test_operators_of_a_later_version_are_refused(tmp_path: Path) -> None:
+    made = small()
+    made.opset_import[0].version = 9999
+    assert "it uses version 9999 of ONNX's operators" in refusal(tmp_path, made)
+
+
+def test_a_domain_that_the_file_does_not_declare_is_refused(tmp_path: Path) -> None:
+    made = model([make_node("Magic", ["x"], ["y"], name="trick", domain="some.where")], {"x": (1, 2)}, ["y"])
+    message = "node 0 ('trick') is an operator of the domain 'some.where', of which the file says no version"
+    assert message in refusal(tmp_path, made)
+
+
+def test_an_operator_of_a_domain_that_onnx_lacks_is_an_unmeasurable_layer(tmp_path: Path) -> None:
+    nodes = [make_node("Magic", ["x"], ["m"], name="trick", domain="some.where"), make_node("Relu", ["m"], ["y"])]
+    made = model(nodes, {"x": (1, 2)}, ["y"])
+    made.opset_import.append(make_opsetid("some.where", 1))
+    trick, relu = loaded(tmp_path, made).layers
+    assert trick.unmeasurable == "operator Magic of some.where is not known to the installed onnx"
+    assert relu.unmeasurable is not None
+
+
+def test_a_cycle_is_refused(tmp_path: Path) -> None:
+    nodes = [make_node("Add", ["x", "b"], ["a"], name="one"), make_node("Relu", ["a"], ["b"], name="other")]
+    assert "node 0 ('one') is in a cycle, or behind one" in refusal(tmp_path, model(nodes, {"x": (1, 2)}, ["b"]))
+
+
+def test_nodes_may_stand_in_any_order(tmp_path: Path) -> None:
+    made = small()
+    nodes = list(made.graph.node)
+    del made.graph.node[:]
+    made.graph.node.extend(reversed(nodes))
+    assert [layer.name for layer in loaded(tmp_path, made).layers] == [node.name for node in nodes]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "output", "complaint"),
+    [
+        ([make_node("Relu", ["nowhere"], ["y"], name="n")], "y", "node 0 ('n') reads 'nowhere', which nothing writes"),
+        ([make_node("Relu", ["x"], ["y"])], "z", "it puts out 'z', which nothing writes"),
+        (
+            [make_node("Relu", ["x"], ["y"]), make_node("Exp", ["x"], ["y"], name="n")],
+            "y",
+            "writes 'y', which is there",
+        ),
+        ([], "x", "there are no nodes"),
+    ],
+)
+def test_what_does_not_hang_together_is_refused(
+    nodes: list[object], output: str, complaint: str, tmp_path: Path
+) -> None:
+    made = model([], {"x": (1, 2)}, [output])
+    made.graph.node.extend(nodes)
+    assert complaint in refusal(tmp_path, made)
+
+
+def test_weights_that_are_not_beside_the_model_are_named(tmp_path: Path) -> None:
+    made = with_weights_in("big.bin", 0, 12)
+    assert "'w' is kept in 'big.bin', which is no file beside the model" in refusal(tmp_path, made)
+    (tmp_path / "big.bin").write_bytes(bytes(11))
+    assert "'w' is kept in 'big.bin', which ends before it" in refusal(tmp_path, made)
+    (tmp_path / "big.bin").write_bytes(bytes(12))
+    (layer,) = loaded(tmp_path, made).layers
+    assert layer.weights[0].shape == (3,)
+
+
+@pytest.mark.parametrize("location", ["../outside.bin", "/etc/hostname", ""])
+def test_weights_are_looked_for_beside_the_model_only(location: str, tmp_path: Path) -> None:
+    assert "which is no file beside the model" in refusal(tmp_path, with_weights_in(location, 0, 1))
+
+
+def with_weights_in(location: str, offset: int, length: int) -> ModelProto:
+    made = model([make_node("Add", ["x", "w"], ["y"])], {"x": (1, 3)}, ["y"], [floats("w", (3,))])
+    weight = made.graph.initializer[0]
+    del weight.float_data[:]
+    weight.data_location = weight.EXTERNAL
+    for key, value in (("location", location), ("offset", str(offset)), ("length", str(length))):
+        weight.external_data.add(key=key, value=value)
+    return made
+
+
+def test_an_open_axis_is_asked_for_unless_it_is_the_batch(tmp_path: Path) -> None:
+    made = model([make_node("Relu", ["x"], ["y"])], {"x": ("batch", "length")}, ["y"])
+    with pytest.raises(MissingShapeError, match="net does not say the shape of: x; give each"):
+        loaded(tmp_path, made)
+    assert shape_of(loaded(tmp_path, made, {"x": (2, 7)})) == (2, 7)
+
+
+def test_an_axis_that_is_given_once_is_known_wherever_it_is_named(tmp_path: Path) -> None:
+    made = model([make_node("Add", ["x", "z"], ["y"])], {"x": ("n", "length"), "z": ("n", "length")}, ["y"])
+    assert shape_of(loaded(tmp_path, made, {"x": (3, 5)})) == (3, 5)
+
+
+def test_a_shape_with_other_axes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="input 'x' has 4 axes, and 1x2 has others"):
+        loaded(tmp_path, small(), {"x": (1, 2)})
+    with pytest.raises(ModelError, match="net has no input 'z'; its inputs are: x"):
+        loaded(tmp_path, small(), {"z": (1, 2)})
+
+
+def shape_of(graph: LayerGraph) -> tuple[int, ...] | None:
+    return graph.layers[-1].outputs[0].shape
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32 - 1), changes=st.integers(1, 12))
+def test_a_mutated_file_loads_or_gets_one_line(seed: int, changes: int, tmp_path: Path) -> None:
+    """Bytes are replaced, left out or doubled."""
+    content, chance = bytearray(small().SerializeToString()), random.Random(seed)
+    for _ in range(changes):
+        place = chance.randrange(len(content))
+        match chance.randrange(3):
+            case 0:
+                content[place] = chance.randrange(256)
+            case 1:
+                del content[place : place + chance.randrange(1, 40)]
+            case _:
+                content[place:place] = content[place : place + chance.randrange(1, 40)]
+    path = saved(tmp_path, small())
+    path.write_bytes(bytes(content))
+    try:
+        load_file(path)
+    except ModelError as refused:
+        assert "\n" not in str(refused)
+
+
+def load_file(path: Path) -> None:
+    from dlbricks_tui.models.library import source_of
+    from dlbricks_tui.models.loading import Loader
+    from tests.models.table_framework import TableFramework
+
+    Loader(path.parent / "cache", TableFramework()).load(source_of(path))

@@ -1,0 +1,117 @@
+"""What of an ONNX model is a layer, and what is not."""
+
+from pathlib import Path
+
+from onnx import GraphProto, NodeProto, TensorProto
+from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_info
+
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.symbol_writer import SymbolWriter
+from tests.models.onnx_models import branch, floats, integers, loaded, model, small
+from tests.models.table_framework import TableFramework
+
+
+def ops(graph: LayerGraph) -> list[str]:
+    return [layer.op for layer in graph.layers]
+
+
+def test_each_node_is_a_layer_with_its_shapes(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, small())
+    assert ops(graph) == ["conv", "relu", "global_mean_pool", "reshape", "linear"]
+    assert [layer.kind for layer in graph.layers][::4] == [Kind.CONVOLUTION, Kind.LINEAR]
+    assert [layer.outputs[0].shape for layer in graph.layers] == [(1, 8, 16, 16)] * 2 + [(1, 8, 1, 1), (1, 8), (1, 10)]
+    assert graph.edges == ((0, 1), (1, 2), (2, 3), (3, 4))
+    assert graph.level is Level.WRITTEN
+
+
+def test_what_follows_from_weights_and_shapes_alone_is_no_layer(tmp_path: Path) -> None:
+    nodes = [
+        make_node("ConstantOfShape", ["sizes"], ["w"], value=make_tensor("v", TensorProto.FLOAT, (1,), (0.5,))),
+        make_node("Unsqueeze", ["bias", "axes"], ["wide"]),
+        make_node("Conv", ["x", "w"], ["c"], name="conv"),
+        make_node("Add", ["c", "wide"], ["a"], name="add"),
+        make_node("Shape", ["a"], ["shape"]),
+        make_node("Gather", ["shape", "first"], ["batch"], axis=0),
+        make_node("Concat", ["batch", "rest"], ["target"], axis=0),
+        make_node("Reshape", ["a", "target"], ["y"], name="flat"),
+    ]
+    weights = [
+        integers("sizes", (8, 3, 1, 1)),
+        floats("bias", (8,)),
+        integers("axes", (1, 2)),
+        integers("first", (0,)),
+        integers("rest", (-1,)),
+    ]
+    graph = loaded(tmp_path, model(nodes, {"x": (2, 3, 4, 4)}, ["y"], weights))
+    assert [layer.name for layer in graph.layers] == ["conv", "add", "flat"]
+    conv, add, flat = graph.layers
+    assert conv.weights[0].shape == (8, 3, 1, 1)
+    assert add.weights[0].shape == (8, 1, 1)
+    assert (flat.op, flat.outputs[0].shape, flat.weights) == ("reshape", (2, 128), ())
+
+
+def test_a_branch_or_a_loop_is_one_layer_that_reads_what_the_graphs_inside_read(tmp_path: Path) -> None:
+    def inside(op: str) -> GraphProto:
+        result = make_tensor_value_info(f"{op}_result", TensorProto.FLOAT, None)
+        return make_graph([make_node(op, ["r", "w"], [f"{op}_result"])], op, [], [result])
+
+    choice: NodeProto = branch("yes", inside("Mul"), inside("Add"), "y")
+    nodes = [make_node("Relu", ["x"], ["r"]), choice]
+    made = model(nodes, {"x": (1, 4)}, ["y"], [floats("w", (4,))])
+    made.graph.input.append(make_tensor_value_info("yes", TensorProto.BOOL, ()))
+    relu, found = loaded(tmp_path, made).layers
+    assert (found.name, found.op) == ("choice", "onnx.If")
+    assert [feed.layer for feed in found.feeds] == [None, relu.index]
+    assert [weight.shape for weight in found.weights] == [(4,)]
+    assert len(found.operators[0].inner) == 2
+
+
+def test_values_of_weights_do_not_count_and_those_that_say_where_data_goes_do(tmp_path: Path) -> None:
+    def key(weight: float, axis: int) -> str:
+        stored = make_tensor("w", TensorProto.FLOAT, (3,), [weight] * 3)
+        nodes = [make_node("Add", ["x", "w"], ["a"]), make_node("Gather", ["a", "rows"], ["y"], axis=0)]
+        graph = loaded(tmp_path, model(nodes, {"x": (4, 3)}, ["y"], [stored, integers("rows", (axis,))]))
+        return brick_of(graph, (0, 1)).key
+
+    assert key(0.5, 1) == key(7.0, 1)
+    assert key(0.5, 1) != key(0.5, 2)
+
+
+def test_names_do_not_count(tmp_path: Path) -> None:
+    one, other = small(), small()
+    for node in other.graph.node:
+        node.name = f"another {node.name}"
+    graphs = [loaded(tmp_path, made) for made in (one, other)]
+    keys = [[brick_of(graph, (layer.index,)).key for layer in graph.layers] for graph in graphs]
+    assert keys[0] == keys[1]
+
+
+def test_layers_that_mxnet_has_too_are_the_same_bricks(tmp_path: Path) -> None:
+    writer = SymbolWriter()
+    data = writer.input("data", (1, 3, 16, 16))
+    conv = writer.op("Convolution", data, kernel=(3, 3), pad=(1, 1), num_filter=8)
+    norm = writer.op("BatchNorm", conv, eps=1e-5)
+    relu = writer.op("Activation", norm, act_type="relu")
+    pool = writer.op("Pooling", relu, kernel=(2, 2), stride=(2, 2), pool_type="max")
+    flat = writer.op("Flatten", writer.op("Pooling", pool, kernel=(1, 1), global_pool=True, pool_type="avg"))
+    path = tmp_path / "net-symbol.json"
+    path.write_bytes(writer.render(writer.op("FullyConnected", flat, num_hidden=10)))
+    mxnet = Loader(tmp_path / "cache", TableFramework()).load(source_of(path))
+    nodes = [
+        make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
+        make_node("BatchNormalization", ["c", "n1", "n2", "n3", "n4"], ["n"]),
+        make_node("Relu", ["n"], ["r"]),
+        make_node("MaxPool", ["r"], ["m"], kernel_shape=[2, 2], strides=[2, 2]),
+        make_node("GlobalAveragePool", ["m"], ["p"]),
+        make_node("Flatten", ["p"], ["f"]),
+        make_node("Gemm", ["f", "v", "d"], ["y"], transB=1),
+    ]
+    weights = [floats("w", (8, 3, 3, 3)), floats("b", (8,)), *(floats(f"n{number}", (8,)) for number in range(1, 5))]
+    weights += [floats("v", (10, 8)), floats("d", (10,))]
+    onnx = loaded(tmp_path, model(nodes, {"x": (1, 3, 16, 16)}, ["y"], weights))
+    for ours, theirs in zip(mxnet.layers, onnx.layers, strict=True):
+        assert brick_of(mxnet, (ours.index,)).canonical == brick_of(onnx, (theirs.index,)).canonical

@@ -1,0 +1,34 @@
+"""Nine published networks that the onnx package holds, without the values of their weights."""
+
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
+from tests.models.onnx_models import LIGHT
+from tests.models.table_framework import TableFramework
+
+LAYERS = {
+    "bvlc_alexnet": 24,
+    "densenet121": 668,
+    "inception_v1": 144,
+    "inception_v2": 371,
+    "resnet50": 176,
+    "shufflenet": 203,
+    "squeezenet": 66,
+    "vgg19": 46,
+    "zfnet512": 22,
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_published_network_has_as_many_layers_as_operators_that_depend_on_its_input(
+    name: str, tmp_path: Path
+) -> None:
+    graph = Loader(tmp_path, TableFramework()).load(source_of(LIGHT / f"light_{name}.onnx"))
+    assert len(graph.layers) == LAYERS[name]
+    assert [layer.name for layer in graph.layers if layer.unmeasurable is not None] == []
+    assert [layer.name for layer in graph.layers if layer.kind is Kind.OTHER] == []
+    assert graph.inputs[0].type.shape == (1, 3, 224, 224)

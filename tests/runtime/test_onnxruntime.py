@@ -1,0 +1,146 @@
+"""The real ONNX Runtime in a worker."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from onnx import GraphProto, TensorProto
+from onnx.helper import make_graph, make_node, make_tensor_value_info
+
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.programs import model_program, sequence_program
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.errors import WorkerRefusedError
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.protocol import Describe, Load, NullCalls, Reason, Sample
+from dlbricks_tui.runtime.runtime import ONNX_RUNTIME, Format, Runtime, Settings
+from tests.models.onnx_models import LIGHT, branch, floats, integers, model, saved, small
+from tests.models.table_framework import TableFramework
+
+SECONDS = 120.0
+RUNTIME = Runtime("ort", sys.executable, ONNX_RUNTIME, "", "")
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    with Worker(RUNTIME, tmp_path_factory.mktemp("log") / "worker.log") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def loader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loader]:
+    folder = tmp_path_factory.mktemp("loading")
+    with WorkerFramework(RUNTIME, folder / "log") as framework:
+        yield Loader(folder / "cache", TableFramework(), framework)
+
+
+def test_it_describes_itself(worker: Worker) -> None:
+    described = worker.ask(Describe(), SECONDS)
+    assert (described.framework, described.fuses) == (ONNX_RUNTIME, True)
+    assert RUNTIME.runs is Format.ONNX
+
+
+def test_a_call_of_almost_nothing_takes_time(worker: Worker) -> None:
+    (durations,) = worker.ask(NullCalls(5), SECONDS).durations_ns
+    assert len(durations) == 5
+    assert min(durations) > 0
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_a_model_and_each_of_its_layers_run_at_either_level(
+    level: Level, worker: Worker, loader: Loader, tmp_path: Path
+) -> None:
+    graph = loader.load(source_of(saved(tmp_path, small())), level)
+    assert graph.format is Format.ONNX
+    loaded = worker.ask(Load("model", model_program(graph)), SECONDS)
+    assert loaded.outputs == ((1, 10),)
+    for occurrence in decompose(graph).occurrences:
+        layers = occurrence.sequence.layers
+        loaded = worker.ask(Load("brick", sequence_program(graph, layers)), SECONDS)
+        assert loaded.outputs[0] == graph.layers[layers[-1]].outputs[0].shape
+    (durations, _) = worker.ask(Sample(("brick", "model"), 1, 3), SECONDS).durations_ns
+    assert len(durations) == 3
+
+
+def test_at_level_fused_the_layers_are_what_onnx_runtime_runs(loader: Loader, tmp_path: Path) -> None:
+    source = source_of(saved(tmp_path, small()))
+    written, fused = loader.load(source), loader.load(source, Level.FUSED)
+    assert len(fused.layers) < len(written.layers) + 3
+    assert all(layer.unmeasurable is None for layer in fused.layers)
+    assert {node for layer in fused.layers for node in layer.nodes} == set(range(len(written.layers)))
+    assert not any(layer.op == "relu" for layer in fused.layers)
+    assert [it.name for it in fused.inputs] == ["x"]
+
+
+def test_what_was_fused_before_needs_no_onnx_runtime(loader: Loader, tmp_path: Path) -> None:
+    with WorkerFramework(RUNTIME, tmp_path / "log") as framework:
+        first = Loader(tmp_path / "cache", TableFramework(), framework).load(
+            source_of(saved(tmp_path, small())), Level.FUSED
+        )
+
+    nobody = WorkerFramework(replace(RUNTIME, python="/nowhere"), tmp_path / "log")
+    known = Loader(tmp_path / "cache", TableFramework(), nobody)
+    assert known.load(source_of(tmp_path / "net.onnx"), Level.FUSED) == first
+
+
+def test_without_onnx_runtime_only_the_fused_layers_cannot_be_had(tmp_path: Path) -> None:
+    loader = Loader(tmp_path / "cache", TableFramework())
+    source = source_of(saved(tmp_path, small()))
+    assert len(loader.load(source).layers) == 5
+    with pytest.raises(ModelError, match=r"only ONNX Runtime tells .* pip install 'dlbricks-tui\[onnx\]'"):
+        loader.load(source, Level.FUSED)
+
+
+def test_values_that_say_where_data_goes_reach_the_worker(worker: Worker, loader: Loader, tmp_path: Path) -> None:
+    nodes = [make_node("Gather", ["x", "rows"], ["g"], axis=0), make_node("Add", ["g", "w"], ["y"])]
+    made = model(nodes, {"x": (4, 3)}, ["y"], [integers("rows", (3, 1)), floats("w", (3,))])
+    graph = loader.load(source_of(saved(tmp_path, made)))
+    assert worker.ask(Load("rows", model_program(graph)), SECONDS).outputs == ((2, 3),)
+
+
+def test_branches_run_with_what_the_graphs_inside_read_from_around_them(
+    worker: Worker, loader: Loader, tmp_path: Path
+) -> None:
+    def inside(op: str) -> GraphProto:
+        result = make_tensor_value_info(f"{op}_result", TensorProto.FLOAT, None)
+        return make_graph([make_node(op, ["r", "w"], [f"{op}_result"])], op, [], [result])
+
+    nodes = [make_node("Relu", ["x"], ["r"]), branch("yes", inside("Mul"), inside("Add"), "y")]
+    made = model(nodes, {"x": (1, 4)}, ["y"], [floats("w", (4,))])
+    made.graph.input.append(make_tensor_value_info("yes", TensorProto.BOOL, ()))
+    graph = loader.load(source_of(saved(tmp_path, made)))
+    assert worker.ask(Load("branches", model_program(graph)), SECONDS).outputs == ((1, 4),)
+    assert worker.ask(Load("branch", sequence_program(graph, (1,))), SECONDS).outputs[0] == (1, 4)
+
+
+def test_operators_run_side_by_side_where_the_settings_say_so(loader: Loader, tmp_path: Path) -> None:
+    settings = Settings(2, (("ORT_INTER_OP_THREADS", "2"),))
+    program = model_program(loader.load(source_of(saved(tmp_path, small())), Level.FUSED))
+    with Worker(replace(RUNTIME, settings=settings), tmp_path / "log") as started:
+        assert started.ask(Load("model", program), SECONDS).outputs == ((1, 10),)
+        assert len(started.ask(Sample(("model",), 1, 3), SECONDS).durations_ns[0]) == 3
+    assert "ORT_INTER_OP_THREADS=2" in replace(RUNTIME, settings=settings).identity
+
+
+def test_what_is_no_model_is_refused_in_one_line(worker: Worker, loader: Loader, tmp_path: Path) -> None:
+    program = model_program(loader.load(source_of(saved(tmp_path, small()))))
+    for symbol in ("no base64!", "AAAA"):
+        broken = type(program.network)(symbol, {}, {})
+        with pytest.raises(WorkerRefusedError) as refused:
+            worker.ask(Load("broken", type(program)(broken)), SECONDS)
+        assert refused.value.reason in (Reason.MALFORMED, Reason.UNBUILDABLE)
+        assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["squeezenet", "shufflenet"])
+def test_each_brick_of_a_published_network_runs(name: str, worker: Worker, loader: Loader) -> None:
+    graph: LayerGraph = loader.load(source_of(LIGHT / f"light_{name}.onnx"), Level.FUSED)
+    suite = {(it.brick.key, it.context): it.sequence.layers for it in decompose(graph).occurrences}
+    for layers in suite.values():
+        worker.ask(Load("brick", sequence_program(graph, layers)), SECONDS)
