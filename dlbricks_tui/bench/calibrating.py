@@ -19,7 +19,8 @@ from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
-from dlbricks_tui.models.loading import Framework, Loader
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.mxnet.loading import Framework
 from dlbricks_tui.store.records import Facts, Statistics
 
 RULE = FixedRuns(20)

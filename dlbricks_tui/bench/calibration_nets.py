@@ -6,7 +6,7 @@ network has their shapes.
 
 from collections.abc import Callable, Mapping
 
-from dlbricks_tui.models.symbol_writer import Output, SymbolWriter
+from dlbricks_tui.models.mxnet.symbol_writer import Output, SymbolWriter
 
 INPUT = "data"
 

@@ -3,8 +3,8 @@
 import json
 
 from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.onnx_native import native_node
-from dlbricks_tui.models.onnx_writer import OnnxSheet
+from dlbricks_tui.models.onnx.native import native_node
+from dlbricks_tui.models.onnx.writer import OnnxSheet
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 from dlbricks_tui.runtime.runtime import Format
 

@@ -9,7 +9,8 @@ from types import TracebackType
 
 from dlbricks_tui.models.errors import WrongRuntimeError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, Shape, TensorType
-from dlbricks_tui.models.loading import Answer, Loader
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.mxnet.loading import Answer
 from dlbricks_tui.runtime.errors import WorkerDiedError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Reason, Tensor

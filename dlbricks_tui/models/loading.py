@@ -1,168 +1,25 @@
-"""From a model's source to its layer graph; the framework is asked only for what nobody knows yet."""
+"""From a model's source to its layer graph, whatever it is written in."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
 
-from dlbricks_tui.models.content import read_content
-from dlbricks_tui.models.errors import FusionRefusedError, InconsistentModelError, ModelError
-from dlbricks_tui.models.graph import LayerGraph, Level, Shape, TensorType
-from dlbricks_tui.models.input_shapes import input_shapes, missing_shapes
+from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.mxnet_file import SymbolFile, parse_symbol, unique_name
-from dlbricks_tui.models.mxnet_graph import FusedFrom, InferredFile, build_graph
-from dlbricks_tui.models.mxnet_variables import Role, variable_roles
-from dlbricks_tui.models.onnx_loading import OnnxLoader, Optimiser
-from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
-from dlbricks_tui.runtime.errors import WorkerRefusedError
-from dlbricks_tui.runtime.protocol import Reason
+from dlbricks_tui.models.mxnet.loading import Framework, MXNetLoader
+from dlbricks_tui.models.onnx.loading import OnnxLoader, Optimiser
 from dlbricks_tui.runtime.runtime import Format
 
 
-class Answer(NamedTuple):
-    """What a framework says of a graph: types of every output of every node, and the nodes that it does not know.
-
-    Of fusing also the graph that results, and for each of its nodes those of the model file that it stands for.
-    """
-
-    types: Sequence[Sequence[TensorType]]
-    unknown: frozenset[int] = frozenset()
-    symbol: str | None = None
-    parts: Sequence[Sequence[int]] = ()
-
-
-class Framework(Protocol):
-    """Whoever infers types and fuses graphs: a worker process, in tests a table.
-
-    Both questions may be refused with a WorkerRefusedError.
-    """
-
-    @property
-    def identity(self) -> str:
-        """The framework with its version: answers of different ones are not mixed."""
-
-    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
-        """The types of all outputs, given those of the inputs by name."""
-
-    def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
-        """The graph after the framework's own optimiser, with its types."""
-
-
 class Loader:
-    """Loads models at either level."""
+    """Loads models of each format at either level."""
 
     def __init__(self, cache: Path, framework: Framework, optimiser: Optimiser | None = None) -> None:
-        self._cache = cache
-        self._framework = framework
+        self._mxnet = MXNetLoader(cache, framework)
         self._onnx = OnnxLoader(cache, optimiser)
 
     def load(
         self, source: ModelSource, level: Level = Level.WRITTEN, given: Mapping[str, Shape] | None = None
     ) -> LayerGraph:
         """The layer graph of a model; `given` are input shapes that a person says, by name."""
-        given = given or {}
-        if source.format is Format.ONNX:
-            return self._onnx.load(source.path, source.name, level, given, source.inputs)
-        content = read_content(source.path)
-        file = parse_symbol(content, source.name)
-        roles = variable_roles(file, {*given, *source.inputs})
-        shapes = input_shapes(file, roles, given, source.inputs, source.name)
-        model = _Model(source, content, file, shapes, roles)
-        return build_graph(self._fused(model) if level is Level.FUSED else self._written(model), source.name)
-
-    def _written(self, model: "_Model") -> InferredFile:
-        key = cache_key(model.content, model.shapes)
-        path = self._cache / "inferred" / f"{key}.json"
-        known = model.delivered_types(key) or read_types(path, key)
-        if known is None or len(known.types) != len(model.file.nodes) or self._may_know_more_than(known):
-            if not model.shapes:
-                model.refuse_open_inputs(model.inputs)
-            answer = model.ask(self._framework.infer)
-            known = CachedTypes(_frozen(answer.types), answer.unknown, self._framework.identity)
-            model.check(known.types, model.file)
-            _keep(path, key, known)
-        model.refuse_open_inputs([n for n in model.inputs if all(found.shape is None for found in known.types[n])])
-        return InferredFile(model.file, model.roles, known.types, known.unknown)
-
-    def _may_know_more_than(self, known: CachedTypes) -> bool:
-        return bool(known.unknown) and known.framework != self._framework.identity
-
-    def _fused(self, model: "_Model") -> InferredFile:
-        key = cache_key(model.content, model.shapes, "fused", self._framework.identity)
-        path = self._cache / "fused" / f"{key}.json"
-        known = read_types(path, key)
-        if known is None or known.symbol is None:
-            # Inference first: it names the inputs that lack a shape, and the operators that nobody knows.
-            self._written(model)
-            answer = model.ask(self._framework.fuse)
-            parts = tuple([tuple(numbers) for numbers in answer.parts])
-            known = CachedTypes(_frozen(answer.types), answer.unknown, self._framework.identity, answer.symbol, parts)
-            _keep(path, key, known)
-        fused = parse_symbol(known.symbol or "", f"{model.source.name}, fused")
-        model.check(known.types, fused)
-        model.check(known.parts, fused)
-        roles = {
-            number: next((model.roles[part] for part in known.parts[number] if part in model.roles), Role.WEIGHT)
-            for number, node in enumerate(fused.nodes)
-            if node.is_variable
-        }
-        return InferredFile(fused, roles, known.types, known.unknown, FusedFrom(model.file, known.parts))
-
-
-@dataclass(frozen=True, slots=True)
-class _Model:
-    source: ModelSource
-    content: bytes
-    file: SymbolFile
-    shapes: Mapping[int, Shape]
-    roles: Mapping[int, Role]
-
-    @property
-    def inputs(self) -> list[int]:
-        return [number for number, role in self.roles.items() if role is Role.INPUT]
-
-    def delivered_types(self, key: str) -> CachedTypes | None:
-        return read_types(self.source.types, key) if self.source.types is not None else None
-
-    def refuse_open_inputs(self, numbers: Sequence[int]) -> None:
-        if numbers:
-            raise missing_shapes([self.file.nodes[number].name for number in numbers], self.source.name)
-
-    def ask(self, question: Callable[[str, Mapping[str, Shape]], Answer]) -> Answer:
-        """The framework's answer; a refusal is told in the names of the model file."""
-        try:
-            return question(self.file.render(), {unique_name(number): shape for number, shape in self.shapes.items()})
-        except WorkerRefusedError as refused:
-            kind = FusionRefusedError if refused.reason in _REFUSED_TO_FUSE else InconsistentModelError
-            raise kind(f"{self.source.name}: {self._in_its_own_names(str(refused))}") from None
-
-    def check(self, answered: Sequence[object], file: SymbolFile) -> None:
-        if len(answered) != len(file.nodes):
-            where = self.source.name
-            raise ModelError(f"{where}: {len(answered)} nodes were answered for a graph of {len(file.nodes)}")
-
-    def _in_its_own_names(self, text: str) -> str:
-        nodes = self.file.nodes
-
-        def named(found: re.Match[str]) -> str:
-            number = int(found[1])
-            return repr(nodes[number].name[:80]) if number < len(nodes) and nodes[number].name else found[0]
-
-        return _UNIQUE_NAME.sub(named, text)
-
-
-_UNIQUE_NAME = re.compile(r"\bn(\d{1,9})\b")
-_REFUSED_TO_FUSE = (Reason.UNFUSABLE, Reason.UNKNOWN_OPERATOR)
-
-
-def _frozen(types: Sequence[Sequence[TensorType]]) -> tuple[tuple[TensorType, ...], ...]:
-    return tuple([tuple(outputs) for outputs in types])
-
-
-def _keep(path: Path, key: str, known: CachedTypes) -> None:
-    # Without a cache everything works, only slower the next time.
-    with suppress(OSError):
-        write_types(path, key, known)
+        loader = self._onnx if source.format is Format.ONNX else self._mxnet
+        return loader.load(source, level, given or {})

@@ -1,35 +1,95 @@
 """Neutral operators: one name and one spelling of parameters for what several file formats share.
 
-An operator that only MXNet has keeps its own name behind `mxnet.`. Two MXNet operators that compute the same by
-different kernels (`relu` and `Activation`, `broadcast_add` and `elemwise_add`) stay two: their latencies differ.
+How those of a format become them is told in `mxnet/neutral.py` and `onnx/neutral.py`. What only one format has keeps
+its own name behind that of the format.
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from dlbricks_tui.models.graph import Params, ParamValue
-from dlbricks_tui.models.mxnet_ops import Schema, parameters, schema
-from dlbricks_tui.models.shared_ops import SHARED_OPS, TRANSLATIONS, Site, from_the_front
+from dlbricks_tui.models.graph import Params, ParamValue, Shape, TensorType
 
-MXNET_PREFIX = "mxnet."
+Values = Mapping[str, ParamValue]
 
-# What the types of the inputs say already, and what changes nothing that a CPU computes at inference.
-IGNORED = frozenset(
-    {"no_bias", "num_args", "num_filter", "num_hidden", "input_dim"}
-    | {"ctx", "workspace", "cudnn_off", "cudnn_tune", "sparse_grad"}
-    | {"momentum", "fix_gamma", "use_global_stats"}
-    | {"grad_scale", "normalization", "out_grad", "smooth_alpha", "ignore_label", "use_ignore", "valid_thresh"}
-)
-# Under these names other operators have parameters that do count.
-IGNORED_OF_OP: Mapping[str, frozenset[str]] = {
-    # How the replicas of one layer find each other.
-    "_contrib_SyncBatchNorm": frozenset({"key", "ndev"}),
+# Every shared operator with its parameters and their defaults, as docs/identity.md lists them. A parameter of one
+# value per axis has a single default for each; one without a default has None.
+_WINDOW: Values = {"kernel": None, "stride": 1, "pads": 0, "dilation": 1, "layout": None}
+SHARED_OPS: Mapping[str, Values] = {
+    "conv": {**_WINDOW, "groups": 1},
+    "conv_transpose": {**_WINDOW, "groups": 1, "output_pads": 0, "target_shape": 0},
+    "linear": {"keep_axes": False},
+    "embedding": {},
+    "batch_norm": {"epsilon": 1e-5, "axis": 1},
+    "instance_norm": {"epsilon": 1e-5},
+    "lrn": {"size": None, "alpha": 1e-4, "beta": 0.75, "bias": 1.0},
+    "max_pool": {**_WINDOW, "rounding": "down"},
+    "mean_pool": {**_WINDOW, "rounding": "down", "count_padding": False},
+    "global_max_pool": {"layout": None},
+    "global_mean_pool": {"layout": None},
+    "relu": {},
+    "sigmoid": {},
+    "tanh": {},
+    "softplus": {},
+    "softsign": {},
+    "leaky_relu": {"alpha": 0.01},
+    "elu": {"alpha": 1.0},
+    "prelu": {},
+    "selu": {},
+    "gelu": {},
+    "clip": {"min": None, "max": None},
+    "exp": {},
+    "log": {},
+    "sqrt": {},
+    "square": {},
+    "identity": {},
+    "dropout": {"ratio": 0.5},
+    "softmax": {"axis": None},
+    "add": {},
+    "sub": {},
+    "mul": {},
+    "div": {},
+    "sum": {},
+    "concat": {"axis": 1},
+    "flatten": {},
+    "reshape": {"shape": None},
+    "transpose": {"axes": None},
+    "pad": {"pads": None, "mode": "constant", "value": 0.0},
+    "broadcast_to": {"shape": None},
+    "reduce_mean": {"axes": None, "keep_axes": False},
+    "reduce_sum": {"axes": None, "keep_axes": False},
+    "reduce_max": {"axes": None, "keep_axes": False},
+    "upsample_nearest": {"scale": None},
 }
 
-_AXES = frozenset({"axis", "axis1", "axis2", "axes", "dim", "dim1", "dim2"})
-# Their axis is one of the result, which has one more.
-_ADD_AN_AXIS = frozenset({"expand_dims", "stack", "_npi_stack"})
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What an operator meets where it stands: the types of its inputs and outputs."""
+
+    inputs: tuple[TensorType, ...]
+    outputs: tuple[TensorType, ...]
+
+    @property
+    def rank(self) -> int | None:
+        """How many axes the first input has."""
+        shape = self.inputs[0].shape if self.inputs else None
+        return None if shape is None else len(shape)
+
+    @property
+    def result(self) -> Shape | None:
+        return self.outputs[0].shape if self.outputs else None
+
+    @property
+    def computes_with_floats(self) -> bool:
+        return bool(self.inputs) and "float" in self.inputs[0].dtype
+
+
+class Translated(NamedTuple):
+    """A shared operator with all its parameters."""
+
+    op: str
+    values: Values
 
 
 class Neutral(NamedTuple):
@@ -39,32 +99,13 @@ class Neutral(NamedTuple):
     params: Params
 
 
-def neutral_operator(op: str, attributes: Mapping[str, str], site: Site) -> Neutral:
-    """The neutral form of an MXNet operator; `attributes` are its parameters as a file spells them."""
-    return _neutral_operator(op, tuple(attributes.items()), site)
-
-
-# Models repeat themselves: most operators have been seen before.
-@lru_cache(maxsize=1 << 15)
-def _neutral_operator(op: str, attributes: tuple[tuple[str, str], ...], site: Site) -> Neutral:
-    known = schema(op)
-    if known is None:
-        return Neutral(f"{MXNET_PREFIX}{op}", without_defaults(parameters(known, attributes).values, {}))
-    ignored = _ignored(known, site)
-    found = parameters(known, [(key, text) for key, text in attributes if key not in ignored])
-    if found.declared and (translate := TRANSLATIONS.get(known.name)) is not None:
-        translated = translate(found.values, site)
-        if translated is not None:
-            return Neutral(translated.op, without_defaults(translated.values, SHARED_OPS[translated.op]))
-    rank = site.rank + 1 if site.rank is not None and known.name in _ADD_AN_AXIS else site.rank
-    values = {key: from_the_front(value, rank) if key in _AXES else value for key, value in found.values.items()}
-    return Neutral(f"{MXNET_PREFIX}{known.name}", without_defaults(values, known.defaults))
-
-
-def _ignored(known: Schema, site: Site) -> frozenset[str]:
-    ignored = IGNORED | IGNORED_OF_OP.get(known.name, frozenset())
-    # Whether a scalar was written as an integer decides the type of the result only beside integers.
-    return ignored | {"is_int"} if site.computes_with_floats else ignored
+def from_the_front(axis: ParamValue, rank: int | None) -> ParamValue:
+    """An axis, or a tuple of them, counted from the first one on."""
+    if isinstance(axis, tuple):
+        return tuple([from_the_front(item, rank) for item in axis])
+    if rank is not None and isinstance(axis, int) and -rank <= axis < 0:
+        return axis + rank
+    return axis
 
 
 def plain_name(op: str) -> str:

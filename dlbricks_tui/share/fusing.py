@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from dlbricks_tui.bricks.excerpts import Excerpt
 from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph, Level, type_of
-from dlbricks_tui.models.loading import Framework
-from dlbricks_tui.models.mxnet_file import parse_symbol, unique_name
-from dlbricks_tui.models.mxnet_graph import FusedFrom, InferredFile, build_graph
-from dlbricks_tui.models.mxnet_variables import Role
+from dlbricks_tui.models.mxnet.layer_graph import FusedFrom, InferredFile, build_graph
+from dlbricks_tui.models.mxnet.loading import Framework
+from dlbricks_tui.models.mxnet.symbol_file import parse_symbol, unique_name
+from dlbricks_tui.models.mxnet.variables import Role
 from dlbricks_tui.share.errors import CannotTravelError
 from dlbricks_tui.share.packing import DATA, packed
 

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.excerpts import Excerpt
 from dlbricks_tui.models.graph import Layer, LayerGraph, NativeNode, Operator, Origin, TensorType, Wire
-from dlbricks_tui.models.mxnet_file import FORMAT_VERSION, VARIABLE, parse_symbol
-from dlbricks_tui.models.mxnet_variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE
-from dlbricks_tui.models.symbol_writer import symbol_file
+from dlbricks_tui.models.mxnet.symbol_file import FORMAT_VERSION, VARIABLE, parse_symbol
+from dlbricks_tui.models.mxnet.symbol_writer import symbol_file
+from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE
 from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.share.errors import CannotTravelError
 from dlbricks_tui.share.spelling import known_operator, spelled

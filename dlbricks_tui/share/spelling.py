@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from dlbricks_tui.models.graph import ParamValue
-from dlbricks_tui.models.mxnet_ops import Schema, parameters, schema
-from dlbricks_tui.models.neutral import IGNORED, IGNORED_OF_OP
+from dlbricks_tui.models.mxnet.neutral import IGNORED, IGNORED_OF_OP
+from dlbricks_tui.models.mxnet.operators import Schema, parameters, schema
 from dlbricks_tui.share.errors import CannotTravelError
 
 _NUM_ARGS = "num_args"

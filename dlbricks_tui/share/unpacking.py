@@ -9,10 +9,10 @@ from dlbricks_tui.bricks.excerpts import Excerpt
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, TensorType
 from dlbricks_tui.models.literals import LiteralError, parse_tuple
-from dlbricks_tui.models.loading import Answer, Framework
-from dlbricks_tui.models.mxnet_file import SymbolFile, SymbolNode, parse_symbol, unique_name
-from dlbricks_tui.models.mxnet_graph import InferredFile, build_graph
-from dlbricks_tui.models.mxnet_variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE, Role
+from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph
+from dlbricks_tui.models.mxnet.loading import Answer, Framework
+from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode, parse_symbol, unique_name
+from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE, Role
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.share.errors import BrokenBrickError, CannotTravelError
 from dlbricks_tui.share.fusing import Fuser

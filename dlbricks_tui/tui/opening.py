@@ -11,7 +11,8 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, TensorType
 from dlbricks_tui.models.library import Library
-from dlbricks_tui.models.loading import Answer, Loader
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.mxnet.loading import Answer
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.settings import DataFolder

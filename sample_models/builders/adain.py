@@ -1,6 +1,6 @@
 """AdaIN style transfer: the content's features take the style's mean and deviation (Huang and Belongie, 2017)."""
 
-from dlbricks_tui.models.symbol_writer import Output
+from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.containers import Step, enlarge, relu, sequence
 from sample_models.builders.network import Network

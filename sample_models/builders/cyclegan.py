@@ -1,6 +1,6 @@
 """CycleGAN generators: nine residual blocks between two halvings and two doublings (Zhu et al., 2017)."""
 
-from dlbricks_tui.models.symbol_writer import Output
+from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.containers import Step, chain, relu, sequence
 from sample_models.builders.network import Network

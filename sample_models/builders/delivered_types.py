@@ -10,7 +10,8 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Shape
 from dlbricks_tui.models.library import source_of
-from dlbricks_tui.models.loading import Answer, Framework, Loader
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.mxnet.loading import Answer, Framework
 from dlbricks_tui.runtime.registry import Registry
 
 

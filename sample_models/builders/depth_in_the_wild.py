@@ -1,6 +1,6 @@
 """Depth from a single image: one hourglass of inception modules (Chen et al., 2016)."""
 
-from dlbricks_tui.models.symbol_writer import Output
+from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.containers import (
     Step,

@@ -1,6 +1,6 @@
 """The multi-scale context network: an unpadded VGG-16 that dilates instead of pooling, then a context module."""
 
-from dlbricks_tui.models.symbol_writer import Output
+from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
 

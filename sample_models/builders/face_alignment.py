@@ -1,6 +1,6 @@
 """Face alignment networks: four stacked hourglasses of hierarchical blocks (Bulat and Tzimiropoulos, 2017)."""
 
-from dlbricks_tui.models.symbol_writer import Output
+from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.containers import (
     Step,

@@ -1,6 +1,6 @@
 """Inception V3: eleven modules of towers, named after the TensorFlow graph that they come from."""
 
-from dlbricks_tui.models.symbol_writer import Output
+from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network, Pair
 

@@ -1,6 +1,6 @@
 """How networks that paint take pixel values from 0..1 to -1..1 and back."""
 
-from dlbricks_tui.models.symbol_writer import Output
+from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.network import Network
 
 

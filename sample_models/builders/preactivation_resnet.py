@@ -1,6 +1,6 @@
 """The ResNet-101 that locates photographs: batch norm and ReLU stand before each convolution."""
 
-from dlbricks_tui.models.symbol_writer import Output
+from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
 

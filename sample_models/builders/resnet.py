@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from string import ascii_lowercase
 
-from dlbricks_tui.models.symbol_writer import Output
+from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
 

@@ -2,7 +2,7 @@
 
 from string import ascii_lowercase
 
-from dlbricks_tui.models.symbol_writer import Output
+from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
 

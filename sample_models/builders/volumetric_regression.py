@@ -3,7 +3,7 @@
 No public text defines this network; its edges follow from the names, the order and the shapes of its layers.
 """
 
-from dlbricks_tui.models.symbol_writer import Output
+from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.containers import (
     Step,

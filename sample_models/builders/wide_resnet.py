@@ -1,6 +1,6 @@
 """Wide ResNet-50-2: bottlenecks of twice the inner width, numbered as Torch numbers them."""
 
-from dlbricks_tui.models.symbol_writer import Output
+from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.network import Network
 

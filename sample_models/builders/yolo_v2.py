@@ -1,6 +1,6 @@
 """YOLO V2: one look at the image, five boxes at each of 13x13 places (Redmon and Farhadi, 2017)."""
 
-from dlbricks_tui.models.symbol_writer import Output
+from dlbricks_tui.models.mxnet.symbol_writer import Output
 from sample_models.builders.architecture import Architecture, Row
 from sample_models.builders.containers import Step, chain
 from sample_models.builders.network import Network

@@ -12,9 +12,9 @@ from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.bricks.identity import brick_of, outer_feeds
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.models.graph import Feed, LayerGraph, Shape, TensorType
-from dlbricks_tui.models.mxnet_file import SymbolFile, parse_symbol
-from dlbricks_tui.models.mxnet_graph import InferredFile, build_graph
-from dlbricks_tui.models.mxnet_variables import variable_roles
+from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph
+from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, parse_symbol
+from dlbricks_tui.models.mxnet.variables import variable_roles
 from tests.bricks.graphs import random_graphs
 from tests.models.symbols import Document, Node, content, document, node, small_network, variable
 from tests.models.table_framework import TableFramework

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from dlbricks_tui.models.graph import LayerGraph, Shape
 from dlbricks_tui.models.library import Library
-from dlbricks_tui.models.loading import Answer, Loader
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.mxnet.loading import Answer
 from dlbricks_tui.settings import SAMPLE_MODELS
 
 

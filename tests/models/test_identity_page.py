@@ -7,8 +7,8 @@ import pytest
 
 from dlbricks_tui.models.graph import ParamValue, TensorType
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.neutral import IGNORED, IGNORED_OF_OP, neutral_operator
-from dlbricks_tui.models.shared_ops import SHARED_OPS, Site
+from dlbricks_tui.models.mxnet.neutral import IGNORED, IGNORED_OF_OP, neutral_operator
+from dlbricks_tui.models.neutral import SHARED_OPS, Site
 
 PAGE = Path(__file__).parents[2] / "docs" / "identity.md"
 TEXT = PAGE.read_text(encoding="utf-8")

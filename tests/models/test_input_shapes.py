@@ -4,9 +4,10 @@ import pytest
 
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Shape
-from dlbricks_tui.models.input_shapes import input_shapes, missing_shapes, parse_input
-from dlbricks_tui.models.mxnet_file import parse_symbol
-from dlbricks_tui.models.mxnet_variables import variable_roles
+from dlbricks_tui.models.input_shapes import missing_shapes, parse_input
+from dlbricks_tui.models.mxnet.inputs import input_shapes
+from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
+from dlbricks_tui.models.mxnet.variables import variable_roles
 from tests.models.symbols import Node, content, node, small_network, variable
 
 NOTHING: Mapping[str, Shape] = {}

@@ -15,7 +15,8 @@ from dlbricks_tui.models.errors import (
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape, shared_layers
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource, source_of
-from dlbricks_tui.models.loading import Answer, Loader
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.mxnet.loading import Answer
 from tests.models.symbols import Node, content, node, small_network, variable
 from tests.models.table_framework import TableFramework
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.input_shapes import input_shapes
-from dlbricks_tui.models.mxnet_file import SymbolFile, parse_symbol
-from dlbricks_tui.models.mxnet_graph import InferredFile, build_graph
-from dlbricks_tui.models.mxnet_variables import variable_roles
+from dlbricks_tui.models.mxnet.inputs import input_shapes
+from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph
+from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, parse_symbol
+from dlbricks_tui.models.mxnet.variables import variable_roles
 from dlbricks_tui.settings import SAMPLE_MODELS
 from tests.models.symbols import document, node, small_network, variable
 

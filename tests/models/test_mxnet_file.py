@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.models.errors import UnreadableModelError
-from dlbricks_tui.models.mxnet_file import DEEPEST_NESTING, Entry, SymbolFile, parse_symbol
+from dlbricks_tui.models.mxnet.symbol_file import DEEPEST_NESTING, Entry, SymbolFile, parse_symbol
 from tests.models.symbols import Node, content, document, node, small_network, variable
 
 

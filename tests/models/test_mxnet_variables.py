@@ -1,5 +1,5 @@
-from dlbricks_tui.models.mxnet_file import parse_symbol
-from dlbricks_tui.models.mxnet_variables import Role, variable_roles
+from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
+from dlbricks_tui.models.mxnet.variables import Role, variable_roles
 from tests.models.symbols import Node, content, node, small_network, variable
 
 

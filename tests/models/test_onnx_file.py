@@ -11,7 +11,7 @@ from onnx.helper import make_node, make_opsetid
 
 from dlbricks_tui.models.errors import MissingShapeError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.models.onnx_file import parse_onnx
+from dlbricks_tui.models.onnx.model_file import parse_onnx
 from tests.models.onnx_models import floats, loaded, model, saved, small
 
 

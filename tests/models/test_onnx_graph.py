@@ -10,7 +10,7 @@ from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.symbol_writer import SymbolWriter
+from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
 from tests.models.onnx_models import branch, floats, integers, loaded, model, small
 from tests.models.table_framework import TableFramework
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from onnx import defs
 
 from dlbricks_tui.models.kinds import Kind, kind_of
-from dlbricks_tui.models.onnx_ops import ONNX_PREFIX, ONNX_TRANSLATIONS
-from dlbricks_tui.models.shared_ops import SHARED_OPS
+from dlbricks_tui.models.neutral import SHARED_OPS
+from dlbricks_tui.models.onnx.neutral import ONNX_PREFIX, ONNX_TRANSLATIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
 ROW = re.compile(r"^\| `(\w+)` \| `(\w+)`", re.MULTILINE)

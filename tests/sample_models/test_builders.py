@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.models.mxnet_file import parse_symbol
-from dlbricks_tui.models.mxnet_variables import Role, variable_roles
+from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
+from dlbricks_tui.models.mxnet.variables import Role, variable_roles
 from sample_models.builders.__main__ import SAMPLES, main
 from sample_models.builders.catalogue import ARCHITECTURES, MANIFEST, path_of, sample_files
 from sample_models.builders.delivered_types import NoFramework

@@ -18,7 +18,8 @@ from dlbricks_tui.bricks.programs import sequence_program
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level, NativeNode, TensorType
 from dlbricks_tui.models.library import Library, source_of
-from dlbricks_tui.models.loading import Framework, Loader
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.mxnet.loading import Framework
 from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings import SAMPLE_MODELS

@@ -11,7 +11,8 @@ from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence, decompo
 from dlbricks_tui.bricks.whole_model import whole_model
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import Library, ModelSource
-from dlbricks_tui.models.loading import Answer, Loader
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.mxnet.loading import Answer
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Record, Runtime, System
 from dlbricks_tui.store.statistics import summarise

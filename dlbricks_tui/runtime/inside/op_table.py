@@ -1,6 +1,6 @@
 """Prints what MXNet knows of its operators: aliases, inputs, parameters with types and defaults.
 
-Run where MXNet is installed: python -m dlbricks_tui.runtime.inside.op_table > dlbricks_tui/models/mxnet_ops.json
+Run where MXNet is installed: python -m dlbricks_tui.runtime.inside.op_table > dlbricks_tui/models/mxnet/operators.json
 The table is committed, so that reading a model needs no MXNet.
 """
 

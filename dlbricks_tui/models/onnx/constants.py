@@ -10,8 +10,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, TensorType
-from dlbricks_tui.models.onnx_file import OnnxFile, graphs_inside
-from dlbricks_tui.models.onnx_types import inferred, type_of_weight
+from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside
+from dlbricks_tui.models.onnx.tensor_types import inferred, type_of_weight
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.models.allocation import without_cycle_search
 from dlbricks_tui.models.errors import UnreadableModelError
-from dlbricks_tui.models.mxnet_vintages import FlawError, file_version, missing_states, node_attributes
+from dlbricks_tui.models.mxnet.vintages import FlawError, file_version, missing_states, node_attributes
 from dlbricks_tui.models.topology import topological_order
 
 VARIABLE = "null"

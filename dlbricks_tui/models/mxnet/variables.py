@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from enum import Enum
 
-from dlbricks_tui.models.mxnet_file import VARIABLE, SymbolFile
-from dlbricks_tui.models.mxnet_ops import bound_once
+from dlbricks_tui.models.mxnet.operators import bound_once
+from dlbricks_tui.models.mxnet.symbol_file import VARIABLE, SymbolFile
 
 LAYER_ATTRIBUTE = "__layer__"
 SHAPE_ATTRIBUTE = "__shape__"

@@ -20,12 +20,12 @@ from dlbricks_tui.models.graph import (
     Wire,
 )
 from dlbricks_tui.models.kinds import Kind, heaviest, kind_of
-from dlbricks_tui.models.mxnet_file import Entry, SymbolFile
-from dlbricks_tui.models.mxnet_layers import Group, group_layers
-from dlbricks_tui.models.mxnet_variables import LAYER_ATTRIBUTE, Role
-from dlbricks_tui.models.nested import nested_graph
-from dlbricks_tui.models.neutral import neutral_operator
-from dlbricks_tui.models.shared_ops import Site
+from dlbricks_tui.models.mxnet.layers import Group, group_layers
+from dlbricks_tui.models.mxnet.nested import nested_graph
+from dlbricks_tui.models.mxnet.neutral import neutral_operator
+from dlbricks_tui.models.mxnet.symbol_file import Entry, SymbolFile
+from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, Role
+from dlbricks_tui.models.neutral import Site
 
 # MXNet counts elements in 32 bits.
 MOST_ELEMENTS = 2**31 - 1

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import Feed, LayerGraph, NativeNode, Origin, TensorType
-from dlbricks_tui.models.onnx_file import OnnxFile
-from dlbricks_tui.models.onnx_native import NodeInPlace
-from dlbricks_tui.models.onnx_types import dtype_number
+from dlbricks_tui.models.onnx.model_file import OnnxFile
+from dlbricks_tui.models.onnx.native import NodeInPlace
+from dlbricks_tui.models.onnx.tensor_types import dtype_number
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
 # Of the versions that any runtime of today reads, and enough for nodes that do not say theirs.
 _IR_VERSION, _USUAL_OPSET = 8, 13
+# They do not touch their tensor: inside of a model the result is the same memory by another shape.
+_HAND_ON = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 # Where the values of a weight are said to be.
 MADE_UP = "made up by the worker"
 
@@ -28,6 +30,8 @@ class OnnxSheet:
         self._graph = GraphProto(name="layers")
         self._names: list[str] = []
         self._opsets: dict[str, int] = {}
+        # What nodes read that hand on the memory of their input.
+        self._handed_on: dict[int, tuple[int, int]] = {}
 
     def fresh(self, name: str) -> str:
         """The name itself: nodes are called otherwise."""
@@ -63,7 +67,27 @@ class OnnxSheet:
         self._graph.initializer.extend(values)
         if kept.version is not None:
             self._opsets[kept.domain] = kept.version
+        if not kept.domain and kept.op in _HAND_ON:
+            self._handed_on[number] = inputs[0]
         return number
+
+    def in_passing(self, entry: tuple[int, int]) -> list[tuple[int, int]]:
+        """What to put out so that an output is made as inside of a model.
+
+        A runtime has arrays of their own for what a graph puts out, into which what is only handed on would be copied.
+        """
+        from onnx import NodeProto
+
+        source = self._handed_on.get(entry[0])
+        if source is None:
+            return [entry] if not self._names[entry[0]] else []
+        number = len(self._names)
+        self._names.append("")
+        node = NodeProto(
+            op_type="Shape", name=f"node{number}", input=[self._name(*entry)], output=[self._name(number, 0)]
+        )
+        self._graph.node.append(node)
+        return [*self.in_passing(source), (number, 0)]
 
     def text(self, heads: Sequence[tuple[int, int]]) -> str:
         """The model that puts these out, as text."""

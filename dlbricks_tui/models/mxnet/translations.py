@@ -1,104 +1,12 @@
-"""The operators that several file formats share, and how MXNet's become them."""
+"""How MXNet's operators become those that several file formats share."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
 
-from dlbricks_tui.models.graph import ParamValue, Shape, TensorType
-
-Values = Mapping[str, ParamValue]
-
-# Every shared operator with its parameters and their defaults, as docs/identity.md lists them. A parameter of one
-# value per axis has a single default for each; one without a default has None.
-_WINDOW: Values = {"kernel": None, "stride": 1, "pads": 0, "dilation": 1, "layout": None}
-SHARED_OPS: Mapping[str, Values] = {
-    "conv": {**_WINDOW, "groups": 1},
-    "conv_transpose": {**_WINDOW, "groups": 1, "output_pads": 0, "target_shape": 0},
-    "linear": {"keep_axes": False},
-    "embedding": {},
-    "batch_norm": {"epsilon": 1e-5, "axis": 1},
-    "instance_norm": {"epsilon": 1e-5},
-    "lrn": {"size": None, "alpha": 1e-4, "beta": 0.75, "bias": 1.0},
-    "max_pool": {**_WINDOW, "rounding": "down"},
-    "mean_pool": {**_WINDOW, "rounding": "down", "count_padding": False},
-    "global_max_pool": {"layout": None},
-    "global_mean_pool": {"layout": None},
-    "relu": {},
-    "sigmoid": {},
-    "tanh": {},
-    "softplus": {},
-    "softsign": {},
-    "leaky_relu": {"alpha": 0.01},
-    "elu": {"alpha": 1.0},
-    "prelu": {},
-    "selu": {},
-    "gelu": {},
-    "clip": {"min": None, "max": None},
-    "exp": {},
-    "log": {},
-    "sqrt": {},
-    "square": {},
-    "identity": {},
-    "dropout": {"ratio": 0.5},
-    "softmax": {"axis": None},
-    "add": {},
-    "sub": {},
-    "mul": {},
-    "div": {},
-    "sum": {},
-    "concat": {"axis": 1},
-    "flatten": {},
-    "reshape": {"shape": None},
-    "transpose": {"axes": None},
-    "pad": {"pads": None, "mode": "constant", "value": 0.0},
-    "broadcast_to": {"shape": None},
-    "reduce_mean": {"axes": None, "keep_axes": False},
-    "reduce_sum": {"axes": None, "keep_axes": False},
-    "reduce_max": {"axes": None, "keep_axes": False},
-    "upsample_nearest": {"scale": None},
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """What an operator meets where it stands: the types of its inputs and outputs."""
-
-    inputs: tuple[TensorType, ...]
-    outputs: tuple[TensorType, ...]
-
-    @property
-    def rank(self) -> int | None:
-        """How many axes the first input has."""
-        shape = self.inputs[0].shape if self.inputs else None
-        return None if shape is None else len(shape)
-
-    @property
-    def result(self) -> Shape | None:
-        return self.outputs[0].shape if self.outputs else None
-
-    @property
-    def computes_with_floats(self) -> bool:
-        return bool(self.inputs) and "float" in self.inputs[0].dtype
-
-
-class Translated(NamedTuple):
-    """A shared operator with all its parameters."""
-
-    op: str
-    values: Values
-
+from dlbricks_tui.models.graph import ParamValue
+from dlbricks_tui.models.neutral import Site, Translated, Values, from_the_front
 
 # None where MXNet's operator does more than the shared one can say.
 Translation = Callable[[Values, Site], Translated | None]
-
-
-def from_the_front(axis: ParamValue, rank: int | None) -> ParamValue:
-    """An axis, or a tuple of them, counted from the first one on."""
-    if isinstance(axis, tuple):
-        return tuple([from_the_front(item, rank) for item in axis])
-    if rank is not None and isinstance(axis, int) and -rank <= axis < 0:
-        return axis + rank
-    return axis
 
 
 def _plain(op: str, **renamed: str) -> Translation:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import ParamValue, Shape
 from dlbricks_tui.models.literals import single_precision
-from dlbricks_tui.models.neutral import Neutral, without_defaults
-from dlbricks_tui.models.shared_ops import SHARED_OPS, Site, Translated, from_the_front
+from dlbricks_tui.models.neutral import SHARED_OPS, Neutral, Site, Translated, from_the_front, without_defaults
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, NodeProto, TensorProto

@@ -4,9 +4,9 @@ import json
 from dataclasses import dataclass
 
 from dlbricks_tui.models.graph import UNKNOWN_TYPE
-from dlbricks_tui.models.mxnet_file import SymbolFile
-from dlbricks_tui.models.neutral import neutral_operator
-from dlbricks_tui.models.shared_ops import Site
+from dlbricks_tui.models.mxnet.neutral import neutral_operator
+from dlbricks_tui.models.mxnet.symbol_file import SymbolFile
+from dlbricks_tui.models.neutral import Site
 
 
 @dataclass(frozen=True, slots=True)

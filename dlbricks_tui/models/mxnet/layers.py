@@ -7,8 +7,8 @@ from typing import NoReturn
 
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.mxnet_file import VARIABLE, SymbolFile, SymbolNode
-from dlbricks_tui.models.mxnet_variables import LAYER_ATTRIBUTE, Role
+from dlbricks_tui.models.mxnet.symbol_file import VARIABLE, SymbolFile, SymbolNode
+from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, Role
 from dlbricks_tui.models.topology import topological_order
 
 KIND_ATTRIBUTE = "__kind__"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import NativeNode
-from dlbricks_tui.models.onnx_file import captured, graphs_inside
+from dlbricks_tui.models.onnx.model_file import captured, graphs_inside
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto
@@ -52,6 +52,11 @@ class NodeInPlace:
         """Of which version of its domain it is, None where that makes no difference."""
         found = self._attributes.get(_VERSION)
         return None if found is None else int(found)
+
+    @property
+    def op(self) -> str:
+        """Which operator it is."""
+        return str(self._kept.op_type)
 
     @property
     def domain(self) -> str:

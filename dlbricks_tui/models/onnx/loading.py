@@ -13,12 +13,13 @@ from dlbricks_tui.models.allocation import without_cycle_search
 from dlbricks_tui.models.content import read_content
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape, TensorType
-from dlbricks_tui.models.onnx_constants import Settled, settle
-from dlbricks_tui.models.onnx_file import MOST_BYTES, OnnxFile, parse_onnx, refuse_missing_weights
-from dlbricks_tui.models.onnx_graph import OnnxGraph, build_onnx_graph
-from dlbricks_tui.models.onnx_inputs import input_types
-from dlbricks_tui.models.onnx_types import type_of_weight
-from dlbricks_tui.models.onnx_writer import WholeModel, typed_outputs, whole_model
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.onnx.constants import Settled, settle
+from dlbricks_tui.models.onnx.inputs import input_types
+from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
+from dlbricks_tui.models.onnx.model_file import MOST_BYTES, OnnxFile, parse_onnx, refuse_missing_weights
+from dlbricks_tui.models.onnx.tensor_types import type_of_weight
+from dlbricks_tui.models.onnx.writer import WholeModel, typed_outputs, whole_model
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 
@@ -48,14 +49,13 @@ class OnnxLoader:
     optimiser: Optimiser | None
 
     @without_cycle_search()
-    def load(
-        self, path: Path, name: str, level: Level, given: Mapping[str, Shape], known: Mapping[str, Shape]
-    ) -> LayerGraph:
+    def load(self, source: ModelSource, level: Level, given: Mapping[str, Shape]) -> LayerGraph:
         """The layer graph of the model in a file."""
+        path, name = source.path, source.name
         try:
             file = parse_onnx(read_content(path, MOST_BYTES, "an ONNX file"), name)
             refuse_missing_weights(file, path.parent, name)
-            inputs = input_types(file.inputs, given, known, name)
+            inputs = input_types(file.inputs, given, source.inputs, name)
             written = build_onnx_graph(_written(file, inputs), name, Level.WRITTEN)
         except UnicodeDecodeError:
             raise UnreadableModelError(f"{name} has a name in it that is no text: the file is damaged") from None

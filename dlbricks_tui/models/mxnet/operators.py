@@ -71,7 +71,7 @@ def bound_once(op: str, inputs: int) -> tuple[bool, ...]:
 
 @cache
 def _table() -> dict[str, Schema]:
-    raw = json.loads(Path(__file__).with_name("mxnet_ops.json").read_text(encoding="utf-8"))
+    raw = json.loads(Path(__file__).with_name("operators.json").read_text(encoding="utf-8"))
     table: dict[str, Schema] = {}
     for name, entry in raw.items():
         found = Schema(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Shape, TensorType
 from dlbricks_tui.models.input_shapes import listed, missing_shapes
-from dlbricks_tui.models.onnx_types import dtype_name
+from dlbricks_tui.models.onnx.tensor_types import dtype_name
 
 if TYPE_CHECKING:
     from onnx import ValueInfoProto

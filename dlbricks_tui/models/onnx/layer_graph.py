@@ -21,10 +21,10 @@ from dlbricks_tui.models.graph import (
     Wire,
 )
 from dlbricks_tui.models.kinds import Kind, kind_of
-from dlbricks_tui.models.onnx_constants import SAY_WHERE, Settled
-from dlbricks_tui.models.onnx_file import captured, graphs_inside, reads
-from dlbricks_tui.models.onnx_native import native_node
-from dlbricks_tui.models.onnx_ops import OnnxSite, neutral_onnx, value_of
+from dlbricks_tui.models.onnx.constants import SAY_WHERE, Settled
+from dlbricks_tui.models.onnx.model_file import captured, graphs_inside, reads
+from dlbricks_tui.models.onnx.native import native_node
+from dlbricks_tui.models.onnx.neutral import OnnxSite, neutral_onnx, value_of
 from dlbricks_tui.runtime.runtime import Format
 
 if TYPE_CHECKING:
