@@ -38,7 +38,7 @@ def sequence_program(
     if kept is None:
         kept = kept_feeds(graph, layers, layouts)
     return Program(
-        network.network([*results_of(graph, layers), *(feed for feed in feeds if feed in kept)]),
+        network.network([*results_of(graph, layers), *(feed for feed in feeds if feed in kept)], in_passing=True),
         _producer(graph, feeds, layers_behind(graph, feeds, layouts)),
         prelude.network(feeds),
         is_cold(graph, layers) if cold is None else cold,
@@ -122,9 +122,11 @@ class _Writer:
             for result, wire in zip(results, layer.results, strict=True):
                 result.append(_found(wire, data, weights, operators))
 
-    def network(self, heads: Sequence[Feed]) -> Network:
-        """The network that puts out these tensors."""
+    def network(self, heads: Sequence[Feed], *, in_passing: bool = False) -> Network:
+        """The network that puts out these tensors, or, in passing, what costs no more than to make them in a model."""
         entries = [*(self.source(feed)[-1] for feed in heads), *self._unread(), *self._copied_nothing]
+        if in_passing:
+            entries = list(dict.fromkeys(Entry(*shown) for entry in entries for shown in self._sheet.in_passing(entry)))
         return Network(self._sheet.text(entries), self._inputs, self._weights)
 
     def _unread(self) -> list[Entry]:

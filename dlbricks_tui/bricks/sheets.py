@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from dlbricks_tui.models.graph import NativeNode, TensorType
-from dlbricks_tui.models.onnx_native import plain_native
-from dlbricks_tui.models.onnx_writer import OnnxSheet
+from dlbricks_tui.models.onnx.native import plain_native
+from dlbricks_tui.models.onnx.writer import OnnxSheet
 from dlbricks_tui.runtime.runtime import Format
 
 # The oldest version of symbol files whose format is today's.
@@ -33,6 +33,9 @@ class Sheet(Protocol):
     def operator(self, native: NativeNode, name: str, inputs: Sequence[Entry]) -> int:
         """An operator that reads these outputs; `name` is what people call its layer."""
 
+    def in_passing(self, entry: Entry) -> Sequence[tuple[int, int]]:
+        """What to put out so that an output is made as inside of a model, where nobody takes it away."""
+
     def text(self, heads: Sequence[Entry]) -> str:
         """The network that puts these out, as a worker takes it."""
 
@@ -51,8 +54,11 @@ def copy_of(form: Format, dtype: str) -> NativeNode:
     """An operator that copies an array whose values are all positive, with all cores and in its layout if it can."""
     if "float" not in dtype:
         return plain_copy(form)
+    if form is Format.ONNX:
+        # Quick operators leave small tensors to one core, and the others find nothing in their caches.
+        return plain_native("Erf" if dtype == "float32" else "Relu")
     # MXNet's own copy gives a tensor the plain layout.
-    return plain_native("Relu") if form is Format.ONNX else NativeNode("Activation", (("act_type", "relu"),))
+    return NativeNode("Activation", (("act_type", "relu"),))
 
 
 class SymbolSheet:
@@ -77,6 +83,10 @@ class SymbolSheet:
             node["subgraphs"] = [json.loads(text) for text in native.subgraphs]
         self._nodes.append(node)
         return len(self._nodes) - 1
+
+    def in_passing(self, entry: Entry) -> Sequence[Entry]:
+        """The output itself: an executor shares memory between what it puts out and what it reads."""
+        return (entry,)
 
     def text(self, heads: Sequence[Entry]) -> str:
         """The symbol file."""
