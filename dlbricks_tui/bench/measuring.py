@@ -26,8 +26,9 @@ from dlbricks_tui.store.records import Facts, Statistics
 
 _WARM_RUNS, _TIMED_RUNS = 1, 1
 # What others ran in between has left the caches in a state that a model needs some runs to get over; one that takes
-# longer than this fills them by itself.
-_WARM_RUNS_OF_A_MODEL, _FILLS_CACHES_MS = 3, 150.0
+# longer than this fills them by itself. So does a brick that takes longer than that: it need not run twice.
+_WARM_RUNS_OF_A_MODEL, _MODEL_FILLS_CACHES_MS = 3, 150.0
+_BRICK_FILLS_CACHES_MS = 50.0
 _NULL_CALLS = 10
 _NANOSECONDS_PER_MS = 1e6
 _REFERENCE = "reference"
@@ -46,8 +47,11 @@ class _Series:
     @property
     def warm_runs(self) -> int:
         """How often it runs before it is timed."""
-        is_disturbed = self.entry.job.whole and self.first_run_ms < _FILLS_CACHES_MS
-        return _WARM_RUNS_OF_A_MODEL if is_disturbed else _WARM_RUNS
+        if self.entry.job.whole:
+            return _WARM_RUNS_OF_A_MODEL if self.first_run_ms < _MODEL_FILLS_CACHES_MS else _WARM_RUNS
+        # The first run of all is slower than any other, and says nothing yet.
+        is_long = bool(self.samples_ms) and median(self.samples_ms) >= _BRICK_FILLS_CACHES_MS
+        return 0 if is_long else _WARM_RUNS
 
 
 @dataclass(slots=True)
@@ -196,7 +200,8 @@ class Measuring:
         reference = [_REFERENCE] if self._bench.holds(_REFERENCE) else []
         before, began = self._bench.crowding(), time.monotonic()
         taken: dict[str, tuple[int, ...]] = {}
-        for warm_runs, alike in groupby([*reference, *names], self._warm_runs):
+        in_turn = sorted([*reference, *names], key=self._warm_runs, reverse=True)
+        for warm_runs, alike in groupby(in_turn, self._warm_runs):
             taken.update(self._bench.sample([*alike], warm_runs, _TIMED_RUNS))
         seconds, after = time.monotonic() - began, self._bench.crowding()
         null_calls_ms = _milliseconds(self._bench.null_calls(_NULL_CALLS))
@@ -248,7 +253,8 @@ class Measuring:
                 if self._rule.satisfied_by(series.statistics):
                     finished.append((running.entry, series))
         self._ledger.keep(finished, self._mood.facts)
-        for entry, _ in finished:
+        for entry, series in finished:
+            self._pace.learn(entry.job, series.statistics.trimmed_mean_ms)
             del self._running[entry.name]
 
     def _has_company(self, running: _Series, batch: Batch) -> bool:

@@ -1,42 +1,84 @@
 """How fast a run gets on, and so how long it will still take."""
 
+import math
 from collections.abc import Mapping
 
 from dlbricks_tui.bench.jobs import Job
 from dlbricks_tui.bench.stopping import Adaptive, StoppingRule
 
-# For each sample the producer runs, then the program once untimed and once timed.
-_PASSES_PER_SAMPLE = 3.0
-# Of the samples that an adaptive rule allows, how many a program takes on an ordinary host.
+# For each sample a program runs once untimed and once timed.
+_PASSES_PER_SAMPLE = 2.0
+# To load a program compiles its kernels and runs it for the first time.
+_LOAD_MS, _PASSES_TO_LOAD = 40.0, 1.5
+# Of the samples that an adaptive rule allows, how many a quick program takes on an ordinary host.
 _USUAL_SHARE = 0.4
 _MORE_OF_THE_SAME = 0.5
 # How much measuring it takes to trust the pace and no longer the guess.
 _SECONDS_TO_TRUST = 5.0
+# What is expected of small and of large programs is wrong by different factors, which shows after some of them.
+_JOBS_TO_COMPARE = 8
+_LEAST_SLOPE, _MOST_SLOPE = 0.4, 1.1
+_QUICKEST_MS = 1e-3
 
 
 class Pace:
     """Compares what programs took with what was expected of them."""
 
     def __init__(self, rule: StoppingRule) -> None:
-        self._most = float(rule.most if isinstance(rule, Adaptive) else rule.runs)
-        self._samples = max(rule.least, _USUAL_SHARE * rule.most) if isinstance(rule, Adaptive) else self._most
+        self._rule = rule
         self._spent_seconds = 0.0
-        self._done_ms = 0.0
+        self._done: list[tuple[Job, float]] = []
+        # Logarithms of what was expected of each program and of what it then took.
+        self._compared: list[tuple[float, float]] = []
+        self._slope, self._shift = 1.0, 0.0
+
+    def learn(self, job: Job, latency_ms: float) -> None:
+        """A program turned out to take so long."""
+        self._compared.append((_log(job.expected_ms), _log(latency_ms)))
+        if len(self._compared) >= _JOBS_TO_COMPARE:
+            self._slope, self._shift = _line(self._compared)
 
     def note(self, shares: Mapping[Job, float], seconds: float) -> None:
         """These shares of jobs are done, and have taken so long together."""
         self._spent_seconds += seconds
-        self._done_ms += sum(share * job.expected_ms for job, share in shares.items())
+        self._done += shares.items()
 
     def seconds_for(self, samples: Mapping[Job, int]) -> float:
         """How long jobs will still take that have so many samples already."""
-        left_ms = sum(job.expected_ms * self._samples_left(taken) / self._samples for job, taken in samples.items())
-        guess = self._samples * _PASSES_PER_SAMPLE / 1000
-        if not self._done_ms:
-            return left_ms * guess
+        left_seconds = sum(self._seconds(job, taken) for job, taken in samples.items())
+        done_seconds = sum(share * self._seconds(job, 0) for job, share in self._done)
+        if not done_seconds:
+            return left_seconds
         trust = min(1.0, self._spent_seconds / _SECONDS_TO_TRUST)
-        return left_ms * (trust * self._spent_seconds / self._done_ms + (1 - trust) * guess)
+        return left_seconds * (trust * self._spent_seconds / done_seconds + (1 - trust))
 
-    def _samples_left(self, taken: int) -> float:
+    def _seconds(self, job: Job, taken: int) -> float:
+        latency_ms = math.exp(self._slope * _log(job.expected_ms) + self._shift)
+        load_ms = 0.0 if taken else _LOAD_MS + _PASSES_TO_LOAD * latency_ms
+        return (load_ms + self._samples_left(latency_ms, taken) * _PASSES_PER_SAMPLE * latency_ms) / 1000
+
+    def _samples_left(self, latency_ms: float, taken: int) -> float:
+        needed, most = self._bounds(latency_ms)
         # What varies more than usual has no end in sight: half as many again as it has taken, as far as it may.
-        return max(self._samples - taken, min(_MORE_OF_THE_SAME * taken, self._most - taken), 0.0)
+        return max(needed - taken, min(_MORE_OF_THE_SAME * taken, most - taken), 0.0)
+
+    def _bounds(self, latency_ms: float) -> tuple[float, float]:
+        if not isinstance(self._rule, Adaptive):
+            return self._rule.runs, self._rule.runs
+        needed, most = self._rule.bounds(latency_ms)
+        quick = needed == self._rule.least
+        return (max(needed, _USUAL_SHARE * most) if quick else needed), most
+
+
+def _log(milliseconds: float) -> float:
+    return math.log(max(milliseconds, _QUICKEST_MS))
+
+
+def _line(points: list[tuple[float, float]]) -> tuple[float, float]:
+    """The slope, within reason, and the height of the line through points."""
+    middle_x = sum(x for x, _ in points) / len(points)
+    middle_y = sum(y for _, y in points) / len(points)
+    spread = sum((x - middle_x) ** 2 for x, _ in points)
+    together = sum((x - middle_x) * (y - middle_y) for x, y in points)
+    slope = min(max(together / spread, _LEAST_SLOPE), _MOST_SLOPE) if spread else 1.0
+    return slope, middle_y - slope * middle_x

@@ -33,7 +33,7 @@ class Adaptive:
     least: int = 20
     most: int = 100
     most_seconds: float = 20.0
-    enough_seconds: float = 2.0
+    enough_seconds: float = 0.25
 
     def __post_init__(self) -> None:
         if not 0 < self.target < 1:

@@ -1,3 +1,4 @@
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -186,3 +187,15 @@ def test_time_left_shrinks_with_samples_and_follows_the_pace_once_there_is_one()
     assert pace.seconds_for(dict.fromkeys(jobs, usual)) > 0, "what goes on beyond the usual is not about to end"
     pace.note(dict.fromkeys(jobs, 1.0), 60.0)
     assert abs(pace.seconds_for(dict.fromkeys(jobs, 0)) - 60.0) < 1e-6
+
+
+def test_time_left_learns_that_small_programs_take_more_than_was_expected_and_large_ones_less() -> None:
+    kinds = ["conv", "relu", "pool"]
+    (some, *_) = plan(subjects_of(chain(*kinds)), Known(), RULE).jobs
+    jobs = [replace(some, target=Target(f"brick {size}"), expected_ms=10.0**size) for size in range(-4, 5)]
+    small, large = jobs[0], jobs[-1]
+    before, learned = Pace(RULE), Pace(RULE)
+    for job in jobs:
+        learned.learn(job, math.sqrt(job.expected_ms))
+    assert learned.seconds_for({small: 20}) > 5 * before.seconds_for({small: 20})
+    assert learned.seconds_for({large: 0}) < before.seconds_for({large: 0}) / 5
