@@ -27,13 +27,15 @@ class Adaptive:
     """Until half of the 95 % interval is at most this share of the latency, within bounds on samples and time.
 
     What takes long varies little: fewer than the least number of samples do if they last `enough_seconds` together.
+    What is quick varies by more than its share for ever: an interval of `enough_ms` to either side does.
     """
 
     target: float = 0.01
-    least: int = 20
+    least: int = 12
     most: int = 100
     most_seconds: float = 20.0
     enough_seconds: float = 0.25
+    enough_ms: float = 0.003
 
     def __post_init__(self) -> None:
         if not 0 < self.target < 1:
@@ -55,7 +57,8 @@ class Adaptive:
         needed, cap = self.bounds(statistics.median_ms)
         if statistics.count < needed:
             return False
-        return relative_half_width(statistics) <= self.target or statistics.count >= cap
+        narrow_ms = max(self.target * statistics.trimmed_mean_ms, self.enough_ms)
+        return half_width_ms(statistics) <= narrow_ms or statistics.count >= cap
 
     def looks_at(self, samples: int) -> bool:
         """Whether a series of so many samples is worth looking at."""
@@ -111,10 +114,9 @@ def series_of(samples_ms: Sequence[float], rule: StoppingRule) -> Series:
     return Series(tuple(samples_ms), warm_up, summarise(steady), len(outliers(steady)))
 
 
-def relative_half_width(statistics: Statistics) -> float:
-    """Half of the interval as a share of the latency."""
-    width = statistics.high_ms - statistics.low_ms
-    return width / 2 / statistics.trimmed_mean_ms if statistics.trimmed_mean_ms > 0 else 0.0
+def half_width_ms(statistics: Statistics) -> float:
+    """Half of the interval."""
+    return (statistics.high_ms - statistics.low_ms) / 2
 
 
 def warm_up_length(samples_ms: Sequence[float]) -> int:

@@ -10,8 +10,8 @@ from dlbricks_tui.bench.stopping import (
     FixedRuns,
     StoppingError,
     StoppingRule,
+    half_width_ms,
     outliers,
-    relative_half_width,
     series_of,
     warm_up_length,
 )
@@ -39,7 +39,14 @@ def test_a_steady_program_takes_the_fewest_samples_and_a_noisy_one_more() -> Non
     restless = samples_until_satisfied(rule, noisy(200, 0.03))
     assert steady == rule.least
     assert rule.least < restless < rule.most
-    assert relative_half_width(series_of(noisy(200, 0.03)[:restless], rule).statistics) <= rule.target
+    statistics = series_of(noisy(200, 0.03)[:restless], rule).statistics
+    assert half_width_ms(statistics) <= rule.target * statistics.trimmed_mean_ms
+
+
+def test_what_is_so_quick_that_nobody_would_see_its_interval_takes_no_more_samples() -> None:
+    quick = [0.01 * sample for sample in noisy(200, 0.03)]
+    assert samples_until_satisfied(Adaptive(enough_ms=0.003), quick) == Adaptive().least
+    assert samples_until_satisfied(Adaptive(enough_ms=0.0), quick) > Adaptive().least
 
 
 def test_a_program_that_never_settles_ends_at_the_cap() -> None:
