@@ -167,3 +167,4 @@ _NETS: Mapping[str, Callable[[NetWriter[Any]], Any]] = {
     "small residual": _small_residual,
     "small branches": _small_branches,
 }
+NETWORKS = tuple(_NETS)

@@ -6,6 +6,9 @@ from functools import singledispatchmethod
 
 from dlbricks_tui.bench.events import (
     BatchStarted,
+    Calibrated,
+    Calibrating,
+    CalibrationFailed,
     EstimateChanged,
     Event,
     FailedBefore,
@@ -24,6 +27,7 @@ from dlbricks_tui.bench.events import (
     RunStarted,
     Waiting,
 )
+from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.run_folder import State
 
 
@@ -52,6 +56,9 @@ class RunProgress:
     started: RunStarted | None = None
     loading: ModelLoading | None = None
     planned: Planned | None = None
+    # While it finds out what the method misses, the network that it is at; how many there have been at all its levels.
+    calibrating: Calibrating | None = None
+    networks: int = 0
     batch: BatchStarted | None = None
     programs: dict[int, ProgramProgress] = field(default_factory=dict)
     failed: list[ProgramFailed] = field(default_factory=list)
@@ -132,6 +139,20 @@ class RunProgress:
         self.planned, self.loading, self.seconds_left = event, None, event.expected_seconds
 
     @take.register
+    def _(self, event: Calibrating) -> None:
+        self.state, self.message, self.calibrating = State.RUNNING, "", event
+        self.seconds_left = self._seconds_left_after(self.networks)
+        self.networks += 1
+
+    @take.register
+    def _(self, event: Calibrated) -> None:
+        self.calibrating, self.seconds_left = None, self._seconds_left_after(self.networks)
+
+    @take.register
+    def _(self, event: CalibrationFailed) -> None:
+        self.calibrating, self.seconds_left = None, self._seconds_left_after(self.networks)
+
+    @take.register
     def _(self, event: BatchStarted) -> None:
         self.state, self.message, self.batch = State.RUNNING, "", event
 
@@ -141,7 +162,11 @@ class RunProgress:
 
     @take.register
     def _(self, event: RoundDone) -> None:
-        self.state, self.message, self.seconds_left = State.RUNNING, "", event.seconds_left
+        self.state, self.message = State.RUNNING, ""
+        if self.calibrating is not None:
+            # Neither the programs of these rounds nor the time that they still take are those of the run.
+            return
+        self.seconds_left = event.seconds_left
         for program, samples_ms in event.samples_ms:
             # A line that was torn when its writer died may have been the one that told of the program.
             if program in self.programs:
@@ -181,3 +206,8 @@ class RunProgress:
     @take.register
     def _(self, event: RunEnded) -> None:
         self.state, self.message, self.ended, self.seconds_left = State(event.state), event.message, event, 0.0
+        self.calibrating = None
+
+    def _seconds_left_after(self, networks: int) -> float | None:
+        """What is left of the plan when so many networks have been calibrated on."""
+        return max(0.0, self.planned.expected_seconds - SECONDS_PER_NETWORK * networks) if self.planned else None

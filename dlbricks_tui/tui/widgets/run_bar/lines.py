@@ -3,7 +3,7 @@
 from dlbricks_tui.tui.figures import percent
 from dlbricks_tui.tui.lines import Line, Span, bar, spread
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
-from dlbricks_tui.tui.live.words import estimate_of, how_far, names_of, state_of, what_now
+from dlbricks_tui.tui.live.words import estimate_of, how_far, how_far_alone, names_of, state_of, what_now
 
 ROOMY = 100
 _BAR_NARROW, _BAR_WIDE = 10, 30
@@ -14,16 +14,17 @@ _KEY = (Span("  5 ", "accent"), Span("run ", "muted"))
 def bar_lines(run: RunSnapshot, width: int) -> tuple[Line, ...]:
     """What the run bar says."""
     roomy = width >= ROOMY
-    first = spread(_head(run, _BAR_WIDE if roomy else _BAR_NARROW), _KEY, width)
-    return (first, spread(_foot(run), (), width)) if roomy else (first,)
+    if roomy:
+        return (spread(_head(run, _BAR_WIDE, how_far(run)), _KEY, width), spread(_foot(run), (), width))
+    return (spread(_head(run, _BAR_NARROW, how_far_alone(run)), _KEY, width),)
 
 
-def _head(run: RunSnapshot, bar_width: int) -> Line:
+def _head(run: RunSnapshot, bar_width: int, said: Line) -> Line:
     head = (Span(" "), state_of(run), Span(" "))
     if run.share is None:
         return (*head, *(what_now(run) or (Span(names_of(run.models), "muted"),)))
     progress = (*bar(run.share, bar_width, _TRACK), Span(f" {percent(run.share):>5}  ", "strong"))
-    return (*head, *progress, *how_far(run))
+    return (*head, *progress, *said)
 
 
 def _foot(run: RunSnapshot) -> Line:
