@@ -10,11 +10,16 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.host_lock import HostLock
 from dlbricks_tui.bench.request import read_request
+from dlbricks_tui.bench.results import PROTOCOL
 from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import actions_in
 from dlbricks_tui.tui.app import DlbricksApp
@@ -29,6 +34,7 @@ from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from tests.bench.runs import Site
+from tests.store.samples import calibration
 from tests.tui.bench import app_on, press, running
 from tests.tui.live_runs import (
     NOBODY,
@@ -282,12 +288,25 @@ async def test_before_a_run_its_settings_are_in_view_and_what_it_takes(measured:
         shown = screen_text(pilot)
         assert "Run alexnet" in shown
         assert "18 bricks to run · 1 whole model to time · about" in shown
+        assert "calibrate the runtime, once" in shown
         # From the level down to end to end, and no whole model any more.
         await press(pilot, "j", "j", "j", "l")
         assert "18 bricks to run · about" in screen_text(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         assert not measured.runs.exists()
+
+
+async def test_where_the_runtime_was_calibrated_before_no_time_is_foretold_for_it(measured: DataFolder) -> None:
+    runtime = Registry(measured.path).suited({Format.MXNET}).identity
+    with Store(measured.store) as store:
+        way = {"system": fingerprint().id, "runtime": runtime, "level": Level.WRITTEN, "protocol": PROTOCOL}
+        store.add(calibration(**way, constants=()))
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *OPEN_ALEXNET, "r")
+        shown = screen_text(pilot)
+        assert "18 bricks to run · 1 whole model to time · about" in shown
+        assert "calibrate the runtime" not in shown
 
 
 async def test_what_is_known_is_not_run_again_and_who_is_waited_for_is_said(
