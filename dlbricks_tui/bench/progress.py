@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from functools import singledispatchmethod
+from itertools import pairwise
+from statistics import median
 
 from dlbricks_tui.bench.events import (
     BatchStarted,
@@ -56,9 +59,9 @@ class RunProgress:
     started: RunStarted | None = None
     loading: ModelLoading | None = None
     planned: Planned | None = None
-    # While it finds out what the method misses, the network that it is at; how many there have been at all its levels.
+    # While it finds out what the method misses, the network that it is at; and when each of them began.
     calibrating: Calibrating | None = None
-    networks: int = 0
+    networks_began: list[datetime] = field(default_factory=list)
     batch: BatchStarted | None = None
     programs: dict[int, ProgramProgress] = field(default_factory=dict)
     failed: list[ProgramFailed] = field(default_factory=list)
@@ -141,16 +144,16 @@ class RunProgress:
     @take.register
     def _(self, event: Calibrating) -> None:
         self.state, self.message, self.calibrating = State.RUNNING, "", event
-        self.seconds_left = self._seconds_left_after(self.networks)
-        self.networks += 1
+        self.networks_began.append(datetime.fromisoformat(event.when))
+        self.seconds_left = self._seconds_left_before(event.of - event.number + 1)
 
     @take.register
     def _(self, event: Calibrated) -> None:
-        self.calibrating, self.seconds_left = None, self._seconds_left_after(self.networks)
+        self.calibrating, self.seconds_left = None, self._seconds_left_before(0)
 
     @take.register
     def _(self, event: CalibrationFailed) -> None:
-        self.calibrating, self.seconds_left = None, self._seconds_left_after(self.networks)
+        self.calibrating, self.seconds_left = None, self._seconds_left_before(0)
 
     @take.register
     def _(self, event: BatchStarted) -> None:
@@ -208,6 +211,12 @@ class RunProgress:
         self.state, self.message, self.ended, self.seconds_left = State(event.state), event.message, event, 0.0
         self.calibrating = None
 
-    def _seconds_left_after(self, networks: int) -> float | None:
-        """What is left of the plan when so many networks have been calibrated on."""
-        return max(0.0, self.planned.expected_seconds - SECONDS_PER_NETWORK * networks) if self.planned else None
+    def _seconds_left_before(self, networks: int) -> float | None:
+        """What is left of the plan, if the last so many networks take as long as those before them."""
+        if self.planned is None:
+            return None
+        took = [(then - before).total_seconds() for before, then in pairwise(self.networks_began)]
+        usual = median(took) if took else SECONDS_PER_NETWORK
+        done = len(self.networks_began) - (networks > 0)
+        planned = self.planned.expected_seconds - SECONDS_PER_NETWORK * done
+        return max(0.0, planned + (usual - SECONDS_PER_NETWORK) * networks)

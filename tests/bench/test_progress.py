@@ -59,9 +59,12 @@ def test_a_run_that_is_taken_up_again_begins_anew(site: Site, monkeypatch: pytes
     assert (progress.total, progress.done) == (BRICKS, BRICKS)
 
 
-def test_the_rounds_of_a_calibration_say_nothing_of_the_run() -> None:
-    progress = RunProgress()
-    planned = Planned(
+def at(seconds: float) -> str:
+    return f"2026-11-21T08:{seconds // 60:02.0f}:{seconds % 60:02.0f}+00:00"
+
+
+def planned(expected_seconds: float) -> Planned:
+    return Planned(
         system="s",
         runtime="x",
         bricks=3,
@@ -70,17 +73,30 @@ def test_the_rounds_of_a_calibration_say_nothing_of_the_run() -> None:
         models=0,
         models_reused=0,
         models_failed_before=0,
-        expected_seconds=100.0,
+        expected_seconds=expected_seconds,
     )
-    progress.take(planned)
-    progress.take(Calibrating(network="chain", number=1, of=2))
+
+
+def test_the_rounds_of_a_calibration_say_nothing_of_the_run() -> None:
+    progress = RunProgress()
+    progress.take(planned(100.0))
+    progress.take(Calibrating(when=at(0), network="chain", number=1, of=2))
     progress.take(RoundDone(samples_ms=((0, (1.5,)),), null_call_ms=None, reference_ms=None, seconds_left=0.0))
     assert (progress.done, progress.total, progress.seconds_left) == (0, 3, 100.0)
-    second = Calibrating(network="heavy", number=2, of=2)
+    second = Calibrating(when=at(SECONDS_PER_NETWORK), network="heavy", number=2, of=2)
     progress.take(second)
     assert (progress.calibrating, progress.seconds_left) == (second, 100.0 - SECONDS_PER_NETWORK)
     progress.take(CalibrationFailed(reason="too few"))
     assert (progress.calibrating, progress.seconds_left) == (None, 100.0 - 2 * SECONDS_PER_NETWORK)
+
+
+def test_the_time_left_follows_how_long_networks_take_here() -> None:
+    progress = RunProgress()
+    progress.take(planned(100.0))
+    for number, seconds in enumerate((0, 14, 28, 300), start=1):
+        progress.take(Calibrating(when=at(seconds), network="chain", number=number, of=11))
+    # The third was interrupted; eight more at 14 s each are still to come.
+    assert progress.seconds_left == 100 - 11 * SECONDS_PER_NETWORK + 8 * 14
 
 
 def test_a_run_that_ends_while_it_calibrates_calibrates_no_more() -> None:
