@@ -109,5 +109,5 @@ def _example(subject: Subject, notes: Notes) -> Example:
         times = times_paid(graph, occurrence.sequence.layers)
         composed_ms += times * found.trimmed_mean_ms
         for name in FITTED:
-            terms[name] += times * TERMS[name](found.trimmed_mean_ms)
+            terms[name] += times * TERMS[name](graph.touched_bytes)
     return Example(subject.name, terms, composed_ms, notes.found[Target(model=subject.key)].trimmed_mean_ms)

@@ -10,8 +10,8 @@ from dlbricks_tui.store.statistics import summarise
 
 # Fewer samples say nothing about how far apart they are.
 FEWEST_SAMPLES = 5
-# From so many on the interval of samples that hardly vary is worth believing.
-_FEWEST_STEADY = 8
+# From so many on the interval of samples that hardly vary is worth believing; those that last so long hardly ever vary.
+_FEWEST_STEADY, _STEADY_BY_ITSELF_MS = 8, 1000.0
 # Looking at every new sample would stop at the first lucky one.
 _GROWTH_BETWEEN_LOOKS = 1.2
 # Beyond so many interquartile ranges outside the quartiles a sample is no longer noise but an event.
@@ -45,7 +45,8 @@ class Adaptive:
         """How many samples of that latency are needed in any case, and how many are enough however much they vary."""
         runs_per_second = 1000 / latency_ms if latency_ms > 0 else math.inf
         cap = max(FEWEST_SAMPLES, math.floor(min(self.most_seconds * runs_per_second, self.most)))
-        enough = max(_FEWEST_STEADY, math.ceil(min(self.enough_seconds * runs_per_second, self.least)))
+        fewest = _FEWEST_STEADY if latency_ms < _STEADY_BY_ITSELF_MS else FEWEST_SAMPLES
+        enough = max(fewest, math.ceil(min(self.enough_seconds * runs_per_second, self.least)))
         return min(enough, self.least, cap), cap
 
     def most_samples(self, latency_ms: float) -> int:

@@ -11,16 +11,18 @@ from dlbricks_tui.models.graph import Layer
 _SIGMAS = 1.96
 
 
-# A sequence that takes less than this cannot lose as much as others: it reads too little that could be far away.
-_LOSES_ALL_MS = 0.2
+# What a layer finds in the caches of what it left there one inference ago: the less, the more the model touches
+# meanwhile, and nothing from here on.
+_FORGETS_ALL_BYTES = 20e6
 
-# What a constant of this name is multiplied with for one sequence of that latency. Constants are milliseconds.
-TERMS: Mapping[str, Callable[[float], float]] = {
-    "most_per_sequence_ms": lambda latency_ms: min(1.0, latency_ms / _LOSES_ALL_MS),
+# What a constant of this name is multiplied with for one sequence of a model that touches so many bytes in one
+# inference. Constants are milliseconds.
+TERMS: Mapping[str, Callable[[int], float]] = {
+    "per_forgotten_sequence_ms": lambda touched_bytes: min(1.0, touched_bytes / _FORGETS_ALL_BYTES),
     # What systems were calibrated with before.
-    "per_sequence_ms": lambda latency_ms: 1.0,
+    "per_sequence_ms": lambda touched_bytes: 1.0,
 }
-FITTED = ("most_per_sequence_ms",)
+FITTED = ("per_forgotten_sequence_ms",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,11 @@ class Correction:
                     "update dlbricks, or calibrate again"
                 )
 
-    def added_ms(self, layers: Sequence[Layer], latency_ms: float) -> float:
-        """What a sequence takes inside a model beyond the latency that its brick was measured at."""
+    def added_ms(self, layers: Sequence[Layer], touched_bytes: int) -> float:
+        """What a sequence takes inside a model that touches so much beyond what its brick was measured at."""
         if not any(layer.operators for layer in layers):
             return 0.0
-        return sum(constant * TERMS[name](latency_ms) for name, constant in self.constants)
+        return sum(constant * TERMS[name](touched_bytes) for name, constant in self.constants)
 
     @property
     def relative_doubt(self) -> float:
