@@ -35,7 +35,7 @@ from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from tests.bench.runs import Site
 from tests.store.samples import calibration
-from tests.tui.bench import app_on, press, running
+from tests.tui.bench import WRITTEN, app_on, press, running
 from tests.tui.live_runs import (
     NOBODY,
     RUN,
@@ -318,6 +318,10 @@ async def test_what_is_known_is_not_run_again_and_who_is_waited_for_is_said(
         async with running(app_on(measured)) as pilot:
             await press(pilot, "slash", '"resnet18"', "enter", "enter", "r")
             assert "It waits for run 20261121-0700-cafe" in screen_text(pilot)
+        async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN), (80, 24)) as pilot:
+            await press(pilot, *OPEN_ALEXNET, "r")
+            shown = screen_text(pilot)
+            assert "calibrate the runtime, once" in shown and "since" in shown
     finally:
         lock.release()
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.live.prospect import Prospect
 
 _NAME, _VALUE = 16, 13
-_LINES_BELOW = 3
+_LINES_BELOW = 4
 
 
 class StartRunScreen(Dialog[RunSettings]):
@@ -70,7 +70,7 @@ class StartRunScreen(Dialog[RunSettings]):
     def on_start_run_screen_foreseen(self, event: Foreseen) -> None:
         if event.settings == self._rows.settings:
             self._prospect = event.prospect
-            self._below.refresh()
+            self._below.refresh(layout=True)
 
     def action_begin(self) -> None:
         self.dismiss(self._rows.settings)
@@ -89,7 +89,7 @@ class StartRunScreen(Dialog[RunSettings]):
         self._rows.settings = changed(self._rows.setting, self._rows.settings, step)
         self._rows.refresh()
         self._prospect = None
-        self._below.refresh()
+        self._below.refresh(layout=True)
         self._look_ahead()
 
     def _look_ahead(self) -> None:
