@@ -24,7 +24,8 @@ from dlbricks_tui.models.kinds import Kind, kind_of
 from dlbricks_tui.models.onnx.constants import SAY_WHERE, Settled
 from dlbricks_tui.models.onnx.model_file import captured, graphs_inside, reads
 from dlbricks_tui.models.onnx.native import native_node
-from dlbricks_tui.models.onnx.neutral import OnnxSite, neutral_onnx, value_of
+from dlbricks_tui.models.onnx.neutral import OnnxSite, neutral_onnx
+from dlbricks_tui.models.onnx.values import value_of
 from dlbricks_tui.runtime.runtime import Format
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def _fact(node: "NodeProto", place: int, value: "TensorProto", found: TensorType
 
 def _kind(node: "NodeProto", op: str, settled: Settled) -> Kind:
     """The kind by name; a look-up in a stored table is an embedding."""
-    if node.op_type == "Gather" and node.input[0] in settled.constants:
+    if node.op_type == "Gather" and node.input and node.input[0] in settled.constants:
         return Kind.EMBEDDING
     return kind_of(op)
 
