@@ -1,6 +1,7 @@
 """What a run does when it has its turn: read the models, see what the store lacks, measure that."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -32,8 +33,9 @@ from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.runtime import Format, Runtime
+from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.records import Calibration, Run, utc_now
 from dlbricks_tui.store.store import Store
@@ -86,9 +88,7 @@ class Work:
             counts = _counts(planned)
             self._control.count(*counts)
             store.add(self._system, runtime_record(self._request.runtime, self._system))
-            # The networks that a method is calibrated on are MXNet's.
-            calibrates = self._request.runtime.runs is Format.MXNET
-            if planned.jobs and calibrates and self._request.calibration is not CalibrationPolicy.NEVER:
+            if planned.jobs and self._request.calibration is not CalibrationPolicy.NEVER:
                 self._calibrate({job.graph.level for job in planned.jobs}, counts, store)
             outlook = Outlook(assignment.models, store.generation, self._conditions)
             recorder = Recorder(self._folder.run, self._conditions)
@@ -146,7 +146,8 @@ class Work:
                 continue
             found = calibrate(
                 self._place.data.cache / "calibration",
-                lambda: WorkerFramework(self._request.runtime, self._folder.worker_log, self._place.worker_program),
+                self._request.runtime.runs,
+                self._loader,
                 level,
                 self._measure,
                 counts,
@@ -163,6 +164,12 @@ class Work:
                         **way._asdict(),
                     )
                 )
+
+    @contextmanager
+    def _loader(self, cache: Path) -> Iterator[Loader]:
+        """Reads models as the runtime of the run has them."""
+        with WorkerFramework(self._request.runtime, self._folder.worker_log, self._place.worker_program) as framework:
+            yield Loader(cache, framework, framework)
 
     def _measure(self, jobs: Sequence[Job], rule: StoppingRule, ledger: Keeper) -> None:
         with Workbench(

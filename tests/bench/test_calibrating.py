@@ -1,21 +1,27 @@
 """What is found out before a run measures; the worker is a fake, everything else is real."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.bench.calibration_nets import calibration_nets
+from dlbricks_tui.bench.calibration_nets import SUFFIXES, calibration_nets
 from dlbricks_tui.bench.crowding import Crowding
 from dlbricks_tui.bench.events import Calibrated, Calibrating, CalibrationFailed, Event, Planned, RoundRepeated
 from dlbricks_tui.bench.request import CalibrationPolicy
 from dlbricks_tui.bench.run_folder import State, Tally
 from dlbricks_tui.bench.workbench import Workbench
+from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.store.queries import records_of
 from dlbricks_tui.store.records import Calibration
 from dlbricks_tui.store.store import Store
 from tests.bench.runs import BRICKS, Site
+from tests.models.table_framework import TableFramework
 
 
 @pytest.fixture
@@ -29,11 +35,26 @@ def calibrations(site: Site) -> Sequence[Calibration]:
 
 
 def test_the_networks_are_always_the_same_and_no_two_are_alike() -> None:
-    nets = calibration_nets()
-    assert nets == calibration_nets()
-    assert len(set(nets.values())) == len(nets) >= 6
-    for content in nets.values():
+    for form in Format:
+        nets = calibration_nets(form)
+        assert nets == calibration_nets(form)
+        assert len(set(nets.values())) == len(nets) >= 6
+    for content in calibration_nets(Format.MXNET).values():
         assert any(node["op"] == "Convolution" for node in json.loads(content)["nodes"])
+
+
+def test_the_networks_of_one_name_compute_the_same_in_each_format(tmp_path: Path) -> None:
+    onnx, mxnet = calibration_nets(Format.ONNX), calibration_nets(Format.MXNET)
+    assert onnx.keys() == mxnet.keys()
+    loader = Loader(tmp_path / "cache", TableFramework())
+    for name, content in onnx.items():
+        path = tmp_path / f"{name}{SUFFIXES[Format.ONNX]}"
+        path.write_bytes(content)
+        layers = loader.load(source_of(path)).layers
+        written = [node["op"] for node in json.loads(mxnet[name])["nodes"] if node["op"] != "null"]
+        assert len(layers) == len(written), name
+        assert Counter(layer.kind for layer in layers)[Kind.CONVOLUTION] == written.count("Convolution"), name
+        assert all(layer.unmeasurable is None for layer in layers), name
 
 
 def test_where_nothing_can_be_found_out_the_run_goes_on_and_says_so(site: Site) -> None:
