@@ -153,11 +153,17 @@ def test_a_damaged_value_that_is_part_of_an_operator_is_named(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "node", [make_node("Div", ["whole", "parts"], ["c"]), make_node("Cast", ["whole"], ["c"], name="to nothing")]
+    "node",
+    [
+        make_node("QuantizeLinear", ["parts", "scales"], ["c"]),
+        make_node("Div", ["whole", "parts"], ["c"]),
+        make_node("Cast", ["whole"], ["c"], name="to nothing"),
+    ],
+    ids=lambda node: node.op_type,
 )
 def test_a_constant_that_cannot_be_computed_is_a_weight_of_unknown_values(node: NodeProto, tmp_path: Path) -> None:
-    made = model([node, make_node("Mul", ["x", "c"], ["y"])], {"x": (2,)}, ["y"])
-    made.graph.initializer.extend([integers("whole", (4, 6)), floats("parts", (2,))])
+    made = model([node, make_node("Mul", ["x", "c"], ["y"])], {"x": (2,)}, ["y"], opset=21)
+    made.graph.initializer.extend([integers("whole", (4, 6)), floats("parts", (2,)), floats("scales", (1, 2))])
     (layer,) = loaded(tmp_path, made).layers
     assert len(layer.weights) == 1
 
