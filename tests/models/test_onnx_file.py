@@ -10,11 +10,13 @@ from onnx import ModelProto, NodeProto
 from onnx.helper import make_attribute, make_node, make_opsetid
 
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.estimate.bridging import features_of
 from dlbricks_tui.models.errors import MissingShapeError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.onnx.model_file import parse_onnx
+from dlbricks_tui.store.labels import label_of
 from tests.models.onnx_models import floats, integers, kept_in, loaded, model, small, with_everything
 from tests.models.table_framework import TableFramework
 
@@ -231,4 +233,6 @@ def test_a_mutated_file_is_a_model_that_can_be_cut_or_gets_one_line(
     except ModelError as refused:
         assert "\n" not in str(refused)
     else:
-        assert decompose(graph).occurrences
+        for occurrence in decompose(graph).occurrences:
+            assert label_of(occurrence.brick.canonical)
+            features_of(occurrence.brick.canonical)

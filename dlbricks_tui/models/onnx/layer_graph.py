@@ -25,6 +25,7 @@ from dlbricks_tui.models.onnx.constants import SAY_WHERE, Settled
 from dlbricks_tui.models.onnx.model_file import captured, graphs_inside, reads
 from dlbricks_tui.models.onnx.native import native_node
 from dlbricks_tui.models.onnx.neutral import OnnxSite, neutral_onnx
+from dlbricks_tui.models.onnx.tensor_types import dtype_name
 from dlbricks_tui.models.onnx.values import value_of
 from dlbricks_tui.runtime.runtime import Format
 
@@ -199,13 +200,16 @@ def _is_known_operator(node: "NodeProto", version: int) -> bool:
 
 
 def _canonical(graph: "GraphProto", outer: Sequence[str]) -> str:
-    """What a graph inside an operator computes, without names; values of weights do not count."""
+    """What a graph inside an operator computes, without names; values of weights do not count.
+
+    Spelled as those of other formats: operators are lists of four, all else is words, and the outputs come last.
+    """
     numbers = {name: ["outer", number] for number, name in enumerate(outer)}
     numbers |= {it.name: ["input", number] for number, it in enumerate(graph.input)}
     form: list[object] = []
     for weight in graph.initializer:
         numbers[weight.name] = ["weight", len(form)]
-        form.append(["weight", weight.data_type, list(weight.dims)])
+        form.append(f"weight {dtype_name(weight.data_type)} {list(weight.dims)}")
     for node in graph.node:
         site = OnnxSite((UNKNOWN_TYPE,) * len(node.input), (), 0, {}, len(node.output))
         neutral = neutral_onnx(node, site)
