@@ -32,7 +32,7 @@ class Adaptive:
 
     target: float = 0.01
     least: int = 12
-    most: int = 100
+    most: int = 50
     most_seconds: float = 20.0
     enough_seconds: float = 0.25
     enough_ms: float = 0.003
