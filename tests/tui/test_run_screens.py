@@ -290,6 +290,16 @@ async def test_before_a_run_its_settings_are_in_view_and_what_it_takes(measured:
         assert not measured.runs.exists()
 
 
+async def test_the_settings_of_a_run_step_both_ways(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *OPEN_ALEXNET, "r", "j")
+        assert "granularity      1 " in screen_text(pilot)
+        await press(pilot, "l", "right", "space")
+        assert "granularity      4 " in screen_text(pilot)
+        await press(pilot, "h", "left")
+        assert "granularity      2 " in screen_text(pilot)
+
+
 async def test_what_is_known_is_not_run_again_and_who_is_waited_for_is_said(
     measured: DataFolder, tmp_path: Path
 ) -> None:
