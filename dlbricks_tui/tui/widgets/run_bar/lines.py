@@ -1,6 +1,7 @@
 """The run in one line, or two where there is room."""
 
 from dlbricks_tui.tui.figures import percent
+from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, bar, spread
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
 from dlbricks_tui.tui.live.words import estimate_of, how_far, names_of, state_of, what_now
@@ -8,14 +9,17 @@ from dlbricks_tui.tui.live.words import estimate_of, how_far, names_of, state_of
 ROOMY = 100
 _BAR_NARROW, _BAR_WIDE = 10, 30
 _TRACK = "░"
-_KEY = (Span("  5 ", "accent"), Span("run ", "muted"))
 
 
 def bar_lines(run: RunSnapshot, width: int) -> tuple[Line, ...]:
     """What the run bar says."""
     roomy = width >= ROOMY
-    first = spread(_head(run, _BAR_WIDE if roomy else _BAR_NARROW), _KEY, width)
+    first = spread(_head(run, _BAR_WIDE if roomy else _BAR_NARROW), _way_there(), width)
     return (first, spread(_foot(run), (), width)) if roomy else (first,)
+
+
+def _way_there() -> Line:
+    return (Span(f"  {key('workbench.go_to_run')} ", "accent"), Span("run ", "muted"))
 
 
 def _head(run: RunSnapshot, bar_width: int) -> Line:
