@@ -2,9 +2,9 @@
 
 usage: python -m benchmarks.accuracy [--data-dir DIR] [--level LEVEL ...] [--report-only] [-o DOCS] [MODEL ...]
 
-Without models it is the fifty of Table 1, and apart from them the networks of the Gluon zoo. What the data folder
-holds already is not measured again, so that the same command goes on after an interruption. A quiet host needs an
-hour and more for everything.
+Without models it is the fifty of Table 1, and apart from them the networks of the Gluon zoo, and ONNX models: those
+that the onnx package holds for its tests, and a transformer's encoder. What the data folder holds already is not
+measured again, so that the same command goes on after an interruption. A quiet host needs an hour and more for all.
 """
 
 import argparse
@@ -12,20 +12,22 @@ import gzip
 import io
 import json
 import math
+import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks import onnx_models
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
 from dlbricks_tui.settings import SAMPLE_MODELS
 
 ROOT = Path(__file__).parents[1]
 DEFAULT_DATA = ROOT / "build" / "accuracy"
 LEVELS = ("fused", "written")
-FIFTY, ZOO = "The fifty models", "The Gluon zoo"
+FIFTY, ZOO, ONNX = "The fifty models", "The Gluon zoo", "ONNX models by one thread"
 REPORT, SAMPLES = "accuracy.md", "accuracy-results.json.gz"
 
 
@@ -37,6 +39,16 @@ class Promise:
     wanted: str
     found: str
     kept: bool
+
+
+@dataclass(frozen=True)
+class Group:
+    """Models that are reported together, at some levels, by runtimes with such settings."""
+
+    title: str
+    models: Sequence[str]
+    levels: Sequence[str]
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -62,15 +74,14 @@ def main() -> int:
     """Measures, then reports."""
     arguments = parsed()
     data = arguments.data_dir.absolute()
-    groups = groups_of(data, arguments.models)
-    levels = arguments.level or LEVELS
+    groups = groups_of(data, arguments.models, arguments.level or LEVELS)
     if not arguments.report_only:
-        for level in levels:
-            for names in groups.values():
-                for name in names:
-                    measure(data, name, level)
+        for group in groups:
+            for level in group.levels:
+                for name in group.models:
+                    measure(data, name, level, group.settings)
     arguments.output.mkdir(parents=True, exist_ok=True)
-    (arguments.output / REPORT).write_text("\n".join(report(data, groups, levels)) + "\n")
+    (arguments.output / REPORT).write_text("\n".join(report(data, groups)) + "\n")
     export(data, arguments.output / SAMPLES)
     return 0
 
@@ -86,30 +97,39 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def groups_of(data: Path, models: Sequence[str]) -> dict[str, list[str]]:
-    """What is reported together, by its title."""
+def groups_of(data: Path, models: Sequence[str], levels: Sequence[str]) -> Sequence[Group]:
+    """What is reported together."""
     if models:
-        return {"Chosen models": list(models)}
+        return (Group("Chosen models", models, levels),)
     samples = Library(SAMPLE_MODELS, data).samples()
-    return {
-        FIFTY: [f"{TABLE1_PREFIX}:{it.table1_id}" for it in samples if it.table1_id],
-        ZOO: [it.name for it in samples if not it.table1_id],
-    }
+    groups = (
+        Group(FIFTY, [f"{TABLE1_PREFIX}:{it.table1_id}" for it in samples if it.table1_id], levels),
+        Group(ZOO, [it.name for it in samples if not it.table1_id], levels),
+    )
+    if LEVELS[0] not in levels:
+        return groups
+    onnx_models.main(data / "onnx")
+    files = sorted(map(str, (data / "onnx").glob("*.onnx")))
+    return (*groups, Group(ONNX, files, LEVELS[:1], {"OMP_NUM_THREADS": "1"}))
 
 
-def measure(data: Path, model: str, level: str) -> None:
+def measure(data: Path, model: str, level: str, settings: Mapping[str, str]) -> None:
     """Bricks and end to end; a model that cannot be fused is measured as it is written, which is told."""
-    asked = dlbricks(data, "run", model, "--level", level, "--end-to-end", capture=False)
+    asked = dlbricks(data, "run", model, "--level", level, "--end-to-end", capture=False, settings=settings)
     print(f"{model} {level}: {'done' if asked.returncode == 0 else f'exit status {asked.returncode}'}", flush=True)
 
 
-def dlbricks(data: Path, *words: str, capture: bool = True) -> "subprocess.CompletedProcess[str]":
+def dlbricks(
+    data: Path, *words: str, capture: bool = True, settings: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
     """Runs the command line as a person would."""
     command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), *words]
-    return subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE if capture else None, check=False)
+    environment = {**os.environ, **(settings or {})}
+    out = subprocess.PIPE if capture else None
+    return subprocess.run(command, cwd=ROOT, text=True, stdout=out, check=False, env=environment)
 
 
-def report(data: Path, groups: dict[str, list[str]], levels: Sequence[str]) -> Iterator[str]:
+def report(data: Path, groups: Sequence[Group]) -> Iterator[str]:
     """The lines of the report."""
     yield "# Accuracy"
     yield ""
@@ -122,11 +142,14 @@ def report(data: Path, groups: dict[str, list[str]], levels: Sequence[str]) -> I
             yield f"{system['name']} (`{system['system']}`), `{kind['runtime']}`, {kind['level']}:"
             yield f"{kind['bricks']:,} bricks in their contexts, {kind['models']} networks end to end."
             yield ""
-    sections = [(title, level, judged(data, names, level)) for level in levels for title, names in groups.items()]
-    counted = [(title, level, len(found), len(groups[title])) for title, level, found in sections]
-    for title, level, known, all_of_them in counted:
-        if 0 < known < all_of_them:
-            yield f"Of {title.lower()}, {level}, {known} of {all_of_them} are known in both ways so far."
+    sections = []
+    for group, level in ((group, level) for level in LEVELS for group in groups if level in group.levels):
+        found, missing = judged(data, group, level)
+        sections.append((group.title, level, found))
+        if found and missing:
+            names = "; ".join(missing)
+            counted = f"{len(found)} of {len(group.models)}"
+            yield f"{group.title}, {level}: {counted} are known in both ways so far, not {names}."
             yield ""
     yield from summary([section for section in sections if section[2]])
     yield from promises(data, sections)
@@ -135,15 +158,16 @@ def report(data: Path, groups: dict[str, list[str]], levels: Sequence[str]) -> I
             yield from table(title, level, models)
 
 
-def judged(data: Path, names: Sequence[str], level: str) -> list[Judged]:
-    """The models whose estimate is complete and that were timed end to end."""
-    answer = dlbricks(data, "estimate", *names, "--level", level, "--json").stdout
+def judged(data: Path, group: Group, level: str) -> tuple[list[Judged], list[str]]:
+    """The models whose estimate is complete and that were timed end to end, and the names of the others."""
+    answer = dlbricks(data, "estimate", *group.models, "--level", level, "--json", settings=group.settings).stdout
     found: list[dict[str, Any]] = json.loads(answer) if answer else []
-    return [
+    known = [it for it in found if it["complete"] and it["measured_ms"]]
+    models = [
         Judged(it["model"], it["sequential_ms"], it["interval_ms"][0], it["interval_ms"][1], it["measured_ms"])
-        for it in found
-        if it["complete"] and it["measured_ms"]
+        for it in known
     ]
+    return models, [it["model"] for it in found if it not in known]
 
 
 def summary(sections: Iterable[tuple[str, str, list[Judged]]]) -> Iterator[str]:
@@ -171,11 +195,18 @@ def promises(data: Path, sections: Iterable[tuple[str, str, list[Judged]]]) -> I
     yield "| of | promised | found | |"
     yield "|---|---|---|---|"
     for title, level, models in sections:
-        if models and title in (FIFTY, ZOO):
-            for it in promised_of_fifty(data, level, models) if title == FIFTY else promised_of_zoo(models):
+        if models:
+            for it in promised(data, title, level, models):
                 kept = "kept" if it.kept else "**missed**"
                 yield f"| {title}, {level} | {it.what} {it.wanted} | {it.found} | {kept} |"
     yield ""
+
+
+def promised(data: Path, title: str, level: str, models: Sequence[Judged]) -> Iterable[Promise]:
+    """What was promised of a group."""
+    if title == FIFTY:
+        return promised_of_fifty(data, level, models)
+    return {ZOO: promised_of_zoo, ONNX: promised_of_onnx}.get(title, lambda _: ())(models)
 
 
 def promised_of_fifty(data: Path, level: str, models: Sequence[Judged]) -> Iterator[Promise]:
@@ -195,6 +226,12 @@ def promised_of_zoo(models: Sequence[Judged]) -> Iterator[Promise]:
     """Networks that had no part in the making of the method."""
     yield Promise("mean absolute error", "at most 3 %", f"{mean_error(models):.1%}", mean_error(models) <= 0.03)
     yield Promise("within 5 %", "at least 80 %", f"{within(0.05, models):.0%}", within(0.05, models) >= 0.8)
+
+
+def promised_of_onnx(models: Sequence[Judged]) -> Iterator[Promise]:
+    """Models of another framework, which no other model is like."""
+    yield Promise("mean absolute error", "at most 3 %", f"{mean_error(models):.1%}", mean_error(models) <= 0.03)
+    yield Promise("every model", "within 8 %", f"worst {worst(models):+.1%}", abs(worst(models)) <= 0.08)
 
 
 def distinct(models: Sequence[Judged]) -> list[Judged]:

@@ -1,10 +1,10 @@
-"""What MXNet's parallel engine takes for models with branches, beside the compositions that foretell it.
+"""What a framework takes that runs operators side by side, beside the compositions that foretell it.
 
-usage: python -m benchmarks.parallel_engine [--workers K] [MODEL ...]
+usage: python -m benchmarks.parallel_engine [--framework FRAMEWORK] [--workers K] [MODEL ...]
 
 Each model runs, and so do its bricks, with one thread per operator. End to end it runs in two ways: operator after
-operator as usual, and with bulk execution off on K workers of the engine, each of which runs any operator that is
-ready. The second is what the composition for K workers is about.
+operator as usual, and K at a time: on as many workers of MXNet's engine with bulk execution off, or by as many threads
+of ONNX Runtime's parallel execution. The second is what the composition for K workers is about.
 """
 
 import argparse
@@ -12,46 +12,64 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import onnx_models
+
+MXNET, ONNX_RUNTIME = "mxnet", "onnxruntime"
 MODELS = ("inceptionv3", "squeezenet1.1", "densenet121", "resnet50_v1")
-SEQUENTIAL, PARALLEL = "one-after-another", "parallel-engine"
+ONNX_MODELS = ("light_inception_v1", "light_inception_v2", "light_squeezenet", "light_densenet121", "light_resnet50")
+SEQUENTIAL, PARALLEL = "one-after-another", "side-by-side"
 
 
 def main() -> int:
     """Measures the models in both ways and prints a line for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=MODELS)
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--framework", choices=(MXNET, ONNX_RUNTIME), default=MXNET)
     parser.add_argument("--workers", type=int, default=2, metavar="K")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        register(Path(folder), SEQUENTIAL)
-        register(
-            Path(folder),
-            PARALLEL,
-            "MXNET_EXEC_BULK_EXEC_INFERENCE=0",
-            f"MXNET_CPU_WORKER_NTHREADS={arguments.workers}",
-        )
-        print("model              one after another       parallel engine    gained")
-        print(f"               estimate   measured   {arguments.workers} workers   measured   estimate  measured")
-        for model in arguments.models:
-            usual = estimated(Path(folder), model, SEQUENTIAL, arguments.workers)
-            engine = estimated(Path(folder), model, PARALLEL, arguments.workers)
+        data = Path(folder)
+        register(data, SEQUENTIAL, arguments.framework)
+        register(data, PARALLEL, arguments.framework, *side_by_side(arguments.framework, arguments.workers))
+        print("model               one after another         side by side    gained")
+        print(f"                estimate   measured   {arguments.workers} workers   measured   estimate  measured")
+        for model in arguments.models or usual_models(data, arguments.framework):
+            usual = estimated(data, model, SEQUENTIAL, arguments.workers)
+            engine = estimated(data, model, PARALLEL, arguments.workers)
             foretold = usual["sequential_ms"] / usual["workers_ms"] - 1
             gained = usual["measured_ms"] / engine["measured_ms"] - 1
             print(
-                f"{model:14} {usual['sequential_ms']:8.2f}   {usual['measured_ms']:8.2f}   "
+                f"{Path(model).stem:18} {usual['sequential_ms']:8.2f}   {usual['measured_ms']:8.2f}   "
                 f"{usual['workers_ms']:9.2f}   {engine['measured_ms']:8.2f}   {foretold:8.1%}  {gained:8.1%}",
                 flush=True,
             )
     return 0
 
 
-def register(data: Path, name: str, *variables: str) -> None:
+def usual_models(data: Path, framework: str) -> Sequence[str]:
+    """Models with branches, and one that has hardly any."""
+    if framework == MXNET:
+        return MODELS
+    onnx_models.main(data / "onnx")
+    return [str(data / "onnx" / f"{name}.onnx") for name in ONNX_MODELS]
+
+
+def side_by_side(framework: str, workers: int) -> Sequence[str]:
+    """The variables by which a framework runs so many operators at once."""
+    if framework == MXNET:
+        return ("MXNET_EXEC_BULK_EXEC_INFERENCE=0", f"MXNET_CPU_WORKER_NTHREADS={workers}")
+    return (f"ORT_INTER_OP_THREADS={workers}",)
+
+
+def register(data: Path, name: str, framework: str, *variables: str) -> None:
     """This interpreter as a runtime with such settings."""
     settings = [word for variable in variables for word in ("--env", variable)]
-    dlbricks(data, "runtimes", "add", sys.executable, "--name", name, "--threads", "1", *settings)
+    named = ["--name", name, "--framework", framework, "--threads", "1"]
+    dlbricks(data, "runtimes", "add", sys.executable, *named, *settings)
 
 
 def estimated(data: Path, model: str, runtime: str, workers: int) -> dict[str, Any]:

@@ -1,3 +1,4 @@
+import ast
 import json
 import subprocess
 import sys
@@ -6,8 +7,11 @@ from pathlib import Path
 import pytest
 from importlinter.cli import lint_imports
 
+from dlbricks_tui.runtime.runtime import Format
+
 ROOT = Path(__file__).parent.parent
 DOORS = {"cli", "tui"}
+OF_DOORS = sorted(path for door in DOORS for path in (ROOT / "dlbricks_tui" / door).rglob("*.py"))
 ROOMS = sorted(folder.parent.name for folder in (ROOT / "dlbricks_tui").glob("*/__init__.py"))
 
 
@@ -48,3 +52,16 @@ def test_a_room_loads_no_door_no_framework_and_no_terminal_library(room: str) ->
     )
     assert "dlbricks_tui" in loaded
     assert loaded.isdisjoint({"rich", "textual", "mxnet", "onnxruntime", "sample_models"})
+
+
+@pytest.mark.parametrize("path", OF_DOORS, ids=lambda path: path.stem)
+def test_the_doors_know_no_format_of_models(path: Path) -> None:
+    """A model is a model, a runtime is a runtime: a third format needs nothing here."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            named = [node.module or "", *(alias.name for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            named = [alias.name for alias in node.names]
+        else:
+            named = [node.attr] if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Format" else []
+        assert not any(form.name.lower() in name.lower() for name in named for form in Format), ast.unparse(node)

@@ -19,7 +19,7 @@ _MOST_OF_MEMORY_FOR_A_MODEL = 0.5
 class BatchLimits:
     """How much one batch may hold; a job that alone exceeds a limit is a batch of its own."""
 
-    programs: int = 64
+    programs: int = 128
     memory_bytes: int = 2048 * MEBIBYTE
     # One pass over all bricks: a person who stops a run wants something to show for it.
     round_ms: float = 4000.0

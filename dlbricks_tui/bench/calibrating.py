@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from dlbricks_tui.bench.calibration_nets import calibration_nets
+from dlbricks_tui.bench.calibration_nets import SUFFIXES, calibration_nets
 from dlbricks_tui.bench.events import Calibrated, Calibrating, CalibrationFailed, Event
 from dlbricks_tui.bench.jobs import Job, Subject, Target, subject_of
 from dlbricks_tui.bench.known import Known
@@ -14,13 +14,13 @@ from dlbricks_tui.bench.plan import plan
 from dlbricks_tui.bench.stopping import FixedRuns, Series, StoppingRule
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.estimate.calibration import TERMS, Correction, Example, fitted
+from dlbricks_tui.estimate.calibration import FITTED, TERMS, Correction, Example, fitted
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.loading import Framework
+from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.store.records import Facts, Statistics
 
 RULE = FixedRuns(20)
@@ -56,7 +56,8 @@ Measurer = Callable[[Sequence[Job], StoppingRule, Notes], None]
 
 def calibrate(
     folder: Path,
-    framework: Callable[[], AbstractContextManager[Framework]],
+    form: Format,
+    open_loader: Callable[[Path], AbstractContextManager[Loader]],
     level: Level,
     measure: Measurer,
     counts: Counts,
@@ -64,12 +65,13 @@ def calibrate(
 ) -> tuple[Correction, tuple[str, ...]] | None:
     """The correction and the networks that its residuals are of; None, which is told, where it cannot be found.
 
+    The loader keeps in the folder what it reads there; networks are of the format that is asked for.
     Each network has a worker of its own: how threads come to lie on cores differs from one process to the next.
     """
     examples: list[Example] = []
     reasons: list[str] = []
     try:
-        subjects = tuple(_subjects(folder, framework, level))
+        subjects = tuple(_subjects(folder, form, open_loader, level))
         for number, subject in enumerate(subjects, start=1):
             tell(Calibrating(network=subject.name, number=number, of=len(subjects)))
             notes = Notes(counts)
@@ -86,28 +88,26 @@ def calibrate(
 
 
 def _subjects(
-    folder: Path, framework: Callable[[], AbstractContextManager[Framework]], level: Level
+    folder: Path, form: Format, open_loader: Callable[[Path], AbstractContextManager[Loader]], level: Level
 ) -> Iterator[Subject]:
     folder.mkdir(parents=True, exist_ok=True)
-    with framework() as asked:
-        loader = Loader(folder, asked)
-        for name, content in calibration_nets().items():
-            path = folder / f"{name.replace(' ', '_')}-symbol.json"
+    with open_loader(folder) as loader:
+        for name, content in calibration_nets(form).items():
+            path = folder / f"{name.replace(' ', '_')}{SUFFIXES[form]}"
             path.write_bytes(content)
             graph = loader.load(source_of(path), level)
             yield subject_of(decompose(replace(graph, name=name)))
 
 
 def _example(subject: Subject, notes: Notes) -> Example:
-    composed_ms, terms = 0.0, dict.fromkeys(TERMS, 0.0)
+    composed_ms, terms = 0.0, dict.fromkeys(FITTED, 0.0)
     graph = subject.decomposition.graph
     for occurrence in subject.decomposition.occurrences:
         found = notes.found.get(Target(occurrence.brick.key, occurrence.context))
         if found is None:
             continue
-        layers = [graph.layers[index] for index in occurrence.sequence.layers]
         times = times_paid(graph, occurrence.sequence.layers)
         composed_ms += times * found.trimmed_mean_ms
-        for name, term in TERMS.items():
-            terms[name] += times * term(layers)
+        for name in FITTED:
+            terms[name] += times * TERMS[name](graph.touched_bytes)
     return Example(subject.name, terms, composed_ms, notes.found[Target(model=subject.key)].trimmed_mean_ms)

@@ -1,5 +1,6 @@
 """Weights so small that a processor takes a detour for each: they can make a kernel ten times slower."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,6 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlbricks_tui.bench.params_file import open_params
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.onnx.weights import weights_in
+from dlbricks_tui.runtime.runtime import Format
 
 # By the size of a number in bytes: below its lowest exponent only these bits are left.
 _MANTISSA_BITS = {2: 10, 4: 23, 8: 52}
@@ -27,12 +31,22 @@ class DenormalCount:
 
 
 def denormals_in(path: Path) -> tuple[DenormalCount, ...]:
-    """The counts of each array of a `.params` file, in the order of the file."""
+    """The counts of each array of a `.params` file, or of each weight of a model that holds them, in their order."""
+    if source_of(path).format is Format.ONNX:
+        return tuple([_counted(name, values) for name, values in weights_in(path)])
     with open_params(path) as params:
         return tuple(
             DenormalCount(array.name, array.count, sum(count_denormals(values) for values in params.values(array)))
             for array in params.arrays
         )
+
+
+def _counted(name: str, pieces: Iterable[NDArray[np.generic]]) -> DenormalCount:
+    count = denormals = 0
+    for values in pieces:
+        count += values.size
+        denormals += count_denormals(values)
+    return DenormalCount(name, count, denormals)
 
 
 def count_denormals(values: NDArray[np.generic]) -> int:

@@ -25,6 +25,8 @@ from dlbricks_tui.runtime.protocol import Reason
 from dlbricks_tui.store.records import Facts, Statistics
 
 _WARM_RUNS, _TIMED_RUNS = 1, 1
+# One run alone is too short to judge a round by: a single interrupt would have it repeated.
+_REFERENCE_RUNS = 5
 # What others ran in between has left the caches in a state that a model needs some runs to get over; one that takes
 # longer than this fills them by itself. So does a brick that takes longer than that: it need not run twice.
 _WARM_RUNS_OF_A_MODEL, _MODEL_FILLS_CACHES_MS = 3, 150.0
@@ -199,10 +201,9 @@ class Measuring:
         """One round; false where something disturbed it, so that it has to be repeated."""
         reference = [_REFERENCE] if self._bench.holds(_REFERENCE) else []
         before, began = self._bench.crowding(), time.monotonic()
-        taken: dict[str, tuple[int, ...]] = {}
-        in_turn = sorted([*reference, *names], key=self._warm_runs, reverse=True)
-        for warm_runs, alike in groupby(in_turn, self._warm_runs):
-            taken.update(self._bench.sample([*alike], warm_runs, _TIMED_RUNS))
+        taken = self._bench.sample(reference, _WARM_RUNS, _REFERENCE_RUNS)
+        for warm_runs, alike in groupby(sorted(names, key=self._warm_runs, reverse=True), self._warm_runs):
+            taken |= self._bench.sample([*alike], warm_runs, _TIMED_RUNS)
         seconds, after = time.monotonic() - began, self._bench.crowding()
         null_calls_ms = _milliseconds(self._bench.null_calls(_NULL_CALLS))
         taken_ms = {name: _milliseconds(durations) for name, durations in taken.items()}
@@ -232,7 +233,7 @@ class Measuring:
         return True
 
     def _warm_runs(self, name: str) -> int:
-        return self._running[name].warm_runs if name in self._running else _WARM_RUNS
+        return self._running[name].warm_runs
 
     def _face_losses(self) -> None:
         for name, loss in self._bench.take_losses().items():

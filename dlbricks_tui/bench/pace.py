@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dlbricks_tui.bench.jobs import Job
 from dlbricks_tui.bench.stopping import Adaptive, StoppingRule
 
+# A network that is calibrated on has a worker of its own, in which its bricks and it are sampled twenty times.
+SECONDS_PER_NETWORK = 4.0
 # For each sample a program runs once untimed and once timed.
 _PASSES_PER_SAMPLE = 2.0
 # To load a program compiles its kernels and runs it for the first time.

@@ -2,10 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from functools import singledispatchmethod
+from itertools import pairwise
+from statistics import median
 
 from dlbricks_tui.bench.events import (
     BatchStarted,
+    Calibrated,
+    Calibrating,
+    CalibrationFailed,
     EstimateChanged,
     Event,
     FailedBefore,
@@ -24,6 +30,7 @@ from dlbricks_tui.bench.events import (
     RunStarted,
     Waiting,
 )
+from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.run_folder import State
 
 
@@ -52,6 +59,9 @@ class RunProgress:
     started: RunStarted | None = None
     loading: ModelLoading | None = None
     planned: Planned | None = None
+    # While it finds out what the method misses, the network that it is at; and when each of them began.
+    calibrating: Calibrating | None = None
+    networks_began: list[datetime] = field(default_factory=list)
     batch: BatchStarted | None = None
     programs: dict[int, ProgramProgress] = field(default_factory=dict)
     failed: list[ProgramFailed] = field(default_factory=list)
@@ -132,6 +142,20 @@ class RunProgress:
         self.planned, self.loading, self.seconds_left = event, None, event.expected_seconds
 
     @take.register
+    def _(self, event: Calibrating) -> None:
+        self.state, self.message, self.calibrating = State.RUNNING, "", event
+        self.networks_began.append(datetime.fromisoformat(event.when))
+        self.seconds_left = self._seconds_left_before(event.of - event.number + 1)
+
+    @take.register
+    def _(self, event: Calibrated) -> None:
+        self.calibrating, self.seconds_left = None, self._seconds_left_before(0)
+
+    @take.register
+    def _(self, event: CalibrationFailed) -> None:
+        self.calibrating, self.seconds_left = None, self._seconds_left_before(0)
+
+    @take.register
     def _(self, event: BatchStarted) -> None:
         self.state, self.message, self.batch = State.RUNNING, "", event
 
@@ -141,7 +165,11 @@ class RunProgress:
 
     @take.register
     def _(self, event: RoundDone) -> None:
-        self.state, self.message, self.seconds_left = State.RUNNING, "", event.seconds_left
+        self.state, self.message = State.RUNNING, ""
+        if self.calibrating is not None:
+            # Neither the programs of these rounds nor the time that they still take are those of the run.
+            return
+        self.seconds_left = event.seconds_left
         for program, samples_ms in event.samples_ms:
             # A line that was torn when its writer died may have been the one that told of the program.
             if program in self.programs:
@@ -181,3 +209,14 @@ class RunProgress:
     @take.register
     def _(self, event: RunEnded) -> None:
         self.state, self.message, self.ended, self.seconds_left = State(event.state), event.message, event, 0.0
+        self.calibrating = None
+
+    def _seconds_left_before(self, networks: int) -> float | None:
+        """What is left of the plan, if the last so many networks take as long as those before them."""
+        if self.planned is None:
+            return None
+        took = [(then - before).total_seconds() for before, then in pairwise(self.networks_began)]
+        usual = median(took) if took else SECONDS_PER_NETWORK
+        done = len(self.networks_began) - (networks > 0)
+        planned = self.planned.expected_seconds - SECONDS_PER_NETWORK * done
+        return max(0.0, planned + (usual - SECONDS_PER_NETWORK) * networks)

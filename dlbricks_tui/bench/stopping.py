@@ -10,8 +10,8 @@ from dlbricks_tui.store.statistics import summarise
 
 # Fewer samples say nothing about how far apart they are.
 FEWEST_SAMPLES = 5
-# From so many on the interval of samples that hardly vary is worth believing.
-_FEWEST_STEADY = 8
+# From so many on the interval of samples that hardly vary is worth believing; those that last so long hardly ever vary.
+_FEWEST_STEADY, _STEADY_BY_ITSELF_MS = 8, 1000.0
 # Looking at every new sample would stop at the first lucky one.
 _GROWTH_BETWEEN_LOOKS = 1.2
 # Beyond so many interquartile ranges outside the quartiles a sample is no longer noise but an event.
@@ -27,13 +27,15 @@ class Adaptive:
     """Until half of the 95 % interval is at most this share of the latency, within bounds on samples and time.
 
     What takes long varies little: fewer than the least number of samples do if they last `enough_seconds` together.
+    What is quick varies by more than its share for ever: an interval of `enough_ms` to either side does.
     """
 
     target: float = 0.01
-    least: int = 20
-    most: int = 100
+    least: int = 12
+    most: int = 50
     most_seconds: float = 20.0
     enough_seconds: float = 0.25
+    enough_ms: float = 0.003
 
     def __post_init__(self) -> None:
         if not 0 < self.target < 1:
@@ -43,7 +45,8 @@ class Adaptive:
         """How many samples of that latency are needed in any case, and how many are enough however much they vary."""
         runs_per_second = 1000 / latency_ms if latency_ms > 0 else math.inf
         cap = max(FEWEST_SAMPLES, math.floor(min(self.most_seconds * runs_per_second, self.most)))
-        enough = max(_FEWEST_STEADY, math.ceil(min(self.enough_seconds * runs_per_second, self.least)))
+        fewest = _FEWEST_STEADY if latency_ms < _STEADY_BY_ITSELF_MS else FEWEST_SAMPLES
+        enough = max(fewest, math.ceil(min(self.enough_seconds * runs_per_second, self.least)))
         return min(enough, self.least, cap), cap
 
     def most_samples(self, latency_ms: float) -> int:
@@ -55,7 +58,8 @@ class Adaptive:
         needed, cap = self.bounds(statistics.median_ms)
         if statistics.count < needed:
             return False
-        return relative_half_width(statistics) <= self.target or statistics.count >= cap
+        narrow_ms = max(self.target * statistics.trimmed_mean_ms, self.enough_ms)
+        return half_width_ms(statistics) <= narrow_ms or statistics.count >= cap
 
     def looks_at(self, samples: int) -> bool:
         """Whether a series of so many samples is worth looking at."""
@@ -111,10 +115,9 @@ def series_of(samples_ms: Sequence[float], rule: StoppingRule) -> Series:
     return Series(tuple(samples_ms), warm_up, summarise(steady), len(outliers(steady)))
 
 
-def relative_half_width(statistics: Statistics) -> float:
-    """Half of the interval as a share of the latency."""
-    width = statistics.high_ms - statistics.low_ms
-    return width / 2 / statistics.trimmed_mean_ms if statistics.trimmed_mean_ms > 0 else 0.0
+def half_width_ms(statistics: Statistics) -> float:
+    """Half of the interval."""
+    return (statistics.high_ms - statistics.low_ms) / 2
 
 
 def warm_up_length(samples_ms: Sequence[float]) -> int:

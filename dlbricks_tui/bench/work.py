@@ -1,11 +1,13 @@
 """What a run does when it has its turn: read the models, see what the store lacks, measure that."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlbricks_tui.bench.batching import BatchLimits
 from dlbricks_tui.bench.calibrating import calibrate
+from dlbricks_tui.bench.calibration_due import calibration_seconds, levels_due, way_of
 from dlbricks_tui.bench.control import Control
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.events import Event, FailedBefore, LayerUnmeasurable, Planned, WorkerReplaced
@@ -19,21 +21,19 @@ from dlbricks_tui.bench.pace import Pace
 from dlbricks_tui.bench.plan import Plan, plan, targets_of
 from dlbricks_tui.bench.preparation import Assignment, Preparation, prepare
 from dlbricks_tui.bench.reference import reference_program
-from dlbricks_tui.bench.request import CalibrationPolicy, RunRequest
+from dlbricks_tui.bench.request import RunRequest
 from dlbricks_tui.bench.results import PROTOCOL, Recorder, runtime_record
 from dlbricks_tui.bench.run_folder import RunFolder, State, Tally
 from dlbricks_tui.bench.stop_signals import RunStopped, StopSignals
 from dlbricks_tui.bench.stopping import StoppingRule
 from dlbricks_tui.bench.workbench import Task, Workbench
 from dlbricks_tui.bricks.programs import model_program, sequence_program
-from dlbricks_tui.estimate.calibration import UNCALIBRATED
-from dlbricks_tui.estimate.lookup import correction_of
-from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.runtime import Format, Runtime
+from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.records import Calibration, Run, utc_now
 from dlbricks_tui.store.store import Store
@@ -84,12 +84,11 @@ class Work:
         with Store(self._place.data.store) as store:
             planned = self._plan(assignment, store)
             counts = _counts(planned)
+            uncalibrated = levels_due(self._request, planned.jobs, self._conditions, store.generation)
+            self._tell_plan(planned, counts, uncalibrated)
             self._control.count(*counts)
             store.add(self._system, runtime_record(self._request.runtime, self._system))
-            # The networks that a method is calibrated on are MXNet's.
-            calibrates = self._request.runtime.runs is Format.MXNET
-            if planned.jobs and calibrates and self._request.calibration is not CalibrationPolicy.NEVER:
-                self._calibrate({job.graph.level for job in planned.jobs}, counts, store)
+            self._calibrate(uncalibrated, counts, store)
             outlook = Outlook(assignment.models, store.generation, self._conditions)
             recorder = Recorder(self._folder.run, self._conditions)
             ledger = Ledger(store, recorder, outlook, self._tell, counts)
@@ -116,12 +115,14 @@ class Work:
         known = known_in(store.generation, self._conditions, targets)
         if self._request.retry_failed:
             known = replace(known, failed={})
-        found = plan(assignment.models, known, self._request.rule, end_to_end, assignment.bricks)
+        return plan(assignment.models, known, self._request.rule, end_to_end, assignment.bricks)
+
+    def _tell_plan(self, found: Plan, counts: Counts, uncalibrated: Collection[Level]) -> None:
         for layer in found.unmeasurable:
             self._tell(LayerUnmeasurable(**layer._asdict()))
         for job, reason in found.failed.items():
             self._tell(FailedBefore(label=job.label, reason=reason, **job.target._asdict()))
-        counts = _counts(found)
+        seconds = Pace(self._request.rule).seconds_for(dict.fromkeys(found.jobs, 0))
         self._tell(
             Planned(
                 system=self._conditions.system,
@@ -132,21 +133,17 @@ class Work:
                 models=counts.whole_models.total,
                 models_reused=counts.whole_models.reused,
                 models_failed_before=counts.whole_models.failed,
-                expected_seconds=Pace(self._request.rule).seconds_for(dict.fromkeys(found.jobs, 0)),
+                expected_seconds=calibration_seconds(uncalibrated) + seconds,
             )
         )
-        return found
 
     def _calibrate(self, levels: Iterable[Level], counts: Counts, store: Store) -> None:
         """Once for each system, runtime and level, before anything is estimated of them."""
-        for level in sorted(levels):
-            way = Way(self._conditions.system, self._conditions.runtime, level, self._conditions.protocol)
-            anew = self._request.calibration is CalibrationPolicy.ANEW
-            if not anew and correction_of(store.generation, way) is not UNCALIBRATED:
-                continue
+        for level in levels:
             found = calibrate(
                 self._place.data.cache / "calibration",
-                lambda: WorkerFramework(self._request.runtime, self._folder.worker_log, self._place.worker_program),
+                self._request.runtime.runs,
+                self._loader,
                 level,
                 self._measure,
                 counts,
@@ -160,9 +157,15 @@ class Work:
                         run=self._folder.run,
                         constants=correction.constants,
                         residuals=tuple(zip(networks, correction.residuals, strict=True)),
-                        **way._asdict(),
+                        **way_of(self._conditions, level)._asdict(),
                     )
                 )
+
+    @contextmanager
+    def _loader(self, cache: Path) -> Iterator[Loader]:
+        """Reads models as the runtime of the run has them."""
+        with WorkerFramework(self._request.runtime, self._folder.worker_log, self._place.worker_program) as framework:
+            yield Loader(cache, framework, framework)
 
     def _measure(self, jobs: Sequence[Job], rule: StoppingRule, ledger: Keeper) -> None:
         with Workbench(

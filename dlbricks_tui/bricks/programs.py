@@ -95,7 +95,7 @@ class _Writer:
     def copy_all(self, feeds: Sequence[Feed]) -> None:
         """Lets layers read copies of these tensors; where there are none, copies one that nobody reads."""
         for feed in feeds:
-            native = copy_of(self._graph.format, type_of(self._graph, feed).dtype)
+            native = copy_of(self._graph, type_of(self._graph, feed).dtype)
             self._sources[feed] = [Entry(self._operator(native, "copy", self.source(feed)), 0)]
         if not feeds:
             nothing = self._variable(self._inputs, "data", _NOTHING, "")

@@ -4,14 +4,16 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from dlbricks_tui.models.graph import NativeNode, TensorType
-from dlbricks_tui.models.onnx.native import plain_native
+from dlbricks_tui.models.graph import LayerGraph, NativeNode, TensorType
+from dlbricks_tui.models.onnx.native import plain_native, version_among
 from dlbricks_tui.models.onnx.writer import OnnxSheet
 from dlbricks_tui.runtime.runtime import Format
 
 # The oldest version of symbol files whose format is today's.
 FORMAT_VERSION = 10500
 VARIABLE = "null"
+# The version of ONNX's operators that brought it.
+_ERF_SINCE = 9
 
 
 class Entry(NamedTuple):
@@ -50,15 +52,21 @@ def plain_copy(form: Format) -> NativeNode:
     return plain_native("Identity") if form is Format.ONNX else NativeNode("_copy")
 
 
-def copy_of(form: Format, dtype: str) -> NativeNode:
+def copy_of(graph: LayerGraph, dtype: str) -> NativeNode:
     """An operator that copies an array whose values are all positive, with all cores and in its layout if it can."""
     if "float" not in dtype:
-        return plain_copy(form)
-    if form is Format.ONNX:
-        # Quick operators leave small tensors to one core, and the others find nothing in their caches.
-        return plain_native("Erf" if dtype == "float32" else "Relu")
+        return plain_copy(graph.format)
+    if graph.format is Format.ONNX:
+        return plain_native(_costly_operator(graph) if dtype == "float32" else "Relu")
     # MXNet's own copy gives a tensor the plain layout.
     return NativeNode("Activation", (("act_type", "relu"),))
+
+
+def _costly_operator(graph: LayerGraph) -> str:
+    """Quick operators leave small tensors to one core, and the others find nothing in their caches."""
+    version = version_among(operator.native for layer in graph.layers for operator in layer.operators)
+    # ONNX Runtime takes no other of the older ones to be so costly.
+    return "Erf" if version is None or version >= _ERF_SINCE else "Elu"
 
 
 class SymbolSheet:

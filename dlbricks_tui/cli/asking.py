@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,13 +16,17 @@ from dlbricks_tui.cli.parser import FromConfig, Parser, UsageError
 
 if TYPE_CHECKING:
     from dlbricks_tui.bricks.decomposition import Decomposition
+    from dlbricks_tui.config.config import Config
     from dlbricks_tui.estimate.estimate import Options
     from dlbricks_tui.estimate.inquiry import Inquiry
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.runtime.runtime import Format, Runtime
     from dlbricks_tui.store.generation import Generation
+
+_THREADS = re.compile(r"threads-(\d{1,4})\b")
 
 
 def add_composition_options(parser: Parser) -> None:
@@ -51,12 +56,29 @@ def composition_options(args: argparse.Namespace) -> Options:
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """Whose measurements are asked for; without a runtime, those of the one that covers most of a model."""
+    """Whose measurements are asked for."""
 
     system: str
-    runtime: str | None
     level: Level
     is_host: bool
+    # The runtime that the command names.
+    named: str | None
+    # Otherwise, on this host, those that a run would take.
+    usual: Mapping[Format, Runtime]
+
+    def runtime_for(self, source: ModelSource) -> str | None:
+        """The runtime that is asked about a model; None for whichever covers most of it."""
+        if self.named is not None:
+            return self.named
+        usual = self.usual.get(source.format)
+        return None if usual is None else usual.identity
+
+    def threads_taken(self, source: ModelSource, runtime: str) -> str | None:
+        """With how many threads the usual runtime would be this one, where that is another number than usual."""
+        usual, found = self.usual.get(source.format), _THREADS.search(runtime)
+        if usual is None or found is None or runtime == usual.identity:
+            return None
+        return found[1] if usual.with_threads(int(found[1])).identity == runtime else None
 
 
 class Asked(NamedTuple):
@@ -81,37 +103,58 @@ class Desk:
         Where none can be loaded, raises what is wrong with the first.
         """
         from dlbricks_tui.estimate.inquiry import Inquiry
-        from dlbricks_tui.models.errors import ModelError
+        from dlbricks_tui.models.left_out import UNLOADABLE, LeftOut
 
         found: list[Asked] = []
-        refusals: list[ModelError] = []
+        left_out = LeftOut()
         # Of the fifty models of Table 1 some are the same network, in one file.
         known: dict[object, Decomposition] = {}
         for source in sources:
             network = (source.path, *source.inputs.items())
             try:
                 decomposition = known.get(network) or self._decomposed(source, level)
-            except ModelError as refusal:
-                refusals.append(refusal)
+            except UNLOADABLE as refusal:
+                left_out.add(source, refusal)
                 continue
             known[network] = decomposition
             named = replace(decomposition, graph=replace(decomposition.graph, name=source.name))
             found.append(Asked(source, Inquiry(self.generation, named, self.options)))
-        if refusals and not found:
-            raise refusals[0]
-        for left_out in refusals:
-            narrate(f"left out: {left_out}")
+        if left_out.first is not None and not found:
+            raise left_out.first
+        for line in left_out.lines:
+            narrate(f"left out: {line}")
         return found
 
     def whose(self, sources: Sequence[ModelSource]) -> Whose:
-        """The system, runtime and level of the command line, for these models."""
+        """The system, runtimes and level of the command line, for these models."""
         from dlbricks_tui.models.graph import Level
 
         system, is_host = self._system()
-        runtime = self._runtime(is_host, {source.format for source in sources})
+        named = self._named(sources)
+        usual = usual_runtimes(self.args) if is_host else {}
+        asked = Whose(system, Level.FUSED, is_host, named, usual)
         if self.args.level is not None:
-            return Whose(system, runtime, Level(self.args.level), is_host)
-        return Whose(system, runtime, self.preferred_level(system, runtime), is_host)
+            return replace(asked, level=Level(self.args.level))
+        wanted = {asked.runtime_for(source) for source in sources}
+        return replace(asked, level=self._level(system, wanted, others=named is None))
+
+    def estimate(self, asked: Asked, whose: Whose) -> SystemEstimate:
+        """What was measured of a model by the runtime that is asked about.
+
+        Where that is nothing and nobody has named it, by another one of the same framework on the system.
+        """
+        from dlbricks_tui.estimate.selection import best_offer
+        from dlbricks_tui.store.queries import runtimes
+
+        inquiry, wanted = asked.inquiry, whose.runtime_for(asked.source)
+        found = inquiry.on(whose.system, wanted)
+        usual = whose.usual.get(asked.source.format)
+        if found is None and whose.named is None and usual is not None:
+            known = runtimes(self.generation)
+            alike = {identity for identity, each in known.items() if each.framework == usual.framework}
+            offer = best_offer([it for it in inquiry.offers if it.way.runtime in alike], whose.system, None)
+            found = None if offer is None else inquiry.by(offer.way)
+        return found or inquiry.empty(whose.system, wanted or "")
 
     def preferred_level(self, system: str, runtime: str | None) -> Level:
         """What is estimated on a system when nobody says it."""
@@ -144,19 +187,49 @@ class Desk:
         found = find_system(self.args.system, systems(self.generation))
         return found, found == host
 
-    def _runtime(self, is_host: bool, formats: Collection[Format]) -> str | None:
+    def _level(self, system: str, wanted: Collection[str | None], *, others: bool) -> Level:
+        from dlbricks_tui.estimate.lookup import levels_measured
+        from dlbricks_tui.estimate.selection import preferred_level
+
+        levels = {level for runtime in wanted for level in levels_measured(self.generation, system, runtime)}
+        return preferred_level(sorted(levels) or (levels_measured(self.generation, system) if others else ()))
+
+    def _named(self, sources: Sequence[ModelSource]) -> str | None:
+        """The runtime that the command names, which has to run all the models."""
         from dlbricks_tui.estimate.selection import find_runtime
         from dlbricks_tui.runtime.registry import Registry
+        from dlbricks_tui.runtime.runtime import format_run_by
         from dlbricks_tui.store.queries import runtimes
 
-        if self.args.runtime is not None:
-            registered = {runtime.name: runtime.identity for runtime in Registry(self.args.data.path).all()}
-            named = registered.get(self.args.runtime)
-            return named or find_runtime(self.args.runtime, runtimes(self.generation))
-        known = Registry(self.args.data.path).one_of_each_format()
-        # Of models of several formats each has its own: the one that covers most of it.
-        found = [known[form].identity for form in formats if form in known]
-        return found[0] if is_host and len(found) == len(formats) == 1 else None
+        asked: str | None = self.args.runtime
+        if asked is None:
+            return None
+        config: Config = self.args.config
+        registered = {it.name: it.with_threads(config.threads) for it in Registry(self.args.data.path).all()}
+        if asked in registered:
+            found, framework = registered[asked].identity, registered[asked].framework
+        else:
+            known = runtimes(self.generation)
+            found = find_runtime(asked, known)
+            framework = known[found].framework
+        runs = format_run_by(framework)
+        for source in sources:
+            if source.format is not runs:
+                raise UsageError(
+                    f"runtime {asked} runs {runs.value} models, and {source.name} is one of {source.format.value}: "
+                    "name another --runtime, or none"
+                )
+        return found
+
+
+def usual_runtimes(args: argparse.Namespace) -> Mapping[Format, Runtime]:
+    """Who would run models of which format, by the settings."""
+    from dlbricks_tui.runtime.registry import Registry
+
+    registry = Registry(args.data.path)
+    config: Config = args.config
+    found = registry.one_of_each_format(registry.find(config.runtime) if config.runtime else None)
+    return {form: runtime.with_threads(config.threads) for form, runtime in found.items()}
 
 
 def _runtime_here(args: argparse.Namespace, generation: Generation) -> Runtime | None:
@@ -166,7 +239,7 @@ def _runtime_here(args: argparse.Namespace, generation: Generation) -> Runtime |
     from dlbricks_tui.store.queries import runtimes
 
     # Not every command that estimates lets one choose.
-    asked = getattr(args, "runtime", None)
+    asked = getattr(args, "runtime", None) or args.config.runtime
     if asked is None:
         return None
     known = Registry(args.data.path).all()

@@ -101,7 +101,7 @@ def open_loader(args: argparse.Namespace, runtime: Runtime | None = None) -> Ite
 
     Its process starts when the first unknown model needs it, and ends here.
     """
-    from dlbricks_tui.models.framework import open_loader_of
+    from dlbricks_tui.models.frameworks import open_loader_of
     from dlbricks_tui.runtime.registry import Registry
 
     runtimes = Registry(args.data.path).one_of_each_format(runtime)
@@ -123,23 +123,23 @@ def load_all(
 
     Where none can be loaded, raises what is wrong with the first.
     """
-    from dlbricks_tui.models.errors import ModelError
+    from dlbricks_tui.models.left_out import UNLOADABLE, LeftOut
 
     loaded: list[tuple[ModelSource, LayerGraph]] = []
-    refusals: list[ModelError] = []
+    left_out = LeftOut()
     # Of the fifty models of Table 1 some are the same network, in one file.
     known: dict[object, LayerGraph] = {}
     for source in sources:
         network = (source.path, *source.inputs.items())
         try:
             graph = known.get(network) or load(loader, source, args)
-        except ModelError as refusal:
-            refusals.append(refusal)
+        except UNLOADABLE as refusal:
+            left_out.add(source, refusal)
         else:
             known[network] = graph
             loaded.append((source, replace(graph, name=source.name)))
-    if refusals and not loaded:
-        raise refusals[0]
-    for left_out in refusals:
-        narrate(f"left out: {left_out}")
+    if left_out.first is not None and not loaded:
+        raise left_out.first
+    for line in left_out.lines:
+        narrate(f"left out: {line}")
     return loaded

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.cli.asking import usual_runtimes
 from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, cutting, library, load_all, open_loader
 from dlbricks_tui.cli.output import Json, data_console, show, write_json
 from dlbricks_tui.cli.parser import Groups, add_json_option
@@ -57,10 +58,9 @@ def _speedup(args: argparse.Namespace, decompositions: Sequence[Decomposition]) 
     from dlbricks_tui.bench.fingerprint import fingerprint
     from dlbricks_tui.estimate.accuracy import speedup
     from dlbricks_tui.estimate.inquiry import Inquiry
-    from dlbricks_tui.runtime.registry import Registry
     from dlbricks_tui.store.store import Store
 
-    host, runtimes = fingerprint().id, Registry(args.data.path).one_of_each_format()
+    host, runtimes = fingerprint().id, usual_runtimes(args)
     with Store(args.data.store) as store:
         found = [
             Inquiry(store.generation, it).on(host, runtimes[it.graph.format].identity)

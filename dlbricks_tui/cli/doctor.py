@@ -32,7 +32,7 @@ def register(groups: Groups) -> None:
         type=Path,
         action="append",
         default=[],
-        help="look for denormal numbers in a *.params file of MXNet; repeatable",
+        help="look for denormal numbers in a *.params or *.onnx file; repeatable",
     )
     add_json_option(parser)
     parser.set_defaults(handler=examine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.cli.asking import Asked, Desk, Whose, add_composition_options, composition_options, open_desk
+from dlbricks_tui.cli.asking import Desk, Whose, add_composition_options, composition_options, open_desk
 from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, library
 from dlbricks_tui.cli.output import data_console, narrate, show, write, write_json
 from dlbricks_tui.cli.parser import Groups
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.runtime.runtime import Format
 
 # Gaps of more models than these are told together.
 _MOST_TOLD = 5
-# What `dlbricks run` does unless told otherwise.
 
 
 class Answer(NamedTuple):
@@ -69,8 +69,12 @@ def estimate_models(args: argparse.Namespace) -> int:
 def _estimate(desk: Desk, sources: Sequence[ModelSource]) -> int:
     whose = desk.whose(sources)
     _tell_choice(desk.args, whose)
-    answers = [_answer(asked, whose) for asked in desk.inquiries(sources, whose.level)]
+    answers = [
+        Answer(asked.source, asked.inquiry.decomposition, desk.estimate(asked, whose))
+        for asked in desk.inquiries(sources, whose.level)
+    ]
     _write_estimates(desk.args, answers)
+    _tell_others(whose, answers)
     for answer in answers:
         _tell_unmeasurable(answer)
     _tell_gaps(
@@ -80,12 +84,6 @@ def _estimate(desk: Desk, sources: Sequence[ModelSource]) -> int:
     if without:
         _tell_what_is_there(desk, whose, without)
     return Status.DONE_WITH_FAILURES if without or len(answers) < len(sources) else Status.DONE
-
-
-def _answer(asked: Asked, whose: Whose) -> Answer:
-    inquiry = asked.inquiry
-    found = inquiry.on(whose.system, whose.runtime) or inquiry.empty(whose.system, whose.runtime or "")
-    return Answer(asked.source, inquiry.decomposition, found)
 
 
 def _judge(desk: Desk, sources: Sequence[ModelSource]) -> int:
@@ -118,7 +116,7 @@ def _all_ways(desk: Desk, sources: Sequence[ModelSource]) -> Iterator[SystemEsti
 
     whose = desk.whose(sources)
     system = None if desk.args.system is None else whose.system
-    runtime = None if desk.args.runtime is None else whose.runtime
+    runtime = whose.named
     levels = levels_measured(desk.generation) if desk.args.level is None else (Level(desk.args.level),)
     for level in levels:
         for _, inquiry in desk.inquiries(sources, level):
@@ -151,6 +149,17 @@ def _tell_choice(args: argparse.Namespace, whose: Whose) -> None:
         narrate(f"{whose.system} has results at level written and none at fused: estimating at written")
 
 
+def _tell_others(whose: Whose, answers: Sequence[Answer]) -> None:
+    """Says which models another runtime was asked about than the one that would run them."""
+    by_others: dict[tuple[str, str], list[Answer]] = {}
+    for answer in answers:
+        wanted, taken = whose.runtime_for(answer.source), answer.found.way.runtime
+        if wanted is not None and taken != wanted:
+            by_others.setdefault((wanted, taken), []).append(answer)
+    for (wanted, taken), held in by_others.items():
+        narrate(f"nothing of {_names(held)} was measured here by {wanted}: estimating by {taken}")
+
+
 def _tell_unmeasurable(answer: Answer) -> None:
     layers = answer.decomposition.graph.layers
     for part in answer.found.estimate.parts:
@@ -163,7 +172,7 @@ def _tell_gaps(args: argparse.Namespace, whose: Whose, incomplete: Sequence[Answ
     if len(incomplete) > _MOST_TOLD:
         pairs = {pair for it in incomplete for pair in it.found.estimate.remaining.pairs}
         narrate(
-            f"{len(incomplete)} models are incomplete ({_bricks(len(pairs))} to run): {_cure(args, whose, incomplete)}"
+            f"{len(incomplete)} models are incomplete ({_bricks(len(pairs))} to run): {_cures(args, whose, incomplete)}"
         )
         return
     for answer in incomplete:
@@ -171,7 +180,7 @@ def _tell_gaps(args: argparse.Namespace, whose: Whose, incomplete: Sequence[Answ
         takes = "" if remaining.seconds is None else f", about {_duration(remaining.seconds)}"
         narrate(
             f"{answer.source.name} is incomplete: {coverage.missing} of {coverage.layers} layers are missing "
-            f"({_bricks(len(remaining.pairs))} to run{takes}): {_cure(args, whose, [answer])}"
+            f"({_bricks(len(remaining.pairs))} to run{takes}): {_cures(args, whose, [answer])}"
         )
 
 
@@ -179,24 +188,42 @@ def _tell_what_is_there(desk: Desk, whose: Whose, without: Sequence[Answer]) -> 
     from dlbricks_tui.estimate.selection import what_is_there
     from dlbricks_tui.store.queries import combinations
 
-    names = ", ".join(it.source.name for it in without[:_MOST_TOLD])
-    more = f" and {len(without) - _MOST_TOLD} others" if len(without) > _MOST_TOLD else ""
     system = f"this host, {whose.system}," if whose.is_host else whose.system
-    runtime = f" by {whose.runtime}" if whose.runtime else ""
-    there = what_is_there(combinations(desk.generation), whose.system, whose.runtime)
-    narrate(
-        f"nothing fits {names}{more}: none of its bricks was measured at level {whose.level.value} on "
-        f"{system}{runtime}; {there}; {_cure(desk.args, whose, without)}"
-    )
+    for held in _by_format(without):
+        wanted = whose.runtime_for(held[0].source)
+        runtime = f" by {wanted}" if wanted else ""
+        there = what_is_there(combinations(desk.generation), whose.system, wanted)
+        narrate(
+            f"nothing fits {_names(held)}: none of its bricks was measured at level {whose.level.value} on "
+            f"{system}{runtime}; {there}; {_cures(desk.args, whose, held)}"
+        )
+
+
+def _cures(args: argparse.Namespace, whose: Whose, lacking: Sequence[Answer]) -> str:
+    """What to run: a run is about models of one format."""
+    where = "" if whose.is_host else f" there, on {whose.system}"
+    commands = [f"`{_cure(args, whose, held)}`" for held in _by_format(lacking)]
+    return f"run {' and '.join(commands)}{where}"
 
 
 def _cure(args: argparse.Namespace, whose: Whose, lacking: Sequence[Answer]) -> str:
     import shlex
 
-    where = "" if whose.is_host else f" there, on {whose.system}"
     models = [_reference(args, it.source) for it in lacking[:_MOST_TOLD]]
     models += ["..."] * (len(lacking) > _MOST_TOLD)
-    return f"run `{shlex.join(['dlbricks', 'run', *models, *_measured_alike(args, whose)])}`{where}"
+    return shlex.join(["dlbricks", "run", *models, *_measured_alike(args, whose, lacking)])
+
+
+def _by_format(answers: Sequence[Answer]) -> list[list[Answer]]:
+    found: dict[Format, list[Answer]] = {}
+    for answer in answers:
+        found.setdefault(answer.source.format, []).append(answer)
+    return list(found.values())
+
+
+def _names(answers: Sequence[Answer]) -> str:
+    more = f" and {len(answers) - _MOST_TOLD} others" if len(answers) > _MOST_TOLD else ""
+    return ", ".join(it.source.name for it in answers[:_MOST_TOLD]) + more
 
 
 def _reference(args: argparse.Namespace, source: ModelSource) -> str:
@@ -206,14 +233,16 @@ def _reference(args: argparse.Namespace, source: ModelSource) -> str:
     return source.name if source.name in args.models else str(source.path)
 
 
-def _measured_alike(args: argparse.Namespace, whose: Whose) -> Iterator[str]:
+def _measured_alike(args: argparse.Namespace, whose: Whose, lacking: Sequence[Answer]) -> Iterator[str]:
     """The options without which a run would measure other bricks, or by another runtime."""
+    threads = {whose.threads_taken(it.source, it.found.way.runtime) for it in lacking}
     chosen = {
         "--granularity": str(args.granularity),
         "--level": whose.level.value,
         "--cut": args.cut,
         "--order": args.order,
         "--runtime": args.runtime if whose.is_host else None,
+        "--threads": threads.pop() if len(threads) == 1 else None,
     }
     config: Config = args.config
     by_default = {

@@ -116,9 +116,10 @@ def _take_config(args: argparse.Namespace) -> None:
     args.sources = Sources(args.data.config, os.environ, args.settings)
     if args.reads_config:
         args.config = args.sources.read()
-        for name, value in vars(args).items():
-            if isinstance(value, FromConfig):
-                setattr(args, name, args.config.value(value.setting))
+        # What nobody has said in the command.
+        args.from_config = {name: value.setting for name, value in vars(args).items() if isinstance(value, FromConfig)}
+        for name, setting in args.from_config.items():
+            setattr(args, name, args.config.value(setting))
 
 
 def _data_folder(chosen: str | None) -> DataFolder:

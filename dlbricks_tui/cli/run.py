@@ -86,8 +86,8 @@ def run_models(args: argparse.Namespace) -> int:
     return carry_out(args, create_run(request, args.data), request)
 
 
-def measuring(args: argparse.Namespace, formats: Collection[Format] = ()) -> RunRequest:
-    """How to measure models of these formats, by default MXNet's, with nothing to be measured yet."""
+def measuring(args: argparse.Namespace, formats: Collection[Format]) -> RunRequest:
+    """How to measure models of these formats, with nothing to be measured yet."""
     from dlbricks_tui.bench.request import CalibrationPolicy, RunRequest
 
     if args.time_budget is not None and args.time_budget <= 0:
@@ -126,13 +126,14 @@ def _request(args: argparse.Namespace) -> RunRequest:
 def _runtime(args: argparse.Namespace, formats: Collection[Format]) -> Runtime:
     from dlbricks_tui.runtime.registry import Registry
 
-    registry = Registry(args.data.path)
-    runtime = registry.find(args.runtime) if args.runtime else registry.suited(formats)
-    if args.threads is None:
-        return runtime
-    if args.threads < 1:
+    if args.threads is not None and args.threads < 1:
         raise UsageError(f"--threads {args.threads}: a framework computes with 1 thread or more")
-    return replace(runtime, settings=replace(runtime.settings, threads=args.threads))
+    registry = Registry(args.data.path)
+    found = registry.find(args.runtime) if args.runtime else None
+    # Who names it in the command means it, whatever the models are; a setting is for those that it runs.
+    if found is None or ("runtime" in args.from_config and set(formats) != {found.runs}):
+        found = registry.suited(formats)
+    return found.with_threads(args.threads)
 
 
 def _rule(args: argparse.Namespace) -> StoppingRule:

@@ -196,7 +196,10 @@ def _counts(progress: RunProgress) -> str:
         return progress.message
     if progress.loading is not None:
         return f"reading {progress.loading.model} ({progress.loading.number} of {progress.loading.of})"
-    words = [f"{progress.done} of {progress.total} done"]
+    if progress.calibrating is not None:
+        words = [f"calibrating, network {progress.calibrating.number} of {progress.calibrating.of}"]
+    else:
+        words = [f"{progress.done} of {progress.total} done"]
     failed = progress.bricks_failed + progress.models_failed
     words += [f"{failed} failed"] if failed else []
     if counts := [len(program.samples_ms) for program in progress.on_bench]:

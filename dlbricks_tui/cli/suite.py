@@ -55,7 +55,8 @@ def export_suite(args: argparse.Namespace) -> int:
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.runtime.registry import Registry
-    from dlbricks_tui.share.exporting import arriving, assemble, refuse_other_formats, write_assembled
+    from dlbricks_tui.share.exporting import arriving, assemble, write_assembled
+    from dlbricks_tui.share.formats import refuse_other_formats
     from dlbricks_tui.share.key_file import key_path
     from dlbricks_tui.share.seed import fresh_seed, seed_of
     from dlbricks_tui.share.unpacking import Unpacker
@@ -84,6 +85,7 @@ def run_suite(args: argparse.Namespace) -> int:
     from dlbricks_tui.bench.launch import create_run
     from dlbricks_tui.bench.request import SuiteChoice
     from dlbricks_tui.cli.carrying_out import carry_out
+    from dlbricks_tui.share.formats import CARRIED, refuse_other_runtimes
     from dlbricks_tui.share.suite_folder import SuiteFolder
 
     # What is no suite is refused before a run of it waits for its turn.
@@ -91,7 +93,9 @@ def run_suite(args: argparse.Namespace) -> int:
     if not args.output.absolute().parent.is_dir():
         raise UsageError(f"-o {args.output}: there is no folder {args.output.absolute().parent}")
     choice = SuiteChoice(args.suite.absolute(), args.output.absolute())
-    request = replace(measuring(args), suite=choice, level=manifest.level)
+    how = measuring(args, {CARRIED})
+    refuse_other_runtimes(how.runtime)
+    request = replace(how, suite=choice, level=manifest.level)
     return carry_out(args, create_run(request, args.data), request)
 
 

@@ -48,25 +48,26 @@ OPTIONS: tuple[Option, ...] = (
         "run.runtime",
         text("the name of a runtime that `dlbricks runtimes` lists", None),
         None,
-        "Which runtime runs bricks, where --runtime does not say it.",
+        "Which runtime runs bricks, where neither --runtime nor the box before a run says it.",
     ),
     Option(
         "run.threads",
         whole(1, 1024, None, 1, 2, 4, 8, 16),
         None,
-        "How many threads the framework computes with, where --threads does not say it.",
+        "How many threads the framework computes with, where neither --threads nor the box before a run says it.",
     ),
     Option(
         "run.target_ci",
         number(0, 1, "a number between 0 and 1", 0.005, 0.01, 0.02, 0.05),
         0.01,
-        "How well a brick is to be known, where --target-ci does not say it: half of its interval, as a share.",
+        "How well a brick is to be known, where neither --target-ci nor the box before a run says it: half of its "
+        "interval, as a share.",
     ),
     Option(
         "run.time_budget",
         number(0, 1e9, "a number of seconds", None, 60, 300, 900, 1800, 3600, 7200, 14400),
         None,
-        "After how many seconds a run stops, where --time-budget does not say it.",
+        "After how many seconds a run stops, where neither --time-budget nor the box before a run says it.",
     ),
 )
 BY_NAME = {option.name: option for option in OPTIONS}

@@ -11,10 +11,18 @@ from dlbricks_tui.models.graph import Layer
 _SIGMAS = 1.96
 
 
-# What a constant of this name is multiplied with for one sequence. Constants are milliseconds.
-TERMS: Mapping[str, Callable[[Sequence[Layer]], float]] = {
-    "per_sequence_ms": lambda layers: 1.0 if any(layer.operators for layer in layers) else 0.0,
+# What a layer finds in the caches of what it left there one inference ago: the less, the more the model touches
+# meanwhile, and nothing from here on.
+_FORGETS_ALL_BYTES = 20e6
+
+# What a constant of this name is multiplied with for one sequence of a model that touches so many bytes in one
+# inference. Constants are milliseconds.
+TERMS: Mapping[str, Callable[[int], float]] = {
+    "per_forgotten_sequence_ms": lambda touched_bytes: min(1.0, touched_bytes / _FORGETS_ALL_BYTES),
+    # What systems were calibrated with before.
+    "per_sequence_ms": lambda touched_bytes: 1.0,
 }
+FITTED = ("per_forgotten_sequence_ms",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +40,11 @@ class Correction:
                     "update dlbricks, or calibrate again"
                 )
 
-    def added_ms(self, layers: Sequence[Layer]) -> float:
-        """What a sequence takes inside a model beyond what its brick was measured at."""
-        return sum(constant * TERMS[name](layers) for name, constant in self.constants)
+    def added_ms(self, layers: Sequence[Layer], touched_bytes: int) -> float:
+        """What a sequence takes inside a model that touches so much beyond what its brick was measured at."""
+        if not any(layer.operators for layer in layers):
+            return 0.0
+        return sum(constant * TERMS[name](touched_bytes) for name, constant in self.constants)
 
     @property
     def relative_doubt(self) -> float:
@@ -65,9 +75,9 @@ class Example:
 
 def fitted(examples: Sequence[Example]) -> Correction:
     """The constants that leave the least relative errors; each residual is of an example left out of the fit."""
-    if len(examples) <= len(TERMS):
+    if len(examples) <= len(FITTED):
         raise CalibrationError(
-            f"{len(examples)} networks to calibrate on could be measured, and more than {len(TERMS)} are needed; "
+            f"{len(examples)} networks to calibrate on could be measured, and more than {len(FITTED)} are needed; "
             "`dlbricks runs watch last` tells what kept them"
         )
     residuals = [
@@ -80,7 +90,7 @@ def fitted(examples: Sequence[Example]) -> Correction:
 def _least_squares(examples: Sequence[Example]) -> dict[str, float]:
     import numpy
 
-    matrix = [[example.terms[name] / example.measured_ms for name in TERMS] for example in examples]
+    matrix = [[example.terms[name] / example.measured_ms for name in FITTED] for example in examples]
     wanted = [1.0 - example.composed_ms / example.measured_ms for example in examples]
     solution, *_ = numpy.linalg.lstsq(numpy.array(matrix), numpy.array(wanted), rcond=None)
-    return {name: float(constant) for name, constant in zip(TERMS, solution, strict=True)}
+    return {name: float(constant) for name, constant in zip(FITTED, solution, strict=True)}

@@ -1,15 +1,16 @@
 """Estimates of a model from what a store holds: on one system, or on every one that has measured some of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.whole_model import whole_model
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN
 from dlbricks_tui.estimate.lookup import BrickResults, end_to_end
-from dlbricks_tui.estimate.selection import Offer, best_offer
+from dlbricks_tui.estimate.selection import Offer, best_offer, offers_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.queries import runtimes
 
 
 class Inquiry:
@@ -27,8 +28,14 @@ class Inquiry:
         return self._results.offers
 
     def on(self, system: str, runtime: str | None) -> SystemEstimate | None:
-        """The estimate on a system, by the runtime that covers most unless it has to be one; None if nothing fits."""
-        offer = best_offer(self.offers, system, runtime)
+        """The estimate on a system, by a runtime or the one for such models that covers most; None if nothing fits.
+
+        Models of several formats share bricks, and a runtime of another format's may cover as much.
+        """
+        offers: Sequence[Offer] = self.offers
+        if runtime is None:
+            offers = offers_for(offers, self.decomposition.graph.format, runtimes(self._generation))
+        offer = best_offer(offers, system, runtime)
         return None if offer is None else self.by(offer.way)
 
     def everywhere(self) -> Iterator[SystemEstimate]:

@@ -96,7 +96,7 @@ def _part(graph: LayerGraph, occurrence: Occurrence, knowledge: Knowledge) -> Pa
     times = times_paid(graph, indices)
     measured = knowledge.measured.get((brick.key, context))
     if measured is not None:
-        latency = measured.latency.shifted(knowledge.correction.added_ms(layers))
+        latency = measured.latency.shifted(knowledge.correction.added_ms(layers, graph.touched_bytes))
         return Part(indices, brick, context, times, Standing.MEASURED, latency, measured=measured)
     if not any(layer.operators for layer in layers):
         return Part(indices, brick, context, times, Standing.FREE)
@@ -129,7 +129,7 @@ def _guessed(graph: LayerGraph, part: Part, bridge: Bridge, knowledge: Knowledge
     # Of a window that is left out but for one layer, only that layer is to be guessed.
     whole = brick_of(graph, part.layers).canonical
     layers = [brick_of(graph, (index,)).canonical for index in part.layers]
-    added_ms = knowledge.correction.added_ms([graph.layers[index] for index in part.layers])
+    added_ms = knowledge.correction.added_ms([graph.layers[index] for index in part.layers], graph.touched_bytes)
     predicted = bridge.predict(whole, layers) if bridge_gaps else None
     if predicted is not None:
         return replace(part, standing=Standing.BRIDGED, latency=predicted.shifted(added_ms))

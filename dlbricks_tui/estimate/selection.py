@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar
 from dlbricks_tui.estimate.errors import SelectionError
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.runtime import Format, format_run_by
 from dlbricks_tui.store.queries import Combination
 from dlbricks_tui.store.records import Runtime, System
 
@@ -35,6 +36,12 @@ def best_offer(offers: Iterable[Offer], system: str, runtime: str | None) -> Off
     """On a system, and a runtime if it has to be that, the way that covers most of the model, the newest of equals."""
     fitting = [offer for offer in offers if offer.way.system == system and runtime in (None, offer.way.runtime)]
     return max(fitting, key=lambda offer: (offer.sequences, offer.newest, offer.way), default=None)
+
+
+def offers_for(offers: Iterable[Offer], form: Format, runtimes: Mapping[str, Runtime]) -> list[Offer]:
+    """Those of runtimes that run models of a format; a runtime that the store does not describe may be any."""
+    found = ((offer, runtimes.get(offer.way.runtime)) for offer in offers)
+    return [offer for offer, runtime in found if runtime is None or format_run_by(runtime.framework) is form]
 
 
 def preferred_level(levels: Sequence[Level]) -> Level:

@@ -2,24 +2,26 @@
 
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from dlbricks_tui.models.errors import WrongRuntimeError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, Shape, TensorType
-from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.loading import Answer
-from dlbricks_tui.runtime.errors import WorkerDiedError, WorkerRefusedError
+from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Reason, Tensor
+from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Reason, Reply, Request, Tensor
 from dlbricks_tui.runtime.runtime import Format, Runtime
 
 # The largest graphs take seconds; only a worker that hangs takes longer.
 PATIENCE_SECONDS = 120.0
 # Settings that change which graph the framework makes of a model.
 GRAPH_SETTINGS_PREFIXES = ("MXNET_", "ORT_")
+
+AnyReply = TypeVar("AnyReply", bound=Reply)
 
 
 class WorkerFramework:
@@ -32,6 +34,8 @@ class WorkerFramework:
         self._open = ExitStack()
         self._worker: Worker | None = None
         self._interrupted = False
+        # What was said of that the framework is missing.
+        self._missing = ""
 
     def __enter__(self) -> "WorkerFramework":
         return self
@@ -51,6 +55,12 @@ class WorkerFramework:
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
 
+    def look_again(self) -> None:
+        """Starts it anew although its framework was missing: somebody may have installed it since."""
+        if self._missing and self._worker is not None:
+            self._worker.end()
+        self._missing = ""
+
     @property
     def identity(self) -> str:
         """The framework with its version, and the settings that decide what it fuses."""
@@ -60,7 +70,7 @@ class WorkerFramework:
 
     def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
         """The types of all outputs."""
-        answer = self._running(Format.MXNET).ask(Infer(symbol, shapes, {}), PATIENCE_SECONDS)
+        answer = self._answer(Infer(symbol, shapes, {}), Format.MXNET)
         return Answer(_types(answer.outputs), frozenset(answer.unknown))
 
     def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
@@ -76,18 +86,27 @@ class WorkerFramework:
 
     def output_types(self, model: str) -> tuple[TensorType, ...]:
         """The types of what an ONNX model puts out."""
-        answer = self._running(Format.ONNX).ask(Infer(model, {}, {}), PATIENCE_SECONDS)
+        answer = self._answer(Infer(model, {}, {}), Format.ONNX)
         return tuple([found for (found,) in _types(answer.outputs)])
 
     def _fused(self, question: Fuse, needed: Format) -> Fused:
-        worker = self._running(needed)
         try:
-            return worker.ask(question, PATIENCE_SECONDS)
+            return self._answer(question, needed)
         except WorkerDiedError as died:
             if self._interrupted:
                 raise
             # Some graphs that MXNet cannot fuse it does not refuse, but dies of them.
             raise WorkerRefusedError(Reason.UNFUSABLE, str(died), None) from died
+
+    def _answer(self, question: Request[AnyReply], needed: Format) -> AnyReply:
+        # Of many models each would start it anew, only to hear the same.
+        if self._missing:
+            raise FrameworkMissingError(self._missing)
+        try:
+            return self._running(needed).ask(question, PATIENCE_SECONDS)
+        except FrameworkMissingError as missing:
+            self._missing = str(missing)
+            raise
 
     def _running(self, needed: Format) -> Worker:
         runtime = self._runtime
@@ -98,14 +117,6 @@ class WorkerFramework:
         if self._worker is None or self._worker.pid is None:
             self._worker = self._open.enter_context(Worker(self._runtime, self._log, self._program))
         return self._worker
-
-
-@contextmanager
-def open_loader_of(runtimes: Mapping[Format, Runtime], cache: Path, log: Path) -> Iterator[Loader]:
-    """Loads models of each format as one runtime has them; its process starts when a model needs it, and ends here."""
-    with ExitStack() as opened:
-        asked = {form: opened.enter_context(WorkerFramework(each, log)) for form, each in runtimes.items()}
-        yield Loader(cache, asked[Format.MXNET], asked.get(Format.ONNX))
 
 
 def _types(outputs: Sequence[Sequence[Tensor]]) -> tuple[tuple[TensorType, ...], ...]:

@@ -158,6 +158,12 @@ class LayerGraph:
         return sum(weight.size_bytes for layer in self.layers for weight in layer.weights)
 
     @cached_property
+    def touched_bytes(self) -> int:
+        """What one inference reads or writes of weights and of what layers hand on."""
+        computing = (layer for layer in self.layers if layer.operators)
+        return self.weight_bytes + sum(layer.times * made.size_bytes for layer in computing for made in layer.outputs)
+
+    @cached_property
     def edges(self) -> tuple[tuple[int, int], ...]:
         """Pairs of layer indices, from writer to reader."""
         return tuple((source, reader) for reader, sources in enumerate(self.predecessors) for source in sources)

@@ -102,18 +102,18 @@ def evaluate(
     raises what is wrong with the first.
     """
     written = Networks(loader_of(""), sources, Level.WRITTEN)
-    if written.refusals and not written.by_subject:
-        raise written.refusals[0]
+    if written.left_out.first is not None and not written.by_subject:
+        raise written.left_out.first
     ways = [way for way in _ways(generation) if only is None or way.system in only]
     ways.sort(key=lambda way: (way.system != host, _place_in_paper(way.system), way))
     by_loader: defaultdict[tuple[Level, Loader], list[Way]] = defaultdict(list)
     for way in ways:
         by_loader[way.level, loader_of(way.runtime if way.level is Level.FUSED else "")].append(way)
     found: defaultdict[Way, list[Finding]] = defaultdict(list)
-    left_out = [str(refusal) for refusal in written.refusals]
+    left_out = written.left_out.lines
     for (level, loader), alike in by_loader.items():
         networks = written if level is Level.WRITTEN else Networks(loader, list(_sources(written, sources)), level)
-        left_out += [f"from level {level.value}: {it}" for it in networks.refusals if networks is not written]
+        left_out += [f"from level {level.value}: {it}" for it in networks.left_out.lines if networks is not written]
         for granularity in _granularities(generation, level):
             for finding in _findings(generation, networks, granularity, alike):
                 found[finding.found.way].append(finding)

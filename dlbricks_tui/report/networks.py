@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
-from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.left_out import UNLOADABLE, LeftOut
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.report.subjects import Subject, subject_of
-from dlbricks_tui.runtime.errors import FrameworkMissingError
 
 
 class Networks:
@@ -17,19 +16,15 @@ class Networks:
     def __init__(self, loader: Loader, sources: Sequence[ModelSource], level: Level) -> None:
         self.by_subject: dict[Subject, LayerGraph] = {}
         # What cannot be loaded at this level, with the reason.
-        self.refusals: list[ModelError | FrameworkMissingError] = []
+        self.left_out = LeftOut()
         self._cut: dict[tuple[int, Cutting], Decomposition] = {}
         known: dict[object, LayerGraph] = {}
         for source in sources:
             network = (source.path, *source.inputs.items())
             try:
                 graph = known.get(network) or loader.load(source, level)
-            except ModelError as refusal:
-                self.refusals.append(refusal)
-            except FrameworkMissingError as missing:
-                # It would be missing for all others too.
-                self.refusals.append(missing)
-                return
+            except UNLOADABLE as refusal:
+                self.left_out.add(source, refusal)
             else:
                 known[network] = self.by_subject[subject_of(source)] = graph
 

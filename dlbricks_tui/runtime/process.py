@@ -21,7 +21,7 @@ from dlbricks_tui.runtime.errors import (
 )
 from dlbricks_tui.runtime.lines import ProtocolError, decode_reply, encode
 from dlbricks_tui.runtime.protocol import Answer, Reason, Refused, Request, answers
-from dlbricks_tui.runtime.runtime import ONNX_RUNTIME, Format, Runtime
+from dlbricks_tui.runtime.runtime import FRAMEWORKS, MXNET, Format, Runtime
 from dlbricks_tui.runtime.worker_log import WorkerLog
 
 HOW_TO_GET_A_RUNTIME: Mapping[Format, str] = {
@@ -117,8 +117,10 @@ class Worker:
     def _start(self, worker_reads: int, worker_writes: int) -> subprocess.Popen[bytes]:
         command = [self._runtime.python, str(self._program)]
         command += ["--requests", str(worker_reads), "--replies", str(worker_writes)]
-        if self._runtime.framework == ONNX_RUNTIME:
-            command += ["--framework", ONNX_RUNTIME]
+        framework = self._runtime.framework
+        # Unless it is told, a worker takes MXNet.
+        if framework in FRAMEWORKS and framework != MXNET:
+            command += ["--framework", framework]
         if self._runtime.settings.memory_limit_bytes is not None:
             command += ["--memory-limit", str(self._runtime.settings.memory_limit_bytes)]
         if threading.current_thread() is threading.main_thread():

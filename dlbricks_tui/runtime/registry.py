@@ -15,7 +15,16 @@ from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Describe, Described
-from dlbricks_tui.runtime.runtime import MXNET, ONNX_RUNTIME, UNTUNED, Format, Runtime, Settings, settings_from
+from dlbricks_tui.runtime.runtime import (
+    FRAMEWORKS,
+    MXNET,
+    ONNX_RUNTIME,
+    UNTUNED,
+    Format,
+    Runtime,
+    Settings,
+    settings_from,
+)
 from dlbricks_tui.settings import DataFolder
 
 DEFAULT, DEFAULT_ONNX = "default", "default-onnx"
@@ -107,7 +116,7 @@ class Registry:
         described = self._first_described(
             [
                 Runtime(name or python, str(interpreter), each, "", "", settings)
-                for each in ((MXNET, ONNX_RUNTIME) if framework is None else (framework,))
+                for each in (FRAMEWORKS if framework is None else (framework,))
             ]
         )
         runtime = _as_described(Runtime(name or _name(described), str(interpreter), "", "", "", settings), described)

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 # Variables that change what a framework does or how fast it does it.
@@ -33,6 +33,13 @@ class Format(str, Enum):
 
 
 MXNET, ONNX_RUNTIME = "mxnet", "onnxruntime"
+# What each framework runs.
+FRAMEWORKS: Mapping[str, Format] = {MXNET: Format.MXNET, ONNX_RUNTIME: Format.ONNX}
+
+
+def format_run_by(framework: str) -> Format:
+    """Which models a framework runs; what nobody knows by name was always one of MXNet's."""
+    return FRAMEWORKS.get(framework, Format.MXNET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,11 @@ class Runtime:
     @property
     def runs(self) -> Format:
         """Which models it runs."""
-        return Format.ONNX if self.framework == ONNX_RUNTIME else Format.MXNET
+        return format_run_by(self.framework)
+
+    def with_threads(self, threads: int | None) -> "Runtime":
+        """The same with so many threads; None leaves their number as it is."""
+        return self if threads is None else replace(self, settings=replace(self.settings, threads=threads))
 
     @property
     def identity(self) -> str:

@@ -1,6 +1,6 @@
 """Turns models into a suite: their bricks among those of decoys, under ids that only the owner's key explains."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +11,6 @@ from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level
-from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.share.errors import BrokenBrickError, CannotTravelError, ShareError
 from dlbricks_tui.share.key_file import Meaning, SuiteKey, write_key
 from dlbricks_tui.share.manifest import MOST_BRICKS, MOST_NETWORK_BYTES, Manifest, SuiteBrick, sha256
@@ -41,13 +39,6 @@ class Assembled:
     networks: dict[str, bytes]
     key: SuiteKey
     left_out: tuple[LeftOut, ...]
-
-
-def refuse_other_formats(sources: Iterable[ModelSource]) -> None:
-    """Objects to models that are not MXNet's."""
-    for source in sources:
-        if source.format is not Format.MXNET:
-            raise ShareError(f"{source.name} is an {source.format.value} model, and a suite holds layers of MXNet only")
 
 
 def assemble(

@@ -8,8 +8,8 @@ from dlbricks_tui.models.graph import Layer, LayerGraph, NativeNode, Operator, O
 from dlbricks_tui.models.mxnet.symbol_file import FORMAT_VERSION, VARIABLE, parse_symbol
 from dlbricks_tui.models.mxnet.symbol_writer import symbol_file
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE
-from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.share.errors import CannotTravelError
+from dlbricks_tui.share.formats import CARRIED
 from dlbricks_tui.share.spelling import known_operator, spelled
 
 DTYPE_ATTRIBUTE = "__dtype__"
@@ -31,8 +31,9 @@ class _Entry(NamedTuple):
 
 def packed(alone: Excerpt) -> bytes:
     """The symbol file; operators of one layer share its number, those that a runtime has fused are written again."""
-    if alone.graph.format is Format.ONNX:
-        raise CannotTravelError("is of an ONNX model, and a suite holds layers of MXNet")
+    form = alone.graph.format
+    if form is not CARRIED:
+        raise CannotTravelError(f"is of an {form.value} model, and a suite holds layers of {CARRIED.value}")
     return _Packer(alone.graph).file()
 
 

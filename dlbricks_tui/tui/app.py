@@ -79,7 +79,7 @@ class DlbricksApp(App[None], inherit_bindings=False):
         self._choices = choices or chosen_by(self._tailor.config)
 
     def get_default_screen(self) -> Screen[None]:
-        return WorkbenchScreen(self._session, self._choices)
+        return WorkbenchScreen(self._session, self._choices, lambda: self._tailor.config)
 
     def on_mount(self) -> None:
         if not self.is_headless:

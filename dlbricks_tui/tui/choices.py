@@ -11,6 +11,8 @@ from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.models.graph import Level
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.store.records import Runtime, System
 
@@ -18,6 +20,7 @@ MOST_LAYERS = 999
 MOST_WORKERS = 64
 
 Value = TypeVar("Value")
+Number = TypeVar("Number", bound=float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,11 @@ class Available:
     systems: tuple[System, ...]
     runtimes: tuple[Runtime, ...]
     results: int
+
+
+def among(numbers: Iterable[Number], own: Number | None) -> tuple[Number, ...]:
+    """The numbers to choose from in their order, one of the person's own in its place between them."""
+    return tuple(sorted({*numbers, *(() if own is None else (own,))}))
 
 
 def next_of(values: tuple[Value, ...], value: Value, step: int) -> Value:

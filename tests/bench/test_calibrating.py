@@ -1,21 +1,37 @@
 """What is found out before a run measures; the worker is a fake, everything else is real."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.bench.calibration_nets import calibration_nets
+from dlbricks_tui.bench.calibration_due import levels_due
+from dlbricks_tui.bench.calibration_nets import NETWORKS, SUFFIXES, calibration_nets
 from dlbricks_tui.bench.crowding import Crowding
 from dlbricks_tui.bench.events import Calibrated, Calibrating, CalibrationFailed, Event, Planned, RoundRepeated
+from dlbricks_tui.bench.jobs import subject_of
+from dlbricks_tui.bench.known import Conditions, Known
+from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
+from dlbricks_tui.bench.plan import plan
 from dlbricks_tui.bench.request import CalibrationPolicy
 from dlbricks_tui.bench.run_folder import State, Tally
+from dlbricks_tui.bench.stopping import Adaptive
 from dlbricks_tui.bench.workbench import Workbench
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.store.queries import records_of
 from dlbricks_tui.store.records import Calibration
 from dlbricks_tui.store.store import Store
 from tests.bench.runs import BRICKS, Site
+from tests.bricks.graphs import chain
+from tests.models.table_framework import TableFramework
+from tests.store.samples import calibration
 
 
 @pytest.fixture
@@ -29,11 +45,27 @@ def calibrations(site: Site) -> Sequence[Calibration]:
 
 
 def test_the_networks_are_always_the_same_and_no_two_are_alike() -> None:
-    nets = calibration_nets()
-    assert nets == calibration_nets()
-    assert len(set(nets.values())) == len(nets) >= 6
-    for content in nets.values():
+    for form in Format:
+        nets = calibration_nets(form)
+        assert nets == calibration_nets(form)
+        assert len(set(nets.values())) == len(nets) >= 6
+        assert tuple(nets) == NETWORKS
+    for content in calibration_nets(Format.MXNET).values():
         assert any(node["op"] == "Convolution" for node in json.loads(content)["nodes"])
+
+
+def test_the_networks_of_one_name_compute_the_same_in_each_format(tmp_path: Path) -> None:
+    onnx, mxnet = calibration_nets(Format.ONNX), calibration_nets(Format.MXNET)
+    assert onnx.keys() == mxnet.keys()
+    loader = Loader(tmp_path / "cache", TableFramework())
+    for name, content in onnx.items():
+        path = tmp_path / f"{name}{SUFFIXES[Format.ONNX]}"
+        path.write_bytes(content)
+        layers = loader.load(source_of(path)).layers
+        written = [node["op"] for node in json.loads(mxnet[name])["nodes"] if node["op"] != "null"]
+        assert len(layers) == len(written), name
+        assert Counter(layer.kind for layer in layers)[Kind.CONVOLUTION] == written.count("Convolution"), name
+        assert all(layer.unmeasurable is None for layer in layers), name
 
 
 def test_where_nothing_can_be_found_out_the_run_goes_on_and_says_so(site: Site) -> None:
@@ -43,6 +75,35 @@ def test_where_nothing_can_be_found_out_the_run_goes_on_and_says_so(site: Site) 
     assert (ended.state, ended.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
     assert [event for event in events if isinstance(event, CalibrationFailed)]
     assert not calibrations(site)
+
+
+def test_the_foretold_time_has_that_of_the_networks_in_it(site: Site) -> None:
+    foretold = []
+    for policy in (CalibrationPolicy.NEVER, CalibrationPolicy.ONCE):
+        events: list[Event] = []
+        other = Site(site.path / policy.value)
+        other.path.mkdir(parents=True)
+        other.run(other.request(calibration=policy), events.append)
+        foretold += [event.expected_seconds for event in events if isinstance(event, Planned)]
+    without, with_it = foretold
+    assert with_it - without == pytest.approx(SECONDS_PER_NETWORK * len(NETWORKS))
+
+
+def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> None:
+    graph = chain("conv", "relu")
+    jobs = plan([subject_of(decompose(graph))], Known(), Adaptive()).jobs
+    here, elsewhere = Conditions("s1", "x", "p"), Conditions("s2", "x", "p")
+    known = calibration(system="s1", runtime="x", level=graph.level, protocol="p", constants=())
+    with Store(site.data.store) as store:
+
+        def due(policy: CalibrationPolicy, conditions: Conditions) -> Sequence[Level]:
+            return levels_due(site.request(calibration=policy), jobs, conditions, store.generation)
+
+        assert due(CalibrationPolicy.ONCE, here) == (graph.level,)
+        store.add(known)
+        assert due(CalibrationPolicy.ONCE, here) == ()
+        assert due(CalibrationPolicy.ONCE, elsewhere) == due(CalibrationPolicy.ANEW, here) == (graph.level,)
+        assert due(CalibrationPolicy.NEVER, elsewhere) == ()
 
 
 def test_by_itself_a_request_calibrates_nothing(site: Site) -> None:

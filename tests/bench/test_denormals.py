@@ -6,9 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from onnx.helper import make_node
+from onnx.numpy_helper import from_array
 
 from dlbricks_tui.bench.denormals import DenormalCount, count_denormals, denormals_in
 from dlbricks_tui.bench.errors import ParamsFileError
+from dlbricks_tui.models.errors import UnreadableModelError
+from tests.models.onnx_models import kept_in, model, saved
 
 DTYPE_FLAGS = {"float32": 0, "float64": 1, "float16": 2, "int32": 4}
 V1, V2 = 0xF993FAC8, 0xF993FAC9
@@ -49,6 +53,19 @@ def test_denormals_are_counted_in_files_of_every_vintage(tmp_path: Path, magic: 
         DenormalCount("arg:i", 3, 0),
         DenormalCount("arg:d", 1, 1),
     )
+
+
+def test_denormals_are_counted_in_the_weights_of_onnx_models(tmp_path: Path) -> None:
+    weights = [from_array(array, name) for name, array in WEIGHTS.items()]
+    # One of them in a file of its own, behind something else.
+    (tmp_path / "big").write_bytes(b"else" + weights[0].raw_data)
+    weights[0].ClearField("raw_data")
+    kept_in("big", weights[0], offset=4, length=24)
+    path = saved(tmp_path, model([make_node("Relu", ["x"], ["y"])], {"x": (2,)}, ["y"], weights))
+    assert [(it.values, it.denormals) for it in denormals_in(path)] == [(6, 2), (2, 1), (3, 0), (1, 1)]
+    (tmp_path / "big").write_bytes(b"else")
+    with pytest.raises(UnreadableModelError, match="'arg:w' is kept in 'big', which ends before it"):
+        denormals_in(path)
 
 
 @given(st.lists(st.floats(width=32), min_size=1))

@@ -17,7 +17,7 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.store.records import Statistics
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 
-RULE = Adaptive()
+RULE = Adaptive(enough_ms=0.0)
 
 
 def named(graph: LayerGraph, name: str) -> LayerGraph:

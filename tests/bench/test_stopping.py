@@ -10,8 +10,8 @@ from dlbricks_tui.bench.stopping import (
     FixedRuns,
     StoppingError,
     StoppingRule,
+    half_width_ms,
     outliers,
-    relative_half_width,
     series_of,
     warm_up_length,
 )
@@ -39,7 +39,14 @@ def test_a_steady_program_takes_the_fewest_samples_and_a_noisy_one_more() -> Non
     restless = samples_until_satisfied(rule, noisy(200, 0.03))
     assert steady == rule.least
     assert rule.least < restless < rule.most
-    assert relative_half_width(series_of(noisy(200, 0.03)[:restless], rule).statistics) <= rule.target
+    statistics = series_of(noisy(200, 0.03)[:restless], rule).statistics
+    assert half_width_ms(statistics) <= rule.target * statistics.trimmed_mean_ms
+
+
+def test_what_is_so_quick_that_nobody_would_see_its_interval_takes_no_more_samples() -> None:
+    quick = [0.01 * sample for sample in noisy(200, 0.03)]
+    assert samples_until_satisfied(Adaptive(enough_ms=0.003), quick) == Adaptive().least
+    assert samples_until_satisfied(Adaptive(enough_ms=0.0), quick) > Adaptive().least
 
 
 def test_a_program_that_never_settles_ends_at_the_cap() -> None:
@@ -51,14 +58,14 @@ def test_slow_programs_are_capped_by_time() -> None:
     assert rule.bounds(10.0) == (20, 100)
     assert rule.bounds(20.0) == (13, 100)
     assert rule.bounds(400.0) == (8, 50)
-    assert rule.bounds(2_000.0) == (8, 10)
+    assert rule.bounds(2_000.0) == (5, 10)
     assert rule.bounds(60_000.0) == (5, 5)
 
 
 def test_a_slow_program_that_hardly_varies_takes_less_than_the_usual_least() -> None:
-    slow = [100 * sample for sample in noisy(200, 0.002)]
+    slow = [50 * sample for sample in noisy(200, 0.002)]
     assert samples_until_satisfied(Adaptive(), slow) == 8
-    restless = [100 * sample for sample in noisy(200, 0.03)]
+    restless = [50 * sample for sample in noisy(200, 0.03)]
     assert samples_until_satisfied(Adaptive(), restless) > 8
 
 

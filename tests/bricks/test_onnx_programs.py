@@ -3,7 +3,8 @@
 from base64 import b64decode
 from pathlib import Path
 
-from onnx import ModelProto, TensorProto
+import pytest
+from onnx import ModelProto, TensorProto, defs
 from onnx.helper import make_node
 
 from dlbricks_tui.bricks.programs import sequence_program
@@ -46,3 +47,13 @@ def test_a_copy_is_made_by_all_cores_where_its_type_allows(tmp_path: Path) -> No
     made = model([make_node("Sqrt", ["x"], ["y"])], {"x": (1, 8)}, ["y"])
     made.graph.input[0].type.tensor_type.elem_type = TensorProto.DOUBLE
     assert put_out(read(sequence_program(loaded(tmp_path, made), (0,)).prelude)) == ["Relu"]
+
+
+@pytest.mark.parametrize(("opset", "op"), [(7, "Elu"), (8, "Elu"), (9, "Erf"), (17, "Erf")])
+def test_a_copy_is_an_operator_that_the_version_of_the_model_has(opset: int, op: str, tmp_path: Path) -> None:
+    graph = loaded(tmp_path, model([make_node("Sqrt", ["x"], ["y"])], {"x": (1, 8)}, ["y"], opset=opset))
+    program = sequence_program(graph, (0,))
+    assert put_out(read(program.prelude)) == [op]
+    network = read(program.network)
+    assert [node.op_type for node in network.graph.node] == [op, "Sqrt"], "what the prelude takes is taken off"
+    assert defs.get_schema(op, opset, "").since_version <= network.opset_import[0].version == opset

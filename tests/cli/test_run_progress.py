@@ -6,6 +6,8 @@ from rich.console import Console
 
 from dlbricks_tui.bench.events import (
     BatchStarted,
+    Calibrated,
+    Calibrating,
     EstimateChanged,
     Event,
     FailedBefore,
@@ -85,6 +87,31 @@ def test_without_a_terminal_there_is_a_line_now_and_then_and_one_for_whatever_ma
     assert capsys.readouterr().err.splitlines() == [
         f"failed: conv 3x3 1x8x8x8 ({'b' * 12}): crashed: SIGSEGV",
         "2 of 3 done, 1 failed, about 2 min left; m 12.34 ms (12.00 to 20.00, without 1 of its layers)",
+    ]
+
+
+def test_a_run_that_calibrates_says_so_and_not_that_nothing_gets_done(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    shown = ShownProgress(None, clock)
+    batch = BatchStarted(number=1, of=1, programs=2)
+    rounds = RoundDone(samples_ms=(), null_call_ms=0.01, reference_ms=None, seconds_left=0.0)
+    shown.take(BEGINNING[3])
+    for number in (1, 2, 3):
+        shown.take(Calibrating(network=f"net {number}", number=number, of=11))
+        shown.take(batch)
+        shown.take(rounds)
+        clock.now += 11.0
+    shown.take(Calibrated(error=0.0123))
+    assert capsys.readouterr().err.splitlines() == [
+        "3 bricks: 1 known, 2 to measure; about 3 min",
+        "calibrating on network 1 of 11: net 1",
+        "calibrating, network 1 of 11, about 3 min left",
+        "calibrating on network 2 of 11: net 2",
+        "calibrating, network 2 of 11, about 3 min left",
+        "calibrating on network 3 of 11: net 3",
+        "calibrating, network 3 of 11, about 3 min left",
+        "calibrated: on networks that had no part in it the mean error is 1.2%",
+        "1 of 3 done, about 3 min left",
     ]
 
 

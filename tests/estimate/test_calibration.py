@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from dlbricks_tui.estimate.calibration import Example, fitted
 from dlbricks_tui.estimate.errors import CalibrationError
 
-TERM = "per_sequence_ms"
+TERM = "per_forgotten_sequence_ms"
 
 
 def example(sequences: int, composed_ms: float, constant_ms: float, noise: float = 0.0) -> Example:

@@ -159,6 +159,18 @@ def test_a_calibration_adds_its_constants_and_widens_by_its_residuals() -> None:
     assert corrected.interval.width_ms > plain.interval.width_ms
 
 
+def test_a_model_that_fits_into_the_caches_is_corrected_by_less() -> None:
+    correction = Correction((("per_forgotten_sequence_ms", 0.010),))
+    layers = chain("conv").layers
+    assert correction.added_ms(layers, 40_000_000) == pytest.approx(0.010)
+    assert correction.added_ms(layers, 5_000_000) == pytest.approx(0.0025)
+    decomposition = decompose(chain("conv", "relu", "pool"))
+    assert 0 < decomposition.graph.touched_bytes < 1000
+    plain = composed(estimate(decomposition, measured(decomposition)))
+    corrected = composed(estimate(decomposition, measured(decomposition, correction=correction)))
+    assert corrected.sequential_ms == pytest.approx(plain.sequential_ms, abs=1e-4)
+
+
 def test_a_constant_that_nobody_can_apply_is_refused() -> None:
     with pytest.raises(CalibrationError, match="'magic_ms'"):
         Correction((("magic_ms", 1.0),))

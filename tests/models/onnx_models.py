@@ -60,7 +60,7 @@ def loaded(folder: Path, made: ModelProto, given: Mapping[str, Shape] | None = N
     return loader.load(source_of(saved(folder, made)), Level.WRITTEN, given)
 
 
-def small() -> ModelProto:
+def small(opset: int = OPSET) -> ModelProto:
     """A convolution, an activation, a pooling and a fully connected layer."""
     nodes = [
         make_node("Conv", ["x", "w", "b"], ["c"], name="conv1", pads=[1, 1, 1, 1]),
@@ -76,7 +76,42 @@ def small() -> ModelProto:
         floats("v", (10, 8)),
         floats("d", (10,)),
     ]
-    return model(nodes, {"x": (1, 3, 16, 16)}, ["y"], weights)
+    return model(nodes, {"x": (1, 3, 16, 16)}, ["y"], weights, opset)
+
+
+def kept_in(location: str, weight: TensorProto, **numbers: int) -> TensorProto:
+    """The weight with its numbers in another file."""
+    for name in ("float_data", "int64_data"):
+        weight.ClearField(name)
+    weight.data_location = TensorProto.EXTERNAL
+    for key, value in {"location": location, **numbers}.items():
+        weight.external_data.add(key=key, value=str(value))
+    return weight
+
+
+def with_everything() -> ModelProto:
+    """A choice of graphs with a constant and a weight inside, a computed shape, and a weight in the file `big`."""
+
+    def inside(op: str, name: str) -> GraphProto:
+        nodes = [
+            make_node("Constant", [], [f"{name}_c"], value=floats("", (4,))),
+            make_node(op, ["r", f"{name}_c"], [f"{name}_a"]),
+            make_node("Mul", [f"{name}_a", f"{name}_w"], [f"{name}_result"]),
+        ]
+        result = make_tensor_value_info(f"{name}_result", TensorProto.FLOAT, None)
+        return make_graph(nodes, name, [], [result], [floats(f"{name}_w", (4,))])
+
+    nodes = [
+        make_node("Add", ["x", "big"], ["a"], name="shift"),
+        make_node("Relu", ["a"], ["r"], name="relu"),
+        make_node("NonZero", ["r"], ["found"], name="where"),
+        make_node("Shape", ["found"], ["sizes"], name="sizes"),
+        make_node("ConstantOfShape", ["sizes"], ["filled"], name="filled", value=floats("", (1,))),
+        branch("yes", inside("Mul", "yes"), inside("Add", "no"), "y"),
+    ]
+    made = model(nodes, {"x": (1, 4)}, ["y", "filled"], [kept_in("big", floats("big", (4,)), offset=0, length=16)])
+    made.graph.input.append(make_tensor_value_info("yes", TensorProto.BOOL, ()))
+    return made
 
 
 def branch(condition: str, yes: GraphProto, no: GraphProto, output: str) -> NodeProto:

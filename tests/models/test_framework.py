@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.models.framework import WorkerFramework
-from dlbricks_tui.runtime.errors import WorkerDiedError, WorkerRefusedError
+from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 
@@ -47,3 +47,18 @@ def test_a_framework_that_was_interrupted_has_refused_nothing(tmp_path: Path) ->
         with pytest.raises(WorkerDiedError, match="killed by SIGKILL"):
             hanging.fuse(SYMBOL, {})
         thread.join()
+
+
+def test_a_framework_that_is_missing_is_looked_for_once_until_somebody_asks_again(tmp_path: Path) -> None:
+    tries, python = tmp_path / "tries", tmp_path / "python"
+    missing = framework(tmp_path, "no framework")
+    python.write_text(python.read_text().replace("shift;", f"echo >> {tries}; shift;"))
+    with missing:
+        for _ in range(2):
+            with pytest.raises(FrameworkMissingError, match="dlbricks runtimes add"):
+                missing.infer(SYMBOL, {})
+        assert len(tries.read_text()) == 1
+        missing.look_again()
+        with pytest.raises(FrameworkMissingError):
+            missing.infer(SYMBOL, {})
+        assert len(tries.read_text()) == 2

@@ -6,13 +6,19 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from onnx import ModelProto
-from onnx.helper import make_node, make_opsetid
+from onnx import ModelProto, NodeProto
+from onnx.helper import make_attribute, make_node, make_opsetid
 
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.estimate.bridging import features_of
 from dlbricks_tui.models.errors import MissingShapeError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.onnx.model_file import parse_onnx
-from tests.models.onnx_models import floats, loaded, model, saved, small
+from dlbricks_tui.store.labels import label_of
+from tests.models.onnx_models import floats, integers, kept_in, loaded, model, small, with_everything
+from tests.models.table_framework import TableFramework
 
 
 def refusal(folder: Path, made: ModelProto) -> str:
@@ -112,13 +118,70 @@ def test_weights_are_looked_for_beside_the_model_only(location: str, tmp_path: P
 
 
 def with_weights_in(location: str, offset: int, length: int) -> ModelProto:
-    made = model([make_node("Add", ["x", "w"], ["y"])], {"x": (1, 3)}, ["y"], [floats("w", (3,))])
-    weight = made.graph.initializer[0]
-    del weight.float_data[:]
-    weight.data_location = weight.EXTERNAL
-    for key, value in (("location", location), ("offset", str(offset)), ("length", str(length))):
-        weight.external_data.add(key=key, value=value)
-    return made
+    weight = kept_in(location, floats("w", (3,)), offset=offset, length=length)
+    return model([make_node("Add", ["x", "w"], ["y"])], {"x": (1, 3)}, ["y"], [weight])
+
+
+def test_a_weight_that_is_said_to_be_elsewhere_and_nowhere_is_named(tmp_path: Path) -> None:
+    made = with_weights_in("", 0, 1)
+    del made.graph.initializer[0].external_data[:]
+    assert "the weight 'w' is kept in '', which is no file beside the model" in refusal(tmp_path, made)
+
+
+def test_what_the_graphs_inside_of_nodes_keep_elsewhere_is_looked_for_too(tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(bytes(16))
+    made = with_everything()
+    kept_in("inner", made.graph.node[-1].attribute[0].g.initializer[0], offset=0, length=16)
+    assert "the weight 'no_w' is kept in 'inner', which is no file beside the model" in refusal(tmp_path, made)
+
+    made = with_everything()
+    constant = made.graph.node[-1].attribute[0].g.node[0]
+    kept_in("inner", constant.attribute[0].t, offset=0, length=16)
+    assert "the value of 'Constant' is kept in 'inner', which is no file" in refusal(tmp_path, made)
+    (tmp_path / "inner").write_bytes(bytes(16))
+    assert loaded(tmp_path, made).layers[-1].op == "onnx.If"
+
+
+def test_a_damaged_value_that_is_part_of_an_operator_is_named(tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(bytes(16))
+    made = with_everything()
+    constant = made.graph.node[-1].attribute[0].g.node[0]
+    constant.attribute[0].t.dims[0] = 5
+    assert "the attribute 'value' of 'Constant' is damaged" in refusal(tmp_path, made)
+
+    made = with_everything()
+    made.graph.node[4].attribute[0].t.data_type = 99
+    assert "the attribute 'value' of 'filled' is damaged" in refusal(tmp_path, made)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        make_node("QuantizeLinear", ["parts", "scales"], ["c"]),
+        make_node("Div", ["whole", "parts"], ["c"]),
+        make_node("Cast", ["whole"], ["c"], name="to nothing"),
+    ],
+    ids=lambda node: node.op_type,
+)
+def test_a_constant_that_cannot_be_computed_is_a_weight_of_unknown_values(node: NodeProto, tmp_path: Path) -> None:
+    made = model([node, make_node("Mul", ["x", "c"], ["y"])], {"x": (2,)}, ["y"], opset=21)
+    made.graph.initializer.extend([integers("whole", (4, 6)), floats("parts", (2,)), floats("scales", (1, 2))])
+    (layer,) = loaded(tmp_path, made).layers
+    assert len(layer.weights) == 1
+
+
+@pytest.mark.parametrize("op", ["Shape", "Gather", "Conv", "Relu", "Softmax", "Resize"])
+def test_an_operator_without_inputs_does_no_harm(op: str, tmp_path: Path) -> None:
+    nodes = [make_node(op, [], ["c"], name="n"), make_node("Relu", ["x"], ["y"])]
+    if op == "Conv":
+        nodes[0].attribute.append(make_attribute("auto_pad", "SAME_UPPER"))
+        nodes[0].attribute.append(make_attribute("kernel_shape", [1, 1]))
+    nodes.append(make_node("Add", ["y", "c"], ["z"]))
+    made = model(nodes, {"x": (2,)}, ["z"])
+    try:
+        assert decompose(loaded(tmp_path, made)).occurrences
+    except ModelError as refused:
+        assert "\n" not in str(refused)
 
 
 def test_an_open_axis_is_asked_for_unless_it_is_the_batch(tmp_path: Path) -> None:
@@ -144,31 +207,32 @@ def shape_of(graph: LayerGraph) -> tuple[int, ...] | None:
     return graph.layers[-1].outputs[0].shape
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 2**32 - 1), changes=st.integers(1, 12))
-def test_a_mutated_file_loads_or_gets_one_line(seed: int, changes: int, tmp_path: Path) -> None:
+FILES = [small().SerializeToString(), with_everything().SerializeToString()]
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.sampled_from(FILES), seed=st.integers(0, 2**32 - 1), changes=st.integers(1, 12))
+def test_a_mutated_file_is_a_model_that_can_be_cut_or_gets_one_line(
+    content: bytes, seed: int, changes: int, tmp_path: Path
+) -> None:
     """Bytes are replaced, left out or doubled."""
-    content, chance = bytearray(small().SerializeToString()), random.Random(seed)
+    mutated, chance = bytearray(content), random.Random(seed)
     for _ in range(changes):
-        place = chance.randrange(len(content))
+        place = chance.randrange(len(mutated))
         match chance.randrange(3):
             case 0:
-                content[place] = chance.randrange(256)
+                mutated[place] = chance.randrange(256)
             case 1:
-                del content[place : place + chance.randrange(1, 40)]
+                del mutated[place : place + chance.randrange(1, 40)]
             case _:
-                content[place:place] = content[place : place + chance.randrange(1, 40)]
-    path = saved(tmp_path, small())
-    path.write_bytes(bytes(content))
+                mutated[place:place] = mutated[place : place + chance.randrange(1, 40)]
+    (tmp_path / "net.onnx").write_bytes(bytes(mutated))
+    (tmp_path / "big").write_bytes(bytes(16))
     try:
-        load_file(path)
+        graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(tmp_path / "net.onnx"))
     except ModelError as refused:
         assert "\n" not in str(refused)
-
-
-def load_file(path: Path) -> None:
-    from dlbricks_tui.models.library import source_of
-    from dlbricks_tui.models.loading import Loader
-    from tests.models.table_framework import TableFramework
-
-    Loader(path.parent / "cache", TableFramework()).load(source_of(path))
+    else:
+        for occurrence in decompose(graph).occurrences:
+            assert label_of(occurrence.brick.canonical)
+            features_of(occurrence.brick.canonical)

@@ -6,12 +6,13 @@ from onnx import GraphProto, NodeProto, TensorProto
 from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_info
 
 from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.estimate.bridging import features_of
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
-from tests.models.onnx_models import branch, floats, integers, loaded, model, small
+from tests.models.onnx_models import branch, floats, integers, loaded, model, small, with_everything
 from tests.models.table_framework import TableFramework
 
 
@@ -68,6 +69,15 @@ def test_a_branch_or_a_loop_is_one_layer_that_reads_what_the_graphs_inside_read(
     assert [feed.layer for feed in found.feeds] == [None, relu.index]
     assert [weight.shape for weight in found.weights] == [(4,)]
     assert len(found.operators[0].inner) == 2
+
+
+def test_what_is_inside_of_a_branch_is_told_as_in_other_formats(tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(bytes(16))
+    graph = loaded(tmp_path, with_everything())
+    canonical = brick_of(graph, (graph.layers[-1].index,)).canonical
+    features = features_of(canonical)
+    assert features is not None
+    assert sorted(features.ops) == ["onnx.Add", "onnx.Constant", "onnx.Constant", "onnx.Mul", "onnx.Mul", "onnx.Mul"]
 
 
 def test_values_of_weights_do_not_count_and_those_that_say_where_data_goes_do(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.onnx_models import TOKENS, WIDTH, encoder
+from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
@@ -32,3 +34,18 @@ def test_a_published_network_has_as_many_layers_as_operators_that_depend_on_its_
     assert [layer.name for layer in graph.layers if layer.unmeasurable is not None] == []
     assert [layer.name for layer in graph.layers if layer.kind is Kind.OTHER] == []
     assert graph.inputs[0].type.shape == (1, 3, 224, 224)
+
+
+def test_a_transformers_encoder_has_its_layers_and_few_of_them_are_unique(tmp_path: Path) -> None:
+    (tmp_path / "encoder.onnx").write_bytes(encoder().SerializeToString())
+    graph = Loader(tmp_path, TableFramework()).load(source_of(tmp_path / "encoder.onnx"))
+    # Embeddings, their sum and its norm; then blocks of attention and of what follows it.
+    assert len(graph.layers) == 3 + 12 * (22 + 11)
+    assert [layer.name for layer in graph.layers if layer.unmeasurable is not None] == []
+    assert [layer.name for layer in graph.layers if layer.kind is Kind.OTHER] == []
+    assert graph.layers[0].kind is Kind.EMBEDDING
+    assert graph.layers[-1].outputs[0].shape == (1, TOKENS, WIDTH)
+    one, whole = (decompose(graph, Cutting(granularity)) for granularity in (1, 4))
+    assert len(one.occurrences) == len(graph.layers)
+    assert len(one.bricks) < 30
+    assert len(whole.occurrences) < len(one.occurrences)

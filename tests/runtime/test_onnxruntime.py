@@ -1,19 +1,21 @@
 """The real ONNX Runtime in a worker."""
 
+import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from onnx import GraphProto, TensorProto
-from onnx.helper import make_graph, make_node, make_tensor_value_info
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto
+from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_info
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.programs import model_program, sequence_program
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.errors import WorkerRefusedError
@@ -24,6 +26,8 @@ from tests.models.onnx_models import LIGHT, branch, floats, integers, model, sav
 from tests.models.table_framework import TableFramework
 
 SECONDS = 120.0
+# The newest that onnx knows may be one that is not released, of which ONNX Runtime says so.
+NEWEST_OPSET = 24
 RUNTIME = Runtime("ort", sys.executable, ONNX_RUNTIME, "", "")
 
 
@@ -52,11 +56,12 @@ def test_a_call_of_almost_nothing_takes_time(worker: Worker) -> None:
     assert min(durations) > 0
 
 
+@pytest.mark.parametrize("opset", [7, 8, 9, 13, NEWEST_OPSET])
 @pytest.mark.parametrize("level", list(Level))
 def test_a_model_and_each_of_its_layers_run_at_either_level(
-    level: Level, worker: Worker, loader: Loader, tmp_path: Path
+    level: Level, opset: int, worker: Worker, loader: Loader, tmp_path: Path
 ) -> None:
-    graph = loader.load(source_of(saved(tmp_path, small())), level)
+    graph = loader.load(source_of(saved(tmp_path, small(opset))), level)
     assert graph.format is Format.ONNX
     loaded = worker.ask(Load("model", model_program(graph)), SECONDS)
     assert loaded.outputs == ((1, 10),)
@@ -79,6 +84,7 @@ def test_at_level_fused_the_layers_are_what_onnx_runtime_runs(loader: Loader, tm
     assert all(layer.unmeasurable is None for layer in fused.layers)
     assert {node for layer in fused.layers for node in layer.nodes} == set(range(len(written.layers)))
     assert not any(layer.op == "relu" for layer in fused.layers)
+    assert any(layer.op.endswith(("FusedConv", "nchwc.Conv")) for layer in fused.layers)
     assert [it.name for it in fused.inputs] == ["x"]
 
 
@@ -121,6 +127,53 @@ def test_branches_run_with_what_the_graphs_inside_read_from_around_them(
     graph = loader.load(source_of(saved(tmp_path, made)))
     assert worker.ask(Load("branches", model_program(graph)), SECONDS).outputs == ((1, 4),)
     assert worker.ask(Load("branch", sequence_program(graph, (1,))), SECONDS).outputs[0] == (1, 4)
+
+
+def body(reads: Sequence[ValueInfoProto], more: Sequence[NodeProto], writes: Sequence[str]) -> GraphProto:
+    """The graph inside of a loop, which adds `w` to its state."""
+    nodes = [make_node("Add", ["state", "w"], ["new"]), *more]
+    found = [make_tensor_value_info(name, TensorProto.FLOAT, (1, 4)) for name in writes]
+    if reads[0].name == "turn":
+        found.insert(0, make_tensor_value_info("go", TensorProto.BOOL, ()))
+    return make_graph(nodes, "body", list(reads), found)
+
+
+def test_loops_run_alone_and_in_a_model(worker: Worker, loader: Loader, tmp_path: Path) -> None:
+    state = make_tensor_value_info("state", TensorProto.FLOAT, (1, 4))
+    turn, going = (
+        make_tensor_value_info("turn", TensorProto.INT64, ()),
+        make_tensor_value_info("on", TensorProto.BOOL, ()),
+    )
+    looped = body([turn, going, state], [make_node("Identity", ["on"], ["go"])], ["new"])
+    item = make_tensor_value_info("item", TensorProto.FLOAT, (1, 4))
+    scanned = body([state, item], [make_node("Mul", ["new", "item"], ["row"])], ["new", "row"])
+    nodes = [
+        make_node("Relu", ["x"], ["r"]),
+        make_node("Loop", ["times", "", "r"], ["l"], body=looped),
+        make_node("Scan", ["r", "rows"], ["s", "y"], body=scanned, num_scan_inputs=1),
+    ]
+    made = model(nodes, {"x": (1, 4), "rows": (3, 1, 4)}, ["l", "s", "y"], [floats("w", (4,))])
+    made.graph.initializer.append(make_tensor("times", TensorProto.INT64, (), (3,)))
+    graph = loader.load(source_of(saved(tmp_path, made)))
+    assert [layer.op for layer in graph.layers] == ["relu", "onnx.Loop", "onnx.Scan"]
+    assert worker.ask(Load("loops", model_program(graph)), SECONDS).outputs == ((1, 4), (1, 4), (3, 1, 4))
+    assert worker.ask(Load("loop", sequence_program(graph, (1,))), SECONDS).outputs[0] == (1, 4)
+    assert worker.ask(Load("scan", sequence_program(graph, (2,))), SECONDS).outputs[:2] == ((1, 4), (3, 1, 4))
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="other processors have other blocks")
+def test_at_level_fused_convolutions_work_on_blocks_of_channels(loader: Loader, tmp_path: Path) -> None:
+    nodes = [
+        make_node("Conv", ["x", "w1"], ["c"], pads=[1, 1, 1, 1]),
+        make_node("Relu", ["c"], ["r"]),
+        make_node("Conv", ["r", "w2"], ["d"]),
+        make_node("Flatten", ["d"], ["y"]),
+    ]
+    made = model(nodes, {"x": (1, 3, 16, 16)}, ["y"], [floats("w1", (32, 3, 3, 3)), floats("w2", (32, 32, 1, 1))])
+    graph = loader.load(source_of(saved(tmp_path, made)), Level.FUSED)
+    ops = [layer.op.rpartition("onnx.com.microsoft.")[2] for layer in graph.layers]
+    assert ops == ["nchwc.Conv", "nchwc.Conv", "nchwc.ReorderOutput", "flatten"]
+    assert [layer.kind for layer in graph.layers[:2]] == [Kind.CONVOLUTION] * 2
 
 
 def test_operators_run_side_by_side_where_the_settings_say_so(loader: Loader, tmp_path: Path) -> None:

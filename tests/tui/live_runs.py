@@ -8,6 +8,8 @@ from typing import Any
 from dlbricks_tui.bench.event_file import EventWriter
 from dlbricks_tui.bench.events import (
     BatchStarted,
+    Calibrated,
+    Calibrating,
     DriftNoted,
     EstimateChanged,
     Event,
@@ -24,6 +26,7 @@ from dlbricks_tui.bench.events import (
     Waiting,
     WorkerReplaced,
 )
+from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.process_identity import ProcessIdentity, this_process
 from dlbricks_tui.bench.run_folder import RunFolder, RunState, State, Tally
 from dlbricks_tui.settings import DataFolder
@@ -54,7 +57,7 @@ def started(seconds: float = 0) -> RunStarted:
     )
 
 
-def planned(seconds: float = 2, *, bricks: int = BRICKS, reused: int = 8) -> Planned:
+def planned(seconds: float = 2, *, bricks: int = BRICKS, reused: int = 8, expected_seconds: float = 60.0) -> Planned:
     """The run knows what there is to do."""
     return Planned(
         when=at(seconds),
@@ -66,8 +69,20 @@ def planned(seconds: float = 2, *, bricks: int = BRICKS, reused: int = 8) -> Pla
         models=2,
         models_reused=0,
         models_failed_before=0,
-        expected_seconds=60.0,
+        expected_seconds=expected_seconds,
     )
+
+
+def calibrated(networks: int, seconds: float = 2) -> list[Event]:
+    """The run calibrates on so many networks, each for as long as it is expected to take, to its very end."""
+    events: list[Event] = []
+    for number in range(1, networks + 1):
+        events.append(Calibrating(when=at(seconds), network=f"net {number}", number=number, of=networks))
+        events.append(BatchStarted(when=at(seconds), number=1, of=1, programs=9))
+        seconds += SECONDS_PER_NETWORK
+        last = round_done([0, 1], 0, seconds_left=0.0)
+        events.append(replace(last, when=at(seconds), reference_ms=5.0))
+    return [*events, Calibrated(when=at(seconds), error=0.01)]
 
 
 def loaded(program: int, seconds: float = 3) -> ProgramLoaded:

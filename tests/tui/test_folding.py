@@ -9,6 +9,7 @@ from tests.tui.live_runs import (
     MODELS,
     RUN,
     at,
+    calibrated,
     ended,
     estimate,
     failed,
@@ -67,6 +68,47 @@ def test_the_bar_follows_the_time_and_never_goes_back() -> None:
     folding.take([round_done([], 17, seconds_left=500)])
     assert folding.snapshot().share == 18 / (18 + 54)
     assert folding.snapshot().seconds_left == 500
+
+
+def test_the_bar_foretells_the_calibration_and_is_not_led_astray_by_the_end_of_a_network() -> None:
+    networks = 5
+    folding = folded(started(), planned(0, expected_seconds=80))
+    shares: list[float | None] = []
+    for event in calibrated(networks, 0):
+        folding.take([event])
+        run = folding.snapshot()
+        shares.append(run.share)
+        assert run.counts.done == 8
+    assert shares == sorted(shares, key=lambda share: share or 0.0)
+    assert (shares[0], shares[-1]) == (0.0, 20 / 80)
+    assert folding.snapshot().seconds_left == 60
+    folding.take([round_done([], 36, seconds_left=40)])
+    assert folding.snapshot().share == 40 / 80
+
+
+def test_a_run_that_calibrates_says_on_which_network_of_how_many() -> None:
+    beginning = calibrated(11)[: 3 * 2 + 1]
+    run = folded(started(), planned(), *beginning).snapshot()
+    assert (run.calibrating, run.at_work) == (True, "calibrating, network 3 of 11")
+    over = folded(started(), planned(), *calibrated(11), loaded(1), round_done([1], 60)).snapshot()
+    assert not over.calibrating
+    assert over.at_work.endswith("1 sample so far")
+
+
+def test_what_calibrates_is_no_brick_of_the_run_and_says_nothing_of_how_the_machine_changes() -> None:
+    folding = folded(started(), planned(), *calibrated(20))
+    assert folding.snapshot().bricks == ()
+    folding.take([loaded(1), *(round_done([1], number + 90) for number in range(15))])
+    (brick,) = folding.snapshot().bricks
+    assert len(brick.samples_ms) == 15
+    assert folding.snapshot().drift == 0.0
+
+
+def test_a_second_level_to_calibrate_takes_from_what_is_left_and_does_not_give_it_back() -> None:
+    folding = folded(started(), planned(0, expected_seconds=100), *calibrated(5, 0))
+    assert folding.snapshot().seconds_left == 80
+    folding.take(calibrated(5, 20))
+    assert folding.snapshot().seconds_left == 60
 
 
 def test_time_that_the_run_stands_still_is_not_spent() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -47,6 +48,17 @@ def told(app: App[None]) -> list[str]:
 
 def foot(app: DlbricksApp) -> str:
     return app.screen._compositor.render_strips()[-1].text
+
+
+def shown_on(app: DlbricksApp) -> str:
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
+def setting_shown(app: DlbricksApp, name: str) -> str:
+    """The value of a setting in the box before a run."""
+    found = re.search(rf"┃ +▸? *{name} +(.+?)  ", shown_on(app))
+    assert found is not None, shown_on(app)
+    return found[1]
 
 
 def colour(app: DlbricksApp, name: str) -> str:
@@ -230,8 +242,7 @@ async def test_who_counts_over_the_file_is_named(measured: DataFolder) -> None:
     app = app_with(measured, "", {"DLBRICKS_WORKBENCH_THEME": "light"})
     async with running(app) as pilot:
         await press(pilot, "comma")
-        text = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
-        assert "DLBRICKS_WORKBENCH_THEME says so, and counts over the file." in text
+        assert "DLBRICKS_WORKBENCH_THEME says so, and counts over the file." in shown_on(app)
 
 
 async def test_a_file_that_cannot_be_changed_is_told_in_a_box(measured: DataFolder) -> None:
@@ -258,6 +269,37 @@ async def test_the_workbench_begins_with_the_cutting_of_the_settings(measured: D
     async with running(app, (160, 40)):
         head = app.screen._compositor.render_strips()[0].text
         assert "G 3" in head and "overlap" in head and "8 workers" in head
+
+
+async def test_a_run_begins_with_the_settings_as_they_are_when_it_is_asked_for(measured: DataFolder) -> None:
+    app = app_with(measured, "[run]\nthreads = 3\ntarget_ci = 0.02\n")
+    async with running(app) as pilot:
+        await press(pilot, "slash", '"alexnet"', "enter", "enter", "r")
+        assert setting_shown(app, "threads") == "3"
+        assert setting_shown(app, "target interval") == "±2.0 %"
+        await press(pilot, "escape")
+        measured.config.write_text("[run]\nthreads = 4\ntime_budget = 60\n")
+        await look(pilot)
+        await press(pilot, "r")
+        assert setting_shown(app, "threads") == "4"
+        assert setting_shown(app, "target interval") == "±1.0 %"
+        assert setting_shown(app, "time budget") == "60 s"
+
+
+async def test_a_runtime_of_the_settings_that_there_is_none_of_is_told_in_place_of_a_run(measured: DataFolder) -> None:
+    app = app_with(measured, '[run]\nruntime = "gone"\n')
+    async with running(app) as pilot:
+        await press(pilot, "slash", '"alexnet"', "enter", "enter", "r")
+        assert type(app.screen).__name__ == "ErrorScreen"
+        assert "no runtime is called gone" in shown_on(app)
+
+
+async def test_a_list_of_runtimes_that_cannot_be_read_is_told_in_a_box(measured: DataFolder) -> None:
+    app = app_with(measured)
+    (measured.path / "runtimes.json").write_text("torn")
+    async with running(app) as pilot:
+        await press(pilot, "comma", *"jjjjjjj", "l")
+        assert type(app.screen).__name__ == "ErrorScreen"
 
 
 # What one takes along

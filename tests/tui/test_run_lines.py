@@ -1,6 +1,7 @@
 """What is said of runs, in whatever room there is."""
 
 import json
+import os
 from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
@@ -12,7 +13,11 @@ from hypothesis import strategies as st
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.run_folder import State
 from dlbricks_tui.bench.stopping import Adaptive
-from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.config.config import Config, Given
+from dlbricks_tui.config.option import Value
+from dlbricks_tui.models.library import Library, ModelSource, source_of
+from dlbricks_tui.runtime.errors import RegistryError
+from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.tui.choices import Choices
@@ -25,7 +30,7 @@ from dlbricks_tui.tui.screens.run import brick_row, estimate_row
 from dlbricks_tui.tui.screens.run.head import head_lines
 from dlbricks_tui.tui.sparkline import sparkline
 from dlbricks_tui.tui.widgets.run_bar.lines import bar_lines
-from tests.tui.live_runs import MODELS, RUN, ended, in_the_middle
+from tests.tui.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, planned, started
 
 WIDTHS = st.integers(40, 220)
 
@@ -66,6 +71,20 @@ def test_there_is_one_line_in_the_bar_where_it_is_narrow_and_two_where_there_is_
     assert [len(bar_lines(HALF_WAY, width)) for width in (80, 120)] == [1, 2]
 
 
+def test_while_a_run_calibrates_the_bar_says_so_in_any_room() -> None:
+    folding = Folding(RUN, MODELS)
+    folding.take([started(), planned(), *calibrated(11)[: 3 * 2 + 1]])
+    run = folding.snapshot()
+    (narrow,) = bar_lines(run, 80)
+    assert "calibrating, network 3 of 11 · 52 s left" in text_of(narrow)
+    wide = [text_of(line) for line in bar_lines(run, 120)]
+    assert "8 of 42 done · 52 s left" in wide[0]
+    assert "calibrating, network 3 of 11" in wide[1]
+    assert "calibrating, network 3 of 11" in text_of(head_lines(run, 80)[2])
+    stopped = replace(run, state=State.PAUSED)
+    assert "stands still" in text_of(head_lines(stopped, 80)[2])
+
+
 def test_at_the_end_the_bar_sums_the_run_up() -> None:
     folding = Folding(RUN, MODELS)
     folding.take([*in_the_middle(), ended()])
@@ -94,26 +113,44 @@ def test_a_sparkline_has_a_cell_a_value_and_no_more_than_there_is_room(values: l
         assert "▁" in drawn and "█" in drawn
 
 
+def config(**run: Value) -> Config:
+    """The config with these settings of runs."""
+    return Config({**Config().given, **{f"run.{name}": Given(value) for name, value in run.items()}})
+
+
+def register(data: Path, *runtimes: Runtime) -> None:
+    (data / "runtimes.json").write_text(json.dumps({"runtimes": [asdict(runtime) for runtime in runtimes]}))
+
+
+PAPER = Runtime("paper", "/paper/bin/python", "mxnet", "1.5.1", "3.7.16")
+OTHER_FORMAT = Runtime("other", "/other/bin/python", "onnxruntime", "1.23.0", "3.12.1")
+
+
 @pytest.mark.parametrize("setting", RunSetting)
-def test_each_setting_changes_to_something_else_and_back(setting: RunSetting) -> None:
-    before = replace(settings_for(Choices(granularity=3), sources("alexnet")), threads=1)
+def test_each_setting_changes_to_something_else_and_back(setting: RunSetting, tmp_path: Path) -> None:
+    register(tmp_path, PAPER)
+    before = replace(settings_for(Choices(granularity=3), sources("alexnet"), tmp_path, Config()), threads=1)
     after = changed(setting, before, 1)
     assert after != before
     assert shown(setting, after) != shown(setting, before)
     assert changed(setting, after, -1) == before
 
 
-def test_a_few_models_are_checked_end_to_end_and_many_are_not() -> None:
+def test_a_few_models_are_checked_end_to_end_and_many_are_not(tmp_path: Path) -> None:
     few, many = sources("alexnet"), sources("alexnet", "vgg16", "vgg11", "vgg13")
-    assert settings_for(Choices(), few).end_to_end
-    assert not settings_for(Choices(), many).end_to_end
-    declined = replace(settings_for(Choices(), few), end_to_end=False, target=0.05)
-    assert settings_for(Choices(granularity=2), few, declined) == replace(declined, choices=Choices(granularity=2))
+    first = settings_for(Choices(), few, tmp_path, Config())
+    assert first.end_to_end
+    assert not settings_for(Choices(), many, tmp_path, Config()).end_to_end
+    declined = replace(first, end_to_end=False, target=0.05)
+    again = settings_for(Choices(granularity=2), few, tmp_path, Config(), declined)
+    assert again == replace(declined, choices=Choices(granularity=2))
 
 
 def test_a_run_is_asked_for_what_the_settings_say(tmp_path: Path) -> None:
     found = sources("alexnet")
-    settings = replace(settings_for(Choices(granularity=2), found), target=0.02, budget_seconds=60.0, threads=1)
+    settings = replace(
+        settings_for(Choices(granularity=2), found, tmp_path, Config()), target=0.02, budget_seconds=60.0, threads=1
+    )
     shapes = {id_of(found[0]): {"data": (8, 3, 224, 224)}}
     request = request_for(found, shapes, settings, tmp_path)
     assert [model.name for model in request.models] == ["alexnet"]
@@ -123,20 +160,65 @@ def test_a_run_is_asked_for_what_the_settings_say(tmp_path: Path) -> None:
     assert (request.time_budget_seconds, request.runtime.settings.threads) == (60.0, 1)
 
 
+def test_a_run_begins_with_what_the_config_says(tmp_path: Path) -> None:
+    register(tmp_path, PAPER)
+    found = sources("alexnet")
+    said = config(runtime="paper", threads=3, target_ci=0.03, time_budget=90)
+    settings = settings_for(Choices(), found, tmp_path, said)
+    request = request_for(found, {}, settings, tmp_path)
+    assert (request.runtime.name, request.runtime.settings.threads) == ("paper", 3)
+    assert (request.rule, request.time_budget_seconds) == (Adaptive(target=0.03), 90.0)
+    # Once somebody has chosen otherwise, that counts.
+    chosen = replace(settings, runtime="default", threads=None)
+    assert settings_for(Choices(), found, tmp_path, said, chosen) == chosen
+
+
+def test_a_number_of_the_person_s_own_has_its_place_among_those_to_choose_from(tmp_path: Path) -> None:
+    said = config(target_ci=0.03, time_budget=90, threads=5000)
+    settings = settings_for(Choices(), sources("alexnet"), tmp_path, said)
+    for setting, before, after in (
+        (RunSetting.TARGET, "±2.0 %", "±5.0 %"),
+        (RunSetting.BUDGET, "60 s", "5 min"),
+        (RunSetting.THREADS, str(os.cpu_count()), "default"),
+    ):
+        assert shown(setting, changed(setting, settings, -1))[0] == before
+        assert shown(setting, changed(setting, settings, 1))[0] == after
+
+
+def test_only_runtimes_of_the_models_format_are_offered_the_usual_one_first(tmp_path: Path) -> None:
+    register(tmp_path, OTHER_FORMAT, PAPER)
+    found = sources("alexnet")
+    settings = settings_for(Choices(), found, tmp_path, config(runtime="other"))
+    assert settings.runtime == settings.runtimes[0] == Registry(tmp_path).preferred().name
+    assert sorted(settings.runtimes) == ["default", "paper"]
+    last = replace(settings, runtime="other")
+    assert settings_for(Choices(), found, tmp_path, config(runtime="paper"), last).runtime == "paper"
+
+
+def test_a_runtime_of_the_config_that_there_is_none_of_is_told(tmp_path: Path) -> None:
+    with pytest.raises(RegistryError, match="no runtime is called gone; there are default"):
+        settings_for(Choices(), sources("alexnet"), tmp_path, config(runtime="gone"))
+
+
+def test_models_of_two_formats_are_not_run_together(tmp_path: Path) -> None:
+    found = (*sources("alexnet"), source_of(tmp_path / "mine.onnx"))
+    with pytest.raises(RegistryError, match="take those of one format at a time"):
+        settings_for(Choices(), found, tmp_path, Config())
+
+
 def test_a_registered_runtime_runs_where_ours_has_no_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    paper = Runtime("paper", "/paper/bin/python", "mxnet", "1.5.1", "3.7.16")
-    (tmp_path / "runtimes.json").write_text(json.dumps({"runtimes": [asdict(paper)]}))
+    register(tmp_path, PAPER)
 
     def gone(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", gone)
     found = sources("alexnet")
-    assert request_for(found, {}, settings_for(Choices(), found), tmp_path).runtime == paper
+    assert request_for(found, {}, settings_for(Choices(), found, tmp_path, Config()), tmp_path).runtime == PAPER
 
 
 def test_models_of_different_input_shapes_are_not_run_together(tmp_path: Path) -> None:
     found = sources("alexnet", "vgg16")
     shapes = {id_of(found[0]): {"data": (8, 3, 224, 224)}}
     with pytest.raises(RunError, match="alexnet has input shapes of its own"):
-        request_for(found, shapes, settings_for(Choices(), found), tmp_path)
+        request_for(found, shapes, settings_for(Choices(), found, tmp_path, Config()), tmp_path)

@@ -10,11 +10,16 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.host_lock import HostLock
 from dlbricks_tui.bench.request import read_request
+from dlbricks_tui.bench.results import PROTOCOL
 from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import actions_in
 from dlbricks_tui.tui.app import DlbricksApp
@@ -29,7 +34,8 @@ from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from tests.bench.runs import Site
-from tests.tui.bench import app_on, press, running
+from tests.store.samples import calibration
+from tests.tui.bench import WRITTEN, app_on, press, running
 from tests.tui.live_runs import (
     NOBODY,
     RUN,
@@ -282,6 +288,7 @@ async def test_before_a_run_its_settings_are_in_view_and_what_it_takes(measured:
         shown = screen_text(pilot)
         assert "Run alexnet" in shown
         assert "18 bricks to run · 1 whole model to time · about" in shown
+        assert "calibrate the runtime, once" in shown
         # From the level down to end to end, and no whole model any more.
         await press(pilot, "j", "j", "j", "l")
         assert "18 bricks to run · about" in screen_text(pilot)
@@ -300,6 +307,18 @@ async def test_the_settings_of_a_run_step_both_ways(measured: DataFolder) -> Non
         assert "granularity      2 " in screen_text(pilot)
 
 
+async def test_where_the_runtime_was_calibrated_before_no_time_is_foretold_for_it(measured: DataFolder) -> None:
+    runtime = Registry(measured.path).suited({Format.MXNET}).identity
+    with Store(measured.store) as store:
+        way = {"system": fingerprint().id, "runtime": runtime, "level": Level.WRITTEN, "protocol": PROTOCOL}
+        store.add(calibration(**way, constants=()))
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *OPEN_ALEXNET, "r")
+        shown = screen_text(pilot)
+        assert "18 bricks to run · 1 whole model to time · about" in shown
+        assert "calibrate the runtime" not in shown
+
+
 async def test_what_is_known_is_not_run_again_and_who_is_waited_for_is_said(
     measured: DataFolder, tmp_path: Path
 ) -> None:
@@ -309,6 +328,10 @@ async def test_what_is_known_is_not_run_again_and_who_is_waited_for_is_said(
         async with running(app_on(measured)) as pilot:
             await press(pilot, "slash", '"resnet18"', "enter", "enter", "r")
             assert "It waits for run 20261121-0700-cafe" in screen_text(pilot)
+        async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN), (80, 24)) as pilot:
+            await press(pilot, *OPEN_ALEXNET, "r")
+            shown = screen_text(pilot)
+            assert "calibrate the runtime, once" in shown and "since" in shown
     finally:
         lock.release()
 

@@ -12,6 +12,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.terminal import Terminal
+from dlbricks_tui.bench.events import RoundDone
+from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State, Tally
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.settings import DataFolder
+from tests.bench.killing import PATIENCE_SECONDS, eventually, has_told
+from tests.bench.runs import BRICKS, FAKE_WORKER, Site
 
 DLBRICKS = [sys.executable, "-m", "dlbricks_tui"]
 # Leaves the alternate screen, shows the cursor, stops reporting the mouse and pastes.
@@ -124,6 +130,61 @@ def test_a_connection_that_drops_leaves_no_process_behind(tmp_path: Path) -> Non
         terminal.seconds_until("1 Models 84")
         terminal.hang_up()
         assert wait_for_end(terminal) in (128 + signal.SIGHUP, -signal.SIGHUP)
+
+
+@pytest.fixture
+def napping(tmp_path: Path) -> Iterator[DataFolder]:
+    """A data folder with a runtime that computes nothing and takes its time; no run there outlives the test."""
+    data = DataFolder(tmp_path / "data")
+    interpreter = tmp_path / "napping"
+    interpreter.write_text(f'#!/bin/sh\nshift; FAKE_NAP=0.1 exec "{sys.executable}" "{FAKE_WORKER}" "$@"\n')
+    interpreter.chmod(0o755)
+    Registry(data.path).add(str(interpreter), name="napping")
+    yield data
+    for state in RunFolders(data.runs).states():
+        if state.active:
+            os.kill(state.process.pid, signal.SIGKILL)
+
+
+def test_a_run_outlives_the_terminal_that_it_was_started_in_and_is_there_when_one_comes_back(
+    napping: DataFolder,
+) -> None:
+    with started(napping.path, DLBRICKS_RUN_RUNTIME="napping") as terminal:
+        terminal.seconds_until("1 Models 84")
+        terminal.send("\x1b")
+        terminal.seconds_until_quiet()
+        terminal.send("/")
+        terminal.seconds_until("keep")
+        terminal.send("alexnet")
+        terminal.seconds_until("1 of 84")
+        terminal.send("\r")
+        terminal.seconds_until("space mark")
+        terminal.send(" r")
+        terminal.seconds_until("Run alexnet")
+        terminal.seconds_until_quiet()
+        # The first of the settings is the level, the layers as they are written the other one.
+        terminal.send("l\r")
+        terminal.wait_until(lambda: any(has_told(folder, RoundDone) for folder in runs_in(napping)), PATIENCE_SECONDS)
+        (folder,) = runs_in(napping)
+        process = folder.state().process
+        terminal.hang_up()
+        # It is to be there still when the terminal is, however long that takes.
+        folder.pause()
+        assert wait_for_end(terminal) in (128 + signal.SIGHUP, -signal.SIGHUP)
+    eventually(lambda: folder.state().state is State.PAUSED)
+    with started(napping.path) as terminal:
+        terminal.seconds_until("paused", PATIENCE_SECONDS)
+        folder.unpause()
+        terminal.seconds_until("finished", PATIENCE_SECONDS)
+        terminal.send("q")
+        assert wait_for_end(terminal) == 0
+    assert (folder.state().state, folder.state().process) == (State.FINISHED, process)
+    assert folder.state().bricks == Tally(BRICKS, measured=BRICKS)
+    assert len(set(Site(napping.path).contents().measured)) == BRICKS
+
+
+def runs_in(data: DataFolder) -> list[RunFolder]:
+    return [RunFolders(data.runs).find(state.run) for state in RunFolders(data.runs).states()]
 
 
 def test_a_resize_is_followed(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ That says how layers are set up, and is no layer: its result is a weight of thos
 is a layer, which an optimiser may do away with.
 """
 
+import re
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, TensorType
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside
 from dlbricks_tui.models.onnx.tensor_types import inferred, type_of_weight
+from dlbricks_tui.models.onnx.values import is_whole
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
@@ -25,6 +28,23 @@ _RANDOM = frozenset(
     {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
 )
 _ONLY_THE_SHAPE = frozenset({"Shape", "Size"})
+# What the reference evaluator answers where it lacks an operator, or is given what makes no sense: it is written in
+# Python, and checks little.
+_LACKS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    NameError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    re.error,
+    struct.error,
+)
 
 
 @dataclass(slots=True)
@@ -58,7 +78,7 @@ def _note(settled: Settled, name: str, value: "TensorProto") -> None:
     """Keeps of a stored array its type, and of a small one that is at hand the value."""
     settled.types[name] = type_of_weight(value)
     settled.constants.add(name)
-    if _is_small(settled.types[name]) and not value.external_data and _is_whole(value):
+    if _is_small(settled.types[name]) and is_whole(value):
         settled.values[name] = _named(value, name)
 
 
@@ -71,17 +91,6 @@ def _named(value: "TensorProto", name: str) -> "TensorProto":
     copy.CopyFrom(value)
     copy.name = name
     return copy
-
-
-def _is_whole(value: "TensorProto") -> bool:
-    """Whether it holds as many numbers as it says."""
-    from onnx.numpy_helper import to_array
-
-    try:
-        to_array(value)
-    except (LookupError, TypeError, ValueError):
-        return False
-    return True
 
 
 def _fold(settled: Settled, opsets: Mapping[str, int]) -> bool:
@@ -103,10 +112,16 @@ def _fold(settled: Settled, opsets: Mapping[str, int]) -> bool:
 def _is_constant(node: "NodeProto", settled: Settled) -> bool:
     if node.domain or node.op_type in _RANDOM or any(True for _ in graphs_inside(node)):
         return False
-    if node.op_type in _ONLY_THE_SHAPE and node.input and settled.type_of(node.input[0]).shape is not None:
+    if _is_of_known_shape(node, settled):
         return True
     read = [name for name in node.input if name]
     return all(name in settled.constants and not _is_matrix(settled.type_of(name)) for name in read)
+
+
+def _is_of_known_shape(node: "NodeProto", settled: Settled) -> bool:
+    """Whether it tells a shape or size that is known."""
+    asks = node.op_type in _ONLY_THE_SHAPE and len(node.input) > 0
+    return asks and settled.type_of(node.input[0]).shape is not None
 
 
 def _values(
@@ -116,7 +131,7 @@ def _values(
     for attribute in node.attribute:
         if node.op_type == "Constant" and attribute.name == "value":
             return (attribute.t,)
-    if node.op_type in _ONLY_THE_SHAPE and settled.type_of(node.input[0]).shape is not None:
+    if _is_of_known_shape(node, settled):
         return (_shape_value(node, settled.type_of(node.input[0])),)
     small = all(_is_small(settled.type_of(name)) for name in outputs) or node.op_type == "Constant"
     if not small or any(name not in settled.values for name in node.input if name):
@@ -157,17 +172,8 @@ def _computed(node: "NodeProto", values: Sequence["TensorProto"], opsets: Mappin
         with numpy.errstate(all="ignore"):
             found = ReferenceEvaluator(model).run(None, fed)
         return [from_array(numpy.asarray(value)) for value in found]
-    except (
-        ArithmeticError,
-        AttributeError,
-        ImportError,
-        LookupError,
-        MemoryError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-    ):
-        # The evaluator is written in Python, and lacks operators: then it is a weight like any other.
+    except _LACKS:
+        # Then it is a weight like any other.
         return ()
 
 

@@ -24,7 +24,9 @@ from dlbricks_tui.models.kinds import Kind, kind_of
 from dlbricks_tui.models.onnx.constants import SAY_WHERE, Settled
 from dlbricks_tui.models.onnx.model_file import captured, graphs_inside, reads
 from dlbricks_tui.models.onnx.native import native_node
-from dlbricks_tui.models.onnx.neutral import OnnxSite, neutral_onnx, value_of
+from dlbricks_tui.models.onnx.neutral import OnnxSite, neutral_onnx
+from dlbricks_tui.models.onnx.tensor_types import dtype_name
+from dlbricks_tui.models.onnx.values import value_of
 from dlbricks_tui.runtime.runtime import Format
 
 if TYPE_CHECKING:
@@ -182,7 +184,7 @@ def _fact(node: "NodeProto", place: int, value: "TensorProto", found: TensorType
 
 def _kind(node: "NodeProto", op: str, settled: Settled) -> Kind:
     """The kind by name; a look-up in a stored table is an embedding."""
-    if node.op_type == "Gather" and node.input[0] in settled.constants:
+    if node.op_type == "Gather" and node.input and node.input[0] in settled.constants:
         return Kind.EMBEDDING
     return kind_of(op)
 
@@ -198,13 +200,16 @@ def _is_known_operator(node: "NodeProto", version: int) -> bool:
 
 
 def _canonical(graph: "GraphProto", outer: Sequence[str]) -> str:
-    """What a graph inside an operator computes, without names; values of weights do not count."""
+    """What a graph inside an operator computes, without names; values of weights do not count.
+
+    Spelled as those of other formats: operators are lists of four, all else is words, and the outputs come last.
+    """
     numbers = {name: ["outer", number] for number, name in enumerate(outer)}
     numbers |= {it.name: ["input", number] for number, it in enumerate(graph.input)}
     form: list[object] = []
     for weight in graph.initializer:
         numbers[weight.name] = ["weight", len(form)]
-        form.append(["weight", weight.data_type, list(weight.dims)])
+        form.append(f"weight {dtype_name(weight.data_type)} {list(weight.dims)}")
     for node in graph.node:
         site = OnnxSite((UNKNOWN_TYPE,) * len(node.input), (), 0, {}, len(node.output))
         neutral = neutral_onnx(node, site)

@@ -19,6 +19,7 @@ from dlbricks_tui.models.onnx.inputs import input_types
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
 from dlbricks_tui.models.onnx.model_file import MOST_BYTES, OnnxFile, parse_onnx, refuse_missing_weights
 from dlbricks_tui.models.onnx.tensor_types import type_of_weight
+from dlbricks_tui.models.onnx.values import DamagedValueError, is_elsewhere
 from dlbricks_tui.models.onnx.writer import WholeModel, typed_outputs, whole_model
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
 from dlbricks_tui.runtime.errors import WorkerRefusedError
@@ -59,6 +60,8 @@ class OnnxLoader:
             written = build_onnx_graph(_written(file, inputs), name, Level.WRITTEN)
         except UnicodeDecodeError:
             raise UnreadableModelError(f"{name} has a name in it that is no text: the file is damaged") from None
+        except DamagedValueError as damaged:
+            raise UnreadableModelError(f"{name}: {damaged}") from None
         return written if level is Level.WRITTEN else self._fused(written)
 
     def _fused(self, written: LayerGraph) -> LayerGraph:
@@ -112,7 +115,7 @@ def _fused_graph(
     for weight in file.weights:
         settled.types[weight.name] = type_of_weight(weight)
         settled.constants.add(weight.name)
-        if not weight.external_data:
+        if not is_elsewhere(weight):
             settled.values[weight.name] = weight
     for node, found in zip(file.nodes, types, strict=True):
         settled.types.update(zip(filter(None, node.output), found, strict=True))

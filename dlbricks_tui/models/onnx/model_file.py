@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.onnx.values import is_elsewhere
 from dlbricks_tui.models.topology import topological_order
 
 if TYPE_CHECKING:
@@ -49,14 +50,14 @@ def parse_onnx(content: bytes, where: str) -> OnnxFile:
 def refuse_missing_weights(file: OnnxFile, folder: Path, where: str) -> None:
     """Objects where weights are said to be in files that are not beside the model, or end too early."""
     sizes: dict[str, int | None] = {}
-    for weight in file.weights:
-        if not weight.external_data:
+    for called, stored in _stored(file):
+        if not is_elsewhere(stored):
             continue
-        facts = {entry.key: entry.value for entry in weight.external_data}
+        facts = {entry.key: str(entry.value) for entry in stored.external_data}
         location = facts.get("location", "")
         if location not in sizes:
             sizes[location] = _size_beside(folder, location)
-        size, label = sizes[location], f"{where}: the weight {weight.name[:80]!r} is kept in {location[:80]!r}"
+        size, label = sizes[location], f"{where}: {called} is kept in {location[:80]!r}"
         if size is None:
             raise UnreadableModelError(f"{label}, which is no file beside the model; put it there")
         numbers = [facts.get(key) or "0" for key in ("offset", "length")]
@@ -135,6 +136,8 @@ def _without_functions(model: "ModelProto") -> "ModelProto":
 
 
 def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:
+    if not all(isinstance(text, str) for text in _texts(graph)):
+        raise _FlawError("a name in it is no text: the file is damaged")
     if not graph.node:
         raise _FlawError("there are no nodes: not an ONNX model, or only the beginning of one")
     if not graph.output:
@@ -169,6 +172,19 @@ def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:
     return OnnxFile(nodes, tuple(inputs.values()), tuple(weights.values()), outputs, opsets)
 
 
+def _texts(graph: "GraphProto") -> Iterator[object]:
+    """All that has to be text: protobuf gives bytes for what is none."""
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+        for inner in graphs_inside(node):
+            yield from _texts(inner)
+    for value in (*graph.input, *graph.output):
+        yield value.name
+        yield from (axis.dim_param for axis in value.type.tensor_type.shape.dim)
+    yield from (weight.name for weight in graph.initializer)
+
+
 def _writers(nodes: Iterable["NodeProto"], taken: set[str]) -> dict[str, int]:
     """Which node writes a tensor."""
     writers: dict[str, int] = {}
@@ -197,6 +213,27 @@ def _read_from_outside(graph: "GraphProto") -> Iterator[str]:
     for node in graph.node:
         yield from (name for name in reads(node) if name and name not in own)
     yield from (it.name for it in graph.output if it.name not in own)
+
+
+def _stored(file: OnnxFile) -> Iterator[tuple[str, "TensorProto"]]:
+    """All arrays of a file, those of nodes and of the graphs inside of them too, each as people know it."""
+    yield from ((_weight(weight), weight) for weight in file.weights)
+    for node in file.nodes:
+        yield from _stored_in(node)
+
+
+def _stored_in(node: "NodeProto") -> Iterator[tuple[str, "TensorProto"]]:
+    for attribute in node.attribute:
+        found = (*attribute.tensors, attribute.t) if attribute.HasField("t") else attribute.tensors
+        yield from ((f"the value of {(node.name or node.op_type)[:80]!r}", value) for value in found)
+    for graph in graphs_inside(node):
+        yield from ((_weight(weight), weight) for weight in graph.initializer)
+        for inner in graph.node:
+            yield from _stored_in(inner)
+
+
+def _weight(weight: "TensorProto") -> str:
+    return f"the weight {weight.name[:80]!r}"
 
 
 def _size_beside(folder: Path, location: str) -> int | None:

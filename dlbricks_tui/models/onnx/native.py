@@ -1,7 +1,7 @@
 """ONNX nodes as layers keep them: without names, and with the small values that are part of them."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import NativeNode
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 # What an input of a kept node is: nothing, a value that is kept with it, or a tensor from elsewhere.
 _LEFT_OUT, _TOLD, _READ = "", "told", "read"
 _NODE, _VERSION = "node", "version"
+# What stands behind the domain of an operator, where it is not ONNX's own.
+_OF_A_DOMAIN = "."
 
 
 def native_node(node: "NodeProto", told: Mapping[int, "TensorProto"], version: int) -> NativeNode:
@@ -28,7 +30,7 @@ def native_node(node: "NodeProto", told: Mapping[int, "TensorProto"], version: i
         _rename(graph, {name: f"outer{number}" for number, name in enumerate(outer)})
     attributes = [(_NODE, _text(kept)), (_VERSION, str(version))]
     attributes += [(f"{_TOLD}{place}", _text(value)) for place, value in sorted(told.items())]
-    return NativeNode(f"{node.domain}.{node.op_type}" if node.domain else node.op_type, tuple(attributes))
+    return NativeNode(f"{node.domain}{_OF_A_DOMAIN}{node.op_type}" if node.domain else node.op_type, tuple(attributes))
 
 
 def plain_native(op: str) -> NativeNode:
@@ -36,6 +38,16 @@ def plain_native(op: str) -> NativeNode:
     from onnx import NodeProto
 
     return NativeNode(op, ((_NODE, _text(NodeProto(op_type=op, input=[_READ], output=[_READ]))),))
+
+
+def version_among(natives: Iterable[NativeNode]) -> int | None:
+    """Of which version ONNX's own operators among these are, None where there are none; in one file all are of one."""
+    for native in natives:
+        if _OF_A_DOMAIN not in native.op:
+            found = dict(native.attributes).get(_VERSION)
+            if found is not None:
+                return int(found)
+    return None
 
 
 class NodeInPlace:

@@ -6,14 +6,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import ParamValue, Shape
-from dlbricks_tui.models.literals import single_precision
 from dlbricks_tui.models.neutral import SHARED_OPS, Neutral, Site, Translated, from_the_front, without_defaults
+from dlbricks_tui.models.onnx.values import DamagedValueError, attribute_value
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, NodeProto, TensorProto
+    from onnx import NodeProto
 
 ONNX_PREFIX = "onnx."
-_LONGEST_VALUE = 64
 
 Values = Mapping[str, ParamValue]
 
@@ -41,7 +40,7 @@ Translation = Callable[[Values, OnnxSite], Translated | None]
 
 def neutral_onnx(node: "NodeProto", site: OnnxSite) -> Neutral:
     """The neutral form of a node; graphs inside it are not part of the parameters."""
-    attributes = {it.name: _value(it) for it in node.attribute if not it.HasField("g") and not it.graphs}
+    attributes = _attributes(node)
     if not node.domain and (translate := ONNX_TRANSLATIONS.get(node.op_type)) is not None:
         translated = translate(attributes, site)
         if translated is not None:
@@ -54,45 +53,17 @@ def neutral_onnx(node: "NodeProto", site: OnnxSite) -> Neutral:
     )
 
 
-def value_of(tensor: "TensorProto") -> ParamValue:
-    """The numbers of an array as a parameter; of a long one what tells it from others."""
-    from hashlib import sha256
-
-    from onnx.numpy_helper import to_array
-
-    array = to_array(tensor)
-    if array.size > _LONGEST_VALUE:
-        shape = "x".join(map(str, array.shape))
-        return f"{array.dtype} {shape} sha256:{sha256(array.tobytes()).hexdigest()}"
-    items = [_plain(item) for item in array.flatten().tolist()]
-    return tuple(items) if array.ndim else items[0]
-
-
-def _value(attribute: "AttributeProto") -> ParamValue:
-    from onnx import AttributeProto
-
-    kinds = AttributeProto.AttributeType
-    if attribute.type == kinds.Value("TENSOR"):
-        return value_of(attribute.t)
-    if attribute.type == kinds.Value("INT"):
-        return attribute.i
-    if attribute.type == kinds.Value("FLOAT"):
-        return single_precision(attribute.f)
-    if attribute.type == kinds.Value("STRING"):
-        return attribute.s.decode(errors="replace")
-    if attribute.type == kinds.Value("INTS"):
-        return tuple(attribute.ints)
-    if attribute.type == kinds.Value("FLOATS"):
-        return tuple([single_precision(item) for item in attribute.floats])
-    if attribute.type == kinds.Value("STRINGS"):
-        return tuple([item.decode(errors="replace") for item in attribute.strings])
-    return bytes(attribute.SerializeToString(deterministic=True)).hex()
-
-
-def _plain(item: object) -> ParamValue:
-    if isinstance(item, float):
-        return single_precision(item)
-    return item if isinstance(item, (bool, int)) else str(item)
+def _attributes(node: "NodeProto") -> Values:
+    found: dict[str, ParamValue] = {}
+    for it in node.attribute:
+        if it.HasField("g") or it.graphs:
+            continue
+        try:
+            found[it.name] = attribute_value(it)
+        except DamagedValueError as damaged:
+            label = f"{(node.name or node.op_type)[:80]!r}"
+            raise DamagedValueError(f"the attribute {it.name[:80]!r} of {label} is damaged: {damaged}") from None
+    return found
 
 
 @lru_cache(maxsize=1 << 10)
@@ -103,7 +74,7 @@ def _defaults(op: str, domain: str, version: int) -> Values:
         schema = defs.get_schema(op, version, domain)
     except defs.SchemaError:
         return {}
-    return {name: _value(it.default_value) for name, it in schema.attributes.items() if it.default_value.name}
+    return {name: attribute_value(it.default_value) for name, it in schema.attributes.items() if it.default_value.name}
 
 
 def _ints(value: ParamValue) -> tuple[int, ...] | None:
@@ -133,7 +104,7 @@ def _pads(values: Values, site: OnnxSite, kernel: Shape, strides: Shape, dilatio
         return _ints(values.get("pads")) or (0,) * (2 * len(kernel))
     if automatic == "VALID":
         return (0,) * (2 * len(kernel))
-    shape = site.inputs[0].shape
+    shape = site.inputs[0].shape if site.inputs else None
     if automatic not in ("SAME_UPPER", "SAME_LOWER") or shape is None or len(shape) != len(kernel) + 2:
         return None
     begins, ends = [], []

@@ -9,6 +9,7 @@ from dlbricks_tui.models.graph import Feed, LayerGraph, NativeNode, Origin, Tens
 from dlbricks_tui.models.onnx.model_file import OnnxFile
 from dlbricks_tui.models.onnx.native import NodeInPlace
 from dlbricks_tui.models.onnx.tensor_types import dtype_number
+from dlbricks_tui.models.onnx.values import is_elsewhere
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -155,12 +156,12 @@ def typed_outputs(file: OnnxFile) -> tuple[str, list[int]]:
     from onnx import GraphProto, ModelProto, ValueInfoProto
     from onnx.helper import make_operatorsetid, make_tensor_value_info
 
-    large = [weight for weight in file.weights if weight.external_data]
+    large = [weight for weight in file.weights if is_elsewhere(weight)]
     written = [list(filter(None, node.output)) for node in file.nodes]
     graph = GraphProto(
         name="types",
         node=file.nodes,
-        initializer=[weight for weight in file.weights if not weight.external_data],
+        initializer=[weight for weight in file.weights if not is_elsewhere(weight)],
         # Only the types of the large ones count here, and an input needs no values.
         input=[*file.inputs, *(make_tensor_value_info(it.name, it.data_type, list(it.dims)) for it in large)],
         output=[ValueInfoProto(name=name) for names in written for name in names],

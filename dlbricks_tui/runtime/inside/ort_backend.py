@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import platform
 import tempfile
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ import numpy
 
 from dlbricks_tui.runtime.inside.arrays import numpy_dtype
 from dlbricks_tui.runtime.inside.backend import ONE, SWEPT, Backend, BoundNetwork
+from dlbricks_tui.runtime.inside.onnx_rows import rows_counted
 from dlbricks_tui.runtime.inside.onnx_wire import one_operator
 from dlbricks_tui.runtime.inside.ort_session import ask, numpys_name, options, session, tensor_type
 from dlbricks_tui.runtime.inside.refusal import RefusalError
-from dlbricks_tui.runtime.inside.values import data_values
+from dlbricks_tui.runtime.inside.values import data_values, row_numbers
 from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason
 
 # Weights of more bytes are written beside an optimised model, whose file has a limit.
@@ -72,7 +73,7 @@ class _BoundModel(BoundNetwork):
         self._ort = ort
         settings = options(ort, optimised=False)
         self._session = session(ort, network.symbol, network.weights, settings, Reason.UNBUILDABLE)
-        self.inputs = list(fed) if fed is not None else [self._fed(found) for found in network.inputs.values()]
+        self.inputs = list(fed) if fed is not None else self._made(network)
         self.outputs: list[Any] = []
         self._names = [output.name for output in self._session.get_outputs()]
         self._binding = self._session.io_binding()
@@ -111,8 +112,14 @@ class _BoundModel(BoundNetwork):
             if _is_of_floats(value) and not numpy.isfinite(value.numpy()).all():
                 raise RefusalError(Reason.NOT_FINITE, f"output {self._names[place]} holds values that are not finite")
 
-    def _fed(self, found: ArrayType) -> Any:
-        return self._ort.OrtValue.ortvalue_from_numpy(data_values(found.shape, numpy_dtype(found.dtype).name))
+    def _made(self, network: Network) -> list[Any]:
+        rows = rows_counted(b64decode(network.symbol), network.weights) if network.weights else {}
+        made = []
+        for name, found in network.inputs.items():
+            shape, dtype = found.shape, numpy_dtype(found.dtype).name
+            values = row_numbers(shape, dtype, rows[name]) if name in rows else data_values(shape, dtype)
+            made.append(self._ort.OrtValue.ortvalue_from_numpy(values))
+        return made
 
 
 def _is_of_floats(value: Any) -> bool:

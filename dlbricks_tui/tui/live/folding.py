@@ -64,6 +64,7 @@ class Folding:
             seconds_left=progress.seconds_left,
             seconds_spent=progress.ended.seconds if progress.ended else self._seconds_spent,
             at_work=self._at_work(),
+            calibrating=progress.calibrating is not None,
             drift=self._drift(),
             bricks=self._made_bricks,
             estimates=self._made_estimates,
@@ -94,6 +95,9 @@ class Folding:
 
     def _touch(self, event: Event) -> None:
         if isinstance(event, RoundDone):
+            if self._progress.calibrating is not None:
+                # Its programs are none of the run, and each network has a worker of its own to compare the machine by.
+                return
             self._touched.update(program for program, _ in event.samples_ms)
             if event.reference_ms is not None:
                 self._last_reference_ms.append(event.reference_ms)
@@ -163,6 +167,8 @@ class Folding:
             return ""
         if progress.loading is not None:
             return f"reads {progress.loading.model}, {progress.loading.number} of {progress.loading.of}"
+        if progress.calibrating is not None:
+            return f"calibrating, network {progress.calibrating.number} of {progress.calibrating.of}"
         on_bench = progress.on_bench
         if not on_bench:
             return ""

@@ -64,4 +64,11 @@ class Follower:
     def _corrected(self, snapshot: RunSnapshot) -> RunSnapshot:
         if not self._ended_otherwise:
             return snapshot
-        return replace(snapshot, state=self._state.state, message=self._state.message, at_work="", seconds_left=None)
+        return replace(
+            snapshot,
+            state=self._state.state,
+            message=self._state.message,
+            at_work="",
+            calibrating=False,
+            seconds_left=None,
+        )

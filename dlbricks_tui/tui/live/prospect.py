@@ -1,9 +1,11 @@
 """What a run would have to do, before it is started."""
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dlbricks_tui.bench.calibration_due import calibration_seconds, levels_due
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.host_lock import Holder, host_lock
 from dlbricks_tui.bench.jobs import subject_of
@@ -26,6 +28,8 @@ class Prospect:
     reused: int = 0
     failed_before: int = 0
     seconds: float = 0.0
+    # How many of them go to networks that it calibrates on first.
+    calibration_seconds: float = 0.0
     # The run that this one would have to wait for.
     holder: str = ""
 
@@ -44,8 +48,11 @@ def foresee(session: Session, wishes: Sequence[Wish], request: RunRequest) -> Pr
     if request.retry_failed:
         known = replace(known, failed={})
     found = plan(subjects, known, request.rule, request.end_to_end)
-    seconds = Pace(request.rule).seconds_for(dict.fromkeys(found.jobs, 0))
-    budget = request.time_budget_seconds
+    with session.store.held() as store:
+        uncalibrated = levels_due(request, found.jobs, conditions, store.generation)
+    calibrating = calibration_seconds(uncalibrated)
+    seconds = calibrating + Pace(request.rule).seconds_for(dict.fromkeys(found.jobs, 0))
+    budget = math.inf if request.time_budget_seconds is None else request.time_budget_seconds
     holder = host_lock().holder()
     return Prospect(
         tuple(unread),
@@ -53,7 +60,8 @@ def foresee(session: Session, wishes: Sequence[Wish], request: RunRequest) -> Pr
         sum(job.whole for job in found.jobs),
         len(found.reused),
         len(found.failed),
-        seconds if budget is None else min(seconds, budget),
+        min(seconds, budget),
+        min(calibrating, budget),
         str(holder) if holder is not None and _is_there(holder) else "",
     )
 

@@ -10,16 +10,17 @@ from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.request import CalibrationPolicy, InputShape, RunRequest, chosen
 from dlbricks_tui.bench.stopping import Adaptive
 from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.config.config import Config
 from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.tui.choices import Choices, next_of
+from dlbricks_tui.tui.choices import Choices, among, next_of
 from dlbricks_tui.tui.figures import duration, percent
 from dlbricks_tui.tui.opened import ModelId, id_of
 
 TARGETS = (0.005, 0.01, 0.02, 0.05)
-BUDGETS_SECONDS = (None, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
+BUDGETS_SECONDS = (60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
 # Whole models take longer than all their bricks together.
 MOST_MODELS_END_TO_END = 3
 
@@ -29,6 +30,9 @@ class RunSettings:
     """What a run goes by; threads None leaves their number to the runtime."""
 
     choices: Choices
+    # By name, and those among which it is chosen.
+    runtime: str
+    runtimes: tuple[str, ...]
     end_to_end: bool = False
     target: float = 0.01
     budget_seconds: float | None = None
@@ -45,14 +49,24 @@ class RunSetting(Enum):
     END_TO_END = "end to end"
     TARGET = "target interval"
     BUDGET = "time budget"
+    RUNTIME = "runtime"
     THREADS = "threads"
     RETRY = "failed before"
 
 
-def settings_for(choices: Choices, sources: Sequence[ModelSource], last: RunSettings | None = None) -> RunSettings:
-    """Where a person begins: as last time, but for the whole models, which take too long where there are many."""
+def settings_for(
+    choices: Choices, sources: Sequence[ModelSource], data: Path, config: Config, last: RunSettings | None = None
+) -> RunSettings:
+    """Where a person begins: as last time, at first as the config says.
+
+    Whole models are left out where there are many, as they take too long, and a runtime of another format is not taken.
+    """
+    registry = Registry(data)
+    runtimes = _runtimes(registry, sources)
+    before = last or _first(choices, registry, runtimes, config)
+    runtime = next(name for name in (before.runtime, config.runtime, *runtimes) if name in runtimes)
     few = len(sources) <= MOST_MODELS_END_TO_END
-    return replace(last or RunSettings(choices), choices=choices, end_to_end=few and (last is None or last.end_to_end))
+    return replace(before, choices=choices, runtime=runtime, runtimes=runtimes, end_to_end=few and before.end_to_end)
 
 
 def shown(setting: RunSetting, settings: RunSettings) -> tuple[str, str]:
@@ -69,7 +83,7 @@ def request_for(
     sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings, data: Path
 ) -> RunRequest:
     """What the run is asked to do; `shapes` are those that were given of inputs."""
-    choices, runtime = settings.choices, Registry(data).suited({source.format for source in sources})
+    choices, runtime = settings.choices, Registry(data).find(settings.runtime)
     return RunRequest(
         models=chosen(sources),
         runtime=_with_threads(runtime, settings.threads),
@@ -81,6 +95,27 @@ def request_for(
         end_to_end=settings.end_to_end,
         retry_failed=settings.retry_failed,
         calibration=CalibrationPolicy.ONCE,
+    )
+
+
+def _runtimes(registry: Registry, sources: Sequence[ModelSource]) -> tuple[str, ...]:
+    """Those that run all these models, the usual one first."""
+    usual = registry.suited({source.format for source in sources})
+    others = [it.name for it in registry.all() if it.runs is usual.runs and it.name != usual.name]
+    return (usual.name, *others)
+
+
+def _first(choices: Choices, registry: Registry, runtimes: tuple[str, ...], config: Config) -> RunSettings:
+    # A runtime that there is none of is not to be passed over in silence.
+    runtime = runtimes[0] if config.runtime is None else registry.find(config.runtime).name
+    return RunSettings(
+        choices,
+        runtime,
+        runtimes,
+        end_to_end=True,
+        target=config.target_ci,
+        budget_seconds=config.time_budget,
+        threads=config.threads,
     )
 
 
@@ -109,8 +144,17 @@ def _chosen(change: Callable[[Choices, int], Choices]) -> Callable[[RunSettings,
     return lambda settings, step: replace(settings, choices=change(settings.choices, step))
 
 
+def _target(settings: RunSettings, step: int) -> RunSettings:
+    return replace(settings, target=next_of(among(TARGETS, settings.target), settings.target, step))
+
+
+def _budget(settings: RunSettings, step: int) -> RunSettings:
+    known = (None, *among(BUDGETS_SECONDS, settings.budget_seconds))
+    return replace(settings, budget_seconds=next_of(known, settings.budget_seconds, step))
+
+
 def _threads(settings: RunSettings, step: int) -> RunSettings:
-    known = (None, *range(1, (os.cpu_count() or 1) + 1))
+    known = (None, *among(range(1, (os.cpu_count() or 1) + 1), settings.threads))
     return replace(settings, threads=next_of(known, settings.threads, step))
 
 
@@ -123,7 +167,7 @@ _ROWS = {
     RunSetting.GRANULARITY: _Row(
         lambda it: f"{it.choices.granularity}",
         _chosen(lambda choices, step: choices.with_granularity(choices.granularity + step)),
-        "the most layers that a brick may have",
+        "the most layers of a brick",
     ),
     RunSetting.CUT: _Row(
         lambda it: it.choices.cut.value,
@@ -137,15 +181,18 @@ _ROWS = {
     ),
     RunSetting.TARGET: _Row(
         lambda it: f"±{percent(it.target, 1)}",
-        lambda settings, step: replace(settings, target=next_of(TARGETS, settings.target, step)),
+        _target,
         "how well a brick is to be known",
     ),
     RunSetting.BUDGET: _Row(
         lambda it: "none" if it.budget_seconds is None else duration(it.budget_seconds),
-        lambda settings, step: replace(
-            settings, budget_seconds=next_of(BUDGETS_SECONDS, settings.budget_seconds, step)
-        ),
+        _budget,
         "stop then with what is known",
+    ),
+    RunSetting.RUNTIME: _Row(
+        lambda it: it.runtime,
+        lambda settings, step: replace(settings, runtime=next_of(settings.runtimes, settings.runtime, step)),
+        "what executes the bricks",
     ),
     RunSetting.THREADS: _Row(
         lambda it: "default" if it.threads is None else f"{it.threads}",

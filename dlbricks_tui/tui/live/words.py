@@ -23,6 +23,13 @@ def state_of(run: RunSnapshot) -> Span:
     return Span(run.state.value, STATE_STYLES.get(run.state, "text"))
 
 
+def how_far_alone(run: RunSnapshot) -> Line:
+    """The same where there is no room for what it is at: said in place of what is done while that cannot change."""
+    if not run.calibrating:
+        return how_far(run)
+    return joined([Span(run.at_work), *_time_left(run)])
+
+
 def how_far(run: RunSnapshot) -> Line:
     """What is done, what went wrong, and how long it takes; the more important comes first."""
     counts = run.counts
@@ -31,13 +38,16 @@ def how_far(run: RunSnapshot) -> Line:
         spans.append(Span(f"{counts.done:,} of {counts.total:,} done"))
     if counts.failed:
         spans.append(Span(f"{counts.failed:,} failed", "bad"))
-    if run.active and run.seconds_left:
-        spans.append(Span(f"{duration(run.seconds_left)} left"))
+    spans += _time_left(run)
     if not run.active and run.seconds_spent:
         spans.append(Span(f"in {duration(run.seconds_spent)}"))
     if counts.reused:
         spans.append(Span(f"{counts.reused:,} known before", "muted"))
     return joined(spans)
+
+
+def _time_left(run: RunSnapshot) -> list[Span]:
+    return [Span(f"{duration(run.seconds_left)} left")] if run.active and run.seconds_left else []
 
 
 def what_now(run: RunSnapshot) -> Line:

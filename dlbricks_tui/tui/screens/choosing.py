@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.tui.screens.run.host import RunHostScreen
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dlbricks_tui.config.config import Config
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.session import Session
 
@@ -14,8 +17,8 @@ if TYPE_CHECKING:
 class ChoosingScreen(RunHostScreen):
     """Subclasses let everything follow."""
 
-    def __init__(self, session: Session, choices: Choices) -> None:
-        super().__init__(session)
+    def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:
+        super().__init__(session, config)
         self.choices = choices
 
     def choose(self, choices: Choices) -> None:

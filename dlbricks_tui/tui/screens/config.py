@@ -8,9 +8,10 @@ from dlbricks_tui.config.config import BY_DEFAULT
 from dlbricks_tui.config.errors import ConfigError
 from dlbricks_tui.config.options import OPTIONS, shown
 from dlbricks_tui.config.writing import change
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.choices import next_of
+from dlbricks_tui.tui.choices import among, next_of
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, spread, wrapped
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.screens.dialog import Dialog
@@ -71,7 +72,12 @@ class ConfigScreen(Dialog[None]):
     def _step(self, step: int) -> None:
         option = self._rows.option
         value = self._tailor.config.value(option.name)
-        self._give(next_of(self._offered(option, value), value, step))
+        try:
+            offered = self._offered(option, value)
+        except UserError as error:
+            self.app.post_message(Failed(error))
+        else:
+            self._give(next_of(offered, value, step))
 
     def _offered(self, option: Option, value: Value) -> tuple[Value, ...]:
         offered: tuple[Value, ...] = option.kind.offered
@@ -81,10 +87,9 @@ class ConfigScreen(Dialog[None]):
             from dlbricks_tui.runtime.registry import Registry
 
             offered = (None, *(runtime.name for runtime in Registry(self._data.path).all()))
-        # A number of the person's own has its place between the others.
-        if isinstance(value, int | float) and value not in offered:
-            numbers = sorted({value, *(each for each in offered if isinstance(each, int | float))})
-            offered = (*(each for each in offered if each is None), *numbers)
+        if isinstance(value, int | float):
+            numbers = [each for each in offered if isinstance(each, int | float)]
+            offered = (*(each for each in offered if each is None), *among(numbers, value))
         return offered
 
     def _give(self, value: Value) -> None:

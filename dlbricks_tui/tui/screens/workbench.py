@@ -27,11 +27,12 @@ from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
 from dlbricks_tui.tui.widgets.tree.panel import TreePanel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from textual.app import ComposeResult
 
+    from dlbricks_tui.config.config import Config
     from dlbricks_tui.models.graph import Level, Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
@@ -56,8 +57,8 @@ class WorkbenchScreen(ChoosingScreen):
         "repeats in the corpus, and to the systems."
     )
 
-    def __init__(self, session: Session, choices: Choices) -> None:
-        super().__init__(session, choices)
+    def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:
+        super().__init__(session, choices, config)
         self._errands = Errands(session, self.post_message)
         self._shelf = Shelf()
         self._survey = Survey(self._errands, self.ask)

@@ -13,8 +13,8 @@ from dlbricks_tui.bricks.corpus import compare, model_bricks
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.estimate.accuracy import accuracy, by_group
 from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.left_out import UNLOADABLE
 from dlbricks_tui.store.conditions import where
 from dlbricks_tui.store.queries import combinations, runs, select
 from dlbricks_tui.tui import errands
@@ -80,7 +80,7 @@ class CorpusErrands:
                 return
             try:
                 decomposition = self._decomposed(wish, read=how.read_all)
-            except ModelError as error:
+            except UNLOADABLE as error:
                 refused.append(f"{wish.source.name}: {error}")
                 continue
             if decomposition is not None:

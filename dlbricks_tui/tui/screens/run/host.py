@@ -11,8 +11,9 @@ from dlbricks_tui.tui.screens.run.launcher import Launcher
 from dlbricks_tui.tui.widgets.run_bar.bar import RunBar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from dlbricks_tui.config.config import Config
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 class RunHostScreen(PanelledScreen[None]):
     """Has the bar of the current run and leads to the screens of runs; subclasses compose `run_bar`."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, config: Callable[[], Config]) -> None:
         super().__init__()
         self.session = session
         self.run_bar = RunBar()
         self._run: RunSnapshot | None = None
-        self._launcher = Launcher(session, self)
+        self._launcher = Launcher(session, self, config)
 
     @property
     def measuring(self) -> bool:

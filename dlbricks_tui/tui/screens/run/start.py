@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from textual.message import Message
 
 from dlbricks_tui.tui.actions.action import Scope
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.tui.live.prospect import Prospect
 
-_NAME, _VALUE = 17, 11
-_LINES_BELOW = 3
+_NAME, _VALUE = 16, 13
+_LINES_BELOW = 4
 
 
 class StartRunScreen(Dialog[RunSettings]):
@@ -69,7 +70,7 @@ class StartRunScreen(Dialog[RunSettings]):
     def on_start_run_screen_foreseen(self, event: Foreseen) -> None:
         if event.settings == self._rows.settings:
             self._prospect = event.prospect
-            self._below.refresh()
+            self._below.refresh(layout=True)
 
     def action_begin(self) -> None:
         self.dismiss(self._rows.settings)
@@ -88,7 +89,7 @@ class StartRunScreen(Dialog[RunSettings]):
         self._rows.settings = changed(self._rows.setting, self._rows.settings, step)
         self._rows.refresh()
         self._prospect = None
-        self._below.refresh()
+        self._below.refresh(layout=True)
         self._look_ahead()
 
     def _look_ahead(self) -> None:
@@ -99,6 +100,9 @@ class StartRunScreen(Dialog[RunSettings]):
 
     def _below_lines(self, width: int) -> tuple[Line, ...]:
         found = wrapped(_foreseen(self._prospect), width)
+        if self._prospect is not None and self._prospect.calibration_seconds:
+            told = f"Of that about {duration(self._prospect.calibration_seconds)} calibrate the runtime, once."
+            found += wrapped(line(Span(told, "muted")), width)
         if self._prospect is not None and self._prospect.holder:
             found += wrapped(line(Span(f"It waits for {self._prospect.holder}", "warn")), width)
         return (*found, *[BLANK] * (_LINES_BELOW - len(found)))
@@ -122,7 +126,9 @@ class _SettingRows(RowsView):
     def row(self, index: int, width: int) -> Line:
         setting = self._settings[index]
         value, meaning = shown(setting, self.settings)
-        return (column(setting.value, _NAME), column(value, _VALUE, "strong"), Span(meaning, "muted"))
+        # The name of a runtime may be long, and is what counts.
+        said = column(value, max(_VALUE, cell_len(value) + 1), "strong")
+        return (column(setting.value, _NAME), said, Span(meaning, "muted"))
 
 
 def _foreseen(prospect: Prospect | None) -> Line:

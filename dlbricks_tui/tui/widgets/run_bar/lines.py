@@ -4,7 +4,7 @@ from dlbricks_tui.tui.figures import percent
 from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, bar, spread
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
-from dlbricks_tui.tui.live.words import estimate_of, how_far, names_of, state_of, what_now
+from dlbricks_tui.tui.live.words import estimate_of, how_far, how_far_alone, names_of, state_of, what_now
 
 ROOMY = 100
 _BAR_NARROW, _BAR_WIDE = 10, 30
@@ -14,20 +14,21 @@ _TRACK = "░"
 def bar_lines(run: RunSnapshot, width: int) -> tuple[Line, ...]:
     """What the run bar says."""
     roomy = width >= ROOMY
-    first = spread(_head(run, _BAR_WIDE if roomy else _BAR_NARROW), _way_there(), width)
-    return (first, spread(_foot(run), (), width)) if roomy else (first,)
+    if roomy:
+        return (spread(_head(run, _BAR_WIDE, how_far(run)), _way_there(), width), spread(_foot(run), (), width))
+    return (spread(_head(run, _BAR_NARROW, how_far_alone(run)), _way_there(), width),)
 
 
 def _way_there() -> Line:
     return (Span(f"  {key('workbench.go_to_run')} ", "accent"), Span("run ", "muted"))
 
 
-def _head(run: RunSnapshot, bar_width: int) -> Line:
+def _head(run: RunSnapshot, bar_width: int, said: Line) -> Line:
     head = (Span(" "), state_of(run), Span(" "))
     if run.share is None:
         return (*head, *(what_now(run) or (Span(names_of(run.models), "muted"),)))
     progress = (*bar(run.share, bar_width, _TRACK), Span(f" {percent(run.share):>5}  ", "strong"))
-    return (*head, *progress, *how_far(run))
+    return (*head, *progress, *said)
 
 
 def _foot(run: RunSnapshot) -> Line:

@@ -1,0 +1,36 @@
+"""Which levels a run has to calibrate before it measures, and about how long that takes."""
+
+from collections.abc import Iterable
+
+from dlbricks_tui.bench.calibration_nets import NETWORKS
+from dlbricks_tui.bench.jobs import Job
+from dlbricks_tui.bench.known import Conditions
+from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
+from dlbricks_tui.bench.request import CalibrationPolicy, RunRequest
+from dlbricks_tui.estimate.calibration import UNCALIBRATED
+from dlbricks_tui.estimate.lookup import correction_of
+from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.generation import Generation
+
+
+def levels_due(
+    request: RunRequest, jobs: Iterable[Job], conditions: Conditions, generation: Generation
+) -> tuple[Level, ...]:
+    """Those levels of the jobs of which nobody knows yet what the method misses, or all where it is found out anew."""
+    if request.calibration is CalibrationPolicy.NEVER:
+        return ()
+    levels = sorted({job.graph.level for job in jobs})
+    if request.calibration is CalibrationPolicy.ANEW:
+        return tuple(levels)
+    return tuple(level for level in levels if correction_of(generation, way_of(conditions, level)) is UNCALIBRATED)
+
+
+def way_of(conditions: Conditions, level: Level) -> Way:
+    """The way of measuring that a calibration holds for."""
+    return Way(conditions.system, conditions.runtime, level, conditions.protocol)
+
+
+def calibration_seconds(levels: Iterable[Level]) -> float:
+    """About how long it takes to calibrate these levels."""
+    return SECONDS_PER_NETWORK * sum(len(NETWORKS) for _ in levels)

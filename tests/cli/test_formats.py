@@ -1,0 +1,205 @@
+"""Commands about models of several formats: each is asked of who runs it, and one that cannot be had costs no other."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.bench.fingerprint import fingerprint
+from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
+from dlbricks_tui.report.networks import Networks
+from dlbricks_tui.runtime.errors import FrameworkMissingError
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import MXNET, ONNX_RUNTIME, Runtime
+from dlbricks_tui.share.manifest import Manifest, SuiteBrick, sha256
+from dlbricks_tui.share.suite_folder import write_suite
+from dlbricks_tui.store.records import Record
+from tests.estimate.stored import brick_records, store_of
+from tests.estimate.table1 import table1
+from tests.models.onnx_models import saved, small
+from tests.models.table_framework import TableFramework
+from tests.store.samples import runtime
+
+# SqueezeNet, whose types are delivered at level `written`.
+SQUEEZENET = decompose(table1()["16"])
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def dlbricks(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = main(["--data-dir", str(tmp_path / "data"), *arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    return saved(tmp_path, small())
+
+
+@pytest.fixture
+def usual(tmp_path: Path) -> tuple[Runtime, Runtime]:
+    """Who runs MXNet's models here, and who ONNX models."""
+    registry = Registry(tmp_path / "data")
+    onnx = registry.default_onnx()
+    assert onnx is not None
+    return registry.default(), onnx
+
+
+def small_onnx(net: Path) -> Decomposition:
+    return decompose(Loader(net.parent / "cache", TableFramework()).load(source_of(net)))
+
+
+def on_this_host(decomposition: Decomposition, by: Runtime, when: int = 0) -> list[Record]:
+    """All bricks of a model, measured here by a runtime."""
+    moment = f"2026-11-{21 + when}T08:00:00.000000+00:00"
+    record = runtime(by.identity, framework=by.framework)
+    return [record, *brick_records(decomposition, system=fingerprint().id, runtime=by.identity, when=moment)]
+
+
+def store(tmp_path: Path, *records: Sequence[Record]) -> None:
+    store_of(tmp_path / "data" / "store", *(record for some in records for record in some)).close()
+
+
+def test_each_model_of_a_list_is_estimated_by_who_runs_its_format(
+    dlbricks: Command, net: Path, usual: tuple[Runtime, Runtime], tmp_path: Path
+) -> None:
+    mxnet, onnx = usual
+    found = small_onnx(net)
+    # The bricks that both formats have were measured by MXNet too, and later.
+    store(tmp_path, on_this_host(SQUEEZENET, mxnet), on_this_host(found, onnx), on_this_host(found, mxnet, when=1))
+    status, out, told = dlbricks("estimate", "table1:16", str(net), "--level", "written", "--json")
+    assert status == 0, told
+    assert [model["runtime"] for model in json.loads(out)] == [mxnet.identity, onnx.identity]
+
+
+def test_what_to_run_is_a_command_for_each_format(dlbricks: Command, net: Path) -> None:
+    status, _, told = dlbricks("estimate", "table1:16", str(net), "--level", "written")
+    assert status == 1
+    assert "run `dlbricks run table1:16 --level written`" in told
+    assert f"run `dlbricks run {net} --level written`" in told
+
+
+def test_many_gaps_are_told_together_with_a_command_for_each_format(
+    dlbricks: Command, net: Path, usual: tuple[Runtime, Runtime], tmp_path: Path
+) -> None:
+    mxnet, onnx = usual
+    some = small_onnx(net)
+    store(
+        tmp_path,
+        on_this_host(replace(SQUEEZENET, occurrences=SQUEEZENET.occurrences[:9]), mxnet),
+        on_this_host(replace(some, occurrences=some.occurrences[:2]), onnx),
+    )
+    copies = [saved(tmp_path, small(), f"net{number}") for number in range(5)]
+    status, _, told = dlbricks("estimate", "table1:16", *map(str, copies), "--level", "written")
+    assert status == 0
+    assert "6 models are incomplete" in told
+    assert f"`dlbricks run table1:16 --level written` and `dlbricks run {copies[0]}" in told
+
+
+def test_a_runtime_that_is_named_has_to_run_the_model(dlbricks: Command, net: Path) -> None:
+    status, out, told = dlbricks("estimate", str(net), "--runtime", "default")
+    assert (status, out) == (2, "")
+    assert "runtime default runs MXNet models, and net is one of ONNX: name another --runtime, or none" in told
+
+
+def test_a_runtime_of_the_settings_is_for_the_models_that_it_runs(dlbricks: Command, net: Path) -> None:
+    measured = ("--level", "written", "--fixed-runs", "1", "--calibrate", "never", "--json")
+    status, out, told = dlbricks("--set", "run.runtime=default", "run", str(net), *measured)
+    assert status == 0, told
+    assert ONNX_RUNTIME in json.loads(out)["models"][0]["runtime"]
+    status, _, told = dlbricks("run", str(net), "--runtime", "default", *measured)
+    assert status == 2
+    assert "name another --runtime, or none" in told
+
+
+def test_an_estimate_goes_by_the_threads_of_the_settings(
+    dlbricks: Command, net: Path, usual: tuple[Runtime, Runtime], tmp_path: Path
+) -> None:
+    _, onnx = usual
+    one, three = onnx.with_threads(1), onnx.with_threads(3)
+    store(tmp_path, on_this_host(small_onnx(net), one), on_this_host(small_onnx(net), three, when=1))
+    status, out, told = dlbricks("--set", "run.threads=1", "estimate", str(net), "--json")
+    assert status == 0, told
+    assert json.loads(out)[0]["runtime"] == one.identity
+    assert "estimating by" not in told
+
+
+def test_where_the_usual_runtime_has_measured_nothing_another_of_its_framework_is_taken_and_named(
+    dlbricks: Command, net: Path, usual: tuple[Runtime, Runtime], tmp_path: Path
+) -> None:
+    mxnet, onnx = usual
+    found, three = small_onnx(net), onnx.with_threads(3)
+    lacking = replace(found, occurrences=found.occurrences[:2])
+    store(tmp_path, on_this_host(lacking, three), on_this_host(found, mxnet, when=1))
+    status, out, told = dlbricks("estimate", str(net), "--json")
+    (model,) = json.loads(out)
+    assert (status, model["runtime"], model["level"]) == (0, three.identity, "written")
+    assert f"nothing of net was measured here by {onnx.identity}: estimating by {three.identity}" in told
+    assert f"`dlbricks run {net} --level written --threads 3`" in told
+
+
+@pytest.fixture
+def without_mxnet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter that MXNet was in is gone."""
+    gone = Runtime("gone", "/nowhere/python", MXNET, "1.9.1", "3.11.0")
+    monkeypatch.setattr(Registry, "preferred", lambda registry: gone)
+
+
+@pytest.fixture
+def unread(tmp_path: Path) -> list[str]:
+    """Two models of MXNet that nobody has read before."""
+    writer = SymbolWriter()
+    content = writer.render(writer.op("Activation", writer.input("data", (1, 3, 8, 8)), act_type="relu"))
+    paths = [tmp_path / f"{name}-symbol.json" for name in ("one", "other")]
+    for path in paths:
+        path.write_bytes(content)
+    return list(map(str, paths))
+
+
+@pytest.mark.usefixtures("without_mxnet")
+@pytest.mark.parametrize("command", ["corpus", "estimate"])
+def test_models_of_a_framework_that_is_missing_are_named_in_one_line(
+    command: str, dlbricks: Command, net: Path, unread: list[str]
+) -> None:
+    status, out, told = dlbricks(command, *unread, str(net), "--level", "written", "--json")
+    assert status == 1
+    assert "net" in out
+    (line,) = [line for line in told.splitlines() if line.startswith("left out: ")]
+    assert line.startswith("left out: one, other: cannot start /nowhere/python")
+
+
+@pytest.mark.usefixtures("without_mxnet")
+def test_a_report_is_about_the_models_whose_framework_is_there(net: Path, unread: list[str]) -> None:
+    class Missing(TableFramework):
+        def infer(self, symbol: str, shapes: object) -> Any:
+            raise FrameworkMissingError("no MXNet")
+
+    loader = Loader(net.parent / "cache", Missing())
+    networks = Networks(loader, [source_of(Path(path)) for path in (*unread, str(net))], Level.WRITTEN)
+    assert [subject.name for subject in networks.by_subject] == ["net"]
+    assert networks.left_out.lines == ["one, other: no MXNet"]
+
+
+def test_a_suite_is_for_runtimes_that_run_what_it_holds(dlbricks: Command, tmp_path: Path) -> None:
+    brick = SuiteBrick("ab" * 16, 1, False, 2, sha256(b"{}"))
+    write_suite(tmp_path / "suite", Manifest("cd" * 16, Level.WRITTEN, (brick,)), {brick.id: b"{}"})
+    asked = ["suite", "run", str(tmp_path / "suite"), "-o", str(tmp_path / "results.json")]
+    status, out, told = dlbricks(*asked, "--runtime", "default-onnx")
+    assert (status, out, len(told.splitlines())) == (2, "", 1)
+    assert "runtime default-onnx runs ONNX models, and a suite holds layers of MXNet" in told
+    assert not (tmp_path / "data" / "runs").exists()

@@ -1,0 +1,98 @@
+"""What sessions of ONNX Runtime are given, in this process: its worker tells nothing of that."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from onnx import ModelProto, TensorProto
+from onnx.helper import make_node
+
+from dlbricks_tui.bricks.programs import model_program, sequence_program
+from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
+from dlbricks_tui.runtime.inside.ort_session import load_onnxruntime, options
+from tests.models.onnx_models import floats, integers, loaded, model, small
+
+ROWS = 5_000
+
+
+@pytest.fixture(scope="module")
+def ort() -> Any:
+    return load_onnxruntime()
+
+
+@pytest.fixture
+def backend(ort: Any) -> OnnxRuntime:
+    return OnnxRuntime(ort)
+
+
+def test_what_is_timed_runs_as_it_stands_with_the_threads_that_all_share(
+    backend: OnnxRuntime, ort: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = []
+    real = ort.InferenceSession
+
+    def session(content: bytes, settings: Any, providers: list[str]) -> Any:
+        given.append(settings)
+        return real(content, settings, providers=providers)
+
+    monkeypatch.setattr(ort, "InferenceSession", session)
+    backend.bind(model_program(loaded(tmp_path, small())).network)
+    (settings,) = given
+    assert settings.graph_optimization_level == ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    assert settings.execution_mode == ort.ExecutionMode.ORT_SEQUENTIAL
+    assert not settings.use_per_session_threads
+
+
+def test_to_fuse_everything_is_optimised(ort: Any) -> None:
+    assert options(ort, optimised=True).graph_optimization_level == ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+
+
+def test_operators_run_side_by_side_only_where_the_settings_say_so(ort: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORT_INTER_OP_THREADS", "2")
+    assert options(ort, optimised=False).execution_mode == ort.ExecutionMode.ORT_PARALLEL
+
+
+def test_results_are_always_in_the_same_arrays(backend: OnnxRuntime, tmp_path: Path) -> None:
+    bound = backend.bind(model_program(loaded(tmp_path, small())).network)
+    bound.run()
+    (output,) = bound.outputs
+    place, first = output.data_ptr(), output.numpy().copy()
+    bound.inputs[0].update_inplace(2 * bound.inputs[0].numpy())
+    bound.run()
+    assert bound.outputs[0] is output
+    assert output.data_ptr() == place
+    assert (output.numpy() > first).all(), "the second run has written there"
+
+
+def looked_up(table: tuple[int, ...], shape: tuple[int, ...], axis: int = 0) -> ModelProto:
+    made = model([make_node("Gather", ["w", "words"], ["y"], axis=axis)], {"words": shape}, ["y"])
+    made.graph.initializer.append(floats("w", table))
+    made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    return made
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_rows_are_looked_up_all_over_a_table(whole: bool, backend: OnnxRuntime, tmp_path: Path) -> None:
+    graph = loaded(tmp_path, looked_up((ROWS, 4), (1, 200)))
+    program = model_program(graph) if whole else sequence_program(graph, (0,))
+    bound = backend.bind(program.network)
+    found = bound.inputs[0].numpy()
+    assert len(numpy.unique(found)) > 150
+    assert 0 <= found.min() < ROWS / 10
+    assert ROWS * 9 / 10 < found.max() < ROWS
+    bound.run()
+
+
+def test_the_axis_tells_how_many_rows_there_are(backend: OnnxRuntime, tmp_path: Path) -> None:
+    for axis in (1, -1):
+        bound = backend.bind(model_program(loaded(tmp_path, looked_up((2, 300), (64,), axis=axis))).network)
+        assert 200 < bound.inputs[0].numpy().max() < 300
+
+
+def test_other_whole_numbers_are_flags(backend: OnnxRuntime, tmp_path: Path) -> None:
+    made = model([make_node("Gather", ["x", "rows"], ["y"])], {"x": (4, 2)}, ["y"])
+    made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    made.graph.initializer.append(integers("rows", (0, 3)))
+    bound = backend.bind(model_program(loaded(tmp_path, made)).network)
+    assert set(bound.inputs[0].numpy().ravel().tolist()) <= {0, 1}
