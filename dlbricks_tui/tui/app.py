@@ -18,7 +18,7 @@ from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.actions.action import Scope
-from dlbricks_tui.tui.actions.registry import actions_in, bindings
+from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.choices import Choices, chosen_by
 from dlbricks_tui.tui.clipboard import copying
 from dlbricks_tui.tui.desk import RunDesk
@@ -26,14 +26,13 @@ from dlbricks_tui.tui.frugal import FrugalDriver
 from dlbricks_tui.tui.keeping import KeepingError, keep_copied, keep_picture, tell
 from dlbricks_tui.tui.manners import Manners
 from dlbricks_tui.tui.messages import Failed
-from dlbricks_tui.tui.places import about_of, actions_on, places_around, scope_of
+from dlbricks_tui.tui.places import about_of, actions_here, actions_on, places_around
 from dlbricks_tui.tui.preferences import Preferences
 from dlbricks_tui.tui.screens.panelled import PanelledScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.tailoring import Tailor
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.rows import RowsView
 
 if TYPE_CHECKING:
     from pathlib import PurePath
@@ -123,12 +122,8 @@ class DlbricksApp(App[None], inherit_bindings=False):
     def action_show_help(self) -> None:
         from dlbricks_tui.tui.screens.help import HelpScreen
 
-        places = list(places_around(self))
-        about = [about for place in places if (about := about_of(place))]
-        scopes = [scope_of(place) for place in places]
-        if isinstance(self.screen.focused, RowsView):
-            scopes.insert(len(scopes) - 1, Scope.LIST)
-        self.push_screen(HelpScreen(about, [action for scope in scopes if scope for action in actions_in(scope)]))
+        about = [about for place in places_around(self) if (about := about_of(place))]
+        self.push_screen(HelpScreen(about, actions_here(self.screen)))
 
     def action_find_command(self) -> None:
         from dlbricks_tui.tui.screens.palette import PaletteScreen

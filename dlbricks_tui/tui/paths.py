@@ -5,7 +5,6 @@ from pathlib import Path
 
 from dlbricks_tui.models.library import MODEL_SUFFIXES
 
-MOST_OFFERED = 200
 MODELS = MODEL_SUFFIXES
 # Whatever a file is called, its name ends in nothing.
 ANY_FILE = ("",)
@@ -29,7 +28,7 @@ def completions(typed: str, endings: tuple[str, ...] = MODELS) -> tuple[str, ...
     except OSError:
         # While one types, most paths lead nowhere yet.
         return ()
-    return tuple([*sorted(folders), *sorted(files)][:MOST_OFFERED])
+    return (*sorted(folders), *sorted(files))
 
 
 def common_beginning(offered: tuple[str, ...]) -> str:

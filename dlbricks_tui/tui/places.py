@@ -8,9 +8,10 @@ from textual.screen import Screen
 
 from dlbricks_tui.tui.actions.action import Action, Scope
 from dlbricks_tui.tui.actions.registry import ACTIONS
+from dlbricks_tui.tui.key_words import spelled
 
 # Actions that belong to where one types or reads: nobody looks for them by name.
-_UNNAMED = frozenset({Scope.LIST, Scope.SEARCH, Scope.DIALOG, Scope.FORM, Scope.PALETTE, Scope.PATH})
+_UNNAMED = frozenset({Scope.LIST, Scope.SEARCH, Scope.DIALOG, Scope.BOX, Scope.FORM, Scope.PALETTE, Scope.PATH})
 
 
 def scope_of(node: DOMNode) -> Scope | None:
@@ -21,7 +22,7 @@ def scope_of(node: DOMNode) -> Scope | None:
 
 def about_of(node: DOMNode) -> str:
     """What a node says of itself in the help."""
-    return str(getattr(node, "ABOUT", ""))
+    return spelled(getattr(node, "ABOUT", ""))
 
 
 def places_around(app: App[None]) -> Iterator[DOMNode]:
@@ -37,3 +38,9 @@ def actions_on(screen: Screen[object]) -> Iterator[tuple[Action, DOMNode]]:
         node = nodes.get(action.scope)
         if node is not None and action.scope not in _UNNAMED and node.check_action(action.method, ()):
             yield action, node
+
+
+def actions_here(screen: Screen[object]) -> Iterator[Action]:
+    """All that a key does now: on this screen and where on it one is."""
+    found = {active.binding.id for active in screen.active_bindings.values() if active.enabled}
+    return (action for action in ACTIONS if action.id in found or action.always)

@@ -9,6 +9,7 @@ from dlbricks_tui.tui import keymap
 from dlbricks_tui.tui.choices import next_of
 from dlbricks_tui.tui.keeping import tell
 from dlbricks_tui.tui.widgets.ink import Inked
+from dlbricks_tui.tui.widgets.keyed import Keyed
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -49,7 +50,10 @@ class Tailor:
     def look(self) -> None:
         """Takes over what was changed since the last look."""
         if self.preferences.changed():
+            before = self.preferences.taste.keymap
             self._take(self.preferences.read())
+            if self.preferences.taste.keymap != before:
+                self._name_keys_anew()
             self._tell()
 
     def put_on_next_theme(self) -> None:
@@ -87,6 +91,12 @@ class Tailor:
             for inked in screen.query(Inked):
                 inked.notify_style_update()
                 inked.refresh()
+
+    def _name_keys_anew(self) -> None:
+        for screen in self._app.screen_stack:
+            for node in screen.walk_children():
+                if isinstance(node, Keyed):
+                    node.keys_changed()
 
     def _tell(self) -> None:
         for error in self._untold:

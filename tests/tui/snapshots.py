@@ -9,7 +9,10 @@ from rich.cells import cell_len
 from rich.color import Color
 from rich.style import Style
 from textual.app import App
+from textual.pilot import Pilot
 from textual.strip import Strip
+
+from tests.tui.bench import SIZES, settled
 
 FOLDER = Path(__file__).parent / "snapshots"
 UPDATE = "UPDATE_SNAPSHOTS"
@@ -37,6 +40,18 @@ def check(app: App[None], name: str) -> None:
         path.write_text(seen, encoding="utf-8")
     known = path.read_text(encoding="utf-8") if path.exists() else ""
     assert seen.splitlines() == known.splitlines(), f"the screen is not that of {path.name}; {UPDATE}=1 writes it anew"
+
+
+async def check_all(pilot: Pilot[None], name: str) -> None:
+    """Compares the screen on terminals of every size, then in the terminal's own sixteen colours on a narrow one."""
+    for columns, lines in SIZES:
+        await pilot.resize_terminal(columns, lines)
+        await settled(pilot)
+        check(pilot.app, f"{name}-{columns}x{lines}")
+    pilot.app.theme = "terminal"
+    await pilot.resize_terminal(*SIZES[0])
+    await settled(pilot)
+    check(pilot.app, f"sixteen-{name}-{SIZES[0][0]}x{SIZES[0][1]}")
 
 
 def _lettered(strip: Strip, names: Mapping[str, str], letters: dict[str, str]) -> str:

@@ -1,14 +1,17 @@
+import importlib
+import pkgutil
+from collections import defaultdict
+from collections.abc import Iterator
+
 import pytest
+from textual.binding import Binding
 from textual.dom import DOMNode
 
-from dlbricks_tui.settings import DataFolder
+import dlbricks_tui.tui
 from dlbricks_tui.tui.actions.action import Action, Scope
 from dlbricks_tui.tui.actions.chains import CHAINS
 from dlbricks_tui.tui.actions.registry import ACTIONS, actions_in
-from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.places import scope_of
 from dlbricks_tui.tui.screens.help import TITLES
-from tests.tui.bench import app_on, running
 
 # tmux and screen keep their prefix to themselves; a terminal cannot tell ctrl+h, i, j, m and [ from backspace, tab,
 # enter and escape; it stops at ctrl+s until ctrl+q.
@@ -50,16 +53,25 @@ def test_wherever_one_is_there_is_a_key_to_get_out() -> None:
     }
 
 
-async def test_every_action_has_a_method_where_it_applies(measured: DataFolder) -> None:
-    app = app_on(measured)
-    async with running(app):
-        nodes = {scope_of(node): node for node in _nodes(app)}
-        here = [(action, nodes[action.scope]) for action in ACTIONS if action.scope in nodes]
-        assert {action.scope for action, _ in here} >= {Scope.EVERYWHERE, Scope.WORKBENCH, Scope.MODELS, Scope.ESTIMATE}
-        for action, node in here:
-            assert callable(getattr(node, f"action_{action.method}", None)), f"{action.id} does nothing"
+def test_every_action_has_a_method_wherever_its_keys_are_seen() -> None:
+    doers: dict[str, list[type[DOMNode]]] = defaultdict(list)
+    for node in _nodes():
+        for binding in node.__dict__.get("BINDINGS", ()):
+            if isinstance(binding, Binding) and binding.id is not None:
+                doers[binding.id].append(node)
+    assert set(doers) == {action.id for action in ACTIONS}
+    for action in ACTIONS:
+        for node in doers[action.id]:
+            assert callable(getattr(node, f"action_{action.method}", None)), f"{action.id} does nothing in {node}"
 
 
-def _nodes(app: DlbricksApp) -> list[DOMNode]:
-    nodes: list[DOMNode] = [app, app.screen, *app.screen.query("*")]
-    return nodes
+def _nodes() -> Iterator[type[DOMNode]]:
+    """All screens, boxes and widgets of ours, and the application."""
+    for module in pkgutil.walk_packages(dlbricks_tui.tui.__path__, "dlbricks_tui.tui."):
+        importlib.import_module(module.name)
+    found = {DOMNode}
+    while found:
+        node = found.pop()
+        found.update(node.__subclasses__())
+        if node.__module__.startswith("dlbricks_tui."):
+            yield node

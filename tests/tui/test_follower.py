@@ -1,3 +1,4 @@
+import threading
 from dataclasses import replace
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.run_folder import RunFolder, State
 from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.live import watch as watching
 from dlbricks_tui.tui.live.follower import Follower
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
 from dlbricks_tui.tui.live.watch import Listener, RunWatch
@@ -197,3 +199,26 @@ def test_a_run_that_is_not_there_is_an_error_in_words(new: DataFolder) -> None:
     watch.follow("nosuch")
     with pytest.raises(RunError, match="nosuch"):
         watch.look()
+
+
+class Impatience(threading.Event):
+    """Remembers how long a watch wants to wait, and ends it instead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waited.append(timeout)
+        return True
+
+
+@pytest.mark.parametrize("rarely", [1.0, 4.0])
+def test_who_asks_for_it_is_told_more_seldom_while_a_run_goes_on(rarely: float, new: DataFolder) -> None:
+    put_run(new, in_the_middle())
+    wake = Impatience()
+    ears = Ears()
+    watch = RunWatch(new, ears.listener._replace(seen=lambda _: watch.close()), rarely=rarely)
+    watch._wake = wake
+    watch._watch()
+    assert wake.waited == [rarely * watching.SECONDS_BETWEEN_LOOKS] and not ears.errors

@@ -1,21 +1,25 @@
 """What people want to be as they are used to it: colours, keys, settings, and what they take along."""
 
+import asyncio
 import os
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from textual.app import App
 from textual.pilot import Pilot
 
 from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.settings import THEMES, DataFolder
-from dlbricks_tui.tui import keymap
+from dlbricks_tui.tui import keymap, tailoring
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.keymap import Keymap
 from dlbricks_tui.tui.session import Session
 from tests.tui.bench import WRITTEN, press, running, small_library
 
+PATIENCE_SECONDS = 60.0
 DARK = (THEMES / "dark.toml").read_text()
 
 
@@ -38,7 +42,7 @@ def with_theme(data: DataFolder) -> Path:
     return path
 
 
-def told(app: DlbricksApp) -> list[str]:
+def told(app: App[None]) -> list[str]:
     return [notice.message for notice in app._notifications]
 
 
@@ -59,6 +63,20 @@ def setting_shown(app: DlbricksApp, name: str) -> str:
 
 def colour(app: DlbricksApp, name: str) -> str:
     return app.current_theme.variables[f"ink-{name}"]
+
+
+@pytest.fixture
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tailoring, "SECONDS_BETWEEN_LOOKS", 0.05)
+
+
+async def comes_about(pilot: Pilot[None], happens: Callable[[], object]) -> None:
+    """Waits until the application has looked at the files by itself."""
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while not happens():
+        assert time.monotonic() < give_up, told(pilot.app)
+        await asyncio.sleep(0.01)
+        await pilot.pause()
 
 
 async def look(pilot: Pilot[None]) -> None:
@@ -95,6 +113,7 @@ async def test_a_theme_that_is_not_there_is_told_and_the_first_one_put_on(measur
         assert message.startswith(f"{measured.config}:2: there is no theme night; there are colour-blind, dark, ")
 
 
+@pytest.mark.usefixtures("_looks_often")
 async def test_a_theme_of_ones_own_is_there_once_it_is_saved_and_changes_with_its_file(measured: DataFolder) -> None:
     app = app_with(measured, '[workbench]\ntheme = "mine"\n')
     mine = measured.themes / "mine.toml"
@@ -103,10 +122,10 @@ async def test_a_theme_of_ones_own_is_there_once_it_is_saved_and_changes_with_it
         assert (app.theme, len(told(app))) == ("dark", 1)
         app.clear_notifications()
         mine.write_text(DARK)
-        await look(pilot)
-        assert (app.theme, colour(app, "bad")) == ("mine", "#f47067")
+        await comes_about(pilot, lambda: app.theme == "mine")
+        assert colour(app, "bad") == "#f47067"
         mine.write_text(DARK.replace("#f47067", "#ff0000") + "\n")
-        await look(pilot)
+        await comes_about(pilot, lambda: colour(app, "bad") == "#ff0000")
         assert (app.theme, colour(app, "bad"), told(app)) == ("mine", "#ff0000", [])
         assert app.screen.query_one("#models").border_title
 
@@ -123,13 +142,13 @@ async def test_a_theme_that_breaks_is_told_with_file_and_colour_and_stays_as_it_
         assert len(told(app)) == 1, "what has not changed is not told twice"
 
 
+@pytest.mark.usefixtures("_looks_often")
 async def test_a_theme_that_is_taken_away_leaves_the_first_one(measured: DataFolder) -> None:
     mine = with_theme(measured)
     app = app_with(measured, '[workbench]\ntheme = "mine"\n')
     async with running(app) as pilot:
         mine.unlink()
-        await look(pilot)
-        assert app.theme == "dark"
+        await comes_about(pilot, lambda: app.theme == "dark")
 
 
 # Keys
@@ -149,11 +168,12 @@ async def test_an_action_is_done_by_its_new_key_and_no_longer_by_the_old_one(mea
         assert "f5 K " in text and "? f1" not in text
 
 
+@pytest.mark.usefixtures("_looks_often")
 async def test_keys_that_are_saved_count_at_once(measured: DataFolder) -> None:
     app = app_with(measured)
     async with running(app, (160, 40)) as pilot:
         measured.config.write_text('[keys]\napp.next_theme = "T"\n')
-        await look(pilot)
+        await comes_about(pilot, lambda: keymap.key("app.next_theme") == "T")
         await press(pilot, "T")
         assert app.theme == "high-contrast"
 
@@ -233,11 +253,12 @@ async def test_a_file_that_cannot_be_changed_is_told_in_a_box(measured: DataFold
         assert measured.config.read_text() == 'workbench = {theme = "light"}\n'
 
 
+@pytest.mark.usefixtures("_looks_often")
 async def test_a_file_that_breaks_while_one_works_is_told_and_what_counted_goes_on(measured: DataFolder) -> None:
     app = app_with(measured, '[workbench]\ntheme = "light"\n')
     async with running(app) as pilot:
         measured.config.write_text("[workbench]\ntheme = 3\n")
-        await look(pilot)
+        await comes_about(pilot, lambda: told(app))
         assert app.theme == "light"
         assert told(app) == [f"{measured.config}:2: workbench.theme = 3: it has to be the name of a theme"]
 

@@ -131,6 +131,16 @@ async def test_columns_are_chosen_and_put_in_order(stored: DataFolder) -> None:
         assert text(pilot).splitlines()[1].split()[1:4] == ["n", "when,", "UTC↓"]
 
 
+async def test_a_column_is_moved_both_ways(stored: DataFolder) -> None:
+    async with running(app_on(stored), WIDE) as pilot:
+        await press(pilot, "6", "c", "J", "enter")
+        assert text(pilot).splitlines()[1].split()[1:4] == ["ms", "name", "n"]
+        await press(pilot, "c", "j", "j", "l", "right", "left", "h", "K", "enter")
+        assert text(pilot).splitlines()[1].split()[1:4] == ["ms", "n", "name"]
+        await press(pilot, "c", "h", "G", "l", "enter")
+        assert text(pilot).splitlines()[1].split()[1:4] == ["ms", "n", "name"]
+
+
 async def test_at_least_one_column_stays(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "c", *["space"] * 9, "enter")

@@ -2,9 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.messages import Failed
 from tests.tui.bench import SIZES, app_on, press, running
-from tests.tui.snapshots import check
+from tests.tui.snapshots import check, check_all
 
 OPENED = ("slash", '"res"', "enter", "enter")
 SCREENS: dict[str, tuple[str, ...]] = {
@@ -50,7 +52,6 @@ SIXTEEN: dict[str, tuple[str, ...]] = {
     "models": OPENED,
     "tree": (*OPENED, "2"),
     "estimate": (*OPENED, "4"),
-    "config": ("comma",),
 }
 
 
@@ -62,7 +63,34 @@ async def test_in_the_terminals_own_sixteen_colours_it_looks_as_it_was_approved(
     (tmp_path / "resnext-symbol.json").touch()
     monkeypatch.chdir(tmp_path)
     measured.config.write_text('[workbench]\ntheme = "terminal"\n')
-    # The path of the config file is on the screen, and is to be the same everywhere.
-    async with running(app_on(DataFolder(Path(measured.path.name))), (80, 24)) as pilot:
+    async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, *SIXTEEN[name])
         check(pilot.app, f"sixteen-{name}-80x24")
+
+
+async def test_the_box_of_settings_looks_as_it_was_approved(
+    measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The path of the config file is on the screen, and is to be the same everywhere.
+    monkeypatch.chdir(tmp_path)
+    async with running(app_on(DataFolder(Path(measured.path.name)))) as pilot:
+        await press(pilot, "comma", "j", "j")
+        await check_all(pilot, "config")
+
+
+ERRORS: dict[str, Exception] = {
+    "error": ModelError("nets/broken-symbol.json: it says nothing of the shape of: data; " * 3 + "give it with n"),
+    "fault": KeyError("data"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+async def test_the_box_of_an_error_looks_as_it_was_approved(
+    name: str, measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The path of the log is on the screen.
+    monkeypatch.chdir(tmp_path)
+    async with running(app_on(DataFolder(Path(measured.path.name)))) as pilot:
+        pilot.app.post_message(Failed(ERRORS[name]))
+        await press(pilot)
+        await check_all(pilot, name)

@@ -3,29 +3,40 @@
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
 from dlbricks_tui.bench.noise import Finding, Verdict
 from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui import judging
 from dlbricks_tui.tui.screens.systems import errands
 from tests.store.samples import system
-from tests.tui.bench import SIZES, app_on, press, running, settled
-from tests.tui.snapshots import check
+from tests.tui import results
+from tests.tui.bench import SIZES, app_on, press, running
+from tests.tui.snapshots import check, check_all
 from tests.tui.stored_results import HERE, THERE
 
-COMPARED = ("6", "slash", f'"{HERE} 2026-11-21"', "enter", "v", "slash", "ctrl+u", f'"{THERE}"', "enter", "=")
-# On a narrow terminal those are seen that are beside each other on others.
-NARROW = (SIZES[0],)
-SCREENS: dict[str, tuple[tuple[str, ...], tuple[tuple[int, int], ...]]] = {
-    "results": (("6", "slash", '"kind=convolution"', "enter", "space"), SIZES),
-    "results-columns": (("6", "c"), NARROW),
-    "results-delete": (("6", "slash", '"2026-11-20"', "enter", "a", "d"), NARROW),
-    "results-refused": (("6", "slash", '"colour=red"'), NARROW),
-    "results-one": (("6", "slash", '"good=no"', "enter", "2"), NARROW),
-    "results-history": (("6", "slash", '"relu"', "enter", "3"), NARROW),
-    "results-compared": (COMPARED, SIZES),
-    "systems": (("8",), SIZES),
-    "systems-doctor": (("8", "4"), NARROW),
+SCREENS: dict[str, tuple[str, ...]] = {
+    "results": ("6", "slash", '"kind=convolution"', "enter", "space"),
+    "results-columns": ("6", "c"),
+    "results-delete": ("6", "slash", '"2026-11-20"', "enter", "a", "d"),
+    "results-refused": ("6", "slash", '"colour=red"'),
+    "results-one": ("6", "slash", '"good=no"', "enter", "2"),
+    "results-history": ("6", "slash", '"relu"', "enter", "3"),
+    "results-compared": (
+        *("6", "slash", f'"{HERE} 2026-11-21"', "enter", "v"),
+        *("slash", "ctrl+u", f'"{THERE}"', "enter", "="),
+    ),
+    "systems": ("8",),
+    "systems-doctor": ("8", "4"),
+}
+CORPUS: dict[str, tuple[str, ...]] = {
+    "corpus": ("7",),
+    "corpus-kinds": ("7", "2"),
+    "likeness": ("7", "3", "l"),
+}
+# Of a model that was measured on two systems, end to end too.
+JUDGED: dict[str, tuple[str, ...]] = {
+    "corpus-granularities": ("7", "4"),
+    "systems-machines": ("slash", '"squeezenet"', "enter", "enter", "8", "3"),
 }
 FINDINGS = (
     Finding("frequency governor", "performance", Verdict.QUIET, "cores begin slowly", ""),
@@ -38,27 +49,31 @@ FINDINGS = (
 def _one_host_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errands, "fingerprint", lambda: system(HERE))
     monkeypatch.setattr(errands, "findings", lambda: FINDINGS)
-
-
-async def look_right(pilot: Pilot[None], name: str, sizes: tuple[tuple[int, int], ...]) -> None:
-    for columns, lines in sizes:
-        await pilot.resize_terminal(columns, lines)
-        await settled(pilot)
-        check(pilot.app, f"{name}-{columns}x{lines}")
+    monkeypatch.setattr(results, "fingerprint", lambda: system(HERE))
+    monkeypatch.setattr(judging, "fingerprint", lambda: system(HERE))
 
 
 @pytest.mark.parametrize("name", SCREENS)
 async def test_a_screen_of_the_store_looks_as_it_was_approved(name: str, stored: DataFolder) -> None:
-    keys, sizes = SCREENS[name]
-    async with running(app_on(stored), sizes[0]) as pilot:
-        await press(pilot, *keys)
-        await look_right(pilot, name, sizes)
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, *SCREENS[name])
+        await check_all(pilot, name)
 
 
-async def test_the_corpus_looks_as_it_was_approved(new: DataFolder) -> None:
-    async with running(app_on(new), SIZES[0]) as pilot:
-        await press(pilot, "escape", "7")
-        await look_right(pilot, "corpus", SIZES)
+@pytest.mark.parametrize("name", CORPUS)
+async def test_the_corpus_looks_as_it_was_approved(name: str, new: DataFolder) -> None:
+    async with running(app_on(new)) as pilot:
+        await press(pilot, "escape", *CORPUS[name])
+        await check_all(pilot, name)
+
+
+@pytest.mark.parametrize("name", JUDGED)
+async def test_what_a_measured_model_is_good_for_looks_as_it_was_approved(name: str, new: DataFolder) -> None:
+    results.store_run(new, ["squeezenet1.1"])
+    new.path.joinpath("prices.toml").write_text(f'[dollars_per_hour]\n"{HERE}" = 0.17\n')
+    async with running(app_on(new)) as pilot:
+        await press(pilot, *JUDGED[name])
+        await check_all(pilot, name)
 
 
 async def test_the_grid_of_likeness_can_be_read_without_colours(
@@ -67,33 +82,16 @@ async def test_the_grid_of_likeness_can_be_read_without_colours(
     monkeypatch.setenv("NO_COLOR", "1")
     async with running(app_on(new), SIZES[0]) as pilot:
         await press(pilot, "escape", "7", "3", "l", "j", "j")
-        await look_right(pilot, "likeness-no-color", NARROW)
+        check(pilot.app, "likeness-no-color-80x24")
 
 
-SIXTEEN = ("results", "results-compared", "systems-doctor")
-
-
-@pytest.mark.parametrize("name", SIXTEEN)
-async def test_in_the_terminals_own_sixteen_colours_it_looks_as_it_was_approved(name: str, stored: DataFolder) -> None:
-    stored.config.write_text('[workbench]\ntheme = "terminal"\n')
-    async with running(app_on(stored), SIZES[0]) as pilot:
-        await press(pilot, *SCREENS[name][0])
-        await look_right(pilot, f"sixteen-{name}", NARROW)
-
-
-async def test_the_grid_of_likeness_is_drawn_in_sixteen_colours(new: DataFolder) -> None:
-    new.path.mkdir(parents=True)
-    new.config.write_text('[workbench]\ntheme = "terminal"\n')
-    async with running(app_on(new), SIZES[0]) as pilot:
-        await press(pilot, "escape", "7", "3", "l")
-        await look_right(pilot, "sixteen-likeness", NARROW)
-
-
-async def test_paths_to_import_are_offered(stored: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "here").mkdir()
+@pytest.mark.parametrize(("name", "keys"), [("results-import", ("i", '"m"', "down")), ("results-export", ("e", '"m"'))])
+async def test_paths_to_choose_from_look_as_they_were_approved(
+    name: str, keys: tuple[str, ...], stored: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here" / "more").mkdir(parents=True)
     (tmp_path / "here" / "mine.json").touch()
-    (tmp_path / "here" / "more").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    async with running(app_on(stored), SIZES[0]) as pilot:
-        await press(pilot, "6", "i", '"m"')
-        await look_right(pilot, "results-import", NARROW)
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", *keys)
+        await check_all(pilot, name)

@@ -5,10 +5,12 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.bench.noise import Finding, Verdict
 from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui.screens.systems import errands
 from dlbricks_tui.tui.screens.systems.machines import MachinesPanel
 from dlbricks_tui.tui.screens.systems.screen import SystemsScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from tests.store.samples import measurement, system
 from tests.tui.bench import app_on, press, running
 from tests.tui.results import OTHER_SYSTEM
 from tests.tui.snapshots import snapshot
@@ -118,3 +120,16 @@ async def test_prices_that_make_no_sense_are_told(measured: DataFolder, monkeypa
     async with running(app_on(DataFolder(Path(measured.path.name))), WIDE) as pilot:
         await press(pilot, "8")
         assert "prices.toml" in text(pilot)
+
+
+async def test_who_looks_again_sees_what_has_changed(stored: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(app_on(stored), WIDE) as pilot:
+        await press(pilot, "8")
+        assert "other load" in text(pilot) and "new.large" not in text(pilot)
+        cured = (Finding("other load", "2 % busy", Verdict.QUIET, "outliers", ""),)
+        monkeypatch.setattr(errands, "findings", lambda: cured)
+        with Store(stored.store) as store:
+            store.add(system("new.large"), measurement(system="new.large"))
+        await press(pilot, "r")
+        assert "2 % busy" in text(pilot) and "temperature" not in text(pilot)
+        assert "new.large" in text(pilot)

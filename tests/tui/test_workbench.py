@@ -10,7 +10,6 @@ from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.screens.error import ErrorScreen
 from dlbricks_tui.tui.screens.help import HelpScreen
-from dlbricks_tui.tui.screens.input_shapes import InputShapesScreen
 from dlbricks_tui.tui.screens.open_path import OpenPathScreen
 from dlbricks_tui.tui.screens.palette import PaletteScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
@@ -164,6 +163,17 @@ async def test_a_command_is_found_by_its_words_and_done(measured: DataFolder) ->
         assert len(marked(pilot)) == 7
 
 
+async def test_commands_are_walked_through_both_ways(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        panels = [panel.id for panel in pilot.app.screen.query(Panel)]
+        await press(pilot, "colon", '"go panel"', "down", "enter")
+        assert panel_with_focus(pilot) == panels[-1]
+        await press(pilot, "colon", '"go panel"', "ctrl+n", "ctrl+p", "enter")
+        assert panel_with_focus(pilot) == panels[0]
+        await press(pilot, "colon", '"go panel"', "down", "down", "up", "up", "enter")
+        assert panel_with_focus(pilot) == panels[1]
+
+
 async def test_q_leaves(measured: DataFolder) -> None:
     app = app_on(measured)
     async with running(app) as pilot:
@@ -226,31 +236,6 @@ async def test_a_file_that_is_no_model_says_so_in_the_estimate(measured: DataFol
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{tmp_path}/broken-symbol.json"', "enter")
         assert "This model cannot be shown so." in screen_text(pilot)
-
-
-async def test_a_model_that_lacks_shapes_asks_for_them(measured: DataFolder, tmp_path: Path) -> None:
-    attributes = {"num_hidden": "10", "no_bias": "True"}
-    nodes = [
-        {"op": "null", "name": "x", "inputs": []},
-        {"op": "null", "name": "fc_weight", "inputs": []},
-        {"op": "FullyConnected", "name": "fc", "attrs": attributes, "inputs": [[0, 0, 0], [1, 0, 0]]},
-    ]
-    document = {"nodes": nodes, "arg_nodes": [0, 1], "heads": [[2, 0, 0]]}
-    (tmp_path / "open-symbol.json").write_text(json.dumps(document))
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "o", f'"{tmp_path}/open-symbol.json"', "enter")
-        assert isinstance(pilot.app.screen, InputShapesScreen)
-        assert "does not say the shape of: x" in screen_text(pilot).replace("\n", " ")
-        await press(pilot, '"1"', "comma", '"x"', "enter")
-        assert "x: write its shape like 1,3,224,224" in screen_text(pilot)
-        await press(pilot, "tab", "shift+tab", "escape")
-        assert isinstance(pilot.app.screen, WorkbenchScreen)
-
-
-async def test_shapes_are_changed_for_an_open_model(measured: DataFolder) -> None:
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "slash", '"resnet18"', "enter", "n")
-        assert "1,3,224,224" in screen_text(pilot)
 
 
 async def test_a_long_list_is_walked_by_lines_pages_and_ends(new: DataFolder) -> None:

@@ -11,6 +11,7 @@ class Scope(str, Enum):
     LIST = "list"
     SEARCH = "find"
     DIALOG = "dialog"
+    BOX = "box"
     FORM = "form"
     PATH = "path"
     ERROR = "error"

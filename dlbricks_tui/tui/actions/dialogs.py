@@ -5,9 +5,13 @@ from dlbricks_tui.tui.actions.action import Action
 ERROR = (Action("error.copy", ("y",), "copy", "Copy the text to the clipboard of your terminal.", footer=True),)
 
 PATH = (
-    Action("path.take", ("enter",), "use", "Use this path.", footer=True),
+    Action("path.take", ("enter",), "use", "Use the path, or the file under the cursor; open a folder.", footer=True),
     Action("path.complete", ("tab",), "complete", "Complete the path as far as it is clear.", footer=True),
+    Action("path.next", ("down", "ctrl+n"), "next", "Go to the next of the names below.", footer=True),
+    Action("path.previous", ("up", "ctrl+p"), "previous", "Go to the name before, from the first to the path."),
 )
+
+BOX = (Action("box.search", ("/",), "search", "Search in this list.", footer=True),)
 
 FORM = (
     Action("form.submit", ("enter",), "use", "Use these shapes.", footer=True),

@@ -36,7 +36,7 @@ RESULTS = (
 COLUMNS = (
     Action("columns.show_or_hide", ("space",), "show/hide", "Show the column, or hide it.", footer=True),
     Action("columns.later", ("J", "l", "right"), "further right", "Move the column one to the right.", footer=True),
-    Action("columns.sooner", ("K", "h", "left"), "further left", "Move the column one to the left.", footer=True),
+    Action("columns.sooner", ("K", "h", "left"), "further left", "Move the column one to the left."),
     Action("columns.use", ("enter",), "use", "Show these columns.", footer=True),
 )
 

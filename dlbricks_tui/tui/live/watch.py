@@ -45,7 +45,7 @@ class RunWatch:
         self._listener = listener
         self._clock = clock
         # How many times longer than usual the time between two looks is.
-        self._rarely = rarely
+        self.rarely = rarely
         self._closed = False
         self._wake = threading.Event()
         self._lock = threading.Lock()
@@ -101,7 +101,7 @@ class RunWatch:
                 self._listener.failed(error)
                 return
             going_on = self._follower is not None and self._follower.active
-            self._wake.wait(SECONDS_BETWEEN_LOOKS * self._rarely if going_on else SECONDS_BETWEEN_IDLE_LOOKS)
+            self._wake.wait(SECONDS_BETWEEN_LOOKS * self.rarely if going_on else SECONDS_BETWEEN_IDLE_LOOKS)
             self._wake.clear()
 
     def _choose(self) -> None:

@@ -6,9 +6,10 @@ from textual.app import ComposeResult
 
 from dlbricks_tui.tui.actions.action import Action, Scope
 from dlbricks_tui.tui.key_names import all_shown
+from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.keymap import keys_of
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line
-from dlbricks_tui.tui.screens.dialog import Dialog
+from dlbricks_tui.tui.screens.searched import SearchedDialog
 from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.reading import Reading
 
@@ -19,6 +20,7 @@ TITLES = {
     Scope.LIST: "In every list",
     Scope.SEARCH: "While you search",
     Scope.DIALOG: "In this box",
+    Scope.BOX: "In a box with a list",
     Scope.FORM: "In this form",
     Scope.PATH: "While you type a path",
     Scope.ERROR: "With this error",
@@ -53,27 +55,46 @@ TITLES = {
 }
 
 
-class HelpScreen(Dialog[None]):
+class HelpScreen(SearchedDialog[None]):
     """The actions of where the person was, the nearest first, and what that place is about."""
 
+    SEARCH_HINT = "what a key does, or a key"
+
     def __init__(self, about: Sequence[str], actions: Iterable[Action]) -> None:
-        super().__init__()
+        self._text = Reading(self._lines)
+        super().__init__(self._text)
         self._about = about
         self._actions = tuple(actions)
+        self._words: tuple[str, ...] = ()
 
     def compose(self) -> ComposeResult:
-        with Box("Help", [Scope.DIALOG]):
-            yield Reading(self._paragraphs)
+        with Box("Help", [Scope.BOX, Scope.DIALOG], classes="-tall"):
+            yield self._text
+            yield self.search_line
 
-    def _paragraphs(self) -> Iterable[Line]:
-        for paragraph in self._about:
-            yield line(paragraph)
-            yield BLANK
+    def show_found(self, words: Sequence[str]) -> None:
+        self._words = tuple(words)
+        self._text.remake()
+
+    def _lines(self) -> Iterable[Line]:
+        found = [action for action in self._actions if _fits(action, self._words)]
+        if not self._words:
+            for paragraph in self._about:
+                yield line(paragraph)
+                yield BLANK
+        elif not found:
+            yield line("Nothing that can be done here has all of these words.")
+            yield Hint("{find.clear} shows everything again.", "muted").line
         scope = None
-        for action in self._actions:
+        for action in found:
             if action.scope is not scope:
                 if scope is not None:
                     yield BLANK
                 scope = action.scope
                 yield line(Span(TITLES[scope], "heading"))
             yield line(column(all_shown(keys_of(action)), _KEYS, "accent"), action.help)
+
+
+def _fits(action: Action, words: Sequence[str]) -> bool:
+    text = f"{all_shown(keys_of(action))} {action.label} {action.help}".casefold()
+    return all(word in text for word in words)

@@ -26,6 +26,11 @@ class PanelledScreen(AskingScreen[Result], Generic[Result]):
         for panel in self.query(Panel):
             panel.set_class(panel is current, "-current")
 
+    def on_screen_resume(self) -> None:
+        # Keys may have changed while another screen was to be seen.
+        for panel in self.query(Panel):
+            panel.keys_changed()
+
     def action_next_panel(self) -> None:
         self._step(1)
 

@@ -53,7 +53,8 @@ class WorkbenchScreen(ChoosingScreen):
     HEARS_OF_RESULTS = True
     ABOUT = (
         "Choose a model, see what it is made of and how long it takes, and run the bricks that nobody has run yet. "
-        "6, 7 and 8 lead to all results, to what repeats in the corpus, and to the systems."
+        "{workbench.show_results}, {workbench.show_corpus} and {workbench.show_systems} lead to all results, to what "
+        "repeats in the corpus, and to the systems."
     )
 
     def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 
 from dlbricks_tui.tui.lines import Line
+from dlbricks_tui.tui.widgets.keyed import Keyed
 from dlbricks_tui.tui.widgets.rows import RowsView
 
 
-class LineRows(RowsView):
+class LineRows(RowsView, Keyed):
     """Asks for its lines whenever they or the width may have changed."""
 
     def __init__(self, make: Callable[[int], tuple[Line, ...]], *, id: str | None = None) -> None:  # noqa: A002
@@ -31,6 +32,9 @@ class LineRows(RowsView):
         self.rows_changed()
 
     def on_resize(self) -> None:
+        self.remake()
+
+    def keys_changed(self) -> None:
         self.remake()
 
     def _lines(self) -> tuple[Line, ...]:

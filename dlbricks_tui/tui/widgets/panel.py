@@ -6,19 +6,23 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from dlbricks_tui.tui.actions.action import Scope
+from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line
 from dlbricks_tui.tui.widgets.ink import LineBar
+from dlbricks_tui.tui.widgets.keyed import Keyed
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.search_line import SearchLine
 
 
-class Panel(Vertical, can_focus=False):
+class Panel(Vertical, Keyed, can_focus=False):
     """A panel shows one list; whoever gives it the focus gives it to the list."""
 
     scope: ClassVar[Scope]
     # What help says of it beside its keys.
     ABOUT: ClassVar[str] = ""
     TITLE: ClassVar[str] = ""
+    # The action that leads to it; its key stands before the title.
+    REACHED_BY: ClassVar[str] = ""
     # What can be searched for; a panel without it has no search.
     SEARCH_HINT: ClassVar[str] = ""
     # Whether `heading` stands above the list.
@@ -28,7 +32,8 @@ class Panel(Vertical, can_focus=False):
         super().__init__(id=id)
         self.rows = rows
         self.search_line = SearchLine(self.SEARCH_HINT)
-        self.border_title = self.TITLE
+        self._more = ""
+        self.show_title()
 
     def compose(self) -> ComposeResult:
         if self.HEADED:
@@ -36,6 +41,15 @@ class Panel(Vertical, can_focus=False):
         yield self.rows
         if self.SEARCH_HINT:
             yield self.search_line
+
+    def show_title(self, more: str = "") -> None:
+        """Writes into the frame what it is, by which key one gets to it, and what more there is to say."""
+        self._more = more
+        way = f"{key(self.REACHED_BY)} " if self.REACHED_BY else ""
+        self.border_title = f"{way}{self.TITLE}{more}"
+
+    def keys_changed(self) -> None:
+        self.show_title(self._more)
 
     def heading(self, width: int) -> Line:
         """What the columns of the list are called."""

@@ -10,9 +10,10 @@ from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.lines import Line, wrapped
 from dlbricks_tui.tui.widgets.ink import Inked
+from dlbricks_tui.tui.widgets.keyed import Keyed
 
 
-class Reading(Inked, ScrollView, can_focus=True, inherit_bindings=False):
+class Reading(Inked, ScrollView, Keyed, can_focus=True, inherit_bindings=False):
     """Lines of text, moved by the keys that move a cursor in lists."""
 
     BINDINGS = bindings(Scope.LIST)
@@ -26,6 +27,13 @@ class Reading(Inked, ScrollView, can_focus=True, inherit_bindings=False):
         return len(self._wrap(width))
 
     def on_resize(self) -> None:
+        self.remake()
+
+    def keys_changed(self) -> None:
+        self.remake()
+
+    def remake(self) -> None:
+        """Makes the lines of what there is to say now."""
         self._wrapped = self._wrap(self.scrollable_content_region.width)
         self.virtual_size = Size(0, len(self._wrapped))
         self.refresh()

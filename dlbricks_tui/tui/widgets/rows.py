@@ -12,6 +12,7 @@ from textual.timer import Timer
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
+from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, wrapped
 from dlbricks_tui.tui.widgets.ink import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, Inked
 
@@ -42,7 +43,7 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, classes=classes)
-        self._said: tuple[Line, ...] = ()
+        self._said: tuple[Line | Hint, ...] = ()
         self._rest: Timer | None = None
 
     @property
@@ -64,11 +65,16 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
         """What stands in a row, in at most so many cells."""
         raise NotImplementedError
 
+    @property
+    def has_cursor(self) -> bool:
+        """Whether a row is chosen by the cursor; where one need not choose, there is none at first."""
+        return True
+
     def can_rest_on(self, index: int) -> bool:
         """Whether the cursor may stand on the row; headings and gaps are passed by."""
         return True
 
-    def say(self, *lines: Line) -> None:
+    def say(self, *lines: Line | Hint) -> None:
         """What stands there while there are no rows: where to go from here."""
         self._said = lines
         self.refresh()
@@ -102,11 +108,12 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
     def render_line(self, y: int) -> Strip:
         width, index = self.line_width, y + self.scroll_offset.y
         if not self.row_count:
-            said = [each for long in self._said for each in wrapped(long, width - 1)]
+            lines = (each.line if isinstance(each, Hint) else each for each in self._said)
+            said = [each for long in lines for each in wrapped(long, width - 1)]
             return self.strip_of((Span(" "), *said[y]) if y < len(said) else (), width)
         if index >= self.row_count:
             return self.strip_of((), width)
-        here = index == self.cursor
+        here = self.has_cursor and index == self.cursor
         sign = Span(CURSOR_SIGN if here else " ", "accent")
         return self.strip_of((sign, *self.row(index, width - 1)), width, self._ground() if here else OWN_GROUND)
 

@@ -8,6 +8,7 @@ from textual import on
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.figures import percent, signed_percent
+from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, bar, clean, column, line
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
@@ -52,7 +53,8 @@ class GranularitiesPanel(Panel):
     """The paper's figures 9 and 10, of what was measured here."""
 
     scope = Scope.GRANULARITIES
-    TITLE = "4 Speed-up and accuracy"
+    TITLE = "Speed-up and accuracy"
+    REACHED_BY = "corpus.go_to_granularities"
     HEADED = True
     ABOUT = (
         "For each granularity that was run, over the models that were measured end to end and brick by brick: how much "
@@ -77,8 +79,8 @@ class GranularitiesPanel(Panel):
         self._list.judged = judged
         self._list.say(
             line("Nothing was measured both end to end and brick by brick."),
-            line(Span("On the workbench, "), Span("r", "accent"), " runs the models, with the setting end to end;"),
-            line(Span("+", "accent"), " before it takes another granularity to compare with."),
+            Hint("On the workbench, {workbench.start_run} runs the models, with the setting end to end;"),
+            Hint("{workbench.coarser} before it takes another granularity to compare with."),
         )
         self._list.rows_changed()
 

@@ -8,6 +8,7 @@ from textual import on
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.figures import percent
+from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, bar, column
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
@@ -48,7 +49,8 @@ class KindsPanel(Panel):
     """The paper's figure 6."""
 
     scope = Scope.KINDS
-    TITLE = "2 Repeated kinds"
+    TITLE = "Repeated kinds"
+    REACHED_BY = "corpus.go_to_kinds"
     HEADED = True
     ABOUT = (
         "Of each kind how many layers (or sequences) there are, how many of them occur more than once in their model, "
@@ -64,7 +66,7 @@ class KindsPanel(Panel):
         right = (column(text, wide, "muted", right=True) for text, wide in titles)
         return (Span(" "), column("kind", _KIND, "muted"), *right)
 
-    def say(self, *lines: Line) -> None:
+    def say(self, *lines: Line | Hint) -> None:
         """What stands there while nothing is known."""
         self._list.say(*lines)
 
@@ -73,7 +75,7 @@ class KindsPanel(Panel):
         self._list.kinds = corpus.repeated_types if corpus else ()
         self._list.repeated = sum(found.repeated for found in self._list.kinds)
         self._list.rows_changed()
-        self.border_title = f"{self.TITLE}: {self._list.repeated:,} of {corpus.layers:,}" if corpus else self.TITLE
+        self.show_title(f": {self._list.repeated:,} of {corpus.layers:,}" if corpus else "")
 
     def on_click(self) -> None:
         self.take_focus()

@@ -9,6 +9,7 @@ from textual import on
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import percent
+from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, cut, line
 from dlbricks_tui.tui.shades import legend, shaded
 from dlbricks_tui.tui.widgets.panel import Panel
@@ -100,7 +101,8 @@ class LikenessPanel(Panel):
 
     scope = Scope.LIKENESS
     BINDINGS = bindings(Scope.LIKENESS)
-    TITLE = "3 Likeness"
+    TITLE = "Likeness"
+    REACHED_BY = "corpus.go_to_likeness"
     SEARCH_HINT = "name of a model, among the rows"
     HEADED = True
     ABOUT = (
@@ -122,7 +124,7 @@ class LikenessPanel(Panel):
     def heading(self, width: int) -> Line:
         return (Span(" "), *self._list.heading(width - 1))
 
-    def say(self, *lines: Line) -> None:
+    def say(self, *lines: Line | Hint) -> None:
         """What stands there while nothing is known."""
         self._list.say(*lines)
 

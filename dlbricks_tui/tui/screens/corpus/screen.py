@@ -15,6 +15,8 @@ from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import counted, percent
+from dlbricks_tui.tui.key_words import Hint
+from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, clean, line, wrapped
 from dlbricks_tui.tui.screens.corpus import errands
 from dlbricks_tui.tui.screens.corpus.granularities import GranularitiesPanel
@@ -45,7 +47,7 @@ class CorpusScreen(PanelledScreen[None]):
     HEARS_OF_RESULTS = True
     ABOUT = (
         "The marked models of the workbench, or all of the library. A model that was never read before, at this level, "
-        "takes the framework a moment: r reads those too."
+        "takes the framework a moment: {corpus.read_all} reads those too."
     )
 
     def __init__(
@@ -79,7 +81,9 @@ class CorpusScreen(PanelledScreen[None]):
         self.make_current(self._uniqueness)
         if self._measuring:
             # What is not asked for must not disturb the run.
-            self._say(line("A run is measuring, and this would disturb it."), line(_key("r"), " reads the models now."))
+            self._say(
+                line("A run is measuring, and this would disturb it."), Hint("{corpus.read_all} reads the models now.")
+            )
         else:
             self._survey()
             self._judge()
@@ -100,7 +104,7 @@ class CorpusScreen(PanelledScreen[None]):
         self._surveyed, self._progress = event.surveyed, ""
         corpus = event.surveyed.corpus if event.surveyed.corpus.models else None
         if corpus is None:
-            self._say(line("No model of these was read at this level yet."), line(_key("r"), " reads them."))
+            self._say(line("No model of these was read at this level yet."), Hint("{corpus.read_all} reads them."))
         self._show()
         self._head.refresh(layout=True)
 
@@ -159,7 +163,7 @@ class CorpusScreen(PanelledScreen[None]):
         self._head.refresh(layout=True)
         self.ask(partial(self._errands.survey, self._wishes(self._choices), self._how), "survey")
 
-    def _say(self, *lines: Line) -> None:
+    def _say(self, *lines: Line | Hint) -> None:
         for panel in (self._uniqueness, self._kinds, self._likeness):
             panel.say(*lines)
 
@@ -175,19 +179,17 @@ class CorpusScreen(PanelledScreen[None]):
             return (line(how, Span(self._progress, "muted")),)
         corpus = surveyed.corpus
         share = f" ({percent(corpus.unique_layers / corpus.layers, 1)})" if corpus.layers else ""
+        reads = key("corpus.read_all")
+        unread = f"; {surveyed.unread:,} never read, {reads} reads them" if surveyed.unread else ""
         unit = "layer" if choices.granularity == 1 else "sequence"
         told = line(
             how,
             Span(f"{counted(len(corpus.models), 'model')}, {counted(corpus.layers, unit)}: ", "muted"),
             Span(f"{corpus.unique_layers:,} unique{share}", "strong"),
             Span(f", {corpus.contexts:,} with their contexts", "muted"),
-            Span(f"; {surveyed.unread:,} never read, r reads them" if surveyed.unread else "", "warn"),
+            Span(unread, "warn"),
         )
         refused = [line(Span(f" left out: {clean(each)}", "warn")) for each in surveyed.refused[:1]]
         if len(surveyed.refused) > 1:
             refused.append(line(Span(f" and {len(surveyed.refused) - 1} more cannot be read", "warn")))
         return tuple(each for long in (told, *refused) for each in wrapped(long, width))
-
-
-def _key(text: str) -> Span:
-    return Span(text, "accent")

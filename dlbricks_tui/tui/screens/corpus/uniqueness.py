@@ -11,6 +11,7 @@ from textual.message import Message
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import percent
+from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, bar, column, fitted, highlighted, line
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
@@ -78,7 +79,8 @@ class UniquenessPanel(Panel):
 
     scope = Scope.UNIQUENESS
     BINDINGS = bindings(Scope.UNIQUENESS)
-    TITLE = "1 Unique layers"
+    TITLE = "Unique layers"
+    REACHED_BY = "corpus.go_to_uniqueness"
     SEARCH_HINT = "name of a model"
     HEADED = True
     ABOUT = (
@@ -103,7 +105,7 @@ class UniquenessPanel(Panel):
         right = (column(text, wide, "muted", right=True) for text, wide in (("layers", _LAYERS), ("unique", _LAYERS)))
         return (column("", 1 + _NUMBER), column("model", name, "muted"), *right, Span("   share", "muted"))
 
-    def say(self, *lines: Line) -> None:
+    def say(self, *lines: Line | Hint) -> None:
         """What stands there while nothing is known."""
         self._list.say(*lines)
 
@@ -143,7 +145,7 @@ class UniquenessPanel(Panel):
         self._list.shown = tuple(sorted(fitting, key=_SORTS[self._order]))
         self._list.rows_changed()
         of = "" if len(fitting) == len(models) else f" of {len(models)}"
-        self.border_title = f"{self.TITLE} in {len(fitting)}{of} models" if models else self.TITLE
+        self.show_title(f" in {len(fitting)}{of} models" if models else "")
         self.border_subtitle = self._order.value if models else ""
 
 

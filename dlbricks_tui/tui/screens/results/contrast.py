@@ -114,7 +114,7 @@ class PairsPanel(Panel):
         self._list.cursor = 0
         self._list.rows_changed()
         of = "" if len(fitting) == len(self._pairs) else f" of {len(self._pairs):,}"
-        self.border_title = f"{self.TITLE} {len(fitting):,}{of}, by {self._order.value}"
+        self.show_title(f" {len(fitting):,}{of}, by {self._order.value}")
 
 
 class ContrastScreen(PanelledScreen[None]):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from dlbricks_tui.tui.figures import counted
+from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.paths import ANY_FILE
 from dlbricks_tui.tui.screens.open_path import PathScreen
 
@@ -48,5 +49,5 @@ class ExportScreen(PathScreen):
             return f"There is no folder {path.absolute().parent}"
         if path.exists() and path != self._warned_of:
             self._warned_of = path
-            return f"{path} is there already: enter once more replaces it"
+            return f"{path} is there already: {key('path.take')} once more replaces it"
         return ""

@@ -66,7 +66,8 @@ class HistoryPanel(Panel):
 
     scope = Scope.HISTORY
     BINDINGS = bindings(Scope.HISTORY)
-    TITLE = "3 History"
+    TITLE = "History"
+    REACHED_BY = "results.go_to_history"
     ABOUT = (
         "Everything that was measured of the brick in its context, or of the model, on the same system by the same "
         "runtime, the newest first: when, milliseconds, and the change since the time before. A change stands in "
@@ -89,7 +90,7 @@ class HistoryPanel(Panel):
         """Lists measurements; the same ones leave everything as it is."""
         if [it.id for it in history] != [it.id for it in reversed(self._list.history)]:
             self._list.show(history)
-        self.border_title = f"{self.TITLE} {len(history):,}" if history else self.TITLE
+        self.show_title(f" {len(history):,}" if history else "")
 
     def on_click(self) -> None:
         self.take_focus()

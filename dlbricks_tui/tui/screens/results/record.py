@@ -24,7 +24,8 @@ class RecordPanel(Panel):
 
     scope = Scope.RESULT
     BINDINGS = bindings(Scope.RESULT)
-    TITLE = "2 Result"
+    TITLE = "Result"
+    REACHED_BY = "results.go_to_result"
     ABOUT = (
         "One result: what it is of, how it was measured, how its samples are distributed, and under which conditions."
     )

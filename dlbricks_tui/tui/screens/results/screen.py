@@ -12,6 +12,7 @@ from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import counted
+from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.screens.panelled import PanelledScreen
 from dlbricks_tui.tui.screens.results import errands
@@ -169,7 +170,8 @@ class ResultsScreen(PanelledScreen[None]):
     def action_compare(self) -> None:
         second = self._selected()
         if self._kept is None or second is None:
-            self.notify("Find the results to compare with and keep them with v; then find others and compare.")
+            kept_by = key("results.keep")
+            self.notify(f"Find the results to compare with and keep them with {kept_by}; then find others and compare.")
         else:
             self.app.push_screen(ContrastScreen(self._session.store, self._kept, second))
 

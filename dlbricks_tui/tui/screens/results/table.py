@@ -12,6 +12,7 @@ from dlbricks_tui.store.columns import values_of
 from dlbricks_tui.store.queries import Selection
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
+from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, line
 from dlbricks_tui.tui.screens.results.cells import HEADINGS, Arrangement, cell, first_to_show, is_right, placed
 from dlbricks_tui.tui.screens.results.seeking import Question, quoted
@@ -84,7 +85,8 @@ class ResultsPanel(Panel):
 
     scope = Scope.RESULT_TABLE
     BINDINGS = bindings(Scope.RESULT_TABLE)
-    TITLE = "1 Results"
+    TITLE = "Results"
+    REACHED_BY = "results.go_to_results"
     SEARCH_HINT = "words, or column=value: system=c5 kind=convolution ms>5"
     HEADED = True
     ABOUT = (
@@ -261,19 +263,19 @@ class ResultsPanel(Panel):
         elif self.total:
             self._list.say(
                 line("No result passes all of it."),
-                line(Span("/ esc", "accent"), Span(" shows all results again.", "muted")),
+                Hint("{app.search} {find.clear} shows all results again.", "muted"),
             )
         else:
             self._list.say(
                 line("Nothing was measured or imported yet."),
-                line(Span("esc", "accent"), Span(" and ", "muted"), Span("r", "accent"), " runs a model's bricks;"),
-                line(Span("i", "accent"), " takes up a file that `dlbricks results export` or another host wrote."),
+                Hint("{results.leave} and {workbench.start_run} runs a model's bricks;"),
+                Hint("{results.import_file} takes up a file that `dlbricks results export` or another host wrote."),
             )
 
     def _entitle(self) -> None:
         shown, marks = self._list.row_count, len(self._list.marked)
         of = "" if shown == self.total else f" of {self.total:,}"
-        self.border_title = f"{self.TITLE} {shown:,}{of}"
+        self.show_title(f" {shown:,}{of}")
         self.border_subtitle = f"{marks:,} marked" if marks else ""
 
 

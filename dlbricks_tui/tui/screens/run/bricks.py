@@ -56,7 +56,8 @@ class BricksPanel(Panel):
     """Samples, latency and interval of each brick, or why it failed."""
 
     scope = Scope.RUN_BRICKS
-    TITLE = "1 Bricks"
+    TITLE = "Bricks"
+    REACHED_BY = "run.go_to_bricks"
     SEARCH_HINT = "operator, shape, model, or: failed"
     HEADED = True
     ABOUT = (
@@ -101,9 +102,8 @@ class BricksPanel(Panel):
     def _find(self) -> None:
         found = tuple(self._found()) if self._sought else self._bricks
         self._list.show(found)
-        self.border_title = f"{self.TITLE} {len(found):,}" + (
-            f" of {len(self._bricks):,}" if len(found) != len(self._bricks) else ""
-        )
+        of = f" of {len(self._bricks):,}" if len(found) != len(self._bricks) else ""
+        self.show_title(f" {len(found):,}{of}")
         self._describe()
 
     def _found(self) -> Iterable[RunBrick]:

@@ -30,7 +30,8 @@ class EstimatesPanel(Panel):
     """How the intervals of the estimates shrink."""
 
     scope = Scope.RUN_ESTIMATES
-    TITLE = "2 Estimates"
+    TITLE = "Estimates"
+    REACHED_BY = "run.go_to_estimates"
     HEADED = True
     ABOUT = (
         "The sequential estimate of each model from the samples so far. ± is half of its 95 % interval; the blocks "

@@ -45,7 +45,8 @@ class NotesPanel(Panel):
     """Failures, doubts and what else is worth to be told."""
 
     scope = Scope.RUN_NOTES
-    TITLE = "3 Notes"
+    TITLE = "Notes"
+    REACHED_BY = "run.go_to_notes"
     ABOUT = "What has happened in the run: what failed and why, whether the machine has changed, who else measures."
 
     def __init__(self) -> None:

@@ -28,8 +28,12 @@ class DoctorPanel(Panel):
 
     scope = Scope.DOCTOR
     BINDINGS = bindings(Scope.DOCTOR)
-    TITLE = "4 Doctor"
-    ABOUT = "What makes latencies vary on this host, as `dlbricks doctor` tells it, the worst first. y copies a cure."
+    TITLE = "Doctor"
+    REACHED_BY = "systems.go_to_doctor"
+    ABOUT = (
+        "What makes latencies vary on this host, as `dlbricks doctor` tells it, the worst first. "
+        "{doctor.copy} copies a cure."
+    )
 
     def __init__(self) -> None:
         self._list = LineRows(self._lines)

@@ -10,6 +10,7 @@ from textual.message import Message
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import counted
+from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, clean, column, line, wrapped
 from dlbricks_tui.tui.samples import fact_lines, said
 from dlbricks_tui.tui.widgets.line_rows import LineRows
@@ -66,7 +67,8 @@ class SystemsPanel(Panel):
 
     scope = Scope.SYSTEM_LIST
     BINDINGS = bindings(Scope.SYSTEM_LIST)
-    TITLE = "1 Systems"
+    TITLE = "Systems"
+    REACHED_BY = "systems.go_to_systems"
     HEADED = True
     SEARCH_HINT = "name, processor or instance type"
     ABOUT = (
@@ -123,7 +125,7 @@ class SystemsPanel(Panel):
 
     def _find(self) -> None:
         self._list.known = tuple(it for it in self._known if _fits(it, self._words))
-        self._list.say(line("No system is called so."), line(Span("/ esc", "accent"), Span(" shows all.", "muted")))
+        self._list.say(line("No system is called so."), Hint("{app.search} {find.clear} shows all.", "muted"))
         self._list.rows_changed()
         self._tell()
 
@@ -136,7 +138,8 @@ class SystemPanel(Panel):
     """All that is known of one system."""
 
     scope = Scope.SYSTEM
-    TITLE = "2 System"
+    TITLE = "System"
+    REACHED_BY = "systems.go_to_system"
     ABOUT = "What is known of the system, and what was measured on it, by which runtime in which way."
 
     def __init__(self) -> None:
@@ -183,7 +186,7 @@ def _described(known: KnownSystem, runtimes: Mapping[str, Runtime]) -> Iterator[
     if not known.ways:
         yield BLANK
         yield line("Nothing was measured on it yet.")
-        yield line(Span("On the workbench, ", "muted"), Span("r", "accent"), Span(" runs a model's bricks.", "muted"))
+        yield Hint("On the workbench, {workbench.start_run} runs a model's bricks.", "muted").line
     for way in known.ways:
         runtime = runtimes.get(way.runtime)
         yield BLANK

@@ -10,6 +10,7 @@ from textual.message import Message
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import milliseconds
+from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, bar, clean, column, line
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
@@ -59,7 +60,8 @@ class MachinesPanel(Panel):
 
     scope = Scope.MACHINES
     BINDINGS = bindings(Scope.MACHINES)
-    TITLE = "3 Which machine"
+    TITLE = "Which machine"
+    REACHED_BY = "systems.go_to_machines"
     HEADED = True
     ABOUT = (
         "The estimate of the open model on each system, by the runtime that covers most of it there, and what a "
@@ -95,7 +97,7 @@ class MachinesPanel(Panel):
         """Says that the machines for a model are being found, or, for none, how to choose one."""
         self._model = model
         self._list.found, self._list.remarks = (), ()
-        self.border_title = f"{self.TITLE} for {clean(model)}" if model else self.TITLE
+        self.show_title(f" for {clean(model)}" if model else "")
         if model:
             self._list.say(line(Span("Estimating.", "muted")))
         else:
@@ -120,8 +122,8 @@ class MachinesPanel(Panel):
         )
         self._list.say(
             line(f"Nothing of {clean(self._model)} was measured on any system."),
-            line(Span("On the workbench, ", "muted"), Span("r", "accent"), Span(" runs its bricks here;", "muted")),
-            line(Span("results of other hosts come in by ", "muted"), Span("6 i", "accent"), Span(".", "muted")),
+            Hint("On the workbench, {workbench.start_run} runs its bricks here;", "muted"),
+            Hint("results of other hosts come in by {workbench.show_results} {results.import_file}.", "muted"),
         )
         self._list.rows_changed()
 

@@ -39,7 +39,8 @@ class DetailsPanel(Panel):
 
     scope = Scope.DETAILS
     BINDINGS = bindings(Scope.DETAILS)
-    TITLE = "3 Details"
+    TITLE = "Details"
+    REACHED_BY = "workbench.go_to_details"
     ABOUT = (
         "All about the part of the model that the cursor is on in the decomposition: what it takes, its brick and "
         "context, where else the brick occurs, how its samples are distributed, and the layers in it."

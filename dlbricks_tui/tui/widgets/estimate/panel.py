@@ -8,11 +8,12 @@ from dlbricks_tui.tui.choices import Available, Choices
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.widgets.estimate.settings import NONE_AVAILABLE, Setting, changed
 from dlbricks_tui.tui.widgets.estimate.view import CHOOSE_A_MODEL, READING, EstimateRow, EstimateView, Note, rows
+from dlbricks_tui.tui.widgets.keyed import Keyed
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 
 
-class EstimateRows(RowsView):
+class EstimateRows(RowsView, Keyed):
     """Latencies, settings, and what explains them."""
 
     def __init__(self) -> None:
@@ -64,13 +65,17 @@ class EstimateRows(RowsView):
     def on_resize(self) -> None:
         self.remake()
 
+    def keys_changed(self) -> None:
+        self.remake()
+
 
 class EstimatePanel(Panel):
     """What the model takes, by each composition."""
 
     scope = Scope.ESTIMATE
     BINDINGS = bindings(Scope.ESTIMATE)
-    TITLE = "4 Estimate"
+    TITLE = "Estimate"
+    REACHED_BY = "workbench.go_to_estimate"
     ABOUT = (
         "Sequential is the sum over all sequences, as frameworks run one layer after another. Parallel is the critical "
         "path, as if independent layers ran at the same time. The range beside the sequential estimate holds the truth "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.tui.figures import counted, milliseconds, percent, signed_percent
-from dlbricks_tui.tui.keymap import key
+from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line, width_of, wrapped
 from dlbricks_tui.tui.widgets.estimate.settings import Setting, shown
 
@@ -47,11 +47,11 @@ class EstimateView:
 
 
 # Lines to read in place of an estimate.
-Note = tuple[Line, ...]
+Note = tuple[Line | Hint, ...]
 
 CHOOSE_A_MODEL: Note = (
     line(Span("No model is open.", "strong")),
-    line(Span("enter", "accent"), Span(" among the models opens one.", "muted")),
+    Hint("{models.open} among the models opens one.", "muted"),
 )
 READING: Note = (line(Span("Reading the model.", "muted")),)
 
@@ -60,7 +60,8 @@ def rows(subject: EstimateView | Note, choices: Choices, available: Available, w
     """All rows, from what matters most to what explains it."""
     settings = (EstimateRow(_heading("Settings")), *_settings(choices, available, width))
     if not isinstance(subject, EstimateView):
-        said = (each for long in subject for each in wrapped(long, width))
+        lines = (each.line if isinstance(each, Hint) else each for each in subject)
+        said = (each for long in lines for each in wrapped(long, width))
         return (*_plain(said), EstimateRow(BLANK), *settings)
     return (
         *_plain(each for long in _latencies(subject) for each in wrapped(long, width)),
@@ -78,7 +79,7 @@ def _latencies(view: EstimateView) -> Iterator[Line]:
     composed = judged.estimate.composed
     if composed is None:
         yield line(Span("Nothing of it was measured here yet.", "strong"))
-        yield line(Span(key("workbench.start_run"), "accent"), Span(" runs its bricks", "muted"))
+        yield Hint("{workbench.start_run} runs its bricks", "muted").line
         for system in view.elsewhere:
             yield line(Span(f"{system} has results: choose it as the system", "muted"))
         return

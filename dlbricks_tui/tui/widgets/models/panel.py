@@ -9,7 +9,7 @@ from textual.message import Message
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.keymap import key
+from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.opened import ModelId, id_of
 from dlbricks_tui.tui.widgets.models.entries import Entry, Standing, found, heading, row, standing_of
@@ -49,11 +49,12 @@ class ModelsPanel(Panel):
 
     scope = Scope.MODELS
     BINDINGS = bindings(Scope.MODELS)
-    TITLE = "1 Models"
+    TITLE = "Models"
+    REACHED_BY = "workbench.go_to_models"
     SEARCH_HINT = "name, task, table1:14 or path"
     HEADED = True
     ABOUT = (
-        "The models at hand: the samples, and what lies in the folders that you add with o. "
+        "The models at hand: the samples, and what lies in the folders that you add with {workbench.open_path}. "
         "'unique' is the share of layers that differ from all others of the model: the rest need not be run. "
         "Where an estimate would stand, '60 % run' says how much of a model was measured so far."
     )
@@ -161,12 +162,12 @@ class ModelsPanel(Panel):
         if self._sources:
             self._list.say(
                 line(Span("No model is called so.", "text")),
-                line(Span(key("find.clear"), "accent"), Span(" shows all models again.", "muted")),
+                Hint("{find.clear} shows all models again.", "muted"),
             )
         else:
             self._list.say(
                 line("No models."),
-                line(Span(key("workbench.open_path"), "accent"), Span(" adds a file or a folder.", "muted")),
+                Hint("{workbench.open_path} adds a file or a folder.", "muted"),
             )
         self._list.rows_changed()
         if here in self._list.shown:
@@ -176,5 +177,5 @@ class ModelsPanel(Panel):
     def _entitle(self) -> None:
         shown, there = len(self._list.shown), len(self._sources)
         marks = len(self._list.marked)
-        self.border_title = f"{self.TITLE} {there}" if shown == there else f"{self.TITLE} {shown} of {there}"
+        self.show_title(f" {there}" if shown == there else f" {shown} of {there}")
         self.border_subtitle = f"{marks} marked" if marks else ""

@@ -1,6 +1,7 @@
 """The run in one line, or two where there is room."""
 
 from dlbricks_tui.tui.figures import percent
+from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, bar, spread
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
 from dlbricks_tui.tui.live.words import estimate_of, how_far, how_far_alone, names_of, state_of, what_now
@@ -8,15 +9,18 @@ from dlbricks_tui.tui.live.words import estimate_of, how_far, how_far_alone, nam
 ROOMY = 100
 _BAR_NARROW, _BAR_WIDE = 10, 30
 _TRACK = "░"
-_KEY = (Span("  5 ", "accent"), Span("run ", "muted"))
 
 
 def bar_lines(run: RunSnapshot, width: int) -> tuple[Line, ...]:
     """What the run bar says."""
     roomy = width >= ROOMY
     if roomy:
-        return (spread(_head(run, _BAR_WIDE, how_far(run)), _KEY, width), spread(_foot(run), (), width))
-    return (spread(_head(run, _BAR_NARROW, how_far_alone(run)), _KEY, width),)
+        return (spread(_head(run, _BAR_WIDE, how_far(run)), _way_there(), width), spread(_foot(run), (), width))
+    return (spread(_head(run, _BAR_NARROW, how_far_alone(run)), _way_there(), width),)
+
+
+def _way_there() -> Line:
+    return (Span(f"  {key('workbench.go_to_run')} ", "accent"), Span("run ", "muted"))
 
 
 def _head(run: RunSnapshot, bar_width: int, said: Line) -> Line:

@@ -10,6 +10,7 @@ from textual.message import Message
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import counted
+from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.opened import id_of
 from dlbricks_tui.tui.widgets.details.subject import subject_of
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 
 CHOOSE_A_MODEL = (
     line(Span("No model is open.", "strong")),
-    line(Span("enter", "accent"), Span(" among the models shows one.", "muted")),
+    Hint("{models.open} among the models shows one.", "muted"),
 )
 NOTHING_FOUND = (
     line(Span("No operator, kind or name has all these words.")),
-    line(Span("esc", "accent"), Span(" shows the whole model again.", "muted")),
+    Hint("{find.clear} shows the whole model again.", "muted"),
 )
 
 
@@ -96,7 +97,8 @@ class TreePanel(Panel):
 
     scope = Scope.TREE
     BINDINGS = bindings(Scope.TREE)
-    TITLE = "2 Decomposition"
+    TITLE = "Decomposition"
+    REACHED_BY = "workbench.go_to_tree"
     SEARCH_HINT = "operator, kind or name"
     HEADED = True
     ABOUT = (
@@ -236,12 +238,13 @@ class TreePanel(Panel):
         self._entitle()
 
     def _entitle(self) -> None:
-        self.border_title, self.border_subtitle = self.TITLE, ""
+        self.show_title()
+        self.border_subtitle = ""
         if self._opened and self._list.outline:
             decomposition = self._opened.decomposition
             there, shown = len(decomposition.occurrences), self._list.row_count
             if self._list.outline.is_searched:
-                self.border_title = f"{self.TITLE} {shown:,} of {there:,}"
+                self.show_title(f" {shown:,} of {there:,}")
             self.border_subtitle = counted(len(decomposition.bricks), "brick")
         self.heading_changed()
 

@@ -1,0 +1,116 @@
+"""The form for the shapes of inputs that no file says."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.bench.request import InputShape, read_request
+from dlbricks_tui.bench.run_folder import RunFolder
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.opened import Opened, Wish
+from dlbricks_tui.tui.opening import Opener
+from dlbricks_tui.tui.screens.input_shapes import InputShapesScreen
+from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from dlbricks_tui.tui.widgets.field import Field
+from tests.tui.bench import app_on, press, running
+from tests.tui.opened_models import sample
+from tests.tui.snapshots import snapshot
+
+
+def model_of(inputs: Sequence[str], folder: Path) -> Path:
+    """A model that adds up its inputs and says the shape of none."""
+    nodes: list[dict[str, object]] = [{"op": "null", "name": name, "inputs": []} for name in inputs]
+    attributes = {"num_args": str(len(inputs))}
+    added = [[number, 0, 0] for number in range(len(inputs))]
+    nodes.append({"op": "add_n", "name": "sum", "attrs": attributes, "inputs": added})
+    path = folder / "open-symbol.json"
+    document = {"nodes": nodes, "arg_nodes": list(range(len(inputs))), "heads": [[len(inputs), 0, 0]]}
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.fixture
+def opened_with(monkeypatch: pytest.MonkeyPatch) -> list[Wish]:
+    """The wishes for models whose shapes were given; in place of the framework, which takes long, a sample answers."""
+    wishes: list[Wish] = []
+    as_it_is = Opener.open
+
+    def open_(opener: Opener, wish: Wish) -> Opened:
+        if not wish.shapes:
+            return as_it_is(opener, wish)
+        wishes.append(wish)
+        return replace(sample("alexnet"), wish=wish)
+
+    monkeypatch.setattr(Opener, "open", open_)
+    return wishes
+
+
+def text(pilot: Pilot[None]) -> str:
+    return snapshot(pilot.app).partition("\n\n")[0]
+
+
+def values(pilot: Pilot[None]) -> list[str]:
+    return [field.value for field in pilot.app.screen.query(Field)]
+
+
+async def test_a_model_that_lacks_shapes_asks_for_them(measured: DataFolder, tmp_path: Path) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{model_of(["x"], tmp_path)}"', "enter")
+        assert isinstance(pilot.app.screen, InputShapesScreen)
+        assert "does not say the shape of: x" in text(pilot).replace("\n", " ")
+        await press(pilot, '"1"', "comma", '"x"', "enter")
+        assert "x: write its shape like 1,3,224,224" in text(pilot)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+
+
+async def test_the_model_is_opened_with_the_shapes_that_were_given_and_run_with_them(
+    measured: DataFolder, tmp_path: Path, opened_with: list[Wish], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[RunFolder] = []
+    monkeypatch.setattr("dlbricks_tui.tui.live.runs.start_detached", lambda folder, _: started.append(folder))
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{model_of(["data"], tmp_path)}"', "enter", '"1,8"', "enter")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        assert [wish.shapes for wish in opened_with] == [{"data": (1, 8)}]
+        assert "dlbricks  open" in text(pilot) and "18 bricks" in text(pilot)
+        await press(pilot, "n")
+        assert values(pilot) == ["1,8"]
+        await press(pilot, "escape", "r", "enter")
+        (request,) = [read_request(folder.request_file) for folder in started]
+        assert list(request.inputs) == [InputShape("data", (1, 8))]
+
+
+async def test_a_shape_that_makes_no_sense_holds_all_of_them_back_and_is_pointed_at(
+    measured: DataFolder, tmp_path: Path, opened_with: list[Wish]
+) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{model_of(["x", "y"], tmp_path)}"', "enter", '"1,8"', "tab", '"many"', "up", "enter")
+        assert "y: write its shape like 1,3,224,224" in text(pilot) and not opened_with
+        await press(pilot, "backspace", "backspace", "backspace", "backspace")
+        assert values(pilot) == ["1,8", ""] and "y: write" not in text(pilot)
+
+
+@pytest.mark.parametrize(("forwards", "backwards"), [("tab", "shift+tab"), ("down", "up")])
+async def test_the_fields_follow_each_other_both_ways_round(
+    forwards: str, backwards: str, measured: DataFolder, tmp_path: Path, opened_with: list[Wish]
+) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{model_of("xyz", tmp_path)}"', "enter", '"1"', forwards, '"2"', forwards, '"3"')
+        assert values(pilot) == ["1", "2", "3"]
+        await press(pilot, forwards, '"1"', backwards, '"3"', backwards, '"2"')
+        assert values(pilot) == ["11", "22", "33"]
+        await press(pilot, "enter")
+        assert [wish.shapes for wish in opened_with] == [{"x": (11,), "y": (22,), "z": (33,)}]
+
+
+async def test_shapes_are_changed_for_an_open_model(measured: DataFolder, opened_with: list[Wish]) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "slash", '"resnet18"', "enter", "n")
+        assert values(pilot) == ["1,3,224,224"]
+        await press(pilot, "home", "delete", '"8"', "enter")
+        assert [wish.shapes for wish in opened_with] == [{"data": (8, 3, 224, 224)}]

@@ -1,0 +1,46 @@
+"""From any panel of a screen to any other, by the keys that stand before their titles and by those for the next."""
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.widgets.panel import Panel
+from tests.tui.bench import SIZES, app_on, press, running
+
+# Which key opens the screen, and which panels it has, in their order.
+SCREENS = {
+    "results": ("6", ("result-table", "result", "history")),
+    "corpus": ("7", ("uniqueness", "kinds", "likeness", "granularities")),
+    "systems": ("8", ("systems", "system", "machines", "doctor")),
+}
+
+
+def with_focus(pilot: Pilot[None]) -> str | None:
+    (panel,) = [panel.id for panel in pilot.app.screen.query(Panel) if panel.has_focus_within]
+    # Where one panel fits only, that is the one.
+    assert [each.id for each in pilot.app.screen.query(Panel) if each.display] == [panel]
+    return panel
+
+
+@pytest.mark.parametrize("name", SCREENS)
+async def test_each_panel_is_a_key_away(name: str, stored: DataFolder) -> None:
+    opens, panels = SCREENS[name]
+    async with running(app_on(stored), SIZES[0]) as pilot:
+        await press(pilot, opens)
+        keys = dict(enumerate(panels, start=1))
+        for number in (*keys, *reversed(keys)):
+            await press(pilot, str(number))
+            assert with_focus(pilot) == keys[number]
+
+
+@pytest.mark.parametrize("name", SCREENS)
+async def test_the_panels_follow_each_other_both_ways_round(name: str, stored: DataFolder) -> None:
+    opens, panels = SCREENS[name]
+    async with running(app_on(stored), SIZES[0]) as pilot:
+        await press(pilot, opens)
+        for expected in (*panels[1:], panels[0]):
+            await press(pilot, "tab")
+            assert with_focus(pilot) == expected
+        for expected in reversed(panels):
+            await press(pilot, "shift+tab")
+            assert with_focus(pilot) == expected

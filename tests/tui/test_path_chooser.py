@@ -1,0 +1,156 @@
+"""Paths are chosen from what there is on the disk: walked to, entered, and taken."""
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.screens.error import ErrorScreen
+from dlbricks_tui.tui.screens.open_path import OpenPathScreen, PathScreen
+from dlbricks_tui.tui.screens.results.files import ExportScreen, ImportScreen
+from dlbricks_tui.tui.screens.results.screen import ResultsScreen
+from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from dlbricks_tui.tui.widgets.field import Field
+from dlbricks_tui.tui.widgets.offered_paths import OfferedPaths
+from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN
+from tests.tui.bench import SIZES, app_on, press, running
+from tests.tui.snapshots import snapshot
+
+MANY = 300
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where one is: two folders, and files in them and beside them."""
+    here = tmp_path / "here"
+    for name in ("deep/deeper", "empty"):
+        (here / name).mkdir(parents=True)
+    (here / "deep" / "mine.json").write_text("milk")
+    (here / "deep" / "yours.json").write_text("bread")
+    (here / "notes.txt").touch()
+    monkeypatch.chdir(here)
+    return here
+
+
+def text(pilot: Pilot[None]) -> str:
+    return snapshot(pilot.app).partition("\n\n")[0]
+
+
+def typed(pilot: Pilot[None]) -> str:
+    return pilot.app.screen.query_one(Field).value
+
+
+def offered(pilot: Pilot[None]) -> tuple[str, ...]:
+    return pilot.app.screen.query_one(OfferedPaths).offered
+
+
+def under_cursor(pilot: Pilot[None]) -> list[str]:
+    """The row with the cursor, as it is on the screen."""
+    rows = pilot.app.screen.query_one(OfferedPaths)
+    drawn = [rows.render_line(y).text.rstrip() for y in range(rows.size.height)]
+    return [text.removeprefix(CURSOR_SIGN) for text in drawn if text.startswith(CURSOR_SIGN)]
+
+
+async def test_what_there_is_stands_below_and_nothing_of_it_is_chosen_at_first(
+    stored: DataFolder, folder: Path
+) -> None:
+    async with running(app_on(stored), SIZES[0]) as pilot:
+        await press(pilot, "6", "i")
+        assert isinstance(pilot.app.screen, ImportScreen)
+        assert offered(pilot) == ("deep/", "empty/", "notes.txt")
+        assert "deep/" in text(pilot) and "notes.txt" in text(pilot) and under_cursor(pilot) == []
+        await press(pilot, "enter")
+        assert "Type a path first." in text(pilot)
+
+
+async def test_a_file_is_walked_to_through_folders_and_taken(stored: DataFolder, folder: Path) -> None:
+    async with running(app_on(stored), SIZES[0]) as pilot:
+        await press(pilot, "6", "i", "down")
+        assert under_cursor(pilot) == ["deep/"]
+        await press(pilot, "enter")
+        assert typed(pilot) == "deep/" and under_cursor(pilot) == []
+        assert offered(pilot) == ("deep/deeper/", "deep/mine.json", "deep/yours.json")
+        await press(pilot, "down", "ctrl+n")
+        assert under_cursor(pilot) == ["mine.json"]
+        await press(pilot, "down", "down", "ctrl+p")
+        assert under_cursor(pilot) == ["mine.json"]
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, ErrorScreen)
+        assert "mine.json" in text(pilot) and "nothing was imported" in text(pilot)
+
+
+async def test_from_the_first_name_one_gets_back_to_what_one_has_typed(stored: DataFolder, folder: Path) -> None:
+    async with running(app_on(stored), SIZES[0]) as pilot:
+        await press(pilot, "6", "i", "up")
+        assert under_cursor(pilot) == []
+        await press(pilot, '"deep/mi"', "down")
+        assert under_cursor(pilot) == ["mine.json"]
+        await press(pilot, "up", "enter")
+        assert under_cursor(pilot) == [] and "There is no deep/mi" in text(pilot)
+        await press(pilot, "down", '"n"')
+        assert typed(pilot) == "deep/min" and under_cursor(pilot) == [] and "There is no" not in text(pilot)
+
+
+async def test_tab_completes_what_is_typed_or_takes_over_what_one_has_walked_to(
+    stored: DataFolder, folder: Path
+) -> None:
+    async with running(app_on(stored), SIZES[0]) as pilot:
+        await press(pilot, "6", "i", '"d"', "tab")
+        assert typed(pilot) == "deep/"
+        await press(pilot, "down", "down", "down", "tab")
+        assert typed(pilot) == "deep/yours.json" and isinstance(pilot.app.screen, PathScreen)
+
+
+async def test_a_folder_of_models_is_entered_by_the_cursor_and_opened_by_its_path(
+    measured: DataFolder, folder: Path
+) -> None:
+    (folder / "deep" / "my-net-symbol.json").write_text("{}")
+    async with running(app_on(measured), SIZES[0]) as pilot:
+        await press(pilot, "o", "down", "enter")
+        assert isinstance(pilot.app.screen, OpenPathScreen)
+        assert offered(pilot) == ("deep/deeper/", "deep/my-net-symbol.json")
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        assert "1 Models 8" in text(pilot) and "my-net" in text(pilot)
+
+
+async def test_a_file_to_write_to_is_chosen_and_replaced_only_if_one_says_so_twice(
+    stored: DataFolder, folder: Path
+) -> None:
+    async with running(app_on(stored), SIZES[0]) as pilot:
+        await press(pilot, "6", "space", "e", '"deep/"', "down", "down", "enter")
+        assert isinstance(pilot.app.screen, ExportScreen)
+        assert "deep/mine.json is there already" in text(pilot) and typed(pilot) == "deep/mine.json"
+        assert (folder / "deep" / "mine.json").read_text() == "milk"
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, ResultsScreen)
+        assert (folder / "deep" / "mine.json").read_text() != "milk"
+
+
+async def test_of_many_files_each_can_be_reached(stored: DataFolder, folder: Path) -> None:
+    for number in range(MANY):
+        (folder / "empty" / f"{number:03}.json").touch()
+    async with running(app_on(stored), SIZES[0]) as pilot:
+        await press(pilot, "6", "i", '"empty/"')
+        assert len(offered(pilot)) == MANY
+        await press(pilot, *["down"] * 30)
+        assert under_cursor(pilot) == ["029.json"]
+        await press(pilot, "tab")
+        assert typed(pilot) == "empty/029.json"
+
+
+async def test_where_nothing_begins_so_that_is_said(stored: DataFolder, folder: Path) -> None:
+    async with running(app_on(stored), SIZES[0]) as pilot:
+        await press(pilot, "6", "i", '"zzz"')
+        assert "Nothing that could be used here begins so." in text(pilot)
+        await press(pilot, "down", "up", "tab")
+        assert typed(pilot) == "zzz" and under_cursor(pilot) == []
+
+
+async def test_a_click_chooses_a_name(stored: DataFolder, folder: Path) -> None:
+    async with running(app_on(stored), SIZES[0]) as pilot:
+        await press(pilot, "6", "i")
+        await pilot.click(OfferedPaths, offset=(3, 2))
+        await press(pilot)
+        assert under_cursor(pilot) == ["notes.txt"]

@@ -1,0 +1,103 @@
+"""`/` narrows the lists that stand in boxes, as it does in panels."""
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.bench.run_folder import State
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.screens.help import HelpScreen
+from dlbricks_tui.tui.screens.results.cells import FIRST_COLUMNS
+from dlbricks_tui.tui.screens.results.columns import ColumnsScreen
+from dlbricks_tui.tui.screens.results.screen import ResultsScreen
+from dlbricks_tui.tui.screens.results.table import ResultsPanel
+from dlbricks_tui.tui.screens.run.all_runs import AllRunsScreen
+from dlbricks_tui.tui.screens.run.screen import RunScreen
+from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from dlbricks_tui.tui.widgets.reading import Reading
+from tests.tui.bench import SIZES, app_on, press, running
+from tests.tui.live_runs import RUN, in_the_middle, put_run
+from tests.tui.snapshots import snapshot
+from tests.tui.test_run_screens import shows
+
+OLDER = "20261120-080000-0001"
+
+
+def text(pilot: Pilot[None]) -> str:
+    return snapshot(pilot.app).partition("\n\n")[0]
+
+
+@pytest.fixture
+def runs(measured: DataFolder) -> DataFolder:
+    put_run(measured, in_the_middle(), State.CANCELLED, run=OLDER, seconds=40)
+    put_run(measured, in_the_middle())
+    return measured
+
+
+async def test_a_run_is_found_by_how_it_stands_and_watched(runs: DataFolder) -> None:
+    async with running(app_on(runs)) as pilot:
+        await shows(pilot, "18 of 42 done")
+        await press(pilot, "R", "slash", '"Cancelled resnet18"')
+        assert isinstance(pilot.app.screen, AllRunsScreen)
+        assert "40 s" in text(pilot) and " running " not in text(pilot).partition("Runs")[2].partition("┗")[0]
+        await press(pilot, "enter", "enter")
+        assert isinstance(pilot.app.screen, RunScreen)
+        await shows(pilot, OLDER)
+
+
+async def test_a_search_among_the_runs_ends_by_escape_and_says_so(runs: DataFolder) -> None:
+    async with running(app_on(runs)) as pilot:
+        await shows(pilot, "18 of 42 done")
+        await press(pilot, "R", "slash", '"nosuch"')
+        assert "No run has all of these words." in text(pilot) and "esc shows all runs again." in text(pilot)
+        await press(pilot, "enter", "enter", "r")
+        assert isinstance(pilot.app.screen, AllRunsScreen)
+        await press(pilot, "slash", "escape")
+        assert isinstance(pilot.app.screen, AllRunsScreen) and "cancelled" in text(pilot)
+        await press(pilot, "slash", f'"{RUN}"', "enter", "enter")
+        assert isinstance(pilot.app.screen, RunScreen)
+        await shows(pilot, RUN)
+
+
+async def test_a_column_is_found_by_its_meaning_and_shown(stored: DataFolder) -> None:
+    async with running(app_on(stored), SIZES[2]) as pilot:
+        await press(pilot, "6", "c", "slash", '"half of the samples"', "enter")
+        assert isinstance(pilot.app.screen, ColumnsScreen)
+        assert "[ ] median_ms" in text(pilot) and "[x] name" not in text(pilot)
+        await press(pilot, "space", "slash", "ctrl+u", '"nosuch"')
+        assert "No column has all of these words." in text(pilot)
+        await press(pilot, "enter", "space", "J", "slash", "escape")
+        assert "[x] median_ms" in text(pilot) and "[x] name" in text(pilot)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, ResultsScreen)
+        assert pilot.app.screen.query_one(ResultsPanel)._list.arrangement.columns == (*FIRST_COLUMNS, "median_ms")
+
+
+async def test_a_column_that_was_found_is_moved_among_all_of_them(stored: DataFolder) -> None:
+    async with running(app_on(stored), SIZES[2]) as pilot:
+        await press(pilot, "6", "c", "slash", '"when it was"', "enter", "K", "K", "K", "enter")
+        assert text(pilot).splitlines()[1].split()[1:4] == ["when,", "UTC↓", "name"]
+
+
+async def test_the_help_is_searched_for_what_a_key_does(measured: DataFolder) -> None:
+    async with running(app_on(measured), SIZES[0]) as pilot:
+        await press(pilot, "2", "question_mark", "slash", '"critical"')
+        assert isinstance(pilot.app.screen, HelpScreen)
+        help_text = text(pilot)
+        assert "In the decomposition" in help_text and "on the critical path" in help_text
+        assert "On the workbench" not in help_text and "part that is the same" not in help_text
+        await press(pilot, "ctrl+u", '"nosuch"')
+        assert "Nothing that can be done here has all of these words." in text(pilot)
+        await press(pilot, "escape")
+        assert "What the model is made of" in text(pilot)
+        assert isinstance(pilot.app.screen.focused, Reading)
+        await press(pilot, "q")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+
+
+async def test_the_help_of_a_box_has_what_its_keys_do_and_nothing_that_they_do_not(runs: DataFolder) -> None:
+    async with running(app_on(runs), SIZES[2]) as pilot:
+        await press(pilot, "R", "question_mark")
+        help_text = text(pilot)
+        assert "Search in this list." in help_text and "Show the run that the cursor is on." in help_text
+        assert "Close this without doing anything." in help_text and "Save a picture of the screen" in help_text
+        assert "Change to the next theme." not in help_text
