@@ -30,7 +30,7 @@ def subjects_of(*graphs: LayerGraph, cutting: Cutting | None = None) -> tuple[Su
     return tuple(subject_of(decompose(named(graph, f"m{number}"), cutting)) for number, graph in enumerate(graphs))
 
 
-def measured(latency_ms: float = 1.0, half_width: float = 0.001, count: int = 50) -> Statistics:
+def measured(latency_ms: float = 1.0, half_width: float = 0.001, count: int = 40) -> Statistics:
     """Statistics of so many samples around a latency."""
     return Statistics(
         trimmed_mean_ms=latency_ms,

@@ -300,11 +300,11 @@ async def test_before_a_run_its_settings_are_in_view_and_what_it_takes(measured:
 async def test_the_settings_of_a_run_step_both_ways(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *OPEN_ALEXNET, "r", "j")
-        assert "granularity      1 " in screen_text(pilot)
+        assert "granularity     1 " in screen_text(pilot)
         await press(pilot, "l", "right", "space")
-        assert "granularity      4 " in screen_text(pilot)
+        assert "granularity     4 " in screen_text(pilot)
         await press(pilot, "h", "left")
-        assert "granularity      2 " in screen_text(pilot)
+        assert "granularity     2 " in screen_text(pilot)
 
 
 async def test_where_the_runtime_was_calibrated_before_no_time_is_foretold_for_it(measured: DataFolder) -> None:
