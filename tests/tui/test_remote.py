@@ -1,0 +1,79 @@
+"""Over SSH the workbench writes less, and more seldom, by itself."""
+
+import os
+
+import pytest
+
+from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui import door
+from dlbricks_tui.tui.app import DlbricksApp
+from dlbricks_tui.tui.frugal import FrugalDriver
+from dlbricks_tui.tui.manners import Manners
+from dlbricks_tui.tui.session import Session
+
+SSH = {"SSH_TTY": "/dev/pts/9"}
+REMOTE = Manners(mouse=False, frugal=True, repaints_per_second=15, rarely=4.0)
+
+
+@pytest.fixture(autouse=True)
+def _at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SSH_TTY", "SSH_CONNECTION"):
+        monkeypatch.delenv(name, raising=False)
+    # Set first, so that it is taken away again whoever sets it meanwhile.
+    monkeypatch.setitem(os.environ, "TEXTUAL_FPS", "")
+    monkeypatch.delitem(os.environ, "TEXTUAL_FPS")
+
+
+class Recorded:
+    """Stands for the application, and remembers how it was opened."""
+
+    fault = None
+    return_code = 7
+    opened: "list[Recorded]"
+
+    def __init__(self, session: Session, *, sources: Sources, manners: Manners) -> None:
+        self.sources = sources
+        self.manners = manners
+        self.mouse: bool | None = None
+        self.repaints = os.environ.get("TEXTUAL_FPS")
+
+    def run(self, *, mouse: bool) -> None:
+        self.mouse = mouse
+        self.opened.append(self)
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [({}, Manners()), (SSH, REMOTE), ({**SSH, "DLBRICKS_WORKBENCH_REMOTE": "off"}, Manners())],
+    ids=["here", "there", "there, but asked not to"],
+)
+def test_the_door_opens_the_workbench_with_the_manners_of_the_connection(
+    environment: dict[str, str], expected: Manners, new: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.tui.app.DlbricksApp", Recorded)
+    monkeypatch.setattr(Recorded, "opened", [], raising=False)
+    sources = Sources(new.config, environment)
+    assert door.open_workbench(new, sources) == Recorded.return_code
+    (opened,) = Recorded.opened
+    assert (opened.manners, opened.mouse, opened.sources) == (expected, expected.mouse, sources)
+    assert opened.repaints == str(expected.repaints_per_second)
+
+
+def test_who_has_said_how_often_textual_is_to_draw_is_not_overruled(
+    new: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.tui.app.DlbricksApp", Recorded)
+    monkeypatch.setattr(Recorded, "opened", [], raising=False)
+    monkeypatch.setitem(os.environ, "TEXTUAL_FPS", "30")
+    door.open_workbench(new, Sources(new.config, SSH))
+    assert Recorded.opened[0].repaints == "30"
+
+
+def test_the_application_behaves_as_the_connection_can_bear(new: DataFolder) -> None:
+    here, there = (DlbricksApp(Session(new), manners=manners) for manners in (Manners(), REMOTE))
+    assert (here.driver_class is FrugalDriver, there.driver_class is FrugalDriver) == (False, True)
+    assert (here.has_class("-frugal"), there.has_class("-frugal")) == (False, True)
+    # Nothing moves for the sake of moving, wherever one is.
+    assert (here.animation_level, there.animation_level) == ("none", "none")
+    assert (here._runs._watch.rarely, there._runs._watch.rarely) == (1.0, 4.0)
