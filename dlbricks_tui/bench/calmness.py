@@ -16,7 +16,7 @@ _ROUNDS_TO_KNOW_THE_REFERENCE = 5
 _ROUNDS_REMEMBERED = 200
 # A busy host will not become quiet because somebody waits: after so long in a row its rounds are taken as they are,
 # until so many in a row were calm.
-_PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 60.0
 _CALM_ROUNDS_FOR_NEW_PATIENCE = 5
 
 
@@ -32,7 +32,8 @@ class Circumstances:
 class Calmness:
     """Judges the rounds of a run, one after another."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self._patience_seconds = patience_seconds
         self._references: deque[float] = deque(maxlen=_ROUNDS_REMEMBERED)
         self._lost_seconds = 0.0
         self._calm_in_a_row = 0
@@ -45,7 +46,7 @@ class Calmness:
     @property
     def worth_repeating(self) -> bool:
         """Whether it still makes sense to measure again what was disturbed."""
-        return self._lost_seconds < _PATIENCE_SECONDS
+        return self._lost_seconds < self._patience_seconds
 
     def disturbance(self, round_: Circumstances) -> str | None:
         """What disturbed a round, in words; None if nothing did."""

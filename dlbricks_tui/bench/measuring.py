@@ -105,6 +105,7 @@ class Measuring:
         rule: StoppingRule,
         task_of: Callable[[Job], Task],
         tell: Callable[[Event], None],
+        calmness: Calmness | None = None,
     ) -> None:
         self._bench = bench
         self._ledger = ledger
@@ -113,7 +114,7 @@ class Measuring:
         self._task_of = task_of
         self._tell = tell
         self._pace = Pace(rule)
-        self._calmness = Calmness()
+        self._calmness = calmness or Calmness()
         self._usual_reference_ms: float | None = None
         self._entries: dict[Job, Entry] = {}
         # Of the batch at hand, by the name that the worker knows; of a whole model that shares several, in all of them.

@@ -8,6 +8,7 @@ from pathlib import Path
 from dlbricks_tui.bench.batching import BatchLimits
 from dlbricks_tui.bench.calibrating import calibrate
 from dlbricks_tui.bench.calibration_due import calibration_seconds, levels_due, way_of
+from dlbricks_tui.bench.calmness import PATIENCE_SECONDS, Calmness
 from dlbricks_tui.bench.control import Control
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.events import Event, FailedBefore, LayerUnmeasurable, Planned, WorkerReplaced
@@ -28,6 +29,7 @@ from dlbricks_tui.bench.stop_signals import RunStopped, StopSignals
 from dlbricks_tui.bench.stopping import StoppingRule
 from dlbricks_tui.bench.workbench import Task, Workbench
 from dlbricks_tui.bricks.programs import model_program, sequence_program
+from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
@@ -40,6 +42,8 @@ from dlbricks_tui.store.store import Store
 
 # What a framework reserves of the address space without ever touching it.
 _RESERVED_BYTES = 8 * GIBIBYTE
+# What of a time budget may go into what nobody asked for.
+_MOST_OF_A_BUDGET_TO_CALIBRATE, _MOST_OF_A_BUDGET_TO_WAIT = 0.5, 0.1
 # To load a program makes its weights and compiles its kernels, which takes longer than to run it.
 _RUNS_PER_LOAD = 100.0
 
@@ -75,6 +79,10 @@ class Work:
         self._signals = signals
         self._tell = tell
         self._system = fingerprint()
+        budget = request.time_budget_seconds
+        patience = PATIENCE_SECONDS if budget is None else min(PATIENCE_SECONDS, _MOST_OF_A_BUDGET_TO_WAIT * budget)
+        # One for calibration networks and bricks: their rounds wait for the same host to become quiet.
+        self._calmness = Calmness(patience)
         self._conditions = Conditions(self._system.id, request.runtime.identity, PROTOCOL)
 
     def do(self) -> None:
@@ -145,7 +153,7 @@ class Work:
                 self._request.runtime.runs,
                 self._loader,
                 level,
-                self._measure,
+                self._measure_in_time,
                 counts,
                 self._tell,
             )
@@ -167,6 +175,13 @@ class Work:
         with WorkerFramework(self._request.runtime, self._folder.worker_log, self._place.worker_program) as framework:
             yield Loader(cache, framework, framework)
 
+    def _measure_in_time(self, jobs: Sequence[Job], rule: StoppingRule, ledger: Keeper) -> None:
+        """Measures while there is time for anything but what was asked for."""
+        budget, left = self._request.time_budget_seconds, self._control.seconds_left
+        if budget is not None and left is not None and left < (1 - _MOST_OF_A_BUDGET_TO_CALIBRATE) * budget:
+            raise CalibrationError("it has taken half of the time budget")
+        self._measure(jobs, rule, ledger)
+
     def _measure(self, jobs: Sequence[Job], rule: StoppingRule, ledger: Keeper) -> None:
         with Workbench(
             lambda: Worker(self._runtime(), self._folder.worker_log, self._place.worker_program),
@@ -176,7 +191,7 @@ class Work:
             self._memory_limit_bytes,
         ) as bench:
             self._refuse_another_version(bench.describe().version)
-            measuring = Measuring(bench, ledger, self._control, rule, self._task, self._tell)
+            measuring = Measuring(bench, ledger, self._control, rule, self._task, self._tell, self._calmness)
             measuring.take_reference(
                 Task(reference_program(self._request.runtime.runs), self._request.patience.load_seconds)
             )

@@ -50,3 +50,11 @@ def test_of_a_busy_host_rounds_are_taken_as_they_are_until_it_is_quiet_again() -
 
 def test_nobody_knows_nothing() -> None:
     assert Calmness().disturbance(Circumstances(1.0, None, None)) is None
+
+
+def test_who_has_little_time_waits_less_for_quiet() -> None:
+    calmness = Calmness(patience_seconds=2.0)
+    for _ in range(2):
+        assert calmness.worth_repeating
+        assert calmness.disturbance(CROWDED) is not None
+    assert not calmness.worth_repeating
