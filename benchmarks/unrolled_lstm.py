@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from dlbricks_tui.models.mxnet.symbol_writer import FORMAT_VERSION, symbol_file
+from dlbricks_tui.models.mxnet.symbol_document import symbol_document
+from dlbricks_tui.models.mxnet.symbol_writer import symbol_file
 
 WIDTH = 64
 OPERATORS_PER_STEP = 13
@@ -51,12 +52,4 @@ class _Nodes:
         return len(self._nodes) - 1
 
     def rendered(self, head: int) -> bytes:
-        variables = [number for number, node in enumerate(self._nodes) if node["op"] == "null"]
-        return symbol_file(
-            {
-                "nodes": self._nodes,
-                "arg_nodes": variables,
-                "heads": [[head, 0, 0]],
-                "attrs": {"mxnet_version": ["int", FORMAT_VERSION]},
-            }
-        )
+        return symbol_file(symbol_document(self._nodes, [(head, 0)]))

@@ -1,17 +1,14 @@
 """What programs are written on: one implementation for each format of models."""
 
-import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from dlbricks_tui.models.graph import LayerGraph, NativeNode, TensorType
+from dlbricks_tui.models.mxnet.symbol_sheet import SymbolSheet
 from dlbricks_tui.models.onnx.native import plain_native, version_among
 from dlbricks_tui.models.onnx.writer import OnnxSheet
 from dlbricks_tui.runtime.runtime import Format
 
-# The oldest version of symbol files whose format is today's.
-FORMAT_VERSION = 10500
-VARIABLE = "null"
 # The version of ONNX's operators that brought it.
 _ERF_SINCE = 9
 
@@ -67,51 +64,3 @@ def _costly_operator(graph: LayerGraph) -> str:
     version = version_among(operator.native for layer in graph.layers for operator in layer.operators)
     # ONNX Runtime takes no other of the older ones to be so costly.
     return "Erf" if version is None or version >= _ERF_SINCE else "Elu"
-
-
-class SymbolSheet:
-    """A symbol file of MXNet."""
-
-    def __init__(self) -> None:
-        self._nodes: list[dict[str, Any]] = []
-        self._names: set[str] = set()
-
-    def variable(self, name: str, found: TensorType, *, learned: bool) -> int:
-        """An array of that name, of whatever type."""
-        self._nodes.append({"op": VARIABLE, "name": name, "inputs": []})
-        return len(self._nodes) - 1
-
-    def operator(self, native: NativeNode, name: str, inputs: Sequence[Entry]) -> int:
-        """An operator that reads these outputs."""
-        node: dict[str, Any] = {"op": native.op, "name": self.fresh(name)}
-        if native.attributes:
-            node["attrs"] = dict(native.attributes)
-        node["inputs"] = [[*entry, 0] for entry in inputs]
-        if native.subgraphs:
-            node["subgraphs"] = [json.loads(text) for text in native.subgraphs]
-        self._nodes.append(node)
-        return len(self._nodes) - 1
-
-    def in_passing(self, entry: Entry) -> Sequence[Entry]:
-        """The output itself: an executor shares memory between what it puts out and what it reads."""
-        return (entry,)
-
-    def text(self, heads: Sequence[Entry]) -> str:
-        """The symbol file."""
-        document = {
-            "nodes": self._nodes,
-            "arg_nodes": [number for number, node in enumerate(self._nodes) if node["op"] == VARIABLE],
-            "node_row_ptr": list(range(len(self._nodes) + 1)),
-            "heads": [[*entry, 0] for entry in heads],
-            "attrs": {"mxnet_version": ["int", FORMAT_VERSION]},
-        }
-        return json.dumps(document, separators=(",", ":"))
-
-    def fresh(self, name: str) -> str:
-        """The name, or one like it where something is called so already."""
-        candidate, count = name, 1
-        while candidate in self._names:
-            count += 1
-            candidate = f"{name}_{count}"
-        self._names.add(candidate)
-        return candidate

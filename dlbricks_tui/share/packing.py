@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.excerpts import Excerpt
 from dlbricks_tui.models.graph import Layer, LayerGraph, NativeNode, Operator, Origin, TensorType, Wire
-from dlbricks_tui.models.mxnet.symbol_file import FORMAT_VERSION, VARIABLE, parse_symbol
+from dlbricks_tui.models.mxnet.symbol_document import VARIABLE, symbol_document
+from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
 from dlbricks_tui.models.mxnet.symbol_writer import symbol_file
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE
 from dlbricks_tui.share.errors import CannotTravelError
@@ -53,15 +54,7 @@ class _Packer:
         heads += [self._results[it.layer][-1][it.output] for it in self._graph.heads if it.layer is not None]
         # MXNet runs only what some output needs.
         heads += [entry for found in self._results for repetition in found[:-1] for entry in repetition]
-        return symbol_file(
-            {
-                "nodes": self._nodes,
-                "arg_nodes": [number for number, node in enumerate(self._nodes) if node["op"] == VARIABLE],
-                "node_row_ptr": list(range(len(self._nodes) + 1)),
-                "heads": [[*head, 0] for head in heads],
-                "attrs": {"mxnet_version": ["int", FORMAT_VERSION]},
-            }
-        )
+        return symbol_file(symbol_document(self._nodes, heads))
 
     def _layer(self, layer: Layer) -> list[_Entry]:
         sources = [

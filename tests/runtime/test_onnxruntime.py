@@ -200,4 +200,7 @@ def test_each_brick_of_a_published_network_runs(name: str, worker: Worker, loade
     graph: LayerGraph = loader.load(source_of(LIGHT / f"light_{name}.onnx"), Level.FUSED)
     suite = {(it.brick.key, it.context): it.sequence.layers for it in decompose(graph).occurrences}
     for layers in suite.values():
-        worker.ask(Load("brick", sequence_program(graph, layers)), SECONDS)
+        loaded = worker.ask(Load("brick", sequence_program(graph, layers)), SECONDS)
+        assert loaded.outputs, graph.layers[layers[0]].name
+        ((took_ns,),) = worker.ask(Sample(("brick",), 1, 1), SECONDS).durations_ns
+        assert took_ns >= 0

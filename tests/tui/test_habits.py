@@ -147,6 +147,7 @@ async def test_a_theme_that_is_taken_away_leaves_the_first_one(measured: DataFol
     mine = with_theme(measured)
     app = app_with(measured, '[workbench]\ntheme = "mine"\n')
     async with running(app) as pilot:
+        assert app.theme == "mine"
         mine.unlink()
         await comes_about(pilot, lambda: app.theme == "dark")
 

@@ -7,7 +7,8 @@ from typing import NoReturn
 
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.mxnet.symbol_file import VARIABLE, SymbolFile, SymbolNode
+from dlbricks_tui.models.mxnet.symbol_document import VARIABLE
+from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, Role
 from dlbricks_tui.models.topology import topological_order
 

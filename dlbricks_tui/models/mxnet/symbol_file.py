@@ -7,11 +7,9 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.models.allocation import without_cycle_search
 from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.mxnet.symbol_document import VARIABLE, symbol_document
 from dlbricks_tui.models.mxnet.vintages import FlawError, file_version, missing_states, node_attributes
 from dlbricks_tui.models.topology import topological_order
-
-VARIABLE = "null"
-FORMAT_VERSION = 10500
 
 # Graphs inside operators of graphs inside operators: real files have two levels.
 DEEPEST_NESTING = 8
@@ -74,14 +72,7 @@ class SymbolFile:
             if node.subgraphs:
                 rendered["subgraphs"] = [json.loads(subgraph.text) for subgraph in node.subgraphs]
             nodes.append(rendered)
-        document = {
-            "nodes": nodes,
-            "arg_nodes": [number for number, node in enumerate(self.nodes) if node.is_variable],
-            "node_row_ptr": list(range(len(nodes) + 1)),
-            "heads": [[head.node, head.output, 0] for head in self.heads],
-            "attrs": {"mxnet_version": ["int", FORMAT_VERSION]},
-        }
-        return json.dumps(document, separators=(",", ":"))
+        return json.dumps(symbol_document(nodes, self.heads), separators=(",", ":"))
 
 
 def unique_name(number: int) -> str:

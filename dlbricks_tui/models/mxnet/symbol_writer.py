@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-# The oldest version whose format is today's; newer runtimes read it without conversion.
-FORMAT_VERSION = 10500
+from dlbricks_tui.models.mxnet.symbol_document import VARIABLE, FreshNames, symbol_document
 
 # The learned inputs that an operator expects after its data, in MXNet's order.
 LEARNED_INPUTS: Mapping[str, tuple[str, ...]] = {
@@ -45,7 +44,7 @@ class SymbolWriter:
     def __init__(self) -> None:
         self._nodes: list[dict[str, object]] = []
         self._scope: _LayerScope | None = None
-        self._names: set[str] = set()
+        self._names = FreshNames()
 
     def input(self, name: str, shape: Sequence[int]) -> Output:
         """A data input of the network with its shape, batch first."""
@@ -56,20 +55,20 @@ class SymbolWriter:
         attributes = dict(self._layer_attributes())
         if shape is not None:
             attributes["__shape__"] = _literal(tuple(shape))
-        return self._node("null", name, (), attributes)
+        return self._node(VARIABLE, name, (), attributes)
 
     def learned(self, role: str, shape: Sequence[int]) -> Output:
         """A learned array that an operator takes as input, called for its role in the current layer; never a layer."""
         name = f"{self._scope.name}_{role}" if self._scope else role
-        return self._node("null", name, (), {"__shape__": _literal(tuple(shape))})
+        return self._node(VARIABLE, name, (), {"__shape__": _literal(tuple(shape))})
 
     def op(self, op: str, *inputs: Output, **params: ParamValue) -> Output:
         """Adds an operator with its learned inputs and returns its first output."""
-        name = self._unique(self._scope.name if self._scope else op.lower())
+        name = self._names.take(self._scope.name if self._scope else op.lower())
         learned = LEARNED_INPUTS.get(op, ())
         if params.get("no_bias", op in BIAS_IS_LEFT_OUT_BY_DEFAULT):
             learned = tuple(role for role in learned if role != "bias")
-        weights = [self._node("null", f"{name}_{role}", (), {}) for role in learned]
+        weights = [self._node(VARIABLE, f"{name}_{role}", (), {}) for role in learned]
         attributes = {key: _literal(value) for key, value in params.items()}
         return self._node(op, name, (*inputs, *weights), attributes | self._layer_attributes())
 
@@ -84,14 +83,7 @@ class SymbolWriter:
 
     def render(self, *heads: Output) -> bytes:
         """The symbol file; the same calls give the same bytes."""
-        document = {
-            "nodes": self._nodes,
-            "arg_nodes": [i for i, node in enumerate(self._nodes) if node["op"] == "null"],
-            "node_row_ptr": list(range(len(self._nodes) + 1)),
-            "heads": [[head.node, head.index, 0] for head in heads],
-            "attrs": {"mxnet_version": ["int", FORMAT_VERSION]},
-        }
-        return symbol_file(document)
+        return symbol_file(symbol_document(self._nodes, [(head.node, head.index) for head in heads]))
 
     def _layer_attributes(self) -> dict[str, str]:
         if self._scope is None:
@@ -102,21 +94,12 @@ class SymbolWriter:
         return attributes
 
     def _node(self, op: str, name: str, inputs: Sequence[Output], attributes: Mapping[str, str]) -> Output:
-        node: dict[str, object] = {"op": op, "name": self._unique(name) if op == "null" else name}
+        node: dict[str, object] = {"op": op, "name": self._names.take(name) if op == VARIABLE else name}
         if attributes:
             node["attrs"] = dict(attributes)
         node["inputs"] = [[source.node, source.index, 0] for source in inputs]
         self._nodes.append(node)
         return Output(len(self._nodes) - 1)
-
-    def _unique(self, name: str) -> str:
-        # MXNet binds arrays by name, so that two nodes of one name would share them.
-        candidate, count = name, 1
-        while candidate in self._names:
-            count += 1
-            candidate = f"{name}_{count}"
-        self._names.add(candidate)
-        return candidate
 
 
 def symbol_file(document: Mapping[str, Any]) -> bytes:

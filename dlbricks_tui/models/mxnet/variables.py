@@ -4,7 +4,8 @@ from collections.abc import Collection
 from enum import Enum
 
 from dlbricks_tui.models.mxnet.operators import bound_once
-from dlbricks_tui.models.mxnet.symbol_file import VARIABLE, SymbolFile
+from dlbricks_tui.models.mxnet.symbol_document import VARIABLE
+from dlbricks_tui.models.mxnet.symbol_file import SymbolFile
 
 LAYER_ATTRIBUTE = "__layer__"
 SHAPE_ATTRIBUTE = "__shape__"
