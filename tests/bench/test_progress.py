@@ -6,15 +6,14 @@ from dlbricks_tui.bench.events import (
     Calibrating,
     CalibrationFailed,
     Event,
-    Planned,
     ProgramLoaded,
     RoundDone,
-    RunEnded,
     RunStarted,
 )
 from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.progress import RunProgress
 from dlbricks_tui.bench.run_folder import RunFolders, State
+from tests.bench.live_runs import at, ended, planned
 from tests.bench.runs import BRICKS, MODEL, Site
 
 
@@ -59,27 +58,9 @@ def test_a_run_that_is_taken_up_again_begins_anew(site: Site, monkeypatch: pytes
     assert (progress.total, progress.done) == (BRICKS, BRICKS)
 
 
-def at(seconds: float) -> str:
-    return f"2026-11-21T08:{seconds // 60:02.0f}:{seconds % 60:02.0f}+00:00"
-
-
-def planned(expected_seconds: float) -> Planned:
-    return Planned(
-        system="s",
-        runtime="x",
-        bricks=3,
-        bricks_reused=0,
-        bricks_failed_before=0,
-        models=0,
-        models_reused=0,
-        models_failed_before=0,
-        expected_seconds=expected_seconds,
-    )
-
-
 def test_the_rounds_of_a_calibration_say_nothing_of_the_run() -> None:
     progress = RunProgress()
-    progress.take(planned(100.0))
+    progress.take(planned(bricks=1, reused=0, expected_seconds=100.0))
     progress.take(Calibrating(when=at(0), network="chain", number=1, of=2))
     progress.take(RoundDone(samples_ms=((0, (1.5,)),), null_call_ms=None, reference_ms=None, seconds_left=0.0))
     assert (progress.done, progress.total, progress.seconds_left) == (0, 3, 100.0)
@@ -92,7 +73,7 @@ def test_the_rounds_of_a_calibration_say_nothing_of_the_run() -> None:
 
 def test_the_time_left_follows_how_long_networks_take_here() -> None:
     progress = RunProgress()
-    progress.take(planned(100.0))
+    progress.take(planned(bricks=1, reused=0, expected_seconds=100.0))
     for number, seconds in enumerate((0, 14, 28, 300), start=1):
         progress.take(Calibrating(when=at(seconds), network="chain", number=number, of=11))
     # The third was interrupted; eight more at 14 s each are still to come.
@@ -102,17 +83,7 @@ def test_the_time_left_follows_how_long_networks_take_here() -> None:
 def test_a_run_that_ends_while_it_calibrates_calibrates_no_more() -> None:
     progress = RunProgress()
     progress.take(Calibrating(network="chain", number=1, of=2))
-    ended = RunEnded(
-        state="cancelled",
-        message="",
-        bricks=3,
-        bricks_measured=0,
-        bricks_reused=0,
-        bricks_failed=0,
-        models_failed=0,
-        seconds=2.0,
-    )
-    progress.take(ended)
+    progress.take(ended(State.CANCELLED))
     assert (progress.state, progress.calibrating) == (State.CANCELLED, None)
 
 

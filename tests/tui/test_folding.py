@@ -4,7 +4,7 @@ from dlbricks_tui.bench.events import Event, FailedBefore, Paused, Resumed
 from dlbricks_tui.bench.run_folder import State
 from dlbricks_tui.tui.live.folding import MOST_NOTES, MOST_WIDTHS, Folding
 from dlbricks_tui.tui.live.snapshot import Standing, Tone
-from tests.tui.live_runs import (
+from tests.bench.live_runs import (
     BRICKS,
     MODELS,
     RUN,

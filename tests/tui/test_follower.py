@@ -10,7 +10,7 @@ from dlbricks_tui.tui.live import watch as watching
 from dlbricks_tui.tui.live.follower import Follower
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
 from dlbricks_tui.tui.live.watch import Listener, RunWatch
-from tests.tui.live_runs import (
+from tests.bench.live_runs import (
     MODELS,
     NOBODY,
     RUN,

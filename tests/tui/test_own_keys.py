@@ -23,8 +23,8 @@ from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.panel import Panel
+from tests.bench.live_runs import NOBODY, in_the_middle, put_run
 from tests.tui.bench import WRITTEN, press, running, small_library
-from tests.tui.live_runs import NOBODY, in_the_middle, put_run
 from tests.tui.test_run_screens import shows
 
 WIDE = (200, 70)

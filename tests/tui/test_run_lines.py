@@ -30,7 +30,7 @@ from dlbricks_tui.tui.screens.run import brick_row, estimate_row
 from dlbricks_tui.tui.screens.run.head import head_lines
 from dlbricks_tui.tui.sparkline import sparkline
 from dlbricks_tui.tui.widgets.run_bar.lines import bar_lines
-from tests.tui.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, planned, started
+from tests.bench.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, planned, started
 
 WIDTHS = st.integers(40, 220)
 

@@ -33,10 +33,7 @@ from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
-from tests.bench.runs import Site
-from tests.store.samples import calibration
-from tests.tui.bench import WRITTEN, app_on, press, running
-from tests.tui.live_runs import (
+from tests.bench.live_runs import (
     NOBODY,
     RUN,
     end,
@@ -45,9 +42,12 @@ from tests.tui.live_runs import (
     round_done,
     tell,
 )
-from tests.tui.live_runs import (
+from tests.bench.live_runs import (
     measured as brick_measured,
 )
+from tests.bench.runs import Site
+from tests.store.samples import calibration
+from tests.tui.bench import WRITTEN, app_on, press, running
 from tests.tui.snapshots import snapshot
 
 PATIENCE_SECONDS = 60.0

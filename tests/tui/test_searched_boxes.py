@@ -14,8 +14,8 @@ from dlbricks_tui.tui.screens.run.all_runs import AllRunsScreen
 from dlbricks_tui.tui.screens.run.screen import RunScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 from dlbricks_tui.tui.widgets.reading import Reading
+from tests.bench.live_runs import RUN, in_the_middle, put_run
 from tests.tui.bench import SIZES, app_on, press, running
-from tests.tui.live_runs import RUN, in_the_middle, put_run
 from tests.tui.snapshots import snapshot
 from tests.tui.test_run_screens import shows
 
