@@ -9,6 +9,7 @@ import pytest
 
 from dlbricks_tui.bench.calibration_due import levels_due
 from dlbricks_tui.bench.calibration_nets import NETWORKS, SUFFIXES, calibration_nets
+from dlbricks_tui.bench.control import Control
 from dlbricks_tui.bench.crowding import Crowding
 from dlbricks_tui.bench.events import Calibrated, Calibrating, CalibrationFailed, Event, Planned, RoundRepeated
 from dlbricks_tui.bench.jobs import subject_of
@@ -75,6 +76,21 @@ def test_where_nothing_can_be_found_out_the_run_goes_on_and_says_so(site: Site) 
     assert (ended.state, ended.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
     assert [event for event in events if isinstance(event, CalibrationFailed)]
     assert not calibrations(site)
+
+
+@pytest.mark.parametrize(("left_seconds", "gives_up"), [(40.0, True), (60.0, False)])
+def test_a_calibration_leaves_half_of_a_time_budget_to_what_was_asked_for(
+    left_seconds: float, gives_up: bool, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    networks = [subject_of(decompose(chain(*kinds))) for kinds in (["conv", "relu"], ["conv", "pool"])]
+    monkeypatch.setattr("dlbricks_tui.bench.calibrating._subjects", lambda *_: networks)
+    monkeypatch.setattr(Control, "seconds_left", property(lambda _: left_seconds))
+    events: list[Event] = []
+    request = site.request(calibration=CalibrationPolicy.ONCE, time_budget_seconds=100.0)
+    ended = site.run(request, events.append)
+    told = [event.reason for event in events if isinstance(event, CalibrationFailed)]
+    assert any("half of the time budget" in reason for reason in told) == gives_up
+    assert (ended.state, ended.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
 
 
 def test_the_foretold_time_has_that_of_the_networks_in_it(site: Site) -> None:
