@@ -50,6 +50,8 @@ class Job:
     memory_bytes: int
     # How much of the doubt about all models it takes away, 1 being all the doubt about one model.
     gain: float = 0.0
+    # How much of a model it is expected to be, of that model of which it is most; 1 is all of it.
+    share: float = 1.0
     # What it must not write over; None: what the graph shows to be needed afterwards.
     kept: frozenset[Feed] | None = None
     # Whether its weights are in no cache; None: as the graph shows.

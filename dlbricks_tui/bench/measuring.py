@@ -28,9 +28,10 @@ _WARM_RUNS, _TIMED_RUNS = 1, 1
 # One run alone is too short to judge a round by: a single interrupt would have it repeated.
 _REFERENCE_RUNS = 5
 # What others ran in between has left the caches in a state that a model needs some runs to get over; one that takes
-# longer than this fills them by itself. So does a brick that takes longer than that: it need not run twice.
-_WARM_RUNS_OF_A_MODEL, _MODEL_FILLS_CACHES_MS = 3, 150.0
-_BRICK_FILLS_CACHES_MS = 50.0
+# longer than the first of these fills them by itself. What takes longer than the second need not run twice, and neither
+# need a brick that takes longer than the third.
+_WARM_RUNS_OF_A_MODEL, _MODEL_FILLS_CACHES_MS, _LONG_MODEL_MS = 3, 150.0, 1000.0
+_LONG_BRICK_MS = 50.0
 _NULL_CALLS = 10
 _NANOSECONDS_PER_MS = 1e6
 _REFERENCE = "reference"
@@ -49,11 +50,12 @@ class _Series:
     @property
     def warm_runs(self) -> int:
         """How often it runs before it is timed."""
-        if self.entry.job.whole:
-            return _WARM_RUNS_OF_A_MODEL if self.first_run_ms < _MODEL_FILLS_CACHES_MS else _WARM_RUNS
+        whole = self.entry.job.whole
         # The first run of all is slower than any other, and says nothing yet.
-        is_long = bool(self.samples_ms) and median(self.samples_ms) >= _BRICK_FILLS_CACHES_MS
-        return 0 if is_long else _WARM_RUNS
+        is_long = bool(self.samples_ms) and median(self.samples_ms) >= (_LONG_MODEL_MS if whole else _LONG_BRICK_MS)
+        if is_long:
+            return 0
+        return _WARM_RUNS_OF_A_MODEL if whole and self.first_run_ms < _MODEL_FILLS_CACHES_MS else _WARM_RUNS
 
 
 @dataclass(slots=True)
@@ -252,7 +254,7 @@ class Measuring:
         for running in self._running.values():
             if self._rule.looks_at(len(running.samples_ms)) and not self._has_company(running, batch):
                 series = series_of(running.samples_ms, self._rule)
-                if self._rule.satisfied_by(series.statistics):
+                if self._rule.satisfied_by(series.statistics, running.entry.job.share):
                     finished.append((running.entry, series))
         self._ledger.keep(finished, self._mood.facts)
         for entry, series in finished:

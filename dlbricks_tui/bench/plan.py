@@ -55,7 +55,9 @@ def plan(
     if end_to_end:
         jobs.update({job.target: job for job in _model_jobs(subjects)})
     satisfied = frozenset(
-        target for target in jobs if target in known.measured and rule.satisfied_by(known.measured[target])
+        target
+        for target, job in jobs.items()
+        if target in known.measured and rule.satisfied_by(known.measured[target], job.share)
     )
     failed = {
         job: known.failed[target]
@@ -98,11 +100,11 @@ def _brick_jobs(subjects: Sequence[Subject], known: Known) -> Iterable[Job]:
                 target = Target(occurrence.brick.key, occurrence.context)
                 place = places.setdefault(target, _Place(graph, occurrence, Counter()))
                 place.uses[subject.name] += times_paid(graph, occurrence.sequence.layers)
-    latencies = {target: _latency_ms(place.occurrence, known.measured.get(target)) for target, place in places.items()}
-    wholes: defaultdict[str, float] = defaultdict(float)
-    for target, place in places.items():
-        for model, times in place.uses.items():
-            wholes[model] += times * latencies[target]
+    expected = {target: expected_ms(place.occurrence.brick.canonical) for target, place in places.items()}
+    latencies = expected | {target: it.trimmed_mean_ms for target, it in known.measured.items() if target in places}
+    wholes = _wholes(places, latencies)
+    # By what is expected, before and after it is measured: so what was enough then is enough now.
+    expected_wholes = _wholes(places, expected)
     for target, place in places.items():
         layers = [place.graph.layers[index] for index in place.occurrence.sequence.layers]
         doubt_ms = _doubt_ms(latencies[target], known.measured.get(target))
@@ -115,8 +117,18 @@ def _brick_jobs(subjects: Sequence[Subject], known: Known) -> Iterable[Job]:
             tuple(Use(model, times) for model, times in place.uses.items()),
             latencies[target],
             memory_bytes(layers),
-            sum(times * doubt_ms / wholes[model] for model, times in place.uses.items()),
+            gain=sum(times * doubt_ms / wholes[model] for model, times in place.uses.items()),
+            share=max(times * expected[target] / expected_wholes[model] for model, times in place.uses.items()),
         )
+
+
+def _wholes(places: Mapping[Target, _Place], latencies: Mapping[Target, float]) -> Mapping[str, float]:
+    """What each model takes by the latencies of its bricks."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for target, place in places.items():
+        for model, times in place.uses.items():
+            found[model] += times * latencies[target]
+    return found
 
 
 def _model_jobs(subjects: Sequence[Subject]) -> Iterable[Job]:
@@ -145,10 +157,6 @@ def _is_run(graph: LayerGraph, occurrence: Occurrence) -> bool:
     """Whether there is anything in it to compute, and a runtime that can."""
     layers = [graph.layers[index] for index in occurrence.sequence.layers]
     return any(layer.operators for layer in layers) and all(layer.unmeasurable is None for layer in layers)
-
-
-def _latency_ms(occurrence: Occurrence, measured: Statistics | None) -> float:
-    return expected_ms(occurrence.brick.canonical) if measured is None else measured.trimmed_mean_ms
 
 
 def _doubt_ms(latency_ms: float, measured: Statistics | None) -> float:

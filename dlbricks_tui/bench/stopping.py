@@ -14,6 +14,9 @@ FEWEST_SAMPLES = 5
 _FEWEST_STEADY, _STEADY_BY_ITSELF_MS = 8, 1000.0
 # Looking at every new sample would stop at the first lucky one.
 _GROWTH_BETWEEN_LOOKS = 1.2
+# Errors of many bricks cancel out: one that is less than this share of each of its models may be known less well, by as
+# much as it is less, within reason.
+_SMALL_SHARE, _MOST_LENIENCY = 0.1, 5.0
 # Beyond so many interquartile ranges outside the quartiles a sample is no longer noise but an event.
 _FENCE = 3.0
 
@@ -27,14 +30,15 @@ class Adaptive:
     """Until half of the 95 % interval is at most this share of the latency, within bounds on samples and time.
 
     What takes long varies little: fewer than the least number of samples do if they last `enough_seconds` together.
-    What is quick varies by more than its share for ever: an interval of `enough_ms` to either side does.
+    What is quick varies by more than its share for ever: an interval of `enough_ms` to either side does. And what is a
+    small part of every model that it stands in need not be known as well as what a model consists of.
     """
 
     target: float = 0.01
     least: int = 12
     most: int = 50
     most_seconds: float = 20.0
-    enough_seconds: float = 0.25
+    enough_seconds: float = 0.06
     enough_ms: float = 0.003
 
     def __post_init__(self) -> None:
@@ -53,12 +57,13 @@ class Adaptive:
         """How many samples of that latency are enough, however much they vary."""
         return self.bounds(latency_ms)[1]
 
-    def satisfied_by(self, statistics: Statistics) -> bool:
-        """Whether a series with these statistics needs no more samples."""
+    def satisfied_by(self, statistics: Statistics, share: float = 1.0) -> bool:
+        """Whether a series with these statistics needs no more samples if it is at most such a share of any model."""
         needed, cap = self.bounds(statistics.median_ms)
         if statistics.count < needed:
             return False
-        narrow_ms = max(self.target * statistics.trimmed_mean_ms, self.enough_ms)
+        leniency = min(_SMALL_SHARE / share, _MOST_LENIENCY) if share < _SMALL_SHARE else 1.0
+        narrow_ms = max(leniency * self.target * statistics.trimmed_mean_ms, self.enough_ms)
         return half_width_ms(statistics) <= narrow_ms or statistics.count >= cap
 
     def looks_at(self, samples: int) -> bool:
@@ -85,8 +90,8 @@ class FixedRuns:
         """How many samples are enough, whatever the latency."""
         return self.runs
 
-    def satisfied_by(self, statistics: Statistics) -> bool:
-        """Whether a series with these statistics needs no more samples."""
+    def satisfied_by(self, statistics: Statistics, share: float = 1.0) -> bool:
+        """Whether a series with these statistics needs no more samples, whatever it is a share of."""
         return statistics.count >= self.runs
 
     def looks_at(self, samples: int) -> bool:

@@ -1,7 +1,8 @@
 """A worker without a framework: it speaks the real protocol, makes latencies up, and misbehaves on demand.
 
 FAKE_MANNERS is a JSON object that says, by the name of an operator, how programs with that operator behave.
-FAKE_NAP is how many seconds each round of samples takes.
+FAKE_NAP is how many seconds each round of samples takes, FAKE_FACTOR by how much latencies are longer than usual.
+FAKE_DIARY is a file that gets a line for each program that is sampled: its operators, untimed runs, timed runs.
 """
 
 import argparse
@@ -63,6 +64,7 @@ class FakeWorker:
             for name in request.programs:
                 if self._behave(self._programs[name], "sample") == "garbage":
                     return b"\xff{nonsense\n"
+                write_diary(self._programs[name], request)
             time.sleep(self._nap_seconds)
             return encode(Sampled(tuple(self._durations(name, request.repeat) for name in request.programs)))
         return encode(self._plain(request))
@@ -113,6 +115,13 @@ class FakeWorker:
         return tuple(round(usual_ns * (1 + 0.005 * self._chance.gauss(0, 1))) for _ in range(count))
 
 
+def write_diary(program: Program, request: Sample) -> None:
+    """Notes what a program was asked for."""
+    if diary := os.environ.get("FAKE_DIARY"):
+        with Path(diary).open("a") as file:
+            file.write(f"{'+'.join(operators_of(program))} {request.warm} {request.repeat}\n")
+
+
 def operators_of(program: Program) -> list[str]:
     """The operators that are timed."""
     return [node["op"] for node in json.loads(program.network.symbol)["nodes"] if node["op"] != "null"]
@@ -120,7 +129,8 @@ def operators_of(program: Program) -> list[str]:
 
 def latency_ns(program: Program) -> int:
     """What a program takes, from 0.05 to 1 ms, as its operators will have it."""
-    return 50_000 + sum(zlib.crc32(operator.encode()) % 950_000 for operator in operators_of(program))
+    usual = 50_000 + sum(zlib.crc32(operator.encode()) % 950_000 for operator in operators_of(program))
+    return usual * int(os.environ.get("FAKE_FACTOR", "1"))
 
 
 def main(kind: type[FakeWorker] = FakeWorker) -> None:

@@ -72,6 +72,22 @@ def test_every_target_is_measured_reused_or_known_to_fail_exactly_once(
     assert found.reused == known.measured.keys() & expected
 
 
+def test_what_was_known_well_enough_for_its_share_of_a_model_is_not_measured_again() -> None:
+    subjects = subjects_of(chain("pool", "relu", "relu"), chain("relu"))
+    jobs = {job.label.split()[0]: job for job in plan(subjects, Known(), RULE).jobs}
+    assert jobs["relu"].share == 1.0
+    assert 0 < jobs["pool"].share < 1
+    pool = jobs["pool"].target
+    wide = measured(jobs["pool"].expected_ms, half_width=1.5 * RULE.target)
+    alone = plan(subjects_of(chain("pool")), Known({pool: wide}), RULE)
+    assert pool not in alone.reused
+    many = subjects_of(chain("pool", *["relu"] * 30))
+    assert pool in plan(many, Known({pool: wide}), RULE).reused
+    # Its latency turned out to be most of the model: the run that measured it could not know that.
+    long = measured(1e6, half_width=1.5 * RULE.target)
+    assert pool in plan(many, Known({pool: long}), RULE).reused
+
+
 def test_a_brick_runs_once_however_many_models_need_it_and_knows_how_often_they_do() -> None:
     subjects = subjects_of(chain("pool", "relu", "relu"), chain("relu"))
     jobs = {job.label.split()[0]: job for job in plan(subjects, Known(), RULE).jobs}

@@ -1,6 +1,6 @@
 """What a run does and leaves behind; the worker is a fake, everything else is real."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -128,6 +128,25 @@ def test_a_model_is_sampled_in_the_rounds_of_every_batch_of_its_bricks(site: Sit
     assert len(result.samples_ms) == sum(taken)
     if isinstance(rule, FixedRuns):
         assert sum(taken) == rule.runs
+
+
+@pytest.mark.parametrize(("factor", "of_a_brick", "of_the_model"), [(1, {"1"}, {"3"}), (2000, {"0", "1"}, {"0", "3"})])
+def test_what_takes_long_is_not_run_untimed_once_that_is_known(
+    site: Site, monkeypatch: pytest.MonkeyPatch, factor: int, of_a_brick: set[str], of_the_model: set[str]
+) -> None:
+    diary = site.data.path / "diary"
+    monkeypatch.setenv("FAKE_DIARY", str(diary))
+    monkeypatch.setenv("FAKE_FACTOR", str(factor))
+    site.run(site.request(end_to_end=True, rule=FixedRuns(5)))
+    asked: defaultdict[str, list[str]] = defaultdict(list)
+    for line in diary.read_text().splitlines():
+        operators, untimed, _ = line.split()
+        asked[operators].append(untimed)
+    asked.pop("Convolution")
+    whole = max(asked, key=len)
+    assert set(asked[whole]) == of_the_model
+    assert {untimed for operators, taken in asked.items() if operators != whole for untimed in taken} == of_a_brick
+    assert asked[whole][0] == max(of_the_model)
 
 
 def test_what_is_still_being_sampled_is_told_apart_from_what_is_measured(site: Site) -> None:

@@ -25,17 +25,17 @@ def noisy(count: int, spread: float, seed: int = 1) -> list[float]:
     return [10.0 * (1 + spread * chance.gauss(0, 1)) for _ in range(count)]
 
 
-def samples_until_satisfied(rule: StoppingRule, samples: list[float]) -> int:
-    """How many samples the rule takes, looking whenever it wants to."""
+def samples_until_satisfied(rule: StoppingRule, samples: list[float], share: float = 1.0) -> int:
+    """How many samples the rule takes of such a share of a model, looking whenever it wants to."""
     for count in range(1, len(samples) + 1):
-        if rule.looks_at(count) and rule.satisfied_by(series_of(samples[:count], rule).statistics):
+        if rule.looks_at(count) and rule.satisfied_by(series_of(samples[:count], rule).statistics, share):
             return count
     raise AssertionError("the rule never stops")
 
 
 def test_a_steady_program_takes_the_fewest_samples_and_a_noisy_one_more() -> None:
     rule = Adaptive()
-    steady = samples_until_satisfied(rule, noisy(200, 0.002))
+    steady = samples_until_satisfied(rule, [0.1 * sample for sample in noisy(200, 0.002)])
     restless = samples_until_satisfied(rule, noisy(200, 0.03))
     assert steady == rule.least
     assert rule.least < restless < rule.most
@@ -47,6 +47,17 @@ def test_what_is_so_quick_that_nobody_would_see_its_interval_takes_no_more_sampl
     quick = [0.01 * sample for sample in noisy(200, 0.03)]
     assert samples_until_satisfied(Adaptive(enough_ms=0.003), quick) == Adaptive().least
     assert samples_until_satisfied(Adaptive(enough_ms=0.0), quick) > Adaptive().least
+
+
+def test_what_is_a_small_part_of_every_model_takes_fewer_samples_than_what_a_model_consists_of() -> None:
+    rule, samples = Adaptive(), noisy(200, 0.03)
+
+    def needed(share: float) -> int:
+        return samples_until_satisfied(rule, samples, share)
+
+    assert needed(1.0) == needed(0.1) > needed(0.05) > needed(0.001) == needed(1e-9) == 8
+    known_worst = [10.0 * (1 + 0.2 * (-1) ** number) for number in range(200)]
+    assert samples_until_satisfied(rule, known_worst, 1e-9) > 8
 
 
 def test_a_program_that_never_settles_ends_at_the_cap() -> None:
