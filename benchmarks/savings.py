@@ -1,10 +1,10 @@
 """What bricks save: the wall clock of one run of all bricks of the fifty models, beside running each model 100 times.
 
-usage: python -m benchmarks.savings [--data-dir DIR] [--level LEVEL] [MODEL ...]
+usage: python -m benchmarks.savings [--level LEVEL] [MODEL ...]
 
-DIR is where `python -m benchmarks.accuracy` has measured the models end to end. What 100 runs of each take is reckoned
-from that, without the time to load them. The run of the bricks is real: from nothing, with the start of the workers,
-loading, calibration and rounds that are repeated. Its estimates are compared with the same end-to-end latencies.
+Both are run here, one after the other, from nothing. The bricks come first, with the start of the workers, loading,
+calibration and rounds that are repeated. Then each model is timed end to end some times, as often as a run does; what
+100 times take is reckoned from that, without the time to load it. The estimates are compared with the same latencies.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.accuracy import DEFAULT_DATA, LEVELS
+from benchmarks.accuracy import LEVELS
 
 RUNS = 100
 PROMISED = 10.0
@@ -27,17 +27,17 @@ def main() -> int:
     """Runs the bricks and compares; exit status 1 if less is saved than promised."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=["table1"])
-    parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--level", choices=LEVELS, default=LEVELS[0])
     arguments = parser.parse_args()
-    known = {it["model"]: it for it in estimates(arguments.data_dir, arguments) if it["measured_ms"]}
+    asked = ("run", *arguments.models, "--level", arguments.level)
     with tempfile.TemporaryDirectory() as folder:
         start = time.monotonic()
-        dlbricks(Path(folder), "run", *arguments.models, "--level", arguments.level, "--json")
+        dlbricks(Path(folder), *asked, "--json")
         seconds = time.monotonic() - start
-        found = [it for it in estimates(Path(folder), arguments) if it["complete"] and it["model"] in known]
-    whole = RUNS * math.fsum(known[it["model"]]["measured_ms"] for it in found) / 1000
-    errors = [it["sequential_ms"] / known[it["model"]]["measured_ms"] - 1 for it in found]
+        dlbricks(Path(folder), *asked, "--end-to-end", "--json")
+        found = [it for it in estimates(Path(folder), arguments) if it["complete"] and it["measured_ms"]]
+    whole = RUNS * math.fsum(it["measured_ms"] for it in found) / 1000
+    errors = [it["sequential_ms"] / it["measured_ms"] - 1 for it in found]
     print(f"all bricks of {len(found)} models   {seconds:8.0f} s")
     print(f"each model {RUNS} times      {whole:8.0f} s, {whole / seconds:.1f} times as long")
     mean = math.fsum(map(abs, errors)) / len(errors)

@@ -7,8 +7,9 @@ from statistics import median
 from dlbricks_tui.bench.crowding import Crowding
 
 # On a quiet host the threads of a worker are stopped 300 times a second at most, where one computes beside them 1,000
-# times and more; a screen that is drawn a few times a second is neither.
-_MOST_STOPS_PER_SECOND, _FEWEST_STOPS = 600.0, 10
+# times and more; a screen that is drawn a few times a second is neither. Each run of a program may stop one of them,
+# too: where both threads happen to share a core, the one that has asked makes way for the one that computes.
+_MOST_STOPS_PER_SECOND, _FEWEST_STOPS, _STOPS_PER_RUN = 600.0, 10, 1
 _MOST_WAITING = 0.01
 # On a quiet host the reference varies by one or two percent.
 _MOST_SLOWER = 1.15
@@ -25,6 +26,8 @@ class Circumstances:
     """What is known of one round of measuring; None where nobody could tell."""
 
     seconds: float
+    # How often any program ran in it.
+    runs: int
     crowding: Crowding | None
     reference_ms: float | None
 
@@ -63,9 +66,12 @@ class Calmness:
         return found
 
     def _waiting(self, round_: Circumstances) -> str | None:
-        if round_.crowding is None or round_.crowding.times_stopped < _FEWEST_STOPS:
+        if round_.crowding is None:
             return None
         waited_seconds, stops = round_.crowding
+        stops -= _STOPS_PER_RUN * round_.runs
+        if stops < _FEWEST_STOPS:
+            return None
         crowded = stops > _MOST_STOPS_PER_SECOND * round_.seconds and waited_seconds > _MOST_WAITING * round_.seconds
         return f"others took the processor {stops:,} times in {round_.seconds:.2f} s" if crowded else None
 

@@ -32,6 +32,8 @@ _REFERENCE_RUNS = 5
 # need a brick that takes longer than the third.
 _WARM_RUNS_OF_A_MODEL, _MODEL_FILLS_CACHES_MS, _LONG_MODEL_MS = 3, 150.0, 1000.0
 _LONG_BRICK_MS = 50.0
+# In its first run a program converts weights and compiles kernels.
+_FIRST_RUN_SLOWER = 4.0
 _NULL_CALLS = 10
 _NANOSECONDS_PER_MS = 1e6
 _REFERENCE = "reference"
@@ -51,9 +53,8 @@ class _Series:
     def warm_runs(self) -> int:
         """How often it runs before it is timed."""
         whole = self.entry.job.whole
-        # The first run of all is slower than any other, and says nothing yet.
-        is_long = bool(self.samples_ms) and median(self.samples_ms) >= (_LONG_MODEL_MS if whole else _LONG_BRICK_MS)
-        if is_long:
+        usual_ms = median(self.samples_ms) if self.samples_ms else self.first_run_ms / _FIRST_RUN_SLOWER
+        if usual_ms >= (_LONG_MODEL_MS if whole else _LONG_BRICK_MS):
             return 0
         return _WARM_RUNS_OF_A_MODEL if whole and self.first_run_ms < _MODEL_FILLS_CACHES_MS else _WARM_RUNS
 
@@ -205,14 +206,18 @@ class Measuring:
         reference = [_REFERENCE] if self._bench.holds(_REFERENCE) else []
         before, began = self._bench.crowding(), time.monotonic()
         taken = self._bench.sample(reference, _WARM_RUNS, _REFERENCE_RUNS)
+        runs = len(reference) * (_WARM_RUNS + _REFERENCE_RUNS)
         for warm_runs, alike in groupby(sorted(names, key=self._warm_runs, reverse=True), self._warm_runs):
-            taken |= self._bench.sample([*alike], warm_runs, _TIMED_RUNS)
+            sampled = [*alike]
+            taken |= self._bench.sample(sampled, warm_runs, _TIMED_RUNS)
+            # What feeds a program runs as often, to be taken off.
+            runs += 2 * len(sampled) * (warm_runs + _TIMED_RUNS)
         seconds, after = time.monotonic() - began, self._bench.crowding()
         null_calls_ms = _milliseconds(self._bench.null_calls(_NULL_CALLS))
         taken_ms = {name: _milliseconds(durations) for name, durations in taken.items()}
         reference_ms = taken_ms.pop(_REFERENCE, ())
         disturbance = self._calmness.disturbance(
-            Circumstances(seconds, since(before, after), median(reference_ms) if reference_ms else None)
+            Circumstances(seconds, runs, since(before, after), median(reference_ms) if reference_ms else None)
         )
         if disturbance is not None and self._calmness.worth_repeating:
             self._mood.repeated_rounds += 1

@@ -10,13 +10,15 @@ from dlbricks_tui.store.statistics import summarise
 
 # Fewer samples say nothing about how far apart they are.
 FEWEST_SAMPLES = 5
-# From so many on the interval of samples that hardly vary is worth believing; those that last so long hardly ever vary.
-_FEWEST_STEADY, _STEADY_BY_ITSELF_MS = 8, 1000.0
+# From so many on the interval of samples that hardly vary is worth believing; those that last so long hardly ever vary,
+# and of the longest nobody wants to wait for more than these.
+_FEWEST_STEADY, _STEADY_BY_ITSELF_MS = 8, 200.0
+_FEWEST_OF_THE_LONGEST = 3
 # Looking at every new sample would stop at the first lucky one.
 _GROWTH_BETWEEN_LOOKS = 1.2
 # Errors of many bricks cancel out: one that is less than this share of each of its models may be known less well, by as
 # much as it is less, within reason.
-_SMALL_SHARE, _MOST_LENIENCY = 0.1, 5.0
+_SMALL_SHARE, _MOST_LENIENCY = 0.3, 5.0
 # Beyond so many interquartile ranges outside the quartiles a sample is no longer noise but an event.
 _FENCE = 3.0
 
@@ -48,7 +50,7 @@ class Adaptive:
     def bounds(self, latency_ms: float) -> tuple[int, int]:
         """How many samples of that latency are needed in any case, and how many are enough however much they vary."""
         runs_per_second = 1000 / latency_ms if latency_ms > 0 else math.inf
-        cap = max(FEWEST_SAMPLES, math.floor(min(self.most_seconds * runs_per_second, self.most)))
+        cap = max(_FEWEST_OF_THE_LONGEST, math.floor(min(self.most_seconds * runs_per_second, self.most)))
         fewest = _FEWEST_STEADY if latency_ms < _STEADY_BY_ITSELF_MS else FEWEST_SAMPLES
         enough = max(fewest, math.ceil(min(self.enough_seconds * runs_per_second, self.least)))
         return min(enough, self.least, cap), cap
@@ -70,7 +72,7 @@ class Adaptive:
         """Whether a series of so many samples is worth looking at."""
         if samples >= self.most:
             return True
-        look = self.least if samples >= self.least else FEWEST_SAMPLES
+        look = self.least if samples >= self.least else _FEWEST_OF_THE_LONGEST
         while look < samples:
             look = math.ceil(look * _GROWTH_BETWEEN_LOOKS)
         return look == samples
