@@ -66,7 +66,8 @@ class Adaptive:
             return False
         leniency = min(_SMALL_SHARE / share, _MOST_LENIENCY) if share < _SMALL_SHARE else 1.0
         narrow_ms = max(leniency * self.target * statistics.trimmed_mean_ms, self.enough_ms)
-        return half_width_ms(statistics) <= narrow_ms or statistics.count >= cap
+        most = cap if leniency == 1.0 else max(needed, cap // 2)
+        return half_width_ms(statistics) <= narrow_ms or statistics.count >= most
 
     def looks_at(self, samples: int) -> bool:
         """Whether a series of so many samples is worth looking at."""

@@ -1,0 +1,164 @@
+"""What layers take inside of their model, by MXNet's own profiler, beside what their bricks take alone.
+
+usage: python -m benchmarks.inside_models [--level LEVEL] [MODEL ...]
+
+MODEL is a name that `dlbricks models` lists, or table1:ID. The model runs in this process, operator by operator, as the
+profiler can tell them apart only so; the bricks run in a worker as in any run, in rounds. For each kind of operator it
+prints how many there are and what all of them take in both ways, then the layers that differ most.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence, decompose
+from dlbricks_tui.bricks.programs import model_program, sequence_program
+from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.inside.binding import BoundSymbol
+from dlbricks_tui.runtime.inside.framework import load_mxnet
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.protocol import Load, Network, Sample
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.settings import SAMPLE_MODELS
+
+MODELS = ("table1:10", "table1:16")
+ROUNDS, WARM_UP = 25, 5
+PATIENCE_SECONDS = 600.0
+MOST_SHOWN = 8
+BULK = "MXNET_EXEC_BULK_EXEC_INFERENCE"
+
+
+class Layer(NamedTuple):
+    """A sequence of one layer in both ways, in milliseconds."""
+
+    name: str
+    operators: str
+    inside_ms: float
+    alone_ms: float
+
+    @property
+    def more_ms(self) -> float:
+        return self.inside_ms - self.alone_ms
+
+
+def main() -> int:
+    """Prints a table for each model."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=MODELS)
+    parser.add_argument("--level", choices=[level.value for level in Level], default=Level.WRITTEN.value)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder)
+        runtime = Registry(data).default({})
+        with WorkerFramework(runtime, data / "log") as framework:
+            loader = Loader(data / "cache", framework, framework)
+            sources = Library(SAMPLE_MODELS, data).find_all(arguments.models)
+            graphs = [loader.load(source, Level(arguments.level)) for source in sources]
+        for graph in graphs:
+            tell(graph, layers_of(graph, runtime, data))
+    return 0
+
+
+def layers_of(graph: LayerGraph, runtime: Runtime, data: Path) -> Sequence[Layer]:
+    """All that a model runs, in both ways."""
+    decomposition = decompose(graph)
+    alone = latencies_alone(decomposition, runtime, data / "log")
+    inside = latencies_inside(model_program(graph).network, data / "profile.json")
+    run = list(run_by(decomposition))
+    if len(inside) != sum(len(operators(graph, it)) for it in run):
+        sys.exit(f"the profiler tells of {len(inside)} operators of {graph.name}, which has another number of them")
+    found = []
+    for it in run:
+        names = operators(graph, it)
+        taken, inside = inside[: len(names)], inside[len(names) :]
+        name = graph.layers[it.sequence.layers[0]].name
+        found.append(Layer(name, "+".join(names), sum(taken), alone[it.brick.key, it.context]))
+    return found
+
+
+def run_by(decomposition: Decomposition) -> Iterator[Occurrence]:
+    """The sequences that compute anything, in the order in which the model runs them."""
+    return (it for it in decomposition.occurrences if operators(decomposition.graph, it))
+
+
+def operators(graph: LayerGraph, occurrence: Occurrence) -> list[str]:
+    """What a sequence computes."""
+    return [operator.op for index in occurrence.sequence.layers for operator in graph.layers[index].operators]
+
+
+def latencies_alone(decomposition: Decomposition, runtime: Runtime, log: Path) -> dict[tuple[str, str], float]:
+    """What each brick takes in each of its contexts, by rounds over all of them."""
+    named = {(it.brick.key, it.context): it.sequence.layers for it in run_by(decomposition)}
+    names = tuple(str(number) for number in range(len(named)))
+    with Worker(runtime, log) as worker:
+        for name, layers in zip(names, named.values(), strict=True):
+            program = sequence_program(decomposition.graph, layers)
+            worker.ask(Load(name, program, None, check_values=False), PATIENCE_SECONDS)
+        rounds = [worker.ask(Sample(names, 1, 1), PATIENCE_SECONDS).durations_ns for _ in range(ROUNDS)]
+    return {key: median(taken[place][0] for taken in rounds) / 1e6 for place, key in enumerate(named)}
+
+
+def latencies_inside(network: Network, file: Path) -> list[float]:
+    """What each operator takes inside of a network, in the order in which they run."""
+    # Workers that are started later are not to know of it.
+    os.environ[BULK] = "0"
+    mxnet = load_mxnet()
+    bound = BoundSymbol(mxnet, network)
+    del os.environ[BULK]
+    mxnet.profiler.set_config(profile_symbolic=True, filename=str(file), aggregate_stats=False)
+    for _ in range(WARM_UP):
+        bound.run()
+    mxnet.profiler.set_state("run")
+    for _ in range(ROUNDS):
+        bound.run()
+    mxnet.profiler.set_state("stop")
+    mxnet.profiler.dump(finished=False)
+    taken = durations_ms(json.loads(file.read_text())["traceEvents"])
+    per_round, left = divmod(len(taken), ROUNDS)
+    if left:
+        sys.exit(f"the profiler tells of {len(taken)} operators in {ROUNDS} runs, of some more often than of others")
+    return [median(taken[place::per_round]) for place in range(per_round)]
+
+
+def durations_ms(events: Sequence[dict[str, object]]) -> list[float]:
+    """How long operators took, in the order in which they began; a beginning is followed by its end."""
+    found, began = [], 0.0
+    for event in events:
+        if event.get("cat") != "operator":
+            continue
+        at = float(str(event["ts"]))
+        if event["ph"] == "B":
+            began = at
+        else:
+            found.append((began, (at - began) / 1e3))
+    return [duration for _, duration in sorted(found)]
+
+
+def tell(graph: LayerGraph, layers: Sequence[Layer]) -> None:
+    """Prints what was found of a model."""
+    print(f"{graph.name}, {graph.level.value}")
+    print(f"{'':24} {'layers':>7} {'inside':>10} {'alone':>10}")
+    kinds: defaultdict[str, list[Layer]] = defaultdict(list)
+    for layer in layers:
+        kinds[layer.operators].append(layer)
+    kinds["all"] = list(layers)
+    for kind, those in sorted(kinds.items(), key=lambda item: sum(it.inside_ms for it in item[1])):
+        inside, alone = sum(it.inside_ms for it in those), sum(it.alone_ms for it in those)
+        print(f"{kind[:24]:24} {len(those):7} {inside:7.2f} ms {alone:7.2f} ms")
+    for layer in sorted(layers, key=lambda it: -abs(it.more_ms))[:MOST_SHOWN]:
+        print(f"  {layer.name[:40]:40} {layer.inside_ms:7.3f} inside, {layer.alone_ms:7.3f} alone")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
