@@ -7,9 +7,9 @@ from statistics import median
 from dlbricks_tui.bench.crowding import Crowding
 
 # On a quiet host the threads of a worker are stopped 300 times a second at most, where one computes beside them 1,000
-# times and more; a screen that is drawn a few times a second is neither. Each run of a program may stop one of them,
-# too: where both threads happen to share a core, the one that has asked makes way for the one that computes.
-_MOST_STOPS_PER_SECOND, _FEWEST_STOPS, _STOPS_PER_RUN = 600.0, 10, 1
+# times and more; a screen that is drawn a few times a second is neither. In a round of programs that take next to
+# nothing the threads share a core and stop one another, so that a short round tells nothing of others.
+_MOST_STOPS_PER_SECOND, _FEWEST_STOPS, _SHORTEST_SECONDS = 600.0, 10, 0.05
 _MOST_WAITING = 0.01
 # On a quiet host the reference varies by one or two percent.
 _MOST_SLOWER = 1.15
@@ -26,8 +26,6 @@ class Circumstances:
     """What is known of one round of measuring; None where nobody could tell."""
 
     seconds: float
-    # How often any program ran in it.
-    runs: int
     crowding: Crowding | None
     reference_ms: float | None
 
@@ -66,12 +64,11 @@ class Calmness:
         return found
 
     def _waiting(self, round_: Circumstances) -> str | None:
-        if round_.crowding is None:
+        if round_.crowding is None or round_.crowding.times_stopped < _FEWEST_STOPS:
+            return None
+        if round_.seconds < _SHORTEST_SECONDS:
             return None
         waited_seconds, stops = round_.crowding
-        stops -= _STOPS_PER_RUN * round_.runs
-        if stops < _FEWEST_STOPS:
-            return None
         crowded = stops > _MOST_STOPS_PER_SECOND * round_.seconds and waited_seconds > _MOST_WAITING * round_.seconds
         return f"others took the processor {stops:,} times in {round_.seconds:.2f} s" if crowded else None
 
