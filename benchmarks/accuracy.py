@@ -144,8 +144,8 @@ def report(groups: Sequence[Group]) -> Iterator[str]:
     yield "# Accuracy"
     yield ""
     yield "Estimate over end to end at G=1 and batch 1, both measured here in the same rounds. Written by"
-    yield "`make accuracy`; `dlbricks results import` reads the files that have every sample. How the numbers come about"
-    yield "is told in [measuring](measuring.md)."
+    yield "`make accuracy`; `dlbricks results import` reads the files that have every sample. How the numbers come"
+    yield "about is told in [measuring](measuring.md)."
     yield ""
     for folder, name in samples_of(groups).items():
         yield f"[{name}]({name}):"

@@ -6,10 +6,13 @@ from statistics import median
 
 from dlbricks_tui.bench.crowding import Crowding
 
-# On a quiet host the threads of a worker are stopped 300 times a second at most, where one computes beside them 1,000
-# times and more; a screen that is drawn a few times a second is neither. In a round of programs that take next to
-# nothing the threads share a core and stop one another, so that a short round tells nothing of others.
-_MOST_STOPS_PER_SECOND, _FEWEST_STOPS, _SHORTEST_SECONDS = 600.0, 10, 0.05
+# On a quiet host the threads of a worker are hardly ever stopped; a screen that is drawn a few times a second does it
+# now and then. Where somebody computes beside them, they share the core that is left: as one asks the other for each
+# run of a program, they stop one another that often, and somebody else stops them, too.
+_MOST_STOPS_PER_SECOND, _MOST_STOPS_PER_RUN, _FEWEST_STOPS = 600.0, 0.5, 10
+# In a round of programs that take next to nothing they share a core by themselves: a short round tells nothing of
+# others.
+_SHORTEST_SECONDS = 0.05
 _MOST_WAITING = 0.01
 # On a quiet host the reference varies by one or two percent.
 _MOST_SLOWER = 1.15
@@ -26,6 +29,8 @@ class Circumstances:
     """What is known of one round of measuring; None where nobody could tell."""
 
     seconds: float
+    # How often programs ran in it.
+    runs: int
     crowding: Crowding | None
     reference_ms: float | None
 
@@ -69,7 +74,8 @@ class Calmness:
         if round_.seconds < _SHORTEST_SECONDS:
             return None
         waited_seconds, stops = round_.crowding
-        crowded = stops > _MOST_STOPS_PER_SECOND * round_.seconds and waited_seconds > _MOST_WAITING * round_.seconds
+        most = min(_MOST_STOPS_PER_SECOND * round_.seconds, _MOST_STOPS_PER_RUN * round_.runs)
+        crowded = stops > most and waited_seconds > _MOST_WAITING * round_.seconds
         return f"others took the processor {stops:,} times in {round_.seconds:.2f} s" if crowded else None
 
     def _slowness(self, round_: Circumstances) -> str | None:

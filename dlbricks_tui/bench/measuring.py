@@ -206,14 +206,18 @@ class Measuring:
         reference = [_REFERENCE] if self._bench.holds(_REFERENCE) else []
         before, began = self._bench.crowding(), time.monotonic()
         taken = self._bench.sample(reference, _WARM_RUNS, _REFERENCE_RUNS)
+        runs = len(reference) * (_WARM_RUNS + _REFERENCE_RUNS)
         for warm_runs, alike in groupby(sorted(names, key=self._warm_runs, reverse=True), self._warm_runs):
-            taken |= self._bench.sample([*alike], warm_runs, _TIMED_RUNS)
+            sampled = [*alike]
+            taken |= self._bench.sample(sampled, warm_runs, _TIMED_RUNS)
+            # What feeds a program runs as often, to be taken off.
+            runs += 2 * len(sampled) * (warm_runs + _TIMED_RUNS)
         seconds, after = time.monotonic() - began, self._bench.crowding()
         null_calls_ms = _milliseconds(self._bench.null_calls(_NULL_CALLS))
         taken_ms = {name: _milliseconds(durations) for name, durations in taken.items()}
         reference_ms = taken_ms.pop(_REFERENCE, ())
         disturbance = self._calmness.disturbance(
-            Circumstances(seconds, since(before, after), median(reference_ms) if reference_ms else None)
+            Circumstances(seconds, runs, since(before, after), median(reference_ms) if reference_ms else None)
         )
         if disturbance is not None and self._calmness.worth_repeating:
             self._mood.repeated_rounds += 1

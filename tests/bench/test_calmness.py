@@ -3,9 +3,9 @@ from dataclasses import replace
 from dlbricks_tui.bench.calmness import Calmness, Circumstances
 from dlbricks_tui.bench.crowding import Crowding
 
-QUIET = Circumstances(1.0, Crowding(0.01, 17), 0.5)
-CROWDED = Circumstances(1.0, Crowding(0.3, 1500), 0.5)
-SLOW = Circumstances(1.0, Crowding(0.0, 0), 0.7)
+QUIET = Circumstances(1.0, 400, Crowding(0.01, 17), 0.5)
+CROWDED = Circumstances(1.0, 400, Crowding(0.3, 1500), 0.5)
+SLOW = Circumstances(1.0, 400, Crowding(0.0, 0), 0.7)
 
 
 def test_a_machine_of_ones_own_disturbs_nothing() -> None:
@@ -18,9 +18,16 @@ def test_somebody_who_computes_beside_is_told() -> None:
     assert Calmness().disturbance(CROWDED) == "others took the processor 1,500 times in 1.00 s"
 
 
+def test_threads_that_share_what_is_left_of_the_cores_tell_of_somebody_else() -> None:
+    shared = Circumstances(1.0, 404, Crowding(0.09, 404), 0.5)
+    assert Calmness().disturbance(shared) == "others took the processor 404 times in 1.00 s"
+    assert Calmness().disturbance(replace(shared, crowding=Crowding(0.09, 150))) is None
+    assert Calmness().disturbance(replace(shared, crowding=Crowding(0.001, 404))) is None
+
+
 def test_threads_of_a_worker_that_make_way_for_one_another_are_not_others() -> None:
     # Thirty-seven programs that take no time to speak of, each run four times.
-    own = Circumstances(0.015, Crowding(0.004, 148), 0.5)
+    own = Circumstances(0.015, 148, Crowding(0.004, 148), 0.5)
     assert Calmness().disturbance(own) is None
     assert Calmness().disturbance(replace(own, seconds=0.15)) is not None
 
@@ -31,7 +38,7 @@ def test_a_slow_reference_tells_of_what_the_kernel_does_not_count() -> None:
     for _ in range(9):
         calmness.disturbance(QUIET)
     assert calmness.disturbance(SLOW) == "the machine was 1.40 times slower than usual"
-    assert calmness.disturbance(Circumstances(1.0, None, 0.7)) == "the machine was 1.40 times slower than usual"
+    assert calmness.disturbance(Circumstances(1.0, 400, None, 0.7)) == "the machine was 1.40 times slower than usual"
 
 
 def test_disturbed_rounds_do_not_change_what_is_usual() -> None:
@@ -39,7 +46,7 @@ def test_disturbed_rounds_do_not_change_what_is_usual() -> None:
     for _ in range(9):
         calmness.disturbance(QUIET)
     for _ in range(50):
-        calmness.disturbance(Circumstances(0.01, None, 0.9))
+        calmness.disturbance(Circumstances(0.01, 20, None, 0.9))
     assert calmness.usual_reference_ms == 0.5
 
 
@@ -58,7 +65,7 @@ def test_of_a_busy_host_rounds_are_taken_as_they_are_until_it_is_quiet_again() -
 
 
 def test_nobody_knows_nothing() -> None:
-    assert Calmness().disturbance(Circumstances(1.0, None, None)) is None
+    assert Calmness().disturbance(Circumstances(1.0, 400, None, None)) is None
 
 
 def test_who_has_little_time_waits_less_for_quiet() -> None:
