@@ -2,9 +2,9 @@
 
 usage: python -m benchmarks.loaded_run [--seconds S] [MODEL ...]
 
-Each model is measured three times, in data folders of their own: with the load, which begins when the rounds have begun,
-and before and after it on the quiet host, as two quiet runs differ, too. The promise: rounds under load are repeated, and
-estimates stay within 2 % of the mean of the quiet ones. Exit status 1 if one does not.
+Each model is measured three times, in data folders of their own: with the load, which begins when the rounds have
+begun, and before and after it on the quiet host, as two quiet runs differ, too. The promise: rounds under load are
+repeated, and estimates stay within 2 % of the mean of the quiet ones. Exit status 1 if one does not.
 """
 
 import argparse

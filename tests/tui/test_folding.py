@@ -4,6 +4,7 @@ from dlbricks_tui.bench.events import Event, FailedBefore, Paused, Resumed
 from dlbricks_tui.bench.run_folder import State
 from dlbricks_tui.tui.live.folding import MOST_NOTES, MOST_WIDTHS, Folding
 from dlbricks_tui.tui.live.snapshot import Standing, Tone
+from dlbricks_tui.tui.screens.run.brick_row import row
 from tests.bench.live_runs import (
     BRICKS,
     MODELS,
@@ -41,6 +42,15 @@ def test_a_brick_goes_from_the_bench_to_a_latency_or_a_reason() -> None:
     assert known.half_width is not None
     assert abs(known.half_width - 0.007) < 1e-9
     assert (lost.standing, lost.reason) == (Standing.FAILED, "crashed: the worker died (SIGSEGV)")
+
+
+def test_a_brick_that_takes_no_time_at_all_is_measured_like_any_other() -> None:
+    nothing = replace(measured(1), trimmed_mean_ms=0.0, low_ms=0.0, high_ms=0.001)
+    (brick,) = folded(started(), planned(), loaded(1), round_done([1], 0), nothing).snapshot().bricks
+    assert (brick.standing, brick.latency_ms, brick.half_width) == (Standing.MEASURED, 0.0, None)
+    (name, *cells) = (span.text for span in row(brick, 80))
+    assert "0" in "".join(cells)
+    assert "%" not in "".join(cells)
 
 
 def test_a_brick_that_never_came_on_the_bench_is_named_when_it_fails() -> None:

@@ -188,8 +188,9 @@ def _brick(program: ProgramProgress) -> RunBrick:
         about.program, about.label, about.used_by, whole=not about.brick, samples_ms=tuple(program.samples_ms)
     )
     if measured is not None:
-        half_width = (measured.high_ms - measured.low_ms) / 2 / measured.trimmed_mean_ms
-        return replace(begun, standing=Standing.MEASURED, latency_ms=measured.trimmed_mean_ms, half_width=half_width)
+        latency_ms = measured.trimmed_mean_ms
+        half_width = (measured.high_ms - measured.low_ms) / 2 / latency_ms if latency_ms > 0 else None
+        return replace(begun, standing=Standing.MEASURED, latency_ms=latency_ms, half_width=half_width)
     if failed is not None:
         return replace(begun, standing=Standing.FAILED, reason=f"{failed.reason}: {failed.message}")
     return begun

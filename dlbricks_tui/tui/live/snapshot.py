@@ -24,7 +24,7 @@ class RunBrick:
     whole: bool = False
     standing: Standing = Standing.ON_BENCH
     samples_ms: tuple[float, ...] = ()
-    # None while it is on the bench, and where it failed.
+    # None while it is on the bench, and where it failed; of no time at all there is no share either.
     latency_ms: float | None = None
     half_width: float | None = None
     # Why it failed.

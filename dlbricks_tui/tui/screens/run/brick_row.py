@@ -43,7 +43,7 @@ class Reading(NamedTuple):
     """What the samples so far say."""
 
     latency_ms: float
-    half_width: float
+    half_width: float | None
 
 
 def reading_of(samples_ms: Sequence[float]) -> Reading | None:
@@ -99,12 +99,12 @@ def _cell(brick: RunBrick, which: _Column) -> Span:
         return column(sparkline(brick.samples_ms, which.width), which.width, "bar")
     if which is _SAMPLES:
         return column(f"{len(brick.samples_ms)}", which.width, "muted", right=True)
-    if brick.latency_ms is not None and brick.half_width is not None:
+    if brick.latency_ms is not None:
         found, style = Reading(brick.latency_ms, brick.half_width), "text"
     else:
         provisional, style = reading_of(brick.samples_ms), "muted"
         if provisional is None:
             return column("", which.width)
         found = provisional
-    text = milliseconds(found.latency_ms) if which is _LATENCY else percent(found.half_width, 1)
-    return column(text, which.width, style, right=True)
+    width_now = "" if found.half_width is None else percent(found.half_width, 1)
+    return column(milliseconds(found.latency_ms) if which is _LATENCY else width_now, which.width, style, right=True)
