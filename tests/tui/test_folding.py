@@ -48,7 +48,7 @@ def test_a_brick_that_takes_no_time_at_all_is_measured_like_any_other() -> None:
     nothing = replace(measured(1), trimmed_mean_ms=0.0, low_ms=0.0, high_ms=0.001)
     (brick,) = folded(started(), planned(), loaded(1), round_done([1], 0), nothing).snapshot().bricks
     assert (brick.standing, brick.latency_ms, brick.half_width) == (Standing.MEASURED, 0.0, None)
-    (name, *cells) = (span.text for span in row(brick, 80))
+    _, *cells = (span.text for span in row(brick, 80))
     assert "0" in "".join(cells)
     assert "%" not in "".join(cells)
 
