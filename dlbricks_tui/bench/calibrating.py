@@ -100,7 +100,7 @@ def _subjects(
 
 
 def _example(subject: Subject, notes: Notes) -> Example:
-    composed_ms, terms = 0.0, dict.fromkeys(FITTED, 0.0)
+    composed_ms = term = 0.0
     graph = subject.decomposition.graph
     for occurrence in subject.decomposition.occurrences:
         found = notes.found.get(Target(occurrence.brick.key, occurrence.context))
@@ -108,6 +108,5 @@ def _example(subject: Subject, notes: Notes) -> Example:
             continue
         times = times_paid(graph, occurrence.sequence.layers)
         composed_ms += times * found.trimmed_mean_ms
-        for name in FITTED:
-            terms[name] += times * TERMS[name](graph.touched_bytes)
-    return Example(subject.name, terms, composed_ms, notes.found[Target(model=subject.key)].trimmed_mean_ms)
+        term += times * TERMS[FITTED](graph.touched_bytes)
+    return Example(subject.name, term, composed_ms, notes.found[Target(model=subject.key)].trimmed_mean_ms)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.graph import Layer
 
-# Two standard deviations, for 95 % of a normal distribution.
-_SIGMAS = 1.96
-
+# What is believed of the residuals is how far nine tenths of them reach, as the farthest may be an accident of one
+# process; and how much farther 95 % reach, of a normal distribution.
+_KNOWN_SHARE, _REACH = 0.9, 1.96 / 1.645
 
 # What a layer finds in the caches of what it left there one inference ago: the less, the more the model touches
 # meanwhile, and nothing from here on.
@@ -22,7 +22,8 @@ TERMS: Mapping[str, Callable[[int], float]] = {
     # What systems were calibrated with before.
     "per_sequence_ms": lambda touched_bytes: 1.0,
 }
-FITTED = ("per_forgotten_sequence_ms",)
+FITTED = "per_forgotten_sequence_ms"
+_FEWEST_EXAMPLES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Correction:
         """Half of the 95 % interval of the method itself, as a share of an estimate."""
         if not self.residuals:
             return 0.0
-        return _SIGMAS * math.sqrt(sum(error * error for error in self.residuals) / len(self.residuals))
+        return _REACH * sorted(map(abs, self.residuals))[math.ceil(_KNOWN_SHARE * len(self.residuals)) - 1]
 
 
 UNCALIBRATED = Correction()
@@ -62,35 +63,46 @@ class Example:
     """A network whose latency is known: what its bricks add up to, uncorrected, and what it takes end to end."""
 
     name: str
-    # The sums of each term over all its sequences.
-    terms: Mapping[str, float]
+    # The sum over all its sequences of what the fitted constant is multiplied with.
+    term: float
     composed_ms: float
     measured_ms: float
 
-    def error(self, constants: Mapping[str, float]) -> float:
+    @property
+    def constant_ms(self) -> float:
+        """The constant by which its corrected sum would be right."""
+        return (self.measured_ms - self.composed_ms) / self.term
+
+    @property
+    def weight(self) -> float:
+        """By what share of its latency the corrected sum grows with the constant."""
+        return self.term / self.measured_ms
+
+    def error(self, constant_ms: float) -> float:
         """By what share the corrected sum is too high."""
-        added_ms = sum(constant * self.terms[name] for name, constant in constants.items())
-        return (self.composed_ms + added_ms) / self.measured_ms - 1.0
+        return (self.composed_ms + constant_ms * self.term) / self.measured_ms - 1.0
 
 
 def fitted(examples: Sequence[Example]) -> Correction:
-    """The constants that leave the least relative errors; each residual is of an example left out of the fit."""
-    if len(examples) <= len(FITTED):
+    """The constant that leaves the least relative errors; each residual is of an example left out of the fit."""
+    if len(examples) < _FEWEST_EXAMPLES:
         raise CalibrationError(
-            f"{len(examples)} networks to calibrate on could be measured, and more than {len(FITTED)} are needed; "
+            f"{len(examples)} networks to calibrate on could be measured, and {_FEWEST_EXAMPLES} are needed; "
             "`dlbricks runs watch last` tells what kept them"
         )
     residuals = [
-        example.error(_least_squares([*examples[:number], *examples[number + 1 :]]))
+        example.error(_constant_ms([*examples[:number], *examples[number + 1 :]]))
         for number, example in enumerate(examples)
     ]
-    return Correction(tuple(_least_squares(examples).items()), tuple(residuals))
+    return Correction(((FITTED, _constant_ms(examples)),), tuple(residuals))
 
 
-def _least_squares(examples: Sequence[Example]) -> dict[str, float]:
-    import numpy
-
-    matrix = [[example.terms[name] / example.measured_ms for name in FITTED] for example in examples]
-    wanted = [1.0 - example.composed_ms / example.measured_ms for example in examples]
-    solution, *_ = numpy.linalg.lstsq(numpy.array(matrix), numpy.array(wanted), rcond=None)
-    return {name: float(constant) for name, constant in zip(FITTED, solution, strict=True)}
+def _constant_ms(examples: Sequence[Example]) -> float:
+    """That which has the least sum of absolute errors: a weighted median, which one odd network does not move."""
+    ordered = sorted(examples, key=lambda example: example.constant_ms)
+    left = sum(example.weight for example in ordered) / 2
+    for example in ordered:
+        left -= example.weight
+        if left <= 0:
+            return example.constant_ms
+    return ordered[-1].constant_ms

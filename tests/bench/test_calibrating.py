@@ -137,6 +137,8 @@ def test_a_run_that_measures_nothing_calibrates_nothing(site: Site) -> None:
 
 
 def test_a_round_in_which_others_computed_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A shorter round tells nothing of others.
+    monkeypatch.setenv("FAKE_NAP", "0.06")
     asked = 0
 
     def counted(bench: Workbench) -> Crowding:
