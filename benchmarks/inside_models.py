@@ -123,7 +123,7 @@ def latencies_inside(network: Network, file: Path) -> list[float]:
     for _ in range(ROUNDS):
         bound.run()
     mxnet.profiler.set_state("stop")
-    mxnet.profiler.dump(finished=False)
+    mxnet.profiler.dump()
     taken = durations_ms(json.loads(file.read_text())["traceEvents"])
     per_round, left = divmod(len(taken), ROUNDS)
     if left:
