@@ -1,19 +1,18 @@
 """How estimates by longer sequences compare with those by single layers: the errors at several G, and whole models.
 
-usage: python -m benchmarks.granularities [--data-dir DIR] [MODEL ...]
+usage: python -m benchmarks.granularities [MODEL ...]
 
-Each time the model is timed end to end anew, in the rounds of its sequences: two processes differ by more than what is
-looked for here. The last column cuts with `--cut runnable` and a G that no model exceeds: each model is then one sequence, and what is
-left of the error is what two measurements of the same thing differ by.
+Each cut is measured from nothing, bricks and models in the same rounds, and its results are then deleted: two processes
+differ by more than what is looked for here. The last column cuts with `--cut runnable` and a G that no model exceeds:
+each model is then one sequence, and what is left of the error is what two measurements of the same thing differ by.
 """
 
 import argparse
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
-
-from benchmarks.accuracy import DEFAULT_DATA
 
 MODELS = (
     "table1:16",
@@ -34,21 +33,21 @@ def main() -> int:
     """Measures each model at each granularity and prints a line for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=MODELS)
-    parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA)
     arguments = parser.parse_args()
     print("model            " + "".join(f"{name:>9}" for name, _ in CUTS))
     errors: dict[str, list[float]] = {name: [] for name, _ in CUTS}
-    for model in arguments.models:
-        for name, words in CUTS:
-            errors[name].append(error(arguments.data_dir, model, words))
-        print(f"{model:17}" + "".join(f"{errors[name][-1]:+9.1%}" for name, _ in CUTS), flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for model in arguments.models:
+            for name, words in CUTS:
+                errors[name].append(error(Path(folder), model, words))
+            print(f"{model:17}" + "".join(f"{errors[name][-1]:+9.1%}" for name, _ in CUTS), flush=True)
     print(f"{'mean absolute':17}" + "".join(f"{sum(map(abs, found)) / len(found):9.1%}" for found in errors.values()))
     return 0
 
 
 def error(data: Path, model: str, words: tuple[str, ...]) -> float:
     """The error of the model's estimate after a run at such a cut."""
-    dlbricks(data, "results", "delete", "of=model", "--yes")
+    dlbricks(data, "results", "delete", "--all", "--yes")
     dlbricks(data, "run", model, "--end-to-end", *words)
     return float(json.loads(dlbricks(data, "estimate", model, "--json", *words))[0]["error"])
 
