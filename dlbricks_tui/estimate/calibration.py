@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.graph import Layer
@@ -74,13 +73,18 @@ class Example:
         """The constant by which its corrected sum would be right."""
         return (self.measured_ms - self.composed_ms) / self.term
 
+    @property
+    def weight(self) -> float:
+        """By what share of its latency the corrected sum grows with the constant."""
+        return self.term / self.measured_ms
+
     def error(self, constant_ms: float) -> float:
         """By what share the corrected sum is too high."""
         return (self.composed_ms + constant_ms * self.term) / self.measured_ms - 1.0
 
 
 def fitted(examples: Sequence[Example]) -> Correction:
-    """The constant that is right for most examples; each residual is of an example left out of the fit."""
+    """The constant that leaves the least relative errors; each residual is of an example left out of the fit."""
     if len(examples) < _FEWEST_EXAMPLES:
         raise CalibrationError(
             f"{len(examples)} networks to calibrate on could be measured, and {_FEWEST_EXAMPLES} are needed; "
@@ -94,5 +98,11 @@ def fitted(examples: Sequence[Example]) -> Correction:
 
 
 def _constant_ms(examples: Sequence[Example]) -> float:
-    # Unlike a mean, however weighted, it is not moved by networks that are far off, as long as they are few.
-    return median(example.constant_ms for example in examples)
+    """That which has the least sum of absolute errors: a weighted median, which one odd network does not move."""
+    ordered = sorted(examples, key=lambda example: example.constant_ms)
+    left = sum(example.weight for example in ordered) / 2
+    for example in ordered:
+        left -= example.weight
+        if left <= 0:
+            return example.constant_ms
+    return ordered[-1].constant_ms
