@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.graph import Layer
 
-# What is believed of the residuals is how far nine tenths of them reach, as the farthest may be an accident of one
-# process; and how much farther 95 % reach, of a normal distribution.
-_KNOWN_SHARE, _REACH = 0.9, 1.96 / 1.645
+# Two standard deviations, for 95 % of a normal distribution.
+_SIGMAS = 1.96
 
 # What a layer finds in the caches of what it left there one inference ago: the less, the more the model touches
 # meanwhile, and nothing from here on.
@@ -52,7 +51,7 @@ class Correction:
         """Half of the 95 % interval of the method itself, as a share of an estimate."""
         if not self.residuals:
             return 0.0
-        return _REACH * sorted(map(abs, self.residuals))[math.ceil(_KNOWN_SHARE * len(self.residuals)) - 1]
+        return _SIGMAS * math.sqrt(sum(error * error for error in self.residuals) / len(self.residuals))
 
 
 UNCALIBRATED = Correction()
