@@ -116,7 +116,8 @@ def latencies_inside(network: Network, file: Path) -> list[float]:
     mxnet = load_mxnet()
     bound = BoundSymbol(mxnet, network)
     del os.environ[BULK]
-    mxnet.profiler.set_config(profile_symbolic=True, filename=str(file), aggregate_stats=False)
+    others = dict.fromkeys(("profile_imperative", "profile_memory", "profile_api", "aggregate_stats"), False)
+    mxnet.profiler.set_config(profile_symbolic=True, filename=str(file), **others)
     for _ in range(WARM_UP):
         bound.run()
     mxnet.profiler.set_state("run")
@@ -137,11 +138,10 @@ def durations_ms(events: Sequence[dict[str, object]]) -> list[float]:
     for event in events:
         if event.get("cat") != "operator":
             continue
-        at = float(str(event["ts"]))
         if event["ph"] == "B":
-            began = at
-        else:
-            found.append((began, (at - began) / 1e3))
+            began = float(str(event["ts"]))
+        elif event["ph"] == "E":
+            found.append((began, (float(str(event["ts"])) - began) / 1e3))
     return [duration for _, duration in sorted(found)]
 
 
