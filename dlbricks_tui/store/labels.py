@@ -20,7 +20,8 @@ def label_of(canonical: str) -> str:
     try:
         form = json.loads(canonical)
         parts = [part for operator in form["operators"] for part in _parts(operator)]
-        names = [name.rpartition(".")[2].strip("_") for name, _ in parts[:_MOST_OPERATORS]]
+        # An operator of a damaged file may have no name but that of its framework.
+        names = [name.rpartition(".")[2].strip("_") or name for name, _ in parts[:_MOST_OPERATORS]]
         chain = "+".join(names) + ("+..." if len(parts) > _MOST_OPERATORS else "")
         window = next((params for _, params in parts if params.get("kernel")), {})
         words = [chain, _window(window), *(_size(shape) for shape, *_ in form["data"][:1])]

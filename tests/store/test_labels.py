@@ -58,3 +58,7 @@ def test_a_form_that_is_not_known_has_no_label(canonical: str) -> None:
 )
 def test_a_label_tells_the_kind_of_its_brick(label: str, kind: str) -> None:
     assert kind_of_label(label).value == kind
+
+
+def test_an_operator_without_a_name_is_labelled_by_its_framework() -> None:
+    assert label_of('{"data":[[null,"int64"]],"operators":[{"inputs":[],"op":"onnx."}]}') == "onnx."

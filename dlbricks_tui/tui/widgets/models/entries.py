@@ -127,4 +127,6 @@ def _standing_cell(standing: Standing | None, width: int) -> Span:
 
 def _searched(source: ModelSource) -> str:
     number = f"table1:{source.table1_id}" if source.table1_id else ""
-    return f"{source.name} {source.task or ''} {number} {source.path}".casefold()
+    # The folders above would match for all models that lie in them.
+    path = "/".join(source.path.parts[-2:])
+    return f"{source.name} {source.task or ''} {number} {path}".casefold()
