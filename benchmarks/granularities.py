@@ -55,7 +55,7 @@ def error(data: Path, model: str, words: tuple[str, ...]) -> float:
 def dlbricks(data: Path, *words: str) -> str:
     """Runs the command line as a person would; its progress is not wanted."""
     command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), *words]
-    return subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
+    return subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
 
 
 if __name__ == "__main__":

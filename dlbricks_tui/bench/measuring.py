@@ -19,19 +19,15 @@ from dlbricks_tui.bench.ledger import Counts, Entry
 from dlbricks_tui.bench.pace import Pace
 from dlbricks_tui.bench.stop_signals import RunStopped
 from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Series, StoppingRule, series_of
+from dlbricks_tui.bench.warming import untimed_runs
 from dlbricks_tui.bench.workbench import Task, Workbench
 from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.runtime.protocol import Reason
 from dlbricks_tui.store.records import Facts, Statistics
 
-_WARM_RUNS, _TIMED_RUNS = 1, 1
+_TIMED_RUNS = 1
 # One run alone is too short to judge a round by: a single interrupt would have it repeated.
-_REFERENCE_RUNS = 5
-# What others ran in between has left the caches in a state that a model needs some runs to get over; one that takes
-# longer than the first of these fills them by itself. What takes longer than the second need not run twice, and neither
-# need a brick that takes longer than the third.
-_WARM_RUNS_OF_A_MODEL, _MODEL_FILLS_CACHES_MS, _LONG_MODEL_MS = 3, 150.0, 1000.0
-_LONG_BRICK_MS = 50.0
+_UNTIMED_REFERENCE_RUNS, _REFERENCE_RUNS = 1, 5
 # In its first run a program converts weights and compiles kernels.
 _FIRST_RUN_SLOWER = 4.0
 _NULL_CALLS = 10
@@ -52,11 +48,8 @@ class _Series:
     @property
     def warm_runs(self) -> int:
         """How often it runs before it is timed."""
-        whole = self.entry.job.whole
         usual_ms = median(self.samples_ms) if self.samples_ms else self.first_run_ms / _FIRST_RUN_SLOWER
-        if usual_ms >= (_LONG_MODEL_MS if whole else _LONG_BRICK_MS):
-            return 0
-        return _WARM_RUNS_OF_A_MODEL if whole and self.first_run_ms < _MODEL_FILLS_CACHES_MS else _WARM_RUNS
+        return untimed_runs(usual_ms, whole=self.entry.job.whole)
 
 
 @dataclass(slots=True)
@@ -205,8 +198,8 @@ class Measuring:
         """One round; false where something disturbed it, so that it has to be repeated."""
         reference = [_REFERENCE] if self._bench.holds(_REFERENCE) else []
         before, began = self._bench.crowding(), time.monotonic()
-        taken = self._bench.sample(reference, _WARM_RUNS, _REFERENCE_RUNS)
-        runs = len(reference) * (_WARM_RUNS + _REFERENCE_RUNS)
+        taken = self._bench.sample(reference, _UNTIMED_REFERENCE_RUNS, _REFERENCE_RUNS)
+        runs = len(reference) * (_UNTIMED_REFERENCE_RUNS + _REFERENCE_RUNS)
         for warm_runs, alike in groupby(sorted(names, key=self._warm_runs, reverse=True), self._warm_runs):
             sampled = [*alike]
             taken |= self._bench.sample(sampled, warm_runs, _TIMED_RUNS)

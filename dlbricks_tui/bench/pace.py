@@ -5,11 +5,10 @@ from collections.abc import Mapping
 
 from dlbricks_tui.bench.jobs import Job
 from dlbricks_tui.bench.stopping import Adaptive, StoppingRule
+from dlbricks_tui.bench.warming import untimed_runs
 
 # A network that is calibrated on has a worker of its own, in which its bricks and it are sampled twenty times.
 SECONDS_PER_NETWORK = 4.0
-# For each sample a program runs once untimed and once timed.
-_PASSES_PER_SAMPLE = 2.0
 # To load a program compiles its kernels and runs it for the first time.
 _LOAD_MS, _PASSES_TO_LOAD = 40.0, 1.5
 # Of the samples that an adaptive rule allows, how many a quick program takes on an ordinary host.
@@ -57,7 +56,8 @@ class Pace:
     def _seconds(self, job: Job, taken: int) -> float:
         latency_ms = math.exp(self._slope * _log(job.expected_ms) + self._shift)
         load_ms = 0.0 if taken else _LOAD_MS + _PASSES_TO_LOAD * latency_ms
-        return (load_ms + self._samples_left(latency_ms, taken) * _PASSES_PER_SAMPLE * latency_ms) / 1000
+        passes = untimed_runs(latency_ms, whole=job.whole) + 1
+        return (load_ms + self._samples_left(latency_ms, taken) * passes * latency_ms) / 1000
 
     def _samples_left(self, latency_ms: float, taken: int) -> float:
         needed, most = self._bounds(latency_ms)

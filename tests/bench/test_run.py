@@ -142,6 +142,7 @@ def test_what_takes_long_is_not_run_untimed_once_that_is_known(
     for line in diary.read_text().splitlines():
         operators, untimed, _ = line.split()
         asked[operators].append(untimed)
+    # The reference is none of them.
     asked.pop("Convolution")
     whole = max(asked, key=len)
     assert set(asked[whole]) == of_the_model

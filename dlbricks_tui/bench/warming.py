@@ -1,0 +1,15 @@
+"""How often a program runs untimed before each time that it is timed."""
+
+# What others ran in between has left the caches in a state that a model needs some runs to get over; one that takes
+# longer than this fills them by itself.
+_RUNS_OF_A_MODEL, _MODEL_FILLS_CACHES_MS = 3, 150.0
+_RUNS = 1
+# What takes longer than this need not run twice.
+_LONG_MODEL_MS, _LONG_BRICK_MS = 1000.0, 50.0
+
+
+def untimed_runs(latency_ms: float, *, whole: bool) -> int:
+    """Of a brick, or of a whole model, that takes about so long."""
+    if latency_ms >= (_LONG_MODEL_MS if whole else _LONG_BRICK_MS):
+        return 0
+    return _RUNS_OF_A_MODEL if whole and latency_ms < _MODEL_FILLS_CACHES_MS else _RUNS
