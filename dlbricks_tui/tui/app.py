@@ -23,6 +23,7 @@ from dlbricks_tui.tui.choices import Choices, chosen_by
 from dlbricks_tui.tui.clipboard import copying
 from dlbricks_tui.tui.desk import RunDesk
 from dlbricks_tui.tui.frugal import FrugalDriver
+from dlbricks_tui.tui.job_control import has_shell, stop_job
 from dlbricks_tui.tui.keeping import KeepingError, keep_copied, keep_picture, tell
 from dlbricks_tui.tui.manners import Manners
 from dlbricks_tui.tui.messages import Failed
@@ -154,14 +155,12 @@ class DlbricksApp(App[None], inherit_bindings=False):
         self.refresh(layout=True)
 
     def action_suspend_process(self) -> None:
-        if os.getsid(0) == os.getpgrp():
-            # Whoever leads the session was started by no shell that could wake it again.
+        if not has_shell():
             tell(self, "There is no shell behind this to go back to.")
         elif self._driver is not None and self._driver.can_suspend:
             with self.suspend():
-                # The shell waits for what it has started itself, which may be make or a script: all of them stop, and
-                # only now, as the first to stop takes the terminal from the others.
-                os.killpg(0, signal.SIGTSTP)
+                # Only now, as the first to stop takes the terminal from the others.
+                stop_job()
 
     def copy_to_clipboard(self, text: str) -> None:
         """Has the terminal copy the text, and keeps it in a file too."""

@@ -3,6 +3,7 @@
 import os
 import string
 from collections.abc import Mapping
+from difflib import unified_diff
 from pathlib import Path
 
 from rich.cells import cell_len
@@ -39,7 +40,8 @@ def check(app: App[None], name: str) -> None:
         FOLDER.mkdir(exist_ok=True)
         path.write_text(seen, encoding="utf-8")
     known = path.read_text(encoding="utf-8") if path.exists() else ""
-    assert seen.splitlines() == known.splitlines(), f"the screen is not that of {path.name}; {UPDATE}=1 writes it anew"
+    difference = "\n".join(unified_diff(known.splitlines(), seen.splitlines(), "approved", "seen", n=0, lineterm=""))
+    assert not difference, f"the screen is not that of {path.name}; {UPDATE}=1 writes it anew\n{difference}"
 
 
 async def check_all(pilot: Pilot[None], name: str) -> None:

@@ -1,0 +1,22 @@
+"""Stopping as a job of a shell does, until the shell wakes it."""
+
+import os
+import signal
+
+
+def has_shell() -> bool:
+    """Whether somebody could wake what stops: who leads the session was started by no shell."""
+    return os.getsid(0) != os.getpgrp()
+
+
+def stop_job() -> None:
+    """Stops this process and all that the shell started with it, as make or a script; returns when they are woken.
+
+    By the kernel's own rule, as a handler would stop this process only after the others: a shell that wakes them at
+    once would be too early for it, and nobody would wake it again.
+    """
+    handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    try:
+        os.killpg(0, signal.SIGTSTP)
+    finally:
+        signal.signal(signal.SIGTSTP, handler)

@@ -1,0 +1,44 @@
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+
+from tests.bench.killing import eventually
+
+# As one in Python may, this handler stops the process later than the kernel would.
+INNER = """
+import os, signal, sys, time
+from dlbricks_tui.tui.job_control import stop_job
+
+def stop_late(*_):
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+signal.signal(signal.SIGTSTP, stop_late)
+stop_job()
+sys.exit(7 if signal.getsignal(signal.SIGTSTP) is stop_late else 1)
+"""
+
+
+def test_a_shell_that_wakes_at_once_is_not_too_early() -> None:
+    # A job of two, as a script and what it runs: the shell hears of the outer one alone.
+    outer = ["sh", "-c", f'{sys.executable} -c "$0"; exit $?', INNER]
+    pid = os.posix_spawn("/bin/sh", outer, os.environ, setpgroup=0)
+    try:
+        assert os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1])
+        # Long enough for the stop to have come to the inner one, too short for its handler.
+        time.sleep(0.1)
+        os.killpg(pid, signal.SIGCONT)
+        ended: list[int] = []
+
+        def has_ended() -> bool:
+            found, status = os.waitpid(pid, os.WNOHANG)
+            ended.extend([os.waitstatus_to_exitcode(status)] if found else [])
+            return bool(found)
+
+        eventually(has_ended)
+        assert ended == [7]
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
