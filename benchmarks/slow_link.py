@@ -63,7 +63,8 @@ class Doing:
 DOINGS = (
     Doing("a step in a list", (("j", "▸"), ("k", "▸"))),
     Doing("from panel to panel", (("2", "2 Decomposition"), ("1", "1 Models"))),
-    Doing("help and back", (("?", "Help"), ("\x1b", "╯"))),
+    # In the middle of what the help had covered, whatever of it is drawn again.
+    Doing("help and back", (("?", "Help"), ("\x1b", "module A"))),
 )
 
 
