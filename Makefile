@@ -40,7 +40,9 @@ samples: $(INSTALLED)
 	$(BIN)/python -m sample_models.builders
 
 bench: $(INSTALLED)
-	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name; done
+	@broken=0; for name in $(BENCHMARKS); do \
+		echo "== $$name"; $(BIN)/python -m benchmarks.$$name || broken=1; \
+	done; exit $$broken
 
 # Measures the fifty models and the Gluon zoo, end to end and by bricks, which takes an hour on a quiet host.
 accuracy: $(INSTALLED)

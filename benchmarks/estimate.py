@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.promises import Promise, judge
 from benchmarks.store_scale import fill
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
@@ -103,7 +104,7 @@ def wall_ms(data: DataFolder, arguments: Sequence[str]) -> float:
     return 1000 * (time.perf_counter() - begin)
 
 
-def main() -> None:
+def main() -> int:
     """Runs the commands in turn, so that a change of the machine's mood meets all of them."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     results = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
@@ -119,7 +120,9 @@ def main() -> None:
     print(f"{stored} results in the store, {runs} runs each, ms      min  median     max")
     for label, times in taken.items():
         print(f"{label:50} {min(times):8.1f}{statistics.median(times):8.1f}{max(times):8.1f}")
+    one = statistics.median(taken["one model, --json"])
+    return judge([Promise("the median of one model", one, 400, "ms")])
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

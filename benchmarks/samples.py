@@ -17,6 +17,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.promises import Promise, judge
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.choices import load_all
 from dlbricks_tui.models.framework import WorkerFramework
@@ -42,29 +43,35 @@ def load_and_cut_seconds(data: Path, delivered: bool) -> tuple[float, float]:
     return loaded - start, done - loaded
 
 
-def main() -> None:
-    """Prints the median of each."""
+def main() -> int:
+    """Prints the median of each; the exit status says whether the promises hold."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     print(f"50 models, {LAYERS:,} layers; median of {runs} runs, s    load    cut   both")
+    promises = []
     with tempfile.TemporaryDirectory() as folder:
         if find_spec("mxnet"):
             fresh = [Path(folder, f"fresh{run}") for run in range(runs)]
-            report("first time: MXNet infers every shape", fresh, delivered=False)
-            report("seen before: shapes from the cache", [fresh[0]] * runs, delivered=False)
+            first = report("first time: MXNet infers every shape", fresh, delivered=False)
+            again = report("seen before: shapes from the cache", [fresh[0]] * runs, delivered=False)
+            promises += [Promise("the first time", first, 30, "s"), Promise("seen before", again, 1, "s")]
         else:
             print("MXNet is not installed: there is no first time")
-        report("as delivered: shapes beside the samples", [Path(folder, "delivered")] * runs, delivered=True)
+        delivered = report(
+            "as delivered: shapes beside the samples", [Path(folder, "delivered")] * runs, delivered=True
+        )
+    return judge([*promises, Promise("as delivered", delivered, 1, "s")])
 
 
-def report(what: str, folders: list[Path], delivered: bool) -> None:
-    """Runs once per data folder."""
+def report(what: str, folders: list[Path], delivered: bool) -> float:
+    """Runs once per data folder; the median of the seconds to load and cut."""
     # A new process for each: what is remembered in memory must not help.
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         taken = [pool.apply(load_and_cut_seconds, (folder, delivered)) for folder in folders]
     loads, cuts = (statistics.median(times) for times in zip(*taken, strict=True))
     both = statistics.median(sum(times) for times in taken)
     print(f"{what:50}{loads:8.2f}{cuts:7.2f}{both:7.2f}")
+    return both
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

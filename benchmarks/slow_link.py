@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.promises import Promise, judge
 from benchmarks.terminal import Terminal
 
 BYTES_PER_SECOND = 10_000
@@ -24,6 +25,7 @@ BYTES_PER_SECOND = 10_000
 CHUNK = 500
 SIZE = (120, 40)
 MODEL = "inceptionv3"
+# The last one is what the promises are of.
 PROFILES: Mapping[str, Mapping[str, str]] = {
     "local": {"DLBRICKS_WORKBENCH_REMOTE": "off"},
     "remote": {"DLBRICKS_WORKBENCH_REMOTE": "on"},
@@ -58,26 +60,28 @@ class Doing:
 
     name: str
     keys: tuple[tuple[str, str], ...]
+    most_ms: float
 
 
 DOINGS = (
-    Doing("a step in a list", (("j", "▸"), ("k", "▸"))),
-    Doing("from panel to panel", (("2", "2 Decomposition"), ("1", "1 Models"))),
+    Doing("a step in a list", (("j", "▸"), ("k", "▸")), 500),
+    Doing("from panel to panel", (("2", "2 Decomposition"), ("1", "1 Models")), 500),
     # In the middle of what the help had covered, whatever of it is drawn again.
-    Doing("help and back", (("?", "Help"), ("\x1b", "module A"))),
+    Doing("help and back", (("?", "Help"), ("\x1b", "module A")), 1000),
 )
 
 
-def main() -> None:
+def main() -> int:
     """Starts a run, and works in the workbench while it goes on, by one profile after the other."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20.0
     for name, profile in PROFILES.items():
         with tempfile.TemporaryDirectory() as folder:
             environment = {**profile, "TERM": "xterm-256color", "DLBRICKS_HOST_LOCK": f"{folder}/host.lock"}
-            _measure(name, Path(folder), environment, seconds)
+            found = _measure(name, Path(folder), environment, seconds)
+    return judge(found)
 
 
-def _measure(name: str, folder: Path, environment: Mapping[str, str], seconds: float) -> None:
+def _measure(name: str, folder: Path, environment: Mapping[str, str], seconds: float) -> list[Promise]:
     dlbricks = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(folder)]
 
     def command(*arguments: str) -> None:
@@ -96,15 +100,16 @@ def _measure(name: str, folder: Path, environment: Mapping[str, str], seconds: f
         terminal.wait_until(lambda: " ms" in terminal.text_since(0), patience=90.0)
         terminal.read_for(3.0)
         terminal.slow = True
-        _report(name, terminal, seconds)
+        return _report(name, terminal, seconds)
     finally:
         terminal.close()
         command("runs", "cancel", "last")
 
 
-def _report(name: str, terminal: SlowTerminal, seconds: float) -> None:
+def _report(name: str, terminal: SlowTerminal, seconds: float) -> list[Promise]:
     print(f"{name}: {BYTES_PER_SECOND:,} bytes/s, {SIZE[0]}x{SIZE[1]}, while {MODEL} is measured")
     print(f"  written by itself     {terminal.read_for(seconds) / seconds:7.0f} bytes/s")
+    promises = []
     for doing in DOINGS:
         times, sizes = list[float](), list[int]()
         end = time.perf_counter() + seconds
@@ -118,8 +123,10 @@ def _report(name: str, terminal: SlowTerminal, seconds: float) -> None:
             f"  {doing.name:20s}  {1000 * statistics.median(times):7.0f} ms, {1000 * at_worst:.0f} ms at the 95th "
             f"percentile of {len(times)}, {statistics.median(sizes):,.0f} bytes"
         )
+        promises.append(Promise(f"{doing.name}, 95th percentile", 1000 * at_worst, doing.most_ms, "ms"))
     terminal.send("j" * HELD_KEYS)
     print(f"  {HELD_KEYS} steps at once      {1000 * terminal.seconds_until_quiet(0.3):7.0f} ms until all are drawn")
+    return promises
 
 
 def _seen(terminal: SlowTerminal, pressed: str, wanted: str) -> float:
@@ -132,4 +139,4 @@ def _seen(terminal: SlowTerminal, pressed: str, wanted: str) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from benchmarks.promises import Promise, judge
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.conditions import parse_condition
 from dlbricks_tui.store.generation import INDEX_NAME
@@ -160,7 +161,7 @@ def in_own_process(which: str, path: Path) -> dict[str, float]:
     return found
 
 
-def main(sizes: list[int]) -> None:
+def main(sizes: list[int]) -> int:
     """Prints the figures of all sizes, then how they grow and whether the promises hold."""
     ours: dict[int, dict[str, float]] = {}
     plain: dict[int, dict[str, float]] = {}
@@ -185,9 +186,14 @@ def main(sizes: list[int]) -> None:
     last = ours[sizes[-1]]
     for name in ("open", "look-up", "insert"):
         print(f"{name}: {last[name] / ours[sizes[0]][name]:.2f} times as long at {sizes[-1]:,} as at {sizes[0]:,}")
-    allowed = {"insert": max(5.0, 2 * last["write+fsync"]), "look-up": 1.0, "open": 1000.0, "memory MiB": 200.0}
-    for name, most in allowed.items():
-        print(f"{name} at {sizes[-1]:,}: {last[name]:.3f} of {most:.3f} {'kept' if last[name] <= most else 'BROKEN'}")
+    return judge(
+        [
+            Promise("an insert", last["insert"], max(5.0, 2 * last["write+fsync"]), "ms"),
+            Promise("a look-up", last["look-up"], 1, "ms"),
+            Promise("opening", last["open"], 1000, "ms"),
+            Promise("memory", last["memory MiB"], 200, "MiB"),
+        ]
+    )
 
 
 if __name__ == "__main__":
@@ -196,4 +202,4 @@ if __name__ == "__main__":
     elif sys.argv[1:2] == ["tinydb"]:
         print(json.dumps(measure_tinydb(Path(sys.argv[2]))))
     else:
-        main([int(size) for size in sys.argv[1:]] or list(SIZES))
+        sys.exit(main([int(size) for size in sys.argv[1:]] or list(SIZES)))

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from benchmarks.promises import Promise, judge
 from benchmarks.store_scale import fill
 from benchmarks.terminal import Terminal
 from dlbricks_tui.store.columns import COLUMNS
@@ -31,30 +32,34 @@ LISTED, IN_ROWS = "84", "c5.xlarge"
 SOUGHT = ("c", "conv", "kind=convolution 1x64", "trimmed_mean_ms>5", "2026-11-21", "nosuchthing", "brick=a good=yes")
 
 
-def main() -> None:
+def main() -> int:
     """Fills a store, sorts and filters it, and works with it in a terminal."""
     results = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     with tempfile.TemporaryDirectory() as folder:
         fill(Path(folder) / "store", results)
         print(f"{results:,} results")
-        _sort_and_filter(Path(folder) / "store")
-        _work(folder)
+        promises = [*_sort_and_filter(Path(folder) / "store"), *_work(folder)]
+    return judge(promises)
 
 
-def _sort_and_filter(store_folder: Path) -> None:
+def _sort_and_filter(store_folder: Path) -> list[Promise]:
     with Store(store_folder) as store:
         generation = store.generation
         sorts = {name: _milliseconds(partial(select, generation, (), (Order(name),))) for name in COLUMNS}
         filters = {text: _milliseconds(partial(_filtered, generation, text)) for text in SOUGHT}
     _tell("slowest sort", sorts)
     _tell("slowest filter", filters)
+    return [
+        Promise("the slowest sort", max(sorts.values()), 100, "ms"),
+        Promise("the slowest filter", max(filters.values()), 100, "ms"),
+    ]
 
 
 def _filtered(generation: Generation, text: str) -> object:
     return select(generation, conditions_of(text), (Order("when"),))
 
 
-def _work(folder: str) -> None:
+def _work(folder: str) -> list[Promise]:
     command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", folder]
     opened, typed = [], []
     for _ in range(TIMES):
@@ -78,8 +83,13 @@ def _work(folder: str) -> None:
     terminal.close()
     print(f"first rows       {_median(opened):7.0f} ms (worst of {TIMES}: {1000 * max(opened):.0f})")
     print(f"filter on screen {_median(typed):7.0f} ms from the key to the last cell")
-    for name, seconds in (("line down", lines), ("page down", pages)):
-        print(f"{name:16} {1000 * statistics.quantiles(seconds, n=20)[-1]:7.1f} ms at the 95th percentile of {KEYS}")
+    at_worst = {
+        name: 1000 * statistics.quantiles(seconds, n=20)[-1] for name, seconds in (("line", lines), ("page", pages))
+    }
+    return [
+        Promise("first rows, the median", _median(opened), 300, "ms"),
+        *(Promise(f"a {name} down, 95th percentile of {KEYS}", found, 50, "ms") for name, found in at_worst.items()),
+    ]
 
 
 def _milliseconds(work: Callable[[], object]) -> float:
@@ -116,4 +126,4 @@ def _median(seconds: list[float]) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.promises import Promise, judge
 from benchmarks.unrolled_lstm import unrolled_lstm
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.sequence_regions import sequence_regions
@@ -33,7 +34,7 @@ TIMES = 9
 WIDTH, HEIGHT = 86, 46
 
 
-def main() -> None:
+def main() -> int:
     """Reads a long recurrent network and times what keys do."""
     nodes = int(sys.argv[1]) if len(sys.argv) > 1 else 18_000
     with tempfile.TemporaryDirectory() as folder:
@@ -54,10 +55,10 @@ def main() -> None:
         "search and end it": lambda it: it.seek("", it.seek("mul", 0)),
         "expand, collapse all": lambda it: it.collapse(it.expand_below(0)) + it.collapse_all(),
     }
-    for name, step in steps.items():
-        _timed(name, _drawing(opened, tallies, step))
-    _timed("details of the model", lambda: _described(opened, outline, tallies, 0))
-    _timed("details of a layer", lambda: _described(opened, outline, tallies, outline.reveal(middle)))
+    slowest = [_timed(name, _drawing(opened, tallies, step)) for name, step in steps.items()]
+    slowest.append(_timed("details of the model", lambda: _described(opened, outline, tallies, 0)))
+    slowest.append(_timed("details of a layer", lambda: _described(opened, outline, tallies, outline.reveal(middle))))
+    return judge([Promise("the slowest of all", 1000 * max(slowest), 50, "ms")])
 
 
 def _opened(folder: Path, nodes: int) -> Opened:
@@ -99,14 +100,15 @@ def _described(opened: Opened, outline: Outline, tallies: Tallies, index: int) -
     details(subject_of(outline.rows[index], opened, outline, tallies), None, ["another model"], WIDTH)
 
 
-def _timed(name: str, step: Callable[[], None]) -> None:
+def _timed(name: str, step: Callable[[], None]) -> float:
     seconds = []
     for _ in range(TIMES):
         start = time.perf_counter()
         step()
         seconds.append(time.perf_counter() - start)
     print(f"{name:24} {1000 * max(seconds):7.1f} ms {1000 * statistics.median(seconds):7.1f} ms")
+    return max(seconds)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
