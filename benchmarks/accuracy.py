@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import onnx_models
+from benchmarks.promises import Promise
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
 from dlbricks_tui.settings import SAMPLE_MODELS
 
@@ -30,16 +31,6 @@ DEFAULT_DATA = ROOT / "build" / "accuracy"
 LEVELS = ("fused", "written")
 FIFTY, ZOO, ONNX = "The fifty models", "The Gluon zoo", "ONNX models by one thread"
 REPORT = "accuracy.md"
-
-
-@dataclass(frozen=True)
-class Promise:
-    """What is promised of a group of models, and how much of it was kept."""
-
-    what: str
-    wanted: str
-    found: str
-    kept: bool
 
 
 @dataclass(frozen=True)

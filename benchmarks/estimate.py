@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.promises import Promise, judge
+from benchmarks.promises import at_most, judge
 from benchmarks.store_scale import fill
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
@@ -121,7 +121,7 @@ def main() -> int:
     for label, times in taken.items():
         print(f"{label:50} {min(times):8.1f}{statistics.median(times):8.1f}{max(times):8.1f}")
     one = statistics.median(taken["one model, --json"])
-    return judge([Promise("the median of one model", one, 400, "ms")])
+    return judge([at_most(400, "ms", "the median of one model", one)])
 
 
 if __name__ == "__main__":

@@ -1,28 +1,28 @@
 """What dlbricks promises of itself, held against what a benchmark has found."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class Promise(NamedTuple):
-    """At most so much of something."""
+@dataclass(frozen=True)
+class Promise:
+    """What is promised of something, and what came of it."""
 
     what: str
-    found: float
-    most: float
-    unit: str
+    wanted: str
+    found: str
+    kept: bool
 
-    @property
-    def kept(self) -> bool:
-        """Whether it was no more."""
-        return self.found <= self.most
+
+def at_most(most: float, unit: str, what: str, found: float) -> Promise:
+    """The promise that something is no more than that."""
+    return Promise(what, f"at most {most:,g} {unit}", f"{found:,.4g} {unit}", found <= most)
 
 
 def judge(promises: Iterable[Promise]) -> int:
     """Says of each promise whether it is kept; the exit status is 1 if one is not."""
-    broken = 0
-    for promise in promises:
-        verdict = "kept" if promise.kept else "BROKEN"
-        print(f"promised at most {promise.most:,g} {promise.unit}, {promise.what}: {promise.found:,.4g}, {verdict}")
-        broken += not promise.kept
-    return int(broken > 0)
+    broken = False
+    for it in promises:
+        print(f"{it.what}: promised {it.wanted}, found {it.found}: {'kept' if it.kept else 'BROKEN'}")
+        broken |= not it.kept
+    return int(broken)

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.estimate import made_up
-from benchmarks.promises import Promise, judge
+from benchmarks.promises import at_most, judge
 from benchmarks.store_scale import fill
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
@@ -88,7 +88,7 @@ def main() -> int:
     print(
         f"first {first:.2f} s, then min {min(taken):.2f}, median {statistics.median(taken):.2f}, max {max(taken):.2f} s"
     )
-    return judge([Promise("the slowest", max(first, *taken), 10, "s")])
+    return judge([at_most(10, "s", "the slowest", max(first, *taken))])
 
 
 if __name__ == "__main__":

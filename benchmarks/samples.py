@@ -17,7 +17,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks.promises import Promise, judge
+from benchmarks.promises import at_most, judge
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.choices import load_all
 from dlbricks_tui.models.framework import WorkerFramework
@@ -53,13 +53,13 @@ def main() -> int:
             fresh = [Path(folder, f"fresh{run}") for run in range(runs)]
             first = report("first time: MXNet infers every shape", fresh, delivered=False)
             again = report("seen before: shapes from the cache", [fresh[0]] * runs, delivered=False)
-            promises += [Promise("the first time", first, 30, "s"), Promise("seen before", again, 1, "s")]
+            promises += [at_most(30, "s", "the first time", first), at_most(1, "s", "seen before", again)]
         else:
             print("MXNet is not installed: there is no first time")
         delivered = report(
             "as delivered: shapes beside the samples", [Path(folder, "delivered")] * runs, delivered=True
         )
-    return judge([*promises, Promise("as delivered", delivered, 1, "s")])
+    return judge([*promises, at_most(1, "s", "as delivered", delivered)])
 
 
 def report(what: str, folders: list[Path], delivered: bool) -> float:

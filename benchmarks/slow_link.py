@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.promises import Promise, judge
+from benchmarks.promises import Promise, at_most, judge
 from benchmarks.terminal import Terminal
 
 BYTES_PER_SECOND = 10_000
@@ -123,7 +123,7 @@ def _report(name: str, terminal: SlowTerminal, seconds: float) -> list[Promise]:
             f"  {doing.name:20s}  {1000 * statistics.median(times):7.0f} ms, {1000 * at_worst:.0f} ms at the 95th "
             f"percentile of {len(times)}, {statistics.median(sizes):,.0f} bytes"
         )
-        promises.append(Promise(f"{doing.name}, 95th percentile", 1000 * at_worst, doing.most_ms, "ms"))
+        promises.append(at_most(doing.most_ms, "ms", f"{doing.name}, 95th percentile", 1000 * at_worst))
     terminal.send("j" * HELD_KEYS)
     print(f"  {HELD_KEYS} steps at once      {1000 * terminal.seconds_until_quiet(0.3):7.0f} ms until all are drawn")
     return promises

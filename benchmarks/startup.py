@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from benchmarks.promises import Promise, judge
+from benchmarks.promises import at_most, judge
 
 COMMANDS = {
     "python -c pass": [sys.executable, "-c", "pass"],
@@ -36,7 +36,7 @@ def main() -> int:
     print(f"{runs} runs each, ms      min  median     max")
     for name, times in taken.items():
         print(f"{name:20} {min(times):8.1f}{statistics.median(times):8.1f}{max(times):8.1f}")
-    return judge([Promise("dlbricks --help", statistics.median(taken["dlbricks --help"]), 150, "ms")])
+    return judge([at_most(150, "ms", "dlbricks --help", statistics.median(taken["dlbricks --help"]))])
 
 
 if __name__ == "__main__":

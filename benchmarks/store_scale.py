@@ -21,7 +21,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from benchmarks.promises import Promise, judge
+from benchmarks.promises import at_most, judge
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.conditions import parse_condition
 from dlbricks_tui.store.generation import INDEX_NAME
@@ -188,10 +188,10 @@ def main(sizes: list[int]) -> int:
         print(f"{name}: {last[name] / ours[sizes[0]][name]:.2f} times as long at {sizes[-1]:,} as at {sizes[0]:,}")
     return judge(
         [
-            Promise("an insert", last["insert"], max(5.0, 2 * last["write+fsync"]), "ms"),
-            Promise("a look-up", last["look-up"], 1, "ms"),
-            Promise("opening", last["open"], 1000, "ms"),
-            Promise("memory", last["memory MiB"], 200, "MiB"),
+            at_most(max(5.0, 2 * last["write+fsync"]), "ms", "an insert", last["insert"]),
+            at_most(1, "ms", "a look-up", last["look-up"]),
+            at_most(1000, "ms", "opening", last["open"]),
+            at_most(200, "MiB", "memory", last["memory MiB"]),
         ]
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks.promises import Promise, judge
+from benchmarks.promises import Promise, at_most, judge
 from benchmarks.store_scale import fill
 from benchmarks.terminal import Terminal
 from dlbricks_tui.store.columns import COLUMNS
@@ -50,8 +50,8 @@ def _sort_and_filter(store_folder: Path) -> list[Promise]:
     _tell("slowest sort", sorts)
     _tell("slowest filter", filters)
     return [
-        Promise("the slowest sort", max(sorts.values()), 100, "ms"),
-        Promise("the slowest filter", max(filters.values()), 100, "ms"),
+        at_most(100, "ms", "the slowest sort", max(sorts.values())),
+        at_most(100, "ms", "the slowest filter", max(filters.values())),
     ]
 
 
@@ -87,8 +87,8 @@ def _work(folder: str) -> list[Promise]:
         name: 1000 * statistics.quantiles(seconds, n=20)[-1] for name, seconds in (("line", lines), ("page", pages))
     }
     return [
-        Promise("first rows, the median", _median(opened), 300, "ms"),
-        *(Promise(f"a {name} down, 95th percentile of {KEYS}", found, 50, "ms") for name, found in at_worst.items()),
+        at_most(300, "ms", "first rows, the median", _median(opened)),
+        *(at_most(50, "ms", f"a {name} down, 95th percentile of {KEYS}", found) for name, found in at_worst.items()),
     ]
 
 
