@@ -1,7 +1,8 @@
 """What a brick meets where it stands in a model and that changes its speed.
 
 That is the layout in which its inputs arrive, as a brick that is fed another one pays for a conversion or runs another
-kernel; whether it may write over them; and whether its weights are still in a cache when it is their turn again.
+kernel; whether they were written past the caches; whether it may write over them; and whether its weights are still in
+a cache when it is their turn again.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,6 +22,7 @@ from dlbricks_tui.runtime.runtime import Format
 
 NO_INPUTS = "none"
 KEPT = "kept"
+STREAMED = "streamed"
 COLD = "cold"
 
 MEBIBYTE = 1 << 20
@@ -28,6 +30,8 @@ MEBIBYTE = 1 << 20
 # machine too. Machines differ in both, but keys must not: a store holds results of many.
 NEAR_BYTES, FAR_BYTES = MEBIBYTE, 6 * MEBIBYTE
 
+# What oneDNN writes to memory directly, in its own layouts: whoever reads it next finds none of it in a cache.
+_STREAMING = "batch_norm"
 _SUMS = frozenset({"add", "sum"})
 
 
@@ -38,14 +42,19 @@ def context_key(
     kept: Collection[Feed] | None = None,
     cold: bool | None = None,
 ) -> str:
-    """The classes of a sequence's data inputs in order, such as `conv`, `plain+depthwise:kept` or `conv;cold`.
+    """The classes of a sequence's data inputs in order, as in `conv`, `plain+depthwise:kept` or `conv:streamed;cold`.
 
     Which are kept, and whether its weights are cold, follows from the graph unless it is said.
     """
     feeds = outer_feeds([graph.layers[index] for index in layers])
     if kept is None:
         kept = kept_feeds(graph, layers, layouts)
-    classes = [layout_of(feed, layouts) + (f":{KEPT}" if feed in kept else "") for feed in feeds]
+    classes = [
+        layout_of(feed, layouts)
+        + (f":{STREAMED}" if streaming_operator(graph, feed, layouts) else "")
+        + (f":{KEPT}" if feed in kept else "")
+        for feed in feeds
+    ]
     if cold is None:
         cold = is_cold(graph, layers)
     return ("+".join(classes) or NO_INPUTS) + (f";{COLD}" if cold else "")
@@ -58,6 +67,16 @@ def is_cold(graph: LayerGraph, layers: Sequence[int]) -> bool:
     """
     own_bytes = sum(weight.size_bytes for index in layers for weight in graph.layers[index].weights)
     return NEAR_BYTES <= own_bytes <= FAR_BYTES < graph.weight_bytes
+
+
+def streaming_operator(graph: LayerGraph, feed: Feed, layouts: Layouts) -> Operator | None:
+    """The operator that has written a tensor past the caches, if one has."""
+    if feed.layer is None or layout_of(feed, layouts) == PLAIN:
+        return None
+    layer = graph.layers[feed.layer]
+    wire = layer.results[feed.output]
+    operator = layer.operators[wire.number] if wire.origin is Origin.OPERATOR else None
+    return operator if operator is not None and operator.op == _STREAMING else None
 
 
 def kept_feeds(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> frozenset[Feed]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Sequence
 
-from dlbricks_tui.bricks.contexts import is_cold, kept_feeds
+from dlbricks_tui.bricks.contexts import is_cold, kept_feeds, streaming_operator
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
-from dlbricks_tui.bricks.layouts import layers_behind, output_layouts
+from dlbricks_tui.bricks.layouts import Layouts, layers_behind, output_layouts
 from dlbricks_tui.bricks.sheets import Entry, copy_of, plain_copy, sheet_for
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, NativeNode, Origin, TensorType, Wire, type_of
@@ -23,16 +23,17 @@ def sequence_program(
     """A sequence of layers, fed as it is in the model.
 
     What is not plain there comes from the layers before it. MXNet never writes over what a network is fed, but inside a
-    model over whatever nobody needs any more: so the sequence reads copies, whose making is the prelude. Of `kept`
-    copies, by default those that the graph shows to be needed afterwards, it is kept from doing so. Whether its weights
-    are `cold` follows from the graph, too, unless it is said.
+    model over whatever nobody needs any more: so the sequence reads copies, whose making is the prelude, and which lie
+    in the caches, or do not, as what they are copies of does in the model. Of `kept` copies, by default those that the
+    graph shows to be needed afterwards, it is kept from doing so. Whether its weights are `cold` follows from the
+    graph, too, unless it is said.
     """
     feeds = outer_feeds([graph.layers[index] for index in layers])
     layouts = output_layouts(graph)
     paid = times_paid(graph, layers)
     network, prelude = _Writer(graph), _Writer(graph)
     for writer in (network, prelude):
-        writer.copy_all(feeds)
+        writer.copy_all(feeds, layouts)
     for index in layers:
         network.write(graph.layers[index], graph.layers[index].times // paid)
     if kept is None:
@@ -92,11 +93,14 @@ class _Writer:
         self._sources: dict[Feed, list[Entry]] = {}
         self._copied_nothing: list[Entry] = []
 
-    def copy_all(self, feeds: Sequence[Feed]) -> None:
+    def copy_all(self, feeds: Sequence[Feed], layouts: Layouts) -> None:
         """Lets layers read copies of these tensors; where there are none, copies one that nobody reads."""
         for feed in feeds:
-            native = copy_of(self._graph, type_of(self._graph, feed).dtype)
-            self._sources[feed] = [Entry(self._operator(native, "copy", self.source(feed)), 0)]
+            copied = self._streamed(feed, layouts)
+            if copied is None:
+                native = copy_of(self._graph, type_of(self._graph, feed).dtype)
+                copied = Entry(self._operator(native, "copy", self.source(feed)), 0)
+            self._sources[feed] = [copied]
         if not feeds:
             nothing = self._variable(self._inputs, "data", _NOTHING, "")
             self._copied_nothing = [Entry(self._operator(plain_copy(self._graph.format), "copy", [nothing]), 0)]
@@ -128,6 +132,20 @@ class _Writer:
         if in_passing:
             entries = list(dict.fromkeys(Entry(*shown) for entry in entries for shown in self._sheet.in_passing(entry)))
         return Network(self._sheet.text(entries), self._inputs, self._weights)
+
+    def _streamed(self, feed: Feed, layouts: Layouts) -> Entry | None:
+        """A copy that is written as the tensor was: by the same operator, if that writes past the caches."""
+        operator = streaming_operator(self._graph, feed, layouts)
+        if operator is None or feed.layer is None:
+            return None
+        weights = self._graph.layers[feed.layer].weights
+        read = [
+            self._variable(self._weights, "weight", weights[wire.number], "a copy")
+            if wire.origin is Origin.WEIGHT
+            else self.source(feed)[-1]
+            for wire in operator.inputs
+        ]
+        return Entry(self._operator(operator.native, "copy", read), 0)
 
     def _unread(self) -> list[Entry]:
         """What is paid for although nobody reads it: MXNet runs only what some output needs."""

@@ -69,6 +69,25 @@ def test_inside_a_sequence_nothing_is_kept_for_others() -> None:
     assert kept_feeds(graph, [0, 1, 2], layouts) == frozenset()
 
 
+# Whether it was written past the caches.
+
+
+def test_what_a_batch_norm_has_written_in_a_layout_of_onednn_is_streamed() -> None:
+    graph = named(chain("conv", "relu", "relu", "pool"), "conv", "batch_norm", "relu", "pool")
+    assert [context(graph, layer) for layer in range(4)] == ["plain", "conv", "conv:streamed", "conv"]
+    assert context(graph, 1, 2) == "conv"
+
+
+def test_plain_arrays_are_not() -> None:
+    graph = named(chain("pool", "relu", "relu"), "pool", "batch_norm", "relu")
+    assert context(graph, 2) == "plain"
+
+
+def test_what_is_streamed_may_have_to_be_kept_too() -> None:
+    graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("add", after(0, 1)), Spec("relu", after(1))])
+    assert context(named(graph, "conv", "batch_norm", "add", "relu"), 2) == "conv+conv:streamed:kept"
+
+
 # Whether weights are still in a cache.
 
 

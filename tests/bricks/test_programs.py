@@ -8,8 +8,9 @@ from hypothesis import given
 
 from dlbricks_tui.bricks.cutting import Cut, cut
 from dlbricks_tui.bricks.programs import ProgramError, model_program, sequence_program
-from dlbricks_tui.models.graph import UNKNOWN_TYPE, Feed, LayerGraph, TensorType
-from dlbricks_tui.runtime.protocol import Network, Program
+from dlbricks_tui.models.graph import UNKNOWN_TYPE, Feed, LayerGraph, NativeNode, Origin, TensorType, Wire
+from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
+from tests.bricks.convolutions import named, with_layer
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 
 
@@ -113,6 +114,21 @@ def test_a_sequence_reads_copies_that_it_may_write_over() -> None:
 def test_what_is_needed_afterwards_is_put_out_so_that_nobody_writes_over_it() -> None:
     graph = built([Spec("relu", DATA), Spec("relu", DATA), Spec("add", after(0, 1)), Spec("relu", after(1))])
     assert heads_of(sequence_program(graph, [2]).network) == ["layer2:0", "copy_2:0"]
+
+
+def test_what_was_written_past_the_caches_is_copied_by_what_has_done_so() -> None:
+    graph = named(chain("conv", "conv", "relu"), "conv", "batch_norm", "relu")
+    norm = graph.layers[1].operators[0]
+    norm = replace(norm, inputs=(Wire(Origin.DATA, 0), Wire(Origin.WEIGHT, 0)), native=NativeNode("BatchNorm"))
+    program = sequence_program(with_layer(graph, replace(graph.layers[1], operators=(norm,))), [2])
+    assert program.prelude is not None
+    assert ops_of(program.prelude) == ["BatchNorm"]
+    assert ops_of(program.network) == ["BatchNorm", "relu"]
+    assert ops_of(program.producer) == ["conv", "BatchNorm"]
+    copy = next(node for node in nodes_of(program.network) if node["op"] == "BatchNorm")
+    read = [nodes_of(program.network)[source]["name"] for source, _, _ in copy["inputs"]]
+    assert [name in program.network.inputs for name in read] == [True, False]
+    assert list(program.prelude.weights.values()) == [ArrayType((1, 8), "float32")]
 
 
 def test_numbers_of_rows_are_copied_as_they_are() -> None:
