@@ -11,7 +11,7 @@ from dlbricks_tui.store import records
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Facts, Failure, Measurement, Record, System, utc_now
 
 # Each program behind what feeds it in the model, its large weights as cold as there. A new method is a new name.
-PROTOCOL = "refreshed-3"
+PROTOCOL = "refreshed-2"
 
 _NO_INPUT = TensorType((1,))
 
