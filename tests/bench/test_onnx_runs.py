@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.bench.calibration_nets import calibration_nets
 from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.store.queries import records_of
+from dlbricks_tui.store.records import Calibration
+from dlbricks_tui.store.store import Store
 from tests.models.onnx_models import saved, small
 
 
@@ -27,7 +33,7 @@ def dlbricks(model: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -
 def test_a_model_is_measured_and_estimated_like_any_other(
     model: Path, capsys: pytest.CaptureFixture[str], level: str
 ) -> None:
-    asked = ["run", str(model), "--level", level, "--end-to-end", "--fixed-runs", "20"]
+    asked = ["run", str(model), "--level", level, "--end-to-end", "--fixed-runs", "20", "--calibrate", "never"]
     status, found, told = dlbricks(model, capsys, *asked)
     assert status == 0, told
     (estimate,) = found["models"]
@@ -38,6 +44,19 @@ def test_a_model_is_measured_and_estimated_like_any_other(
     assert found["bricks"]["failed"] == 0
     status, (again,), _ = dlbricks(model, capsys, "estimate", str(model), "--level", level)
     assert (status, again["sequential_ms"]) == (0, estimate["sequential_ms"])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("level", ["fused", "written"])
+def test_its_runtime_is_calibrated_on_networks_of_its_format(
+    model: Path, capsys: pytest.CaptureFixture[str], level: str
+) -> None:
+    status, _, told = dlbricks(model, capsys, "run", str(model), "--level", level)
+    assert status == 0, told
+    with Store(DataFolder(model.parent / "data").store) as store:
+        (found,) = records_of(store.generation, Calibration)
+    assert (found.level, found.runtime.startswith("onnxruntime-")) == (level, True)
+    assert len(found.residuals) == len(calibration_nets(Format.ONNX))
 
 
 def test_models_of_two_formats_are_run_apart(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
