@@ -99,7 +99,8 @@ class _Tracing:
         op = first_part(operator)
         if op in _SET:
             read = [self._type(wire).shape for wire in operator.inputs[:2]]
-            return _set_by(op, read, operator.outputs[0].shape)
+            # Types that a person's file or a framework gives may be none at all.
+            return _set_by(op, read, operator.outputs[0].shape if operator.outputs else None)
         layouts = [self._of(wire) for wire in operator.inputs]
         if all(layout == PLAIN for layout in layouts):
             return PLAIN

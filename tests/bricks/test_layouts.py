@@ -136,3 +136,10 @@ def test_the_way_back_goes_through_all_inputs_that_are_not_plain() -> None:
     specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)]
     graph = built([*specs, Spec("concat", after(0, 2, 1)), Spec("relu", after(3))])
     assert behind(graph, Feed(4, 0), Feed(2, 0)) == (0, 1, 3, 4)
+
+
+def test_a_convolution_that_nobody_knows_a_result_of_sets_a_layout_all_the_same() -> None:
+    graph = chain("conv")
+    layer = convolving(graph, 0, (1, 8, 8, 8), (8, 8, 3, 3), (1, 8, 8, 8)).layers[0]
+    without = replace(layer, operators=(replace(layer.operators[0], outputs=()),), results=(), outputs=())
+    assert output_layouts(with_layer(graph, without)) == ((),)
