@@ -115,7 +115,7 @@ class _Tracing:
     def _overwritten(self, number: int, operator: Operator) -> Wire | None:
         """The first input that is as large as the result and that nobody needs any more."""
         for wire in operator.inputs:
-            alike = self._type(wire) == operator.outputs[0]
+            alike = operator.outputs[:1] == (self._type(wire),)
             if alike and may_be_overwritten(self._graph, self._layer, number, wire):
                 return wire
         return None
