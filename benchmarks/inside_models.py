@@ -7,34 +7,26 @@ profiler can tell them apart only so; the bricks run in a worker as in any run, 
 prints how many there are and what all of them take in both ways, then the layers that differ most.
 """
 
-import argparse
 import json
 import os
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from benchmarks.chosen_models import ROUNDS, chosen_models, latencies_ms
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence, decompose
-from dlbricks_tui.bricks.programs import model_program, sequence_program
-from dlbricks_tui.models.framework import WorkerFramework
-from dlbricks_tui.models.graph import LayerGraph, Level
-from dlbricks_tui.models.library import Library
-from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.bricks.programs import model_program
+from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.inside.binding import BoundSymbol
 from dlbricks_tui.runtime.inside.framework import load_mxnet
-from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Load, Network, Sample
-from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.protocol import Network
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.settings import SAMPLE_MODELS
 
 MODELS = ("table1:10", "table1:16")
-ROUNDS, WARM_UP = 25, 5
-PATIENCE_SECONDS = 600.0
+WARM_UP = 5
 MOST_SHOWN = 8
 BULK = "MXNET_EXEC_BULK_EXEC_INFERENCE"
 
@@ -54,28 +46,18 @@ class Layer(NamedTuple):
 
 def main() -> int:
     """Prints a table for each model."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=MODELS)
-    parser.add_argument("--level", choices=[level.value for level in Level], default=Level.WRITTEN.value)
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder)
-        runtime = Registry(data).default({})
-        with WorkerFramework(runtime, data / "log") as framework:
-            loader = Loader(data / "cache", framework, framework)
-            sources = Library(SAMPLE_MODELS, data).find_all(arguments.models)
-            graphs = [loader.load(source, Level(arguments.level)) for source in sources]
-        for graph in graphs:
-            tell(graph, layers_of(graph, runtime, data))
+    with chosen_models(__doc__, MODELS) as chosen:
+        for graph in chosen.graphs:
+            tell(graph, layers_of(graph, chosen.runtime, chosen.folder))
     return 0
 
 
 def layers_of(graph: LayerGraph, runtime: Runtime, data: Path) -> Sequence[Layer]:
     """All that a model runs, in both ways."""
     decomposition = decompose(graph)
-    alone = latencies_alone(decomposition, runtime, data / "log")
-    inside = latencies_inside(model_program(graph).network, data / "profile.json")
     run = list(run_by(decomposition))
+    alone = latencies_ms(graph, [it.sequence.layers for it in run], runtime, data / "log")
+    inside = latencies_inside(model_program(graph).network, data / "profile.json")
     if len(inside) != sum(len(operators(graph, it)) for it in run):
         sys.exit(f"the profiler tells of {len(inside)} operators of {graph.name}, which has another number of them")
     found = []
@@ -83,7 +65,7 @@ def layers_of(graph: LayerGraph, runtime: Runtime, data: Path) -> Sequence[Layer
         names = operators(graph, it)
         taken, inside = inside[: len(names)], inside[len(names) :]
         name = graph.layers[it.sequence.layers[0]].name
-        found.append(Layer(name, "+".join(names), sum(taken), alone[it.brick.key, it.context]))
+        found.append(Layer(name, "+".join(names), sum(taken), alone[it.sequence.layers]))
     return found
 
 
@@ -95,18 +77,6 @@ def run_by(decomposition: Decomposition) -> Iterator[Occurrence]:
 def operators(graph: LayerGraph, occurrence: Occurrence) -> list[str]:
     """What a sequence computes."""
     return [operator.op for index in occurrence.sequence.layers for operator in graph.layers[index].operators]
-
-
-def latencies_alone(decomposition: Decomposition, runtime: Runtime, log: Path) -> dict[tuple[str, str], float]:
-    """What each brick takes in each of its contexts, by rounds over all of them."""
-    named = {(it.brick.key, it.context): it.sequence.layers for it in run_by(decomposition)}
-    names = tuple(str(number) for number in range(len(named)))
-    with Worker(runtime, log) as worker:
-        for name, layers in zip(names, named.values(), strict=True):
-            program = sequence_program(decomposition.graph, layers)
-            worker.ask(Load(name, program, None, check_values=False), PATIENCE_SECONDS)
-        rounds = [worker.ask(Sample(names, 1, 1), PATIENCE_SECONDS).durations_ns for _ in range(ROUNDS)]
-    return {key: median(taken[place][0] for taken in rounds) / 1e6 for place, key in enumerate(named)}
 
 
 def latencies_inside(network: Network, file: Path) -> list[float]:

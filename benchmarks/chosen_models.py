@@ -1,0 +1,77 @@
+"""The models that a person names to a benchmark, and what their layers take as bricks."""
+
+import argparse
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from dlbricks_tui.bench.warming import untimed_runs
+from dlbricks_tui.bricks.contexts import context_key
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.bricks.layouts import output_layouts
+from dlbricks_tui.bricks.programs import sequence_program
+from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.protocol import Load, Sample
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.settings import SAMPLE_MODELS
+
+ROUNDS = 25
+PATIENCE_SECONDS = 600.0
+
+# Layers that run as one program.
+Layers = tuple[int, ...]
+
+
+class Chosen(NamedTuple):
+    """Models, what runs them by default, and a folder to work in."""
+
+    graphs: Sequence[LayerGraph]
+    runtime: Runtime
+    folder: Path
+
+
+@contextmanager
+def chosen_models(about: str | None, models: Sequence[str]) -> Iterator[Chosen]:
+    """Those of the command line at the level that it says; without any, these at `written`."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=models)
+    parser.add_argument("--level", choices=[level.value for level in Level], default=Level.WRITTEN.value)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        runtime = Registry(folder).default({})
+        with WorkerFramework(runtime, folder / "log") as framework:
+            loader = Loader(folder / "cache", framework, framework)
+            sources = Library(SAMPLE_MODELS, folder).find_all(arguments.models)
+            graphs = [loader.load(source, Level(arguments.level)) for source in sources]
+        yield Chosen(graphs, runtime, folder)
+
+
+def latencies_ms(graph: LayerGraph, sequences: Sequence[Layers], runtime: Runtime, log: Path) -> dict[Layers, float]:
+    """What each of these sequences takes as a brick, by rounds over all that differ."""
+    layouts = output_layouts(graph)
+    keys = {layers: (brick_of(graph, layers).key, context_key(graph, layers, layouts)) for layers in sequences}
+    named = {key: (str(number), layers) for number, (layers, key) in enumerate(keys.items())}
+    with Worker(runtime, log) as worker:
+
+        def latency_ms(name: str, warm: int) -> float:
+            (taken,) = worker.ask(Sample((name,), warm, 1), PATIENCE_SECONDS).durations_ns
+            return taken[0] / 1e6
+
+        for name, layers in named.values():
+            worker.ask(Load(name, sequence_program(graph, layers), None, check_values=False), PATIENCE_SECONDS)
+        warm = {name: untimed_runs(latency_ms(name, 1), whole=False) for name, _ in named.values()}
+        samples: dict[str, list[float]] = defaultdict(list)
+        for _ in range(ROUNDS):
+            for name in warm:
+                samples[name].append(latency_ms(name, warm[name]))
+    return {layers: median(samples[named[key][0]]) for layers, key in keys.items()}
