@@ -75,8 +75,12 @@ def streaming_operator(graph: LayerGraph, feed: Feed, layouts: Layouts) -> Opera
         return None
     layer = graph.layers[feed.layer]
     wire = layer.results[feed.output]
-    operator = layer.operators[wire.number] if wire.origin is Origin.OPERATOR else None
-    return operator if operator is not None and operator.op == _STREAMING else None
+    if wire.origin is not Origin.OPERATOR or wire.output:
+        return None
+    operator = layer.operators[wire.number]
+    # One that is told by other layers how to normalise is none that could be copied by itself.
+    learned = all(it.origin is Origin.WEIGHT for it in operator.inputs[1:])
+    return operator if operator.op == _STREAMING and learned else None
 
 
 def kept_feeds(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> frozenset[Feed]:

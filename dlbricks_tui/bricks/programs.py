@@ -139,13 +139,10 @@ class _Writer:
         if operator is None or feed.layer is None:
             return None
         weights = self._graph.layers[feed.layer].weights
-        read = [
-            self._variable(self._weights, "weight", weights[wire.number], "a copy")
-            if wire.origin is Origin.WEIGHT
-            else self.source(feed)[-1]
-            for wire in operator.inputs
+        learned = [
+            self._variable(self._weights, "weight", weights[wire.number], "a copy") for wire in operator.inputs[1:]
         ]
-        return Entry(self._operator(operator.native, "copy", read), 0)
+        return Entry(self._operator(operator.native, "copy", [*self.source(feed), *learned]), 0)
 
     def _unread(self) -> list[Entry]:
         """What is paid for although nobody reads it: MXNet runs only what some output needs."""

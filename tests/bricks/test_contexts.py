@@ -83,6 +83,11 @@ def test_plain_arrays_are_not() -> None:
     assert context(graph, 2) == "plain"
 
 
+def test_a_batch_norm_that_other_layers_tell_how_is_nothing_to_copy_by() -> None:
+    graph = built([Spec("conv", DATA), Spec("conv", DATA), Spec("add", after(0, 1)), Spec("relu", after(2))])
+    assert context(named(graph, "conv", "conv", "batch_norm", "relu"), 3) == "conv"
+
+
 def test_what_is_streamed_may_have_to_be_kept_too() -> None:
     graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("add", after(0, 1)), Spec("relu", after(1))])
     assert context(named(graph, "conv", "batch_norm", "add", "relu"), 2) == "conv+conv:streamed:kept"
