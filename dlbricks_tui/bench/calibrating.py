@@ -14,7 +14,7 @@ from dlbricks_tui.bench.plan import plan
 from dlbricks_tui.bench.stopping import FixedRuns, Series, StoppingRule
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.estimate.calibration import FITTED, TERMS, Correction, Example, fitted
+from dlbricks_tui.estimate.calibration import FITTED, TERMS, Circumstances, Correction, Example, fitted
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
@@ -100,7 +100,8 @@ def _subjects(
 
 
 def _example(subject: Subject, notes: Notes) -> Example:
-    composed_ms = term = 0.0
+    composed_ms = 0.0
+    terms = dict.fromkeys(FITTED, 0.0)
     graph = subject.decomposition.graph
     for occurrence in subject.decomposition.occurrences:
         found = notes.found.get(Target(occurrence.brick.key, occurrence.context))
@@ -108,5 +109,8 @@ def _example(subject: Subject, notes: Notes) -> Example:
             continue
         times = times_paid(graph, occurrence.sequence.layers)
         composed_ms += times * found.trimmed_mean_ms
-        term += times * TERMS[FITTED](graph.touched_bytes)
-    return Example(subject.name, term, composed_ms, notes.found[Target(model=subject.key)].trimmed_mean_ms)
+        circumstances = Circumstances(found.trimmed_mean_ms, graph.touched_bytes)
+        for name in FITTED:
+            terms[name] += times * TERMS[name](circumstances)
+    measured_ms = notes.found[Target(model=subject.key)].trimmed_mean_ms
+    return Example(subject.name, (terms[FITTED[0]], terms[FITTED[1]]), composed_ms, measured_ms)

@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 
 from dlbricks_tui.bench.calibration_nets import NETWORKS
-from dlbricks_tui.bench.jobs import Job
+from dlbricks_tui.bench.jobs import Job, Subject
 from dlbricks_tui.bench.known import Conditions
 from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.request import CalibrationPolicy, RunRequest
-from dlbricks_tui.estimate.calibration import UNCALIBRATED
 from dlbricks_tui.estimate.lookup import correction_of
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
@@ -15,15 +14,23 @@ from dlbricks_tui.store.generation import Generation
 
 
 def levels_due(
-    request: RunRequest, jobs: Iterable[Job], conditions: Conditions, generation: Generation
+    request: RunRequest,
+    subjects: Iterable[Subject],
+    jobs: Iterable[Job],
+    conditions: Conditions,
+    generation: Generation,
 ) -> tuple[Level, ...]:
-    """Those levels of the jobs of which nobody knows yet what the method misses, or all where it is found out anew."""
+    """Those levels of what is to be measured of which nobody knows by today's constants what the method misses.
+
+    Where it is asked for anew, those of all models, though there be nothing else to measure.
+    """
     if request.calibration is CalibrationPolicy.NEVER:
         return ()
-    levels = sorted({job.graph.level for job in jobs})
+    levels = {job.graph.level for job in jobs}
     if request.calibration is CalibrationPolicy.ANEW:
-        return tuple(levels)
-    return tuple(level for level in levels if correction_of(generation, way_of(conditions, level)) is UNCALIBRATED)
+        return tuple(sorted(levels | {subject.decomposition.graph.level for subject in subjects}))
+    known = {level: correction_of(generation, way_of(conditions, level)) for level in sorted(levels)}
+    return tuple(level for level, correction in known.items() if correction.outdated)
 
 
 def way_of(conditions: Conditions, level: Level) -> Way:

@@ -92,7 +92,8 @@ class Work:
         with Store(self._place.data.store) as store:
             planned = self._plan(assignment, store)
             counts = _counts(planned)
-            uncalibrated = levels_due(self._request, planned.jobs, self._conditions, store.generation)
+            subjects, held = assignment.models, store.generation
+            uncalibrated = levels_due(self._request, subjects, planned.jobs, self._conditions, held)
             self._tell_plan(planned, counts, uncalibrated)
             self._control.count(*counts)
             store.add(self._system, runtime_record(self._request.runtime, self._system))

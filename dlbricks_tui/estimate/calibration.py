@@ -1,8 +1,10 @@
 """What a measuring method misses of every brick, and how far its predictions were off: constants fitted elsewhere."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
 
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.graph import Layer
@@ -10,19 +12,36 @@ from dlbricks_tui.models.graph import Layer
 # Two standard deviations, for 95 % of a normal distribution.
 _SIGMAS = 1.96
 
-# What a layer finds in the caches of what it left there one inference ago: the less, the more the model touches
-# meanwhile, and nothing from here on.
+# A model that computes is awake, and paid for waking up once; a brick wakes up for itself, and has paid all of it if it
+# takes so long.
+_WOKEN_MS = 0.04
+# Inside of a model others use the nearest caches between two runs of a layer. A brick that takes so long would fill
+# them, and has nothing there any more.
+_FILLS_CACHES_MS = 0.15
+# How much of what it left there an older calibration held to be lost: all of it, in a model that touches so much.
 _FORGETS_ALL_BYTES = 20e6
 
-# What a constant of this name is multiplied with for one sequence of a model that touches so many bytes in one
-# inference. Constants are milliseconds.
-TERMS: Mapping[str, Callable[[int], float]] = {
-    "per_forgotten_sequence_ms": lambda touched_bytes: min(1.0, touched_bytes / _FORGETS_ALL_BYTES),
+
+class Circumstances(NamedTuple):
+    """What decides by how much the latency of a sequence inside of a model differs from that of its brick."""
+
+    brick_ms: float
+    # What the model reads or writes in one inference.
+    touched_bytes: int
+
+
+# What a constant of this name is multiplied with for one sequence. Constants are milliseconds.
+TERMS: Mapping[str, Callable[[Circumstances], float]] = {
+    "per_displaced_sequence_ms": lambda it: min(1.0, it.brick_ms / _FILLS_CACHES_MS),
+    "per_woken_sequence_ms": lambda it: min(1.0, it.brick_ms / _WOKEN_MS),
     # What systems were calibrated with before.
-    "per_sequence_ms": lambda touched_bytes: 1.0,
+    "per_forgotten_sequence_ms": lambda it: min(1.0, it.touched_bytes / _FORGETS_ALL_BYTES),
+    "per_sequence_ms": lambda it: 1.0,
 }
-FITTED = "per_forgotten_sequence_ms"
-_FEWEST_EXAMPLES = 2
+FITTED = ("per_displaced_sequence_ms", "per_woken_sequence_ms")
+# One is left out in turn, and the others have to tell both constants.
+_FEWEST_EXAMPLES = 3
+_SAME_DIRECTION = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +59,16 @@ class Correction:
                     "update dlbricks, or calibrate again"
                 )
 
-    def added_ms(self, layers: Sequence[Layer], touched_bytes: int) -> float:
-        """What a sequence takes inside a model that touches so much beyond what its brick was measured at."""
+    def added_ms(self, layers: Sequence[Layer], circumstances: Circumstances) -> float:
+        """What a sequence takes inside of its model beyond what its brick was measured at."""
         if not any(layer.operators for layer in layers):
             return 0.0
-        return sum(constant * TERMS[name](touched_bytes) for name, constant in self.constants)
+        return sum(constant * TERMS[name](circumstances) for name, constant in self.constants)
+
+    @property
+    def outdated(self) -> bool:
+        """Whether systems are calibrated by other constants by now."""
+        return tuple(name for name, _ in self.constants) != FITTED
 
     @property
     def relative_doubt(self) -> float:
@@ -57,51 +81,55 @@ class Correction:
 UNCALIBRATED = Correction()
 
 
+# One for each term that is fitted.
+Constants = tuple[float, float]
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     """A network whose latency is known: what its bricks add up to, uncorrected, and what it takes end to end."""
 
     name: str
-    # The sum over all its sequences of what the fitted constant is multiplied with.
-    term: float
+    # The sums over all its sequences of what each fitted constant is multiplied with.
+    terms: tuple[float, float]
     composed_ms: float
     measured_ms: float
 
-    @property
-    def constant_ms(self) -> float:
-        """The constant by which its corrected sum would be right."""
-        return (self.measured_ms - self.composed_ms) / self.term
-
-    @property
-    def weight(self) -> float:
-        """By what share of its latency the corrected sum grows with the constant."""
-        return self.term / self.measured_ms
-
-    def error(self, constant_ms: float) -> float:
+    def error(self, constants_ms: Constants) -> float:
         """By what share the corrected sum is too high."""
-        return (self.composed_ms + constant_ms * self.term) / self.measured_ms - 1.0
+        added_ms = sum(constant * term for constant, term in zip(constants_ms, self.terms, strict=True))
+        return (self.composed_ms + added_ms) / self.measured_ms - 1.0
 
 
 def fitted(examples: Sequence[Example]) -> Correction:
-    """The constant that leaves the least relative errors; each residual is of an example left out of the fit."""
+    """The constants that leave the least relative errors; each residual is of an example left out of the fit."""
     if len(examples) < _FEWEST_EXAMPLES:
         raise CalibrationError(
             f"{len(examples)} networks to calibrate on could be measured, and {_FEWEST_EXAMPLES} are needed; "
             "`dlbricks runs watch last` tells what kept them"
         )
     residuals = [
-        example.error(_constant_ms([*examples[:number], *examples[number + 1 :]]))
+        example.error(_constants_ms([*examples[:number], *examples[number + 1 :]]))
         for number, example in enumerate(examples)
     ]
-    return Correction(((FITTED, _constant_ms(examples)),), tuple(residuals))
+    return Correction(tuple(zip(FITTED, _constants_ms(examples), strict=True)), tuple(residuals))
 
 
-def _constant_ms(examples: Sequence[Example]) -> float:
-    """That which has the least sum of absolute errors: a weighted median, which one odd network does not move."""
-    ordered = sorted(examples, key=lambda example: example.constant_ms)
-    left = sum(example.weight for example in ordered) / 2
-    for example in ordered:
-        left -= example.weight
-        if left <= 0:
-            return example.constant_ms
-    return ordered[-1].constant_ms
+def _constants_ms(examples: Sequence[Example]) -> Constants:
+    """Those with the least sum of absolute errors, which one odd network does not move.
+
+    Such a sum is least where two examples come out right, or one if they tell the constants not apart: all are tried.
+    """
+    return min(_candidates(examples), key=lambda constants_ms: sum(abs(it.error(constants_ms)) for it in examples))
+
+
+def _candidates(examples: Sequence[Example]) -> Iterator[Constants]:
+    yield 0.0, 0.0
+    for example in examples:
+        if example.terms[0]:
+            yield (example.measured_ms - example.composed_ms) / example.terms[0], 0.0
+    for one, other in combinations(examples, 2):
+        (a, b), (c, d) = one.terms, other.terms
+        if abs(a * d - b * c) > _SAME_DIRECTION * abs(a * d):
+            first_ms, second_ms = one.measured_ms - one.composed_ms, other.measured_ms - other.composed_ms
+            yield (first_ms * d - b * second_ms) / (a * d - b * c), (a * second_ms - first_ms * c) / (a * d - b * c)

@@ -8,10 +8,11 @@ from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
 from dlbricks_tui.estimate.bridging import Bridge
+from dlbricks_tui.estimate.calibration import Circumstances
 from dlbricks_tui.estimate.compositions import picoseconds
 from dlbricks_tui.estimate.cover import Window, minimum_cover
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, Similar
-from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import Layer, LayerGraph
 
 
 class Standing(str, Enum):
@@ -96,7 +97,7 @@ def _part(graph: LayerGraph, occurrence: Occurrence, knowledge: Knowledge) -> Pa
     times = times_paid(graph, indices)
     measured = knowledge.measured.get((brick.key, context))
     if measured is not None:
-        latency = measured.latency.shifted(knowledge.correction.added_ms(layers, graph.touched_bytes))
+        latency = _corrected(measured.latency, layers, graph, knowledge)
         return Part(indices, brick, context, times, Standing.MEASURED, latency, measured=measured)
     if not any(layer.operators for layer in layers):
         return Part(indices, brick, context, times, Standing.FREE)
@@ -129,8 +130,15 @@ def _guessed(graph: LayerGraph, part: Part, bridge: Bridge, knowledge: Knowledge
     # Of a window that is left out but for one layer, only that layer is to be guessed.
     whole = brick_of(graph, part.layers).canonical
     layers = [brick_of(graph, (index,)).canonical for index in part.layers]
-    added_ms = knowledge.correction.added_ms([graph.layers[index] for index in part.layers], graph.touched_bytes)
     predicted = bridge.predict(whole, layers) if bridge_gaps else None
+    within = [graph.layers[index] for index in part.layers]
     if predicted is not None:
-        return replace(part, standing=Standing.BRIDGED, latency=predicted.shifted(added_ms))
-    return replace(part, most_ms=max(0.0, bridge.most_ms(whole, layers) + added_ms))
+        return replace(part, standing=Standing.BRIDGED, latency=_corrected(predicted, within, graph, knowledge))
+    most_ms = bridge.most_ms(whole, layers)
+    return replace(part, most_ms=_corrected(Latency(most_ms, most_ms, most_ms), within, graph, knowledge).value_ms)
+
+
+def _corrected(latency: Latency, layers: Sequence[Layer], graph: LayerGraph, knowledge: Knowledge) -> Latency:
+    """What a brick takes inside of a model."""
+    circumstances = Circumstances(latency.value_ms, graph.touched_bytes)
+    return latency.shifted(knowledge.correction.added_ms(layers, circumstances))

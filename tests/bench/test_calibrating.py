@@ -12,7 +12,7 @@ from dlbricks_tui.bench.calibration_nets import NETWORKS, SUFFIXES, calibration_
 from dlbricks_tui.bench.control import Control
 from dlbricks_tui.bench.crowding import Crowding
 from dlbricks_tui.bench.events import Calibrated, Calibrating, CalibrationFailed, Event, Planned, RoundRepeated
-from dlbricks_tui.bench.jobs import subject_of
+from dlbricks_tui.bench.jobs import Job, subject_of
 from dlbricks_tui.bench.known import Conditions, Known
 from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.plan import plan
@@ -21,6 +21,7 @@ from dlbricks_tui.bench.run_folder import State, Tally
 from dlbricks_tui.bench.stopping import Adaptive
 from dlbricks_tui.bench.workbench import Workbench
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.estimate.calibration import FITTED
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
@@ -107,19 +108,29 @@ def test_the_foretold_time_has_that_of_the_networks_in_it(site: Site) -> None:
 
 def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> None:
     graph = chain("conv", "relu")
-    jobs = plan([subject_of(decompose(graph))], Known(), Adaptive()).jobs
+    subjects = [subject_of(decompose(graph))]
+    jobs = plan(subjects, Known(), Adaptive()).jobs
     here, elsewhere = Conditions("s1", "x", "p"), Conditions("s2", "x", "p")
-    known = calibration(system="s1", runtime="x", level=graph.level, protocol="p", constants=())
+    way = {"system": "s1", "runtime": "x", "level": graph.level, "protocol": "p"}
+    known = calibration(
+        **way, when="2026-11-22T08:00:00.000000+00:00", constants=tuple((name, 0.01) for name in FITTED)
+    )
+    outdated = calibration(**way, constants=(("per_sequence_ms", 0.01),))
     with Store(site.data.store) as store:
 
-        def due(policy: CalibrationPolicy, conditions: Conditions) -> Sequence[Level]:
-            return levels_due(site.request(calibration=policy), jobs, conditions, store.generation)
+        def due(policy: CalibrationPolicy, conditions: Conditions, of: Sequence[Job] = jobs) -> Sequence[Level]:
+            return levels_due(site.request(calibration=policy), subjects, of, conditions, store.generation)
 
+        assert due(CalibrationPolicy.ONCE, here) == (graph.level,)
+        store.add(outdated)
         assert due(CalibrationPolicy.ONCE, here) == (graph.level,)
         store.add(known)
         assert due(CalibrationPolicy.ONCE, here) == ()
         assert due(CalibrationPolicy.ONCE, elsewhere) == due(CalibrationPolicy.ANEW, here) == (graph.level,)
         assert due(CalibrationPolicy.NEVER, elsewhere) == ()
+        # With nothing to measure it is found out only if somebody wants to know.
+        assert due(CalibrationPolicy.ONCE, elsewhere, of=()) == ()
+        assert due(CalibrationPolicy.ANEW, here, of=()) == (graph.level,)
 
 
 def test_by_itself_a_request_calibrates_nothing(site: Site) -> None:
@@ -128,12 +139,16 @@ def test_by_itself_a_request_calibrates_nothing(site: Site) -> None:
     assert not [event for event in events if isinstance(event, Calibrating | Calibrated | CalibrationFailed)]
 
 
-def test_a_run_that_measures_nothing_calibrates_nothing(site: Site) -> None:
+@pytest.mark.parametrize(("policy", "calibrates"), [(CalibrationPolicy.ONCE, False), (CalibrationPolicy.ANEW, True)])
+def test_a_run_that_measures_nothing_calibrates_only_if_asked_to(
+    policy: CalibrationPolicy, calibrates: bool, site: Site
+) -> None:
     site.run(site.request())
     events: list[Event] = []
-    site.run(site.request(calibration=CalibrationPolicy.ANEW), events.append)
+    site.run(site.request(calibration=policy), events.append)
     assert [event for event in events if isinstance(event, Planned)]
-    assert not [event for event in events if isinstance(event, Calibrating | CalibrationFailed)]
+    # That of the fake worker fails, as it infers no types.
+    assert bool([event for event in events if isinstance(event, CalibrationFailed)]) == calibrates
 
 
 def test_a_round_in_which_others_computed_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

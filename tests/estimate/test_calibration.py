@@ -1,48 +1,99 @@
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.estimate.calibration import Example, fitted
+from dlbricks_tui.estimate.calibration import FITTED, UNCALIBRATED, Circumstances, Correction, Example, fitted
 from dlbricks_tui.estimate.errors import CalibrationError
+from tests.bricks.graphs import chain
 
-TERM = "per_forgotten_sequence_ms"
+CONSTANTS = (0.06, -0.02)
 
 
-def example(sequences: int, composed_ms: float, constant_ms: float, noise: float = 0.0) -> Example:
-    measured_ms = (composed_ms + constant_ms * sequences) * (1 + noise)
-    return Example(f"net of {sequences}", float(sequences), composed_ms, measured_ms)
+def example(terms: tuple[float, float], composed_ms: float, noise: float = 0.0) -> Example:
+    missing_ms = sum(constant * term for constant, term in zip(CONSTANTS, terms, strict=True))
+    return Example(f"net of {terms}", terms, composed_ms, (composed_ms + missing_ms) * (1 + noise))
+
+
+def constants_of(examples: Sequence[Example]) -> tuple[float, ...]:
+    return tuple(value for _, value in fitted(examples).constants)
 
 
 @given(
-    st.floats(-0.001, 0.1),
-    st.lists(st.tuples(st.integers(1, 500), st.floats(1, 1000)), min_size=2, max_size=8, unique=True),
+    st.lists(
+        st.tuples(st.integers(1, 100), st.integers(100, 300), st.floats(50, 1000)),
+        min_size=3,
+        max_size=8,
+        unique_by=lambda network: network[0] / network[1],
+    )
 )
-def test_what_all_networks_miss_alike_is_found(constant_ms: float, networks: list[tuple[int, float]]) -> None:
-    correction = fitted([example(sequences, composed_ms, constant_ms) for sequences, composed_ms in networks])
+def test_what_all_networks_miss_alike_is_found(networks: list[tuple[int, int, float]]) -> None:
+    examples = [example((float(one), float(other)), composed_ms) for one, other, composed_ms in networks]
+    correction = fitted(examples)
+    assert [name for name, _ in correction.constants] == list(FITTED)
     # How much it matters is how much it changes an estimate.
-    for sequences, composed_ms in networks:
-        missed_ms = (dict(correction.constants)[TERM] - constant_ms) * sequences
-        assert abs(missed_ms) < 1e-6 * composed_ms
+    for it in examples:
+        assert abs(it.error((correction.constants[0][1], correction.constants[1][1]))) < 1e-6
     assert max(map(abs, correction.residuals)) < 1e-6
 
 
 def test_a_residual_is_of_a_network_that_had_no_part_in_the_fit() -> None:
-    examples = [example(40, 10.0, 0.01), example(60, 20.0, 0.01), example(50, 15.0, 0.01, noise=0.05)]
-    residuals = fitted(examples).residuals
+    examples = [example((40, 60), 10.0), example((60, 61), 20.0), example((7, 90), 15.0)]
+    odd = example((50, 70), 15.0, noise=0.05)
+    residuals = fitted([*examples, odd]).residuals
     # The others agree, so that the odd one is off by exactly its own oddness.
-    assert residuals[2] == pytest.approx(1 / 1.05 - 1)
+    assert residuals[3] == pytest.approx(1 / 1.05 - 1)
 
 
-def test_one_network_that_is_far_off_casts_doubt_on_models_but_does_not_move_the_constant() -> None:
-    usual = [example(sequences, 0.3 * sequences, 0.01, noise) for sequences, noise in enumerate([0.01, -0.01] * 5, 20)]
-    odd = example(40, 2.0, 0.01, noise=-0.3)
+def test_one_network_that_is_far_off_casts_doubt_on_models_but_does_not_move_the_constants() -> None:
+    usual = [
+        example((count, 40 + 7 * count % 31), 0.3 * count, noise) for count, noise in enumerate([0.01, -0.01] * 8, 20)
+    ]
+    odd = example((40, 50), 2.0, noise=-0.3)
     with_it, without = fitted([*usual, odd]), fitted(usual)
-    assert dict(with_it.constants)[TERM] == pytest.approx(dict(without.constants)[TERM], rel=0.5)
+    for it in usual:
+        assert it.error(constants(with_it)) == pytest.approx(it.error(constants(without)), abs=0.02)
     assert abs(with_it.residuals[-1]) > 0.3
     assert 0.01 < without.relative_doubt < 0.04
     assert with_it.relative_doubt > 0.1
 
 
+def test_networks_that_do_not_tell_the_constants_apart_give_one() -> None:
+    # As where all bricks take so long that each counts fully for both.
+    examples = [Example("alike", (count, count), 1.0, 1.0 + 0.01 * count) for count in (10.0, 20.0, 40.0)]
+    assert constants_of(examples) == pytest.approx((0.01, 0.0))
+
+
+def test_a_network_without_anything_to_correct_is_no_obstacle() -> None:
+    examples = [Example("nothing", (0.0, 0.0), 1.0, 1.0), example((10, 30), 5.0), example((30, 31), 5.0)]
+    assert constants_of(examples) == pytest.approx(CONSTANTS)
+
+
+def constants(correction: Correction) -> tuple[float, float]:
+    first, second = (value for _, value in correction.constants)
+    return first, second
+
+
+def test_what_is_short_is_corrected_by_less() -> None:
+    correction = Correction((("per_displaced_sequence_ms", 0.060), ("per_woken_sequence_ms", -0.020)))
+    layers = chain("conv").layers
+
+    def added_ms(brick_ms: float) -> float:
+        return correction.added_ms(layers, Circumstances(brick_ms, 10**8))
+
+    assert added_ms(0.0) == 0.0
+    assert added_ms(0.010) == pytest.approx(0.004 - 0.005)
+    assert added_ms(0.040) == pytest.approx(0.016 - 0.020)
+    assert added_ms(0.150) == added_ms(5.0) == pytest.approx(0.040)
+
+
+def test_constants_of_another_kind_are_outdated() -> None:
+    assert UNCALIBRATED.outdated
+    assert Correction((("per_forgotten_sequence_ms", 0.01),)).outdated
+    assert not fitted([example((count, 30), 5.0) for count in (10, 20, 30)]).outdated
+
+
 def test_too_few_networks_tell_nothing() -> None:
     with pytest.raises(CalibrationError, match="1 networks to calibrate on could be measured"):
-        fitted([example(40, 10.0, 0.01)])
+        fitted([example((40, 60), 10.0)])

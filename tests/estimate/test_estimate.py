@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
-from dlbricks_tui.estimate.calibration import Correction
+from dlbricks_tui.estimate.calibration import Circumstances, Correction
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.estimate.estimate import Composed, Estimate, Options, estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, Measured, Similar
@@ -159,11 +159,11 @@ def test_a_calibration_adds_its_constants_and_widens_by_its_residuals() -> None:
     assert corrected.interval.width_ms > plain.interval.width_ms
 
 
-def test_a_model_that_fits_into_the_caches_is_corrected_by_less() -> None:
+def test_what_older_calibrations_found_is_applied_as_they_meant_it() -> None:
     correction = Correction((("per_forgotten_sequence_ms", 0.010),))
     layers = chain("conv").layers
-    assert correction.added_ms(layers, 40_000_000) == pytest.approx(0.010)
-    assert correction.added_ms(layers, 5_000_000) == pytest.approx(0.0025)
+    assert correction.added_ms(layers, Circumstances(1.0, 40_000_000)) == pytest.approx(0.010)
+    assert correction.added_ms(layers, Circumstances(1.0, 5_000_000)) == pytest.approx(0.0025)
     decomposition = decompose(chain("conv", "relu", "pool"))
     assert 0 < decomposition.graph.touched_bytes < 1000
     plain = composed(estimate(decomposition, measured(decomposition)))

@@ -49,7 +49,7 @@ def foresee(session: Session, wishes: Sequence[Wish], request: RunRequest) -> Pr
         known = replace(known, failed={})
     found = plan(subjects, known, request.rule, request.end_to_end)
     with session.store.held() as store:
-        uncalibrated = levels_due(request, found.jobs, conditions, store.generation)
+        uncalibrated = levels_due(request, subjects, found.jobs, conditions, store.generation)
     calibrating = calibration_seconds(uncalibrated)
     seconds = calibrating + Pace(request.rule).seconds_for(dict.fromkeys(found.jobs, 0))
     budget = math.inf if request.time_budget_seconds is None else request.time_budget_seconds
