@@ -53,21 +53,39 @@ def _residual(net: NetWriter[T]) -> T:
 
 
 def _separable(net: NetWriter[T]) -> T:
+    return _inverted(
+        net,
+        304,
+        (24, 1144, 904),
+        *((24, 1, 2), (40, 2, 4), (40, 1, 4), (56, 2, 4), (56, 1, 4), (56, 1, 4)),
+        *((104, 2, 5), (104, 1, 5), (104, 1, 5), (168, 2, 5), (168, 1, 5), (296, 1, 5)),
+    )
+
+
+def _small_inverted(net: NetWriter[T]) -> T:
+    return _inverted(
+        net,
+        104,
+        (8, 264, 136),
+        *((8, 1, 3), (24, 2, 3), (24, 1, 3), (40, 2, 5), (40, 1, 5), (40, 1, 5), (72, 2, 5), (72, 1, 5), (72, 1, 5)),
+    )
+
+
+def _inverted(net: NetWriter[T], side: int, widths: tuple[int, int, int], *blocks: tuple[int, int, int]) -> T:
+    """Blocks of filters, stride and expansion between a first and a last convolution, and classes."""
+
     def bounded(data: T) -> T:
         return net.bounded(net.norm(data))
 
-    read = 24
-    data = bounded(net.conv(net.image(3, 304), read, 3, 2))
-    for filters, stride, expansion in (
-        *((24, 1, 2), (40, 2, 4), (40, 1, 4), (56, 2, 4), (56, 1, 4), (56, 1, 4)),
-        *((104, 2, 5), (104, 1, 5), (104, 1, 5), (168, 2, 5), (168, 1, 5), (296, 1, 5)),
-    ):
+    read, last, classes = widths
+    data = bounded(net.conv(net.image(3, side), read, 3, 2))
+    for filters, stride, expansion in blocks:
         inner = read * expansion
         main = bounded(net.conv(data, inner))
         main = net.norm(net.conv(bounded(net.conv(main, inner, 3, stride, groups=inner)), filters))
         data = net.add(data, main) if (filters, stride) == (read, 1) else main
         read = filters
-    return _classes(net, net.whole_mean(bounded(net.conv(data, 1144))), 904)
+    return _classes(net, net.whole_mean(bounded(net.conv(data, last))), classes)
 
 
 def _branches(net: NetWriter[T]) -> T:
@@ -85,13 +103,23 @@ def _branches(net: NetWriter[T]) -> T:
 
 
 def _dense(net: NetWriter[T]) -> T:
-    data = net.pool(net.relu(net.norm(net.conv(net.image(3, 248), 40, 7, 2))), 3, 2, 1)
-    for width, repeats in ((40, 3), (88, 5), (136, 4)):
+    return _joining(net, 248, (40, 104, 24, 776), (40, 3), (88, 5), (136, 4))
+
+
+def _small_dense(net: NetWriter[T]) -> T:
+    return _joining(net, 88, (24, 56, 16, 136), (24, 3), (40, 4), (56, 3))
+
+
+def _joining(net: NetWriter[T], side: int, widths: tuple[int, int, int, int], *blocks: tuple[int, int]) -> T:
+    """Blocks of width and length, in which each layer reads what all before it have made."""
+    first, squeezed, grown, classes = widths
+    data = net.pool(net.relu(net.norm(net.conv(net.image(3, side), first, 7, 2))), 3, 2, 1)
+    for width, repeats in blocks:
         for _ in range(repeats):
-            inner = net.conv(net.relu(net.norm(data)), 104)
-            data = net.join(data, net.conv(net.relu(net.norm(inner)), 24, 3))
+            inner = net.conv(net.relu(net.norm(data)), squeezed)
+            data = net.join(data, net.conv(net.relu(net.norm(inner)), grown, 3))
         data = net.pool(net.conv(net.relu(net.norm(data)), width), kind="avg")
-    return _classes(net, net.whole_mean(net.relu(net.norm(data))), 776)
+    return _classes(net, net.whole_mean(net.relu(net.norm(data))), classes)
 
 
 def _there_and_back(net: NetWriter[T]) -> T:
@@ -121,14 +149,33 @@ def _small_chain(net: NetWriter[T]) -> T:
 
 
 def _small_separable(net: NetWriter[T]) -> T:
-    data, read = net.relu(net.norm(net.conv(net.image(3, 136), 8, 3, 2))), 8
-    for filters, stride in (
+    return _in_two_steps(
+        net,
+        136,
+        (8, 104),
         *((24, 1), (40, 2), (40, 1), (72, 2), (72, 1)),
         *((104, 2), (104, 1), (104, 1), (104, 1), (168, 2), (168, 1)),
-    ):
+    )
+
+
+def _middle_separable(net: NetWriter[T]) -> T:
+    return _in_two_steps(
+        net,
+        232,
+        (24, 328),
+        *((40, 1), (88, 2), (88, 1), (168, 2), (168, 1)),
+        *((296, 2), (296, 1), (296, 1), (296, 1), (584, 2), (584, 1)),
+    )
+
+
+def _in_two_steps(net: NetWriter[T], side: int, widths: tuple[int, int], *blocks: tuple[int, int]) -> T:
+    """Blocks of filters and stride, each a convolution of every channel by itself and one of all of them."""
+    read, classes = widths
+    data = net.relu(net.norm(net.conv(net.image(3, side), read, 3, 2)))
+    for filters, stride in blocks:
         data = net.relu(net.norm(net.conv(data, read, 3, stride, groups=read)))
         data, read = net.relu(net.norm(net.conv(data, filters))), filters
-    return _classes(net, net.whole_mean(data), 104)
+    return _classes(net, net.whole_mean(data), classes)
 
 
 def _small_residual(net: NetWriter[T]) -> T:
@@ -162,9 +209,12 @@ _NETS: Mapping[str, Callable[[NetWriter[Any]], Any]] = {
     "dense": _dense,
     "there and back": _there_and_back,
     "heavy": _heavy,
+    "middle separable": _middle_separable,
     "small chain": _small_chain,
     "small separable": _small_separable,
     "small residual": _small_residual,
     "small branches": _small_branches,
+    "small inverted": _small_inverted,
+    "small dense": _small_dense,
 }
 NETWORKS = tuple(_NETS)
