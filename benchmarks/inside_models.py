@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -55,7 +55,7 @@ def main() -> int:
 def layers_of(graph: LayerGraph, runtime: Runtime, data: Path) -> Sequence[Layer]:
     """All that a model runs, in both ways."""
     decomposition = decompose(graph)
-    run = list(run_by(decomposition))
+    run = run_by(decomposition)
     alone = latencies_ms(graph, [it.sequence.layers for it in run], runtime, data / "log")
     inside = latencies_inside(model_program(graph).network, data / "profile.json")
     if len(inside) != sum(len(operators(graph, it)) for it in run):
@@ -69,9 +69,10 @@ def layers_of(graph: LayerGraph, runtime: Runtime, data: Path) -> Sequence[Layer
     return found
 
 
-def run_by(decomposition: Decomposition) -> Iterator[Occurrence]:
-    """The sequences that compute anything, in the order in which the model runs them."""
-    return (it for it in decomposition.occurrences if operators(decomposition.graph, it))
+def run_by(decomposition: Decomposition) -> Sequence[Occurrence]:
+    """The sequences that compute anything, in the order in which the model runs them: it is cut along its branches."""
+    computing = (it for it in decomposition.occurrences if operators(decomposition.graph, it))
+    return sorted(computing, key=lambda it: it.sequence.layers)
 
 
 def operators(graph: LayerGraph, occurrence: Occurrence) -> list[str]:

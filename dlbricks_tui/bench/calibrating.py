@@ -1,6 +1,6 @@
 """Finds out what the measuring method misses, on networks made for it: once for each system, runtime and level."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from dlbricks_tui.bench.plan import plan
 from dlbricks_tui.bench.stopping import FixedRuns, Series, StoppingRule
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.estimate.calibration import FITTED, TERMS, Circumstances, Correction, Example, fitted
+from dlbricks_tui.estimate.calibration import TERMS, Circumstances, Correction, Example, fitted
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
@@ -24,6 +24,13 @@ from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.store.records import Facts, Statistics
 
 RULE = FixedRuns(20)
+
+# What a model has too much or lacks in the sum of its bricks. MXNet computes in a thread of its own, which sleeps until
+# it is asked; ONNX Runtime in the one that asks.
+CONSTANTS: Mapping[Format, Sequence[str]] = {
+    Format.MXNET: ("per_displaced_sequence_ms", "per_woken_sequence_ms"),
+    Format.ONNX: ("per_forgotten_sequence_ms",),
+}
 
 
 class Notes:
@@ -78,8 +85,8 @@ def calibrate(
             measure(plan((subject,), Known(), RULE, end_to_end=True).jobs, RULE, notes)
             reasons += notes.reasons
             if not notes.reasons:
-                examples.append(_example(subject, notes))
-        correction = fitted(examples)
+                examples.append(example_of(subject, notes.found, CONSTANTS[form]))
+        correction = fitted(examples, CONSTANTS[form])
     except (CalibrationError, ModelError) as failure:
         tell(CalibrationFailed(reason="; ".join([str(failure), *reasons[:1]])))
         return None
@@ -99,18 +106,19 @@ def _subjects(
             yield subject_of(decompose(replace(graph, name=name)))
 
 
-def _example(subject: Subject, notes: Notes) -> Example:
+def example_of(subject: Subject, found: Mapping[Target, Statistics], names: Sequence[str]) -> Example:
+    """A network by what was found of its bricks and of it; bricks that compute nothing are not measured."""
     composed_ms = 0.0
-    terms = dict.fromkeys(FITTED, 0.0)
+    terms = dict.fromkeys(names, 0.0)
     graph = subject.decomposition.graph
     for occurrence in subject.decomposition.occurrences:
-        found = notes.found.get(Target(occurrence.brick.key, occurrence.context))
-        if found is None:
+        brick = found.get(Target(occurrence.brick.key, occurrence.context))
+        if brick is None:
             continue
         times = times_paid(graph, occurrence.sequence.layers)
-        composed_ms += times * found.trimmed_mean_ms
-        circumstances = Circumstances(found.trimmed_mean_ms, graph.touched_bytes)
-        for name in FITTED:
+        composed_ms += times * brick.trimmed_mean_ms
+        circumstances = Circumstances(brick.trimmed_mean_ms, graph.touched_bytes)
+        for name in terms:
             terms[name] += times * TERMS[name](circumstances)
-    measured_ms = notes.found[Target(model=subject.key)].trimmed_mean_ms
-    return Example(subject.name, (terms[FITTED[0]], terms[FITTED[1]]), composed_ms, measured_ms)
+    measured_ms = found[Target(model=subject.key)].trimmed_mean_ms
+    return Example(subject.name, tuple(terms.values()), composed_ms, measured_ms)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from dlbricks_tui.bench.calibrating import CONSTANTS
 from dlbricks_tui.bench.calibration_nets import NETWORKS
 from dlbricks_tui.bench.jobs import Job, Subject
 from dlbricks_tui.bench.known import Conditions
@@ -30,7 +31,8 @@ def levels_due(
     if request.calibration is CalibrationPolicy.ANEW:
         return tuple(sorted(levels | {subject.decomposition.graph.level for subject in subjects}))
     known = {level: correction_of(generation, way_of(conditions, level)) for level in sorted(levels)}
-    return tuple(level for level, correction in known.items() if correction.outdated)
+    today = tuple(CONSTANTS[request.runtime.runs])
+    return tuple(level for level, correction in known.items() if correction.names != today)
 
 
 def way_of(conditions: Conditions, level: Level) -> Way:

@@ -18,7 +18,8 @@ _WOKEN_MS = 0.04
 # Inside of a model others use the nearest caches between two runs of a layer. A brick that takes so long would fill
 # them, and has nothing there any more.
 _FILLS_CACHES_MS = 0.15
-# How much of what it left there an older calibration held to be lost: all of it, in a model that touches so much.
+# What a layer finds in any cache of what it left there one inference ago: the less, the more the model touches
+# meanwhile, and nothing from here on.
 _FORGETS_ALL_BYTES = 20e6
 
 
@@ -34,11 +35,10 @@ class Circumstances(NamedTuple):
 TERMS: Mapping[str, Callable[[Circumstances], float]] = {
     "per_displaced_sequence_ms": lambda it: min(1.0, it.brick_ms / _FILLS_CACHES_MS),
     "per_woken_sequence_ms": lambda it: min(1.0, it.brick_ms / _WOKEN_MS),
-    # What systems were calibrated with before.
     "per_forgotten_sequence_ms": lambda it: min(1.0, it.touched_bytes / _FORGETS_ALL_BYTES),
+    # What systems were calibrated with before.
     "per_sequence_ms": lambda it: 1.0,
 }
-FITTED = ("per_displaced_sequence_ms", "per_woken_sequence_ms")
 # One is left out in turn, and the others have to tell both constants.
 _FEWEST_EXAMPLES = 3
 _SAME_DIRECTION = 1e-9
@@ -66,9 +66,9 @@ class Correction:
         return sum(constant * TERMS[name](circumstances) for name, constant in self.constants)
 
     @property
-    def outdated(self) -> bool:
-        """Whether systems are calibrated by other constants by now."""
-        return tuple(name for name, _ in self.constants) != FITTED
+    def names(self) -> tuple[str, ...]:
+        """What the constants are called."""
+        return tuple(name for name, _ in self.constants)
 
     @property
     def relative_doubt(self) -> float:
@@ -81,8 +81,8 @@ class Correction:
 UNCALIBRATED = Correction()
 
 
-# One for each term that is fitted.
-Constants = tuple[float, float]
+# One for each term that is fitted: one or two.
+Constants = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Example:
 
     name: str
     # The sums over all its sequences of what each fitted constant is multiplied with.
-    terms: tuple[float, float]
+    terms: tuple[float, ...]
     composed_ms: float
     measured_ms: float
 
@@ -101,8 +101,8 @@ class Example:
         return (self.composed_ms + added_ms) / self.measured_ms - 1.0
 
 
-def fitted(examples: Sequence[Example]) -> Correction:
-    """The constants that leave the least relative errors; each residual is of an example left out of the fit."""
+def fitted(examples: Sequence[Example], names: Sequence[str]) -> Correction:
+    """The constants of these names that leave the least relative errors; each residual is of an example left out."""
     if len(examples) < _FEWEST_EXAMPLES:
         raise CalibrationError(
             f"{len(examples)} networks to calibrate on could be measured, and {_FEWEST_EXAMPLES} are needed; "
@@ -112,7 +112,7 @@ def fitted(examples: Sequence[Example]) -> Correction:
         example.error(_constants_ms([*examples[:number], *examples[number + 1 :]]))
         for number, example in enumerate(examples)
     ]
-    return Correction(tuple(zip(FITTED, _constants_ms(examples), strict=True)), tuple(residuals))
+    return Correction(tuple(zip(names, _constants_ms(examples), strict=True)), tuple(residuals))
 
 
 def _constants_ms(examples: Sequence[Example]) -> Constants:
@@ -124,11 +124,12 @@ def _constants_ms(examples: Sequence[Example]) -> Constants:
 
 
 def _candidates(examples: Sequence[Example]) -> Iterator[Constants]:
-    yield 0.0, 0.0
+    first, *others = (0.0 for _ in examples[0].terms)
+    yield first, *others
     for example in examples:
         if example.terms[0]:
-            yield (example.measured_ms - example.composed_ms) / example.terms[0], 0.0
-    for one, other in combinations(examples, 2):
+            yield (example.measured_ms - example.composed_ms) / example.terms[0], *others
+    for one, other in combinations(examples, 2) if others else ():
         (a, b), (c, d) = one.terms, other.terms
         if abs(a * d - b * c) > _SAME_DIRECTION * abs(a * d):
             first_ms, second_ms = one.measured_ms - one.composed_ms, other.measured_ms - other.composed_ms

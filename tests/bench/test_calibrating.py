@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.bench.calibrating import CONSTANTS
 from dlbricks_tui.bench.calibration_due import levels_due
 from dlbricks_tui.bench.calibration_nets import NETWORKS, SUFFIXES, calibration_nets
 from dlbricks_tui.bench.control import Control
@@ -21,7 +22,6 @@ from dlbricks_tui.bench.run_folder import State, Tally
 from dlbricks_tui.bench.stopping import Adaptive
 from dlbricks_tui.bench.workbench import Workbench
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.calibration import FITTED
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
@@ -113,7 +113,9 @@ def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> N
     here, elsewhere = Conditions("s1", "x", "p"), Conditions("s2", "x", "p")
     way = {"system": "s1", "runtime": "x", "level": graph.level, "protocol": "p"}
     known = calibration(
-        **way, when="2026-11-22T08:00:00.000000+00:00", constants=tuple((name, 0.01) for name in FITTED)
+        **way,
+        when="2026-11-22T08:00:00.000000+00:00",
+        constants=tuple((name, 0.01) for name in CONSTANTS[Format.MXNET]),
     )
     outdated = calibration(**way, constants=(("per_sequence_ms", 0.01),))
     with Store(site.data.store) as store:

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.estimate.calibration import FITTED, UNCALIBRATED, Circumstances, Correction, Example, fitted
+from dlbricks_tui.estimate.calibration import Circumstances, Correction, Example, fitted
 from dlbricks_tui.estimate.errors import CalibrationError
 from tests.bricks.graphs import chain
 
+NAMES = ("per_displaced_sequence_ms", "per_woken_sequence_ms")
 CONSTANTS = (0.06, -0.02)
 
 
@@ -17,7 +18,7 @@ def example(terms: tuple[float, float], composed_ms: float, noise: float = 0.0) 
 
 
 def constants_of(examples: Sequence[Example]) -> tuple[float, ...]:
-    return tuple(value for _, value in fitted(examples).constants)
+    return tuple(value for _, value in fitted(examples, NAMES).constants)
 
 
 @given(
@@ -30,8 +31,8 @@ def constants_of(examples: Sequence[Example]) -> tuple[float, ...]:
 )
 def test_what_all_networks_miss_alike_is_found(networks: list[tuple[int, int, float]]) -> None:
     examples = [example((float(one), float(other)), composed_ms) for one, other, composed_ms in networks]
-    correction = fitted(examples)
-    assert [name for name, _ in correction.constants] == list(FITTED)
+    correction = fitted(examples, NAMES)
+    assert correction.names == NAMES
     # How much it matters is how much it changes an estimate.
     for it in examples:
         assert abs(it.error((correction.constants[0][1], correction.constants[1][1]))) < 1e-6
@@ -41,7 +42,7 @@ def test_what_all_networks_miss_alike_is_found(networks: list[tuple[int, int, fl
 def test_a_residual_is_of_a_network_that_had_no_part_in_the_fit() -> None:
     examples = [example((40, 60), 10.0), example((60, 61), 20.0), example((7, 90), 15.0)]
     odd = example((50, 70), 15.0, noise=0.05)
-    residuals = fitted([*examples, odd]).residuals
+    residuals = fitted([*examples, odd], NAMES).residuals
     # The others agree, so that the odd one is off by exactly its own oddness.
     assert residuals[3] == pytest.approx(1 / 1.05 - 1)
 
@@ -51,7 +52,7 @@ def test_one_network_that_is_far_off_casts_doubt_on_models_but_does_not_move_the
         example((count, 40 + 7 * count % 31), 0.3 * count, noise) for count, noise in enumerate([0.01, -0.01] * 8, 20)
     ]
     odd = example((40, 50), 2.0, noise=-0.3)
-    with_it, without = fitted([*usual, odd]), fitted(usual)
+    with_it, without = fitted([*usual, odd], NAMES), fitted(usual, NAMES)
     for it in usual:
         assert it.error(constants(with_it)) == pytest.approx(it.error(constants(without)), abs=0.02)
     assert abs(with_it.residuals[-1]) > 0.3
@@ -88,12 +89,14 @@ def test_what_is_short_is_corrected_by_less() -> None:
     assert added_ms(0.150) == added_ms(5.0) == pytest.approx(0.040)
 
 
-def test_constants_of_another_kind_are_outdated() -> None:
-    assert UNCALIBRATED.outdated
-    assert Correction((("per_forgotten_sequence_ms", 0.01),)).outdated
-    assert not fitted([example((count, 30), 5.0) for count in (10, 20, 30)]).outdated
+def test_one_constant_is_fitted_as_two_are() -> None:
+    examples = [Example("net", (count,), 1.0, 1.0 + 0.01 * count) for count in (10.0, 20.0, 40.0)]
+    odd = Example("odd", (30.0,), 1.0, 3.0)
+    correction = fitted([*examples, odd], ("per_sequence_ms",))
+    assert dict(correction.constants) == {"per_sequence_ms": pytest.approx(0.01)}
+    assert correction.residuals == pytest.approx((0, 0, 0, 1.3 / 3.0 - 1), abs=1e-9)
 
 
 def test_too_few_networks_tell_nothing() -> None:
     with pytest.raises(CalibrationError, match="1 networks to calibrate on could be measured"):
-        fitted([example((40, 60), 10.0)])
+        fitted([example((40, 60), 10.0)], NAMES)
