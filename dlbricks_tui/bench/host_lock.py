@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 
 from dlbricks_tui.bench.errors import HostLockError
@@ -29,7 +30,16 @@ class Holder:
     since: str
 
     def __str__(self) -> str:
-        return f"run {self.run} of {self.user} (process {self.pid}, data in {self.data_folder}, since {self.since})"
+        since = _readable(self.since)
+        return f"run {self.run} of {self.user} (process {self.pid}, data in {self.data_folder}, since {since})"
+
+
+def _readable(when: str) -> str:
+    """By the clock of who reads it; whatever else somebody has left there as it is."""
+    try:
+        return datetime.fromisoformat(when).astimezone().strftime("%d %b %H:%M")
+    except ValueError:
+        return when
 
 
 class HostLock:

@@ -2,12 +2,13 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
 from dlbricks_tui.bench.errors import HostLockError
-from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE, HostLock, host_lock
+from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE, Holder, HostLock, host_lock
 from dlbricks_tui.bench.process_identity import ProcessIdentity, this_process
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +45,15 @@ def test_one_at_a_time_holds_it_and_the_next_learns_who(tmp_path: Path) -> None:
         theirs.wait()
         assert mine.try_hold("mine", tmp_path)
         mine.release()
+
+
+def test_who_waits_is_told_since_when_by_the_own_clock() -> None:
+    def told(since: str) -> str:
+        return str(Holder(7, "ada", "/home/ada", "20261121-0755-99aa", since))
+
+    here = datetime(2026, 11, 21, 7, 55, 12, 532770).astimezone().astimezone(timezone.utc)
+    assert told(here.isoformat()).endswith("(process 7, data in /home/ada, since 21 Nov 07:55)")
+    assert told("lately").endswith("since lately)")
 
 
 def test_whoever_releases_it_leaves_no_note(tmp_path: Path) -> None:
