@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -23,7 +24,7 @@ from dlbricks_tui.tui.choices import Choices, chosen_by
 from dlbricks_tui.tui.clipboard import copying
 from dlbricks_tui.tui.desk import RunDesk
 from dlbricks_tui.tui.frugal import FrugalDriver
-from dlbricks_tui.tui.job_control import has_shell, stop_job
+from dlbricks_tui.tui.job_control import has_shell, is_hung_up, stop_job
 from dlbricks_tui.tui.keeping import KeepingError, keep_copied, keep_picture, tell
 from dlbricks_tui.tui.manners import Manners
 from dlbricks_tui.tui.messages import Failed
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 STYLES = Path(__file__).parent / "styles"
 # From so many columns on; the style sheets say what each class of screens looks like.
 LAYOUTS = [(0, "-narrow"), (112, "-medium"), (160, "-wide")]
+# Whether anybody is still there: the kernel does not always say so by itself.
+_TERMINAL_LOOKED_AT_SECONDS = 2.0
 
 
 class DlbricksApp(App[None], inherit_bindings=False):
@@ -86,10 +89,15 @@ class DlbricksApp(App[None], inherit_bindings=False):
         if not self.is_headless:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
+            self.set_interval(_TERMINAL_LOOKED_AT_SECONDS, self._leave_if_hung_up)
         # Who comes back from the shell finds the terminal empty.
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         self._runs.open()
         self._tailor.open()
+
+    def _leave_if_hung_up(self) -> None:
+        if is_hung_up(sys.__stdin__.fileno() if sys.__stdin__ else 0):
+            self.exit(None, 128 + signal.SIGHUP)
 
     def on_resize(self) -> None:
         self._forget_screen()

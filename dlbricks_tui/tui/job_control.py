@@ -1,6 +1,7 @@
-"""Stopping as a job of a shell does, until the shell wakes it."""
+"""Stopping as a job of a shell does, until the shell wakes it, and noticing that the terminal is gone."""
 
 import os
+import select
 import signal
 
 
@@ -20,3 +21,13 @@ def stop_job() -> None:
         os.killpg(0, signal.SIGTSTP)
     finally:
         signal.signal(signal.SIGTSTP, handler)
+
+
+def is_hung_up(file: int) -> bool:
+    """Whether nobody is at the other end of a terminal any more.
+
+    The kernel tells only who leads the session; where that is make, it waits for us instead of passing it on.
+    """
+    poll = select.poll()
+    poll.register(file, 0)
+    return any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poll.poll(0))

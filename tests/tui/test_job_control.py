@@ -4,6 +4,7 @@ import sys
 import time
 from contextlib import suppress
 
+from dlbricks_tui.tui.job_control import is_hung_up
 from tests.bench.killing import eventually
 
 # As one in Python may, this handler stops the process later than the kernel would.
@@ -42,3 +43,13 @@ def test_a_shell_that_wakes_at_once_is_not_too_early() -> None:
     finally:
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
+
+
+def test_a_terminal_whose_other_end_is_closed_is_hung_up() -> None:
+    terminal, ours = os.openpty()
+    try:
+        assert not is_hung_up(ours)
+        os.close(terminal)
+        assert is_hung_up(ours)
+    finally:
+        os.close(ours)
