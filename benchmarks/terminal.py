@@ -99,10 +99,10 @@ class Terminal:
         return self._status
 
     def close(self) -> None:
-        """Ends the program if it has not ended."""
+        """Ends the program, and what it waits for, if it has not ended."""
         self._reap()
         if self._status is None:
-            os.kill(self.pid, signal.SIGKILL)
+            os.killpg(self.pid, signal.SIGKILL)
             _, self._status = os.waitpid(self.pid, 0)
         if self._master >= 0:
             self.hang_up()

@@ -132,6 +132,15 @@ def test_a_connection_that_drops_leaves_no_process_behind(tmp_path: Path) -> Non
         assert wait_for_end(terminal) in (128 + signal.SIGHUP, -signal.SIGHUP)
 
 
+def test_a_connection_that_drops_is_noticed_where_nobody_passes_it_on(tmp_path: Path) -> None:
+    # As make does where it leads the session: it is told by the kernel, and waits for what it started.
+    waiting = ["sh", "-c", f"trap : HUP; {shlex.join(DLBRICKS)}; exit 7"]
+    with started(tmp_path, program=waiting) as terminal:
+        terminal.seconds_until("1 Models 84")
+        terminal.hang_up()
+        assert wait_for_end(terminal) == 7
+
+
 @pytest.fixture
 def napping(tmp_path: Path) -> Iterator[DataFolder]:
     """A data folder with a runtime that computes nothing and takes its time; no run there outlives the test."""
