@@ -19,9 +19,9 @@ from dlbricks_tui.bench.calibrating import RULE, example_of
 from dlbricks_tui.bench.calibration_nets import SUFFIXES, calibration_nets
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.jobs import Subject, Target, subject_of
-from dlbricks_tui.bench.known import Conditions, known_in
+from dlbricks_tui.bench.known import known_in
 from dlbricks_tui.bench.plan import targets_of
-from dlbricks_tui.bench.results import PROTOCOL
+from dlbricks_tui.bench.results import conditions_of
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.calibration import fitted
 from dlbricks_tui.models.framework import WorkerFramework
@@ -69,7 +69,7 @@ def measured(folder: Path, name: str, content: bytes, level: Level) -> Found:
         graph = Loader(data.cache, framework, framework).load(source_of(path), level)
     subject = subject_of(decompose(graph))
     with Store(data.store) as store:
-        conditions = Conditions(fingerprint().id, runtime.identity, PROTOCOL)
+        conditions = conditions_of(fingerprint().id, runtime)
         known = known_in(store.generation, conditions, targets_of((subject,), end_to_end=True))
     return subject, known.measured
 

@@ -16,6 +16,11 @@ PROTOCOL = "refreshed-2"
 _NO_INPUT = TensorType((1,))
 
 
+def conditions_of(system: str, runtime: Runtime) -> Conditions:
+    """Those of what is measured by today's method."""
+    return Conditions(system, runtime.identity, PROTOCOL)
+
+
 @dataclass(frozen=True, slots=True)
 class Recorder:
     """Makes the records of one run."""

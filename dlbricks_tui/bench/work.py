@@ -14,7 +14,7 @@ from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.events import Event, FailedBefore, LayerUnmeasurable, Planned, WorkerReplaced
 from dlbricks_tui.bench.fingerprint import GIBIBYTE, fingerprint
 from dlbricks_tui.bench.jobs import Job, Target
-from dlbricks_tui.bench.known import Conditions, known_in
+from dlbricks_tui.bench.known import known_in
 from dlbricks_tui.bench.ledger import Counts, Ledger
 from dlbricks_tui.bench.measuring import Keeper, Measuring
 from dlbricks_tui.bench.outlook import Outlook
@@ -23,7 +23,7 @@ from dlbricks_tui.bench.plan import Plan, plan, targets_of
 from dlbricks_tui.bench.preparation import Assignment, Preparation, prepare
 from dlbricks_tui.bench.reference import reference_program
 from dlbricks_tui.bench.request import RunRequest
-from dlbricks_tui.bench.results import PROTOCOL, Recorder, runtime_record
+from dlbricks_tui.bench.results import Recorder, conditions_of, runtime_record
 from dlbricks_tui.bench.run_folder import RunFolder, State, Tally
 from dlbricks_tui.bench.stop_signals import RunStopped, StopSignals
 from dlbricks_tui.bench.stopping import StoppingRule
@@ -83,7 +83,7 @@ class Work:
         patience = PATIENCE_SECONDS if budget is None else min(PATIENCE_SECONDS, _MOST_OF_A_BUDGET_TO_WAIT * budget)
         # One for calibration networks and bricks: their rounds wait for the same host to become quiet.
         self._calmness = Calmness(patience)
-        self._conditions = Conditions(self._system.id, request.runtime.identity, PROTOCOL)
+        self._conditions = conditions_of(self._system.id, request.runtime)
 
     def do(self) -> None:
         """Does all of it, or raises what stopped it; what was measured until then is in the store."""

@@ -15,7 +15,7 @@ from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.jobs import Target
 from dlbricks_tui.bench.known import Conditions, known_in
 from dlbricks_tui.bench.request import RunRequest
-from dlbricks_tui.bench.results import PROTOCOL, runtime_record
+from dlbricks_tui.bench.results import PROTOCOL, conditions_of, runtime_record
 from dlbricks_tui.bench.run_folder import RunFolder
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.share.arrivals import Arrivals, read_arrivals
@@ -65,7 +65,7 @@ def write_results(path: Path, folder: RunFolder, request: RunRequest, data: Data
     if arrivals is None:
         return 0
     system = fingerprint()
-    conditions = Conditions(system.id, request.runtime.identity, PROTOCOL)
+    conditions = conditions_of(system.id, request.runtime)
     with Store(data.store) as store:
         results = _results(store.generation, arrivals, system, runtime_record(request.runtime, system), conditions)
     try:

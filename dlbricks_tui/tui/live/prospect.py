@@ -9,11 +9,10 @@ from dlbricks_tui.bench.calibration_due import calibration_seconds, levels_due
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.host_lock import Holder, host_lock
 from dlbricks_tui.bench.jobs import subject_of
-from dlbricks_tui.bench.known import Conditions
 from dlbricks_tui.bench.pace import Pace
 from dlbricks_tui.bench.plan import plan, targets_of
 from dlbricks_tui.bench.request import RunRequest
-from dlbricks_tui.bench.results import PROTOCOL
+from dlbricks_tui.bench.results import conditions_of
 from dlbricks_tui.tui.opened import Wish
 from dlbricks_tui.tui.session import Session
 
@@ -36,7 +35,7 @@ class Prospect:
 
 def foresee(session: Session, wishes: Sequence[Wish], request: RunRequest) -> Prospect:
     """What the run would do if it began now; models that only the framework could read are named and left out."""
-    conditions = Conditions(fingerprint().id, request.runtime.identity, PROTOCOL)
+    conditions = conditions_of(fingerprint().id, request.runtime)
     subjects, unread = [], []
     for wish in wishes:
         decomposition = session.opener.glance(wish)
