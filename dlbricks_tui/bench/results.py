@@ -1,12 +1,13 @@
 """What a run puts into the store: series as measurements, programs that do not run as failures."""
 
+import platform
 from dataclasses import dataclass
 
 from dlbricks_tui.bench.jobs import Job
 from dlbricks_tui.bench.known import Conditions
 from dlbricks_tui.bench.stopping import Series
 from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.runtime import MXNET, Runtime
 from dlbricks_tui.store import records
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Facts, Failure, Measurement, Record, System, utc_now
 
@@ -14,6 +15,7 @@ from dlbricks_tui.store.records import BrickForm, EndToEnd, Facts, Failure, Meas
 PROTOCOL = "refreshed-2"
 
 _NO_INPUT = TensorType((1,))
+_X86 = ("x86_64", "AMD64")
 
 
 def conditions_of(system: str, runtime: Runtime) -> Conditions:
@@ -97,10 +99,16 @@ def runtime_record(runtime: Runtime, system: System) -> records.Runtime:
         framework=runtime.framework,
         version=runtime.version,
         python=runtime.python_version,
-        # Left to itself a framework starts a thread for each core that it may use.
-        threads=system.cores if settings.threads is None else settings.threads,
+        threads=_own_threads(runtime.framework, system.cores) if settings.threads is None else settings.threads,
         settings=tuple(sorted(settings.environment)),
     )
+
+
+def _own_threads(framework: str, cores: int) -> int:
+    """With how many threads a framework computes that is left to itself, on so many cores that it may use."""
+    # MXNet takes every two of them for one that does two things at once, as those of x86 often are.
+    pairs = framework == MXNET and platform.machine() in _X86
+    return max(1, cores // 2) if pairs else cores
 
 
 def _first_input(job: Job) -> TensorType:
