@@ -14,7 +14,7 @@ from dlbricks_tui.bench.plan import plan
 from dlbricks_tui.bench.stopping import FixedRuns, Series, StoppingRule
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.estimate.calibration import TERMS, Circumstances, Correction, Example, fitted
+from dlbricks_tui.estimate.calibration import TERMS, Circumstances, Correction, Example, density_of, fitted
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
@@ -108,7 +108,7 @@ def _subjects(
 
 def example_of(subject: Subject, found: Mapping[Target, Statistics], names: Sequence[str]) -> Example:
     """A network by what was found of its bricks and of it; bricks that compute nothing are not measured."""
-    composed_ms = 0.0
+    paid: list[tuple[int, float]] = []
     terms = dict.fromkeys(names, 0.0)
     graph = subject.decomposition.graph
     for occurrence in subject.decomposition.occurrences:
@@ -116,9 +116,10 @@ def example_of(subject: Subject, found: Mapping[Target, Statistics], names: Sequ
         if brick is None:
             continue
         times = times_paid(graph, occurrence.sequence.layers)
-        composed_ms += times * brick.trimmed_mean_ms
+        paid.append((times, brick.trimmed_mean_ms))
         circumstances = Circumstances(brick.trimmed_mean_ms, graph.touched_bytes)
         for name in terms:
             terms[name] += times * TERMS[name](circumstances)
     measured_ms = found[Target(model=subject.key)].trimmed_mean_ms
-    return Example(subject.name, tuple(terms.values()), composed_ms, measured_ms)
+    composed_ms = sum(times * latency_ms for times, latency_ms in paid)
+    return Example(subject.name, tuple(terms.values()), composed_ms, measured_ms, density_of(paid))

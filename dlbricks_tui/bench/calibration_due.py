@@ -32,7 +32,7 @@ def levels_due(
         return tuple(sorted(levels | {subject.decomposition.graph.level for subject in subjects}))
     known = {level: correction_of(generation, way_of(conditions, level)) for level in sorted(levels)}
     today = tuple(CONSTANTS[request.runtime.runs])
-    return tuple(level for level, correction in known.items() if correction.names != today)
+    return tuple(level for level, it in known.items() if it.names != today or not it.densities)
 
 
 def way_of(conditions: Conditions, level: Level) -> Way:

@@ -166,6 +166,7 @@ class Work:
                         run=self._folder.run,
                         constants=correction.constants,
                         residuals=tuple(zip(networks, correction.residuals, strict=True)),
+                        densities=tuple(zip(networks, correction.densities, strict=True)),
                         **way_of(self._conditions, level)._asdict(),
                     )
                 )

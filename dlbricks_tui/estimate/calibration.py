@@ -1,7 +1,7 @@
 """What a measuring method misses of every brick, and how far its predictions were off: constants fitted elsewhere."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -11,6 +11,10 @@ from dlbricks_tui.models.graph import Layer
 
 # Two standard deviations, for 95 % of a normal distribution.
 _SIGMAS = 1.96
+
+# A method errs by some share of a model, and by some time for each of its sequences: so much more for models of many
+# short ones. Where so many of them run in a millisecond, both weigh the same.
+_DENSE = 4.0
 
 # A model that computes is awake, and paid for waking up once; a brick wakes up for itself, and has paid all of it if it
 # takes so long.
@@ -44,12 +48,28 @@ _FEWEST_EXAMPLES = 3
 _SAME_DIRECTION = 1e-9
 
 
+def density_of(paid: Iterable[tuple[int, float]]) -> float:
+    """How many sequences run in a millisecond, of those that are paid so often and take so long.
+
+    What takes next to nothing counts in part: nobody errs by more than it takes.
+    """
+    count = latency_ms = 0.0
+    for times, sequence_ms in paid:
+        count += times * min(1.0, sequence_ms / _WOKEN_MS)
+        latency_ms += times * sequence_ms
+    return count / latency_ms if latency_ms else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """Constants by term, and the relative errors that remained on networks which had no part in the fit."""
+    """Constants by term, and the relative errors that remained on networks which had no part in the fit.
+
+    The densities are those of these networks; systems that were calibrated before have none.
+    """
 
     constants: tuple[tuple[str, float], ...] = ()
     residuals: tuple[float, ...] = ()
+    densities: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name, _ in self.constants:
@@ -70,15 +90,26 @@ class Correction:
         """What the constants are called."""
         return tuple(name for name, _ in self.constants)
 
-    @property
-    def relative_doubt(self) -> float:
-        """Half of the 95 % interval of the method itself, as a share of an estimate."""
+    def relative_doubt(self, density: float) -> float:
+        """Half of the 95 % interval of the method itself, as a share of an estimate for a model of such a density."""
         if not self.residuals:
             return 0.0
-        return _SIGMAS * math.sqrt(sum(error * error for error in self.residuals) / len(self.residuals))
+        if not self.densities:
+            return _SIGMAS * _root_mean_square(self.residuals)
+        alike = [error / _weight(dense) for error, dense in zip(self.residuals, self.densities, strict=True)]
+        return _SIGMAS * _root_mean_square(alike) * _weight(density)
 
 
 UNCALIBRATED = Correction()
+
+
+def _weight(density: float) -> float:
+    """How much more doubtful a model of such a density is than one of a few long sequences."""
+    return math.hypot(1.0, density / _DENSE)
+
+
+def _root_mean_square(errors: Sequence[float]) -> float:
+    return math.sqrt(sum(error * error for error in errors) / len(errors))
 
 
 # One for each term that is fitted: one or two.
@@ -94,6 +125,7 @@ class Example:
     terms: tuple[float, ...]
     composed_ms: float
     measured_ms: float
+    density: float = 0.0
 
     def error(self, constants_ms: Constants) -> float:
         """By what share the corrected sum is too high."""
@@ -112,7 +144,8 @@ def fitted(examples: Sequence[Example], names: Sequence[str]) -> Correction:
         example.error(_constants_ms([*examples[:number], *examples[number + 1 :]]))
         for number, example in enumerate(examples)
     ]
-    return Correction(tuple(zip(names, _constants_ms(examples), strict=True)), tuple(residuals))
+    constants = tuple(zip(names, _constants_ms(examples), strict=True))
+    return Correction(constants, tuple(residuals), tuple([example.density for example in examples]))
 
 
 def _constants_ms(examples: Sequence[Example]) -> Constants:

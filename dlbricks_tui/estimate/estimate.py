@@ -6,6 +6,7 @@ from functools import cached_property
 
 from dlbricks_tui.bricks.cutting import LayerSequence, sequence_edges
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
+from dlbricks_tui.estimate.calibration import Correction, density_of
 from dlbricks_tui.estimate.compositions import Task, critical_path, milliseconds, sequential_ps
 from dlbricks_tui.estimate.coverage import Coverage, Remaining, coverage_of, remaining_of
 from dlbricks_tui.estimate.intervals import Doubt, Interval, doubt_about
@@ -77,7 +78,7 @@ def estimate(decomposition: Decomposition, knowledge: Knowledge, options: Option
     parts = parts_of(decomposition, knowledge, options.bridge)
     edges = sequence_edges(graph, [LayerSequence(number, part.layers) for number, part in enumerate(parts)])
     numbered = all(part.counts for part in parts) or any(part.counts and not part.free for part in parts)
-    composed = _compose(graph, parts, edges, knowledge.correction.relative_doubt, options) if numbered else None
+    composed = _compose(graph, parts, edges, knowledge.correction, options) if numbered else None
     return Estimate(graph.name, graph.level, decomposition.cutting, options, parts, edges, coverage_of(parts), composed)
 
 
@@ -85,7 +86,7 @@ def _compose(
     graph: LayerGraph,
     parts: Sequence[Part],
     edges: Iterable[tuple[int, int]],
-    relative_doubt: float,
+    correction: Correction,
     options: Options,
 ) -> Composed:
     after: list[list[int]] = [[] for _ in parts]
@@ -99,7 +100,8 @@ def _compose(
     path = critical_path(tasks)
     # Without rules unlimited workers take exactly the critical path, which is quicker found.
     parallel_ps = schedule(tasks).latency_ps if options.rules.rules else path.latency_ps
-    doubt = doubt_about(parts, sequential_ms, relative_doubt)
+    density = density_of((part.times, part.latency.value_ms) for part in parts if part.counts)
+    doubt = doubt_about(parts, sequential_ms, correction.relative_doubt(density))
     return Composed(
         sequential_ms,
         milliseconds(parallel_ps),

@@ -112,7 +112,8 @@ def correction_of(generation: Generation, way: Way) -> Correction:
     newest = max(fitting, key=lambda calibration: calibration.when, default=None)
     if newest is None:
         return UNCALIBRATED
-    return Correction(newest.constants, tuple(error for _, error in newest.residuals))
+    errors, densities = ([value for _, value in found] for found in (newest.residuals, newest.densities))
+    return Correction(newest.constants, tuple(errors), tuple(densities))
 
 
 def end_to_end(generation: Generation, model: str, name: str, way: Way) -> Latency | None:

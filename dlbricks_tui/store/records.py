@@ -133,6 +133,8 @@ class Calibration(Event):
     constants: Constants
     # Relative error per calibration network, left out of its own fit.
     residuals: Constants
+    # How many sequences of each run in a millisecond.
+    densities: Constants = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ from dlbricks_tui.tui.manners import Manners
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.places import about_of, actions_here, actions_on, places_around
 from dlbricks_tui.tui.preferences import Preferences
-from dlbricks_tui.tui.screens.panelled import PanelledScreen
+from dlbricks_tui.tui.screens.panelled import ONE_PANEL, PanelledScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.tailoring import Tailor
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 STYLES = Path(__file__).parent / "styles"
 # From so many columns on; the style sheets say what each class of screens looks like.
-LAYOUTS = [(0, "-narrow"), (112, "-medium"), (160, "-wide")]
+LAYOUTS = [(0, ONE_PANEL), (112, "-medium"), (160, "-wide")]
 # Whether anybody is still there: the kernel does not always say so by itself.
 _TERMINAL_LOOKED_AT_SECONDS = 2.0
 

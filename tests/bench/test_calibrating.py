@@ -112,20 +112,19 @@ def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> N
     jobs = plan(subjects, Known(), Adaptive()).jobs
     here, elsewhere = Conditions("s1", "x", "p"), Conditions("s2", "x", "p")
     way = {"system": "s1", "runtime": "x", "level": graph.level, "protocol": "p"}
-    known = calibration(
-        **way,
-        when="2026-11-22T08:00:00.000000+00:00",
-        constants=tuple((name, 0.01) for name in CONSTANTS[Format.MXNET]),
-    )
+    today = tuple((name, 0.01) for name in CONSTANTS[Format.MXNET])
     outdated = calibration(**way, constants=(("per_sequence_ms", 0.01),))
+    of_any_density = calibration(**way, when="2026-11-22T07:00:00.000000+00:00", constants=today, densities=())
+    known = calibration(**way, when="2026-11-22T08:00:00.000000+00:00", constants=today)
     with Store(site.data.store) as store:
 
         def due(policy: CalibrationPolicy, conditions: Conditions, of: Sequence[Job] = jobs) -> Sequence[Level]:
             return levels_due(site.request(calibration=policy), subjects, of, conditions, store.generation)
 
         assert due(CalibrationPolicy.ONCE, here) == (graph.level,)
-        store.add(outdated)
-        assert due(CalibrationPolicy.ONCE, here) == (graph.level,)
+        for before in (outdated, of_any_density):
+            store.add(before)
+            assert due(CalibrationPolicy.ONCE, here) == (graph.level,)
         store.add(known)
         assert due(CalibrationPolicy.ONCE, here) == ()
         assert due(CalibrationPolicy.ONCE, elsewhere) == due(CalibrationPolicy.ANEW, here) == (graph.level,)

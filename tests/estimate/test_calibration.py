@@ -1,10 +1,11 @@
+import math
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.estimate.calibration import Circumstances, Correction, Example, fitted
+from dlbricks_tui.estimate.calibration import Circumstances, Correction, Example, density_of, fitted
 from dlbricks_tui.estimate.errors import CalibrationError
 from tests.bricks.graphs import chain
 
@@ -56,8 +57,8 @@ def test_one_network_that_is_far_off_casts_doubt_on_models_but_does_not_move_the
     for it in usual:
         assert it.error(constants(with_it)) == pytest.approx(it.error(constants(without)), abs=0.02)
     assert abs(with_it.residuals[-1]) > 0.3
-    assert 0.01 < without.relative_doubt < 0.04
-    assert with_it.relative_doubt > 0.1
+    assert 0.01 < without.relative_doubt(0.0) < 0.04
+    assert with_it.relative_doubt(0.0) > 0.1
 
 
 def test_networks_that_do_not_tell_the_constants_apart_give_one() -> None:
@@ -100,3 +101,40 @@ def test_one_constant_is_fitted_as_two_are() -> None:
 def test_too_few_networks_tell_nothing() -> None:
     with pytest.raises(CalibrationError, match="1 networks to calibrate on could be measured"):
         fitted([example((40, 60), 10.0)], NAMES)
+
+
+# How sure an estimate is by what the method was wrong by on networks.
+
+
+def test_networks_of_many_short_sequences_are_more_doubtful_than_others() -> None:
+    found = fitted(
+        [
+            Example("long", (10.0,), 50.0, 50.5, density=0.3),
+            Example("longer", (10.0,), 90.0, 90.0, density=0.2),
+            Example("short", (10.0,), 1.0, 1.3, density=20.0),
+            Example("shorter", (10.0,), 1.0, 0.8, density=25.0),
+        ],
+        ("per_sequence_ms",),
+    )
+    assert found.densities == (0.3, 0.2, 20.0, 25.0)
+    assert found.relative_doubt(0.3) < found.relative_doubt(20.0) / 4
+    # By all errors alike it would be as doubtful as the short ones.
+    assert found.relative_doubt(0.3) < Correction(residuals=found.residuals).relative_doubt(0.3) / 4
+
+
+def test_an_error_at_some_density_stands_for_one_as_large_there() -> None:
+    found = Correction(residuals=(0.1, -0.1), densities=(12.0, 12.0))
+    assert found.relative_doubt(12.0) == pytest.approx(1.96 * 0.1)
+    assert found.relative_doubt(0.0) == pytest.approx(1.96 * 0.1 / math.hypot(1, 3))
+
+
+def test_systems_that_were_calibrated_before_are_as_doubtful_at_any_density() -> None:
+    found = Correction(residuals=(0.03, -0.03))
+    assert found.relative_doubt(0.0) == found.relative_doubt(50.0) == pytest.approx(1.96 * 0.03)
+    assert Correction().relative_doubt(50.0) == 0.0
+
+
+def test_the_density_counts_what_takes_next_to_nothing_in_part() -> None:
+    assert density_of([(2, 0.5), (1, 1.0)]) == pytest.approx(3 / 2.0)
+    assert density_of([(1, 1.0), (4, 0.010)]) == pytest.approx(2 / 1.04)
+    assert density_of([(3, 0.0)]) == density_of([]) == 0.0

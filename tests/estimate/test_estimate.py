@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -157,6 +158,21 @@ def test_a_calibration_adds_its_constants_and_widens_by_its_residuals() -> None:
     assert corrected.sequential_ms == pytest.approx(plain.sequential_ms + 2 * 0.005)
     assert corrected.doubt.method_ms == pytest.approx(1.96 * 0.03 * corrected.sequential_ms)
     assert corrected.interval.width_ms > plain.interval.width_ms
+
+
+def test_a_model_of_many_short_sequences_is_more_doubtful() -> None:
+    decomposition = decompose(chain("conv", "relu", "pool"))
+    correction = Correction(residuals=(0.03,), densities=(0.0,))
+
+    def doubt(each_ms: float) -> float:
+        known = measured(decomposition, correction=correction)
+        latency = Latency(each_ms, each_ms, each_ms)
+        alike = {pair: it._replace(latency=latency) for pair, it in known.measured.items()}
+        found = composed(estimate(decomposition, replace(known, measured=alike)))
+        return found.doubt.method_ms / found.sequential_ms
+
+    assert doubt(100.0) == pytest.approx(1.96 * 0.03, rel=1e-3)
+    assert doubt(0.05) == pytest.approx(1.96 * 0.03 * math.hypot(1, 20 / 4))
 
 
 def test_what_older_calibrations_found_is_applied_as_they_meant_it() -> None:

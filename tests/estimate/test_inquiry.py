@@ -145,13 +145,19 @@ def test_what_failed_is_unmeasurable_until_it_is_measured(tmp_path: Path) -> Non
 def test_the_newest_calibration_of_the_same_way_is_applied(tmp_path: Path) -> None:
     way = {"level": Level.WRITTEN}
     records = [
-        calibration(**way, when=LATER, constants=(("per_sequence_ms", 0.5),), residuals=(("net-1", 0.02),)),
+        calibration(
+            **way,
+            when=LATER,
+            constants=(("per_sequence_ms", 0.5),),
+            residuals=(("net-1", 0.02),),
+            densities=(("net-1", 3.0),),
+        ),
         calibration(**way, constants=(("per_sequence_ms", 9.0),)),
         calibration(**way, system="a1", when=LATER, constants=(("per_sequence_ms", 7.0),)),
     ]
     with store_of(tmp_path / "store", *records) as store:
         correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
-        assert correction == Correction((("per_sequence_ms", 0.5),), (0.02,))
+        assert correction == Correction((("per_sequence_ms", 0.5),), (0.02,), (3.0,))
         assert correction_of(store.generation, Way(SYSTEM, "other", Level.WRITTEN, "hot")) == Correction()
 
 

@@ -71,7 +71,8 @@ def run(name: str = "r1", **fields: Any) -> Run:
 def calibration(**fields: Any) -> Calibration:
     """The constants of a method."""
     fitted = {"constants": (("per_layer_ms", 0.0054),), "residuals": (("net-1", -0.02), ("net-2", 0.01))}
-    return Calibration(**{**WAY, "when": WHEN, "run": "r1", **fitted, **fields})
+    densities = (("net-1", 0.4), ("net-2", 12.5))
+    return Calibration(**{**WAY, "when": WHEN, "run": "r1", **fitted, "densities": densities, **fields})
 
 
 def failure(**fields: Any) -> Failure:

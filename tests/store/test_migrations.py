@@ -8,7 +8,7 @@ from dlbricks_tui.store.documents import TABLES, seal, to_document
 from dlbricks_tui.store.exchange import export_file, import_file
 from dlbricks_tui.store.migrations import SCHEMA, STEPS, Document, upgraded
 from dlbricks_tui.store.queries import counts, records_of
-from dlbricks_tui.store.records import Measurement, Record
+from dlbricks_tui.store.records import Calibration, Measurement, Record
 from dlbricks_tui.store.store import Store
 from tests.store.samples import one_of_each
 
@@ -21,6 +21,8 @@ def said_in(schema: int) -> list[Record]:
     records = one_of_each()
     if schema < 2:
         records = [replace(each, occurrence=()) if isinstance(each, Measurement) else each for each in records]
+    if schema < 3:
+        records = [replace(each, densities=()) if isinstance(each, Calibration) else each for each in records]
     return records
 
 

@@ -264,6 +264,15 @@ async def test_a_narrow_terminal_that_grows_shows_all_panels(measured: DataFolde
         assert panel_with_focus(pilot) == "models"
 
 
+async def test_where_one_panel_has_room_a_model_that_is_opened_comes_to_the_front(measured: DataFolder) -> None:
+    async with running(app_on(measured), (80, 24)) as pilot:
+        await press(pilot, "slash", '"resnet18"', "enter", "enter")
+        assert panel_with_focus(pilot) == "tree" and "resnet18_v1_stage1" in screen_text(pilot)
+    async with running(app_on(measured), (120, 40)) as pilot:
+        await press(pilot, "slash", '"resnet18"', "enter", "enter")
+        assert panel_with_focus(pilot) == "models"
+
+
 async def test_a_newcomer_is_led_into_the_first_run(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[RunFolder] = []
     monkeypatch.setattr("dlbricks_tui.tui.live.runs.start_detached", lambda folder, _: started.append(folder))

@@ -11,9 +11,17 @@ from dlbricks_tui.tui.widgets.panel import Panel
 
 Result = TypeVar("Result")
 
+# The class of a screen without room for more.
+ONE_PANEL = "-narrow"
+
 
 class PanelledScreen(AskingScreen[Result], Generic[Result]):
     """One panel has the class `-current`; style sheets hide the others where there is room for one only."""
+
+    @property
+    def shows_one_panel(self) -> bool:
+        """Whether only the current panel is to be seen."""
+        return self.has_class(ONE_PANEL)
 
     def go_to(self, panel: Panel) -> None:
         """Shows a panel and gives it the keys."""

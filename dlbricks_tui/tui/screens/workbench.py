@@ -109,7 +109,7 @@ class WorkbenchScreen(ChoosingScreen):
 
     @on(ModelsPanel.Opened)
     def _model_wanted(self, event: ModelsPanel.Opened) -> None:
-        self.open(event.source)
+        self._open_in_front(event.source)
 
     @on(ModelsPanel.ShapesAsked)
     def _shapes_wanted(self, event: ModelsPanel.ShapesAsked) -> None:
@@ -137,6 +137,12 @@ class WorkbenchScreen(ChoosingScreen):
         self._estimate.show_waiting()
         self._show_headline()
         self.ask(partial(self._errands.open, wish), "open")
+
+    def _open_in_front(self, source: ModelSource) -> None:
+        self.open(source)
+        # Where all panels are to be seen the keys stay in the list, for the next model.
+        if self.shows_one_panel:
+            self.go_to(self._tree)
 
     def choices_changed(self, before: Choices) -> None:
         self._estimate.show_choices(self.choices)
@@ -316,7 +322,7 @@ class WorkbenchScreen(ChoosingScreen):
         self._shelf.add(source)
         self._shelve()
         self._models.put_cursor_on(source)
-        self.open(source)
+        self._open_in_front(source)
 
     def _ask_for_shapes(self, source: ModelSource, inputs: Iterable[str], reason: str = "") -> None:
         known = self._shelf.shapes_of(source)
