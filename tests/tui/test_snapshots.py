@@ -17,7 +17,7 @@ SCREENS: dict[str, tuple[str, ...]] = {
     "help": ("question_mark",),
     "commands": ("colon", '"cut"'),
     "open": ("o", '"re"'),
-    "shapes": (*OPENED, "n"),
+    "shapes": (*OPENED, "1", "n"),
 }
 
 
@@ -49,7 +49,7 @@ async def test_a_newcomer_is_welcomed(size: tuple[int, int], new: DataFolder) ->
 
 SIXTEEN: dict[str, tuple[str, ...]] = {
     **SCREENS,
-    "models": OPENED,
+    "models": (*OPENED, "1"),
     "tree": (*OPENED, "2"),
     "estimate": (*OPENED, "4"),
 }

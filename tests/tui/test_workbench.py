@@ -267,8 +267,12 @@ async def test_a_narrow_terminal_that_grows_shows_all_panels(measured: DataFolde
 async def test_where_one_panel_has_room_a_model_that_is_opened_comes_to_the_front(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "slash", '"resnet18"', "enter", "enter")
-        assert panel_with_focus(pilot) == "tree" and "resnet18_v1_stage1" in screen_text(pilot)
-    async with running(app_on(measured), (120, 40)) as pilot:
+        shown = screen_text(pilot)
+        assert panel_with_focus(pilot) == "tree" and "28 bricks" in shown and "1 Models" not in shown
+
+
+async def test_where_all_panels_have_room_the_keys_stay_in_the_list_of_models(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"resnet18"', "enter", "enter")
         assert panel_with_focus(pilot) == "models"
 
