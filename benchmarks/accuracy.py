@@ -5,7 +5,8 @@ usage: python -m benchmarks.accuracy [--data-dir DIR] [--level LEVEL ...] [--rep
 Without models it is the fifty of Table 1, and apart from them the networks of the Gluon zoo, and ONNX models: those
 that the onnx package holds for its tests, and a transformer's encoder. The zoo has a data folder of its own below DIR:
 no brick that was measured for the fifty helps to estimate it. What the folders hold already is not measured again, so
-that the same command goes on after an interruption. A quiet host needs an hour and more for all.
+that the same command goes on after an interruption. A quiet host needs an hour and more for all. What other hosts have
+measured and somebody has imported into the folders is reported beside it.
 """
 
 import argparse
@@ -61,6 +62,23 @@ class Judged:
     @property
     def inside(self) -> bool:
         return self.low_ms <= self.measured_ms <= self.high_ms
+
+
+@dataclass(frozen=True)
+class Section:
+    """Part of the report: what one host knows of a group at a level."""
+
+    group: Group
+    level: str
+    system: str
+    models: Sequence[Judged]
+    # Which models it does not know in both ways.
+    missing: Sequence[str]
+
+    @property
+    def title(self) -> str:
+        """What stands before its figures."""
+        return f"{self.group.title}, {self.level}, `{self.system}`"
 
 
 def main() -> int:
@@ -134,34 +152,37 @@ def report(groups: Sequence[Group]) -> Iterator[str]:
     """The lines of the report."""
     yield "# Accuracy"
     yield ""
-    yield "Estimate over end to end at G=1 and batch 1, both measured here in the same rounds. Written by"
-    yield "`make accuracy`; `dlbricks results import` reads the files that have every sample. How the numbers come"
-    yield "about is told in [measuring](measuring.md)."
+    yield "Estimate over end to end at G=1 and batch 1, for each host both measured there. Written by `make accuracy`;"
+    yield "`dlbricks results import` reads the files that have every sample. How the numbers come about is told in"
+    yield "[measuring](measuring.md)."
     yield ""
     for folder, name in samples_of(groups).items():
         yield f"[{name}]({name}):"
         yield ""
         yield from contents(folder)
         yield ""
-    sections = []
-    for group, level in ((group, level) for level in LEVELS for group in groups if level in group.levels):
-        found, missing = judged(group, level)
-        sections.append((group, level, found))
-        if found and missing:
-            names = "; ".join(missing)
-            counted = f"{len(found)} of {len(group.models)}"
-            yield f"{group.title}, {level}: {counted} are known in both ways so far, not {names}."
+    sections = [
+        section
+        for level in LEVELS
+        for group in groups
+        if level in group.levels
+        for section in sections_of(group, level)
+    ]
+    for section in sections:
+        if section.missing:
+            names = "; ".join(section.missing)
+            counted = f"{len(section.models)} of {len(section.group.models)}"
+            yield f"{section.title}: {counted} are known in both ways so far, not {names}."
             yield ""
-    yield from summary([section for section in sections if section[2]])
+    yield from summary(sections)
     yield from promises(sections)
-    for group, level, found in sections:
-        if found:
-            yield from table(group.title, level, found)
+    for section in sections:
+        yield from table(section)
 
 
 def contents(data: Path) -> Iterator[str]:
     """What a data folder holds, on which systems, by which runtimes."""
-    for system in json.loads(dlbricks(data, "systems", "--json").stdout):
+    for system in systems_in(data):
         for kind in system["results"]:
             yield (
                 f"- {system['name']} (`{system['system']}`), `{kind['runtime']}`, {kind['level']}: "
@@ -169,9 +190,23 @@ def contents(data: Path) -> Iterator[str]:
             )
 
 
-def judged(group: Group, level: str) -> tuple[list[Judged], list[str]]:
+def systems_in(data: Path) -> list[dict[str, Any]]:
+    """The hosts whose results a data folder has, and what it has of each."""
+    found: list[dict[str, Any]] = json.loads(dlbricks(data, "systems", "--json").stdout)
+    return found
+
+
+def sections_of(group: Group, level: str) -> Iterator[Section]:
+    """What is known of a group at a level, host by host."""
+    for system in systems_in(group.data):
+        models, missing = judged(group, level, system["system"])
+        if models:
+            yield Section(group, level, system["system"], models, missing)
+
+
+def judged(group: Group, level: str, system: str) -> tuple[list[Judged], list[str]]:
     """The models whose estimate is complete and that were timed end to end, and the names of the others."""
-    words = ("estimate", *group.models, "--level", level, "--json")
+    words = ("estimate", *group.models, "--level", level, "--system", system, "--json")
     answer = dlbricks(group.data, *words, settings=group.settings).stdout
     found: list[dict[str, Any]] = json.loads(answer) if answer else []
     known = [it for it in found if it["complete"] and it["measured_ms"]]
@@ -182,57 +217,61 @@ def judged(group: Group, level: str) -> tuple[list[Judged], list[str]]:
     return models, [it["model"] for it in found if it not in known]
 
 
-def summary(sections: Iterable[tuple[Group, str, list[Judged]]]) -> Iterator[str]:
-    """A line for each group and level, beside what the paper's own data give."""
+def summary(sections: Iterable[Section]) -> Iterator[str]:
+    """A line for each section, beside what the paper's own data give."""
     yield (
-        "| | level | models | geometric mean | mean absolute error | worst | within 5 % | within 10 % | in interval "
-        "| networks | their mean error |"
+        "| | level | host | models | geometric mean | mean absolute error | worst | within 5 % | within 10 % "
+        "| in interval | networks | their mean error |"
     )
-    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
-    for group, level, models in sections:
+    yield "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for section in sections:
+        models = section.models
         yield (
-            f"| {group.title} | {level} | {len(models)} | {geometric_mean(models):.3f} | {mean_error(models):.1%} "
-            f"| {worst(models):+.1%} | {within(0.05, models):.0%} | {within(0.1, models):.0%} | {inside(models):.0%} "
+            f"| {section.group.title} | {section.level} | `{section.system}` | {len(models)} "
+            f"| {geometric_mean(models):.3f} | {mean_error(models):.1%} | {worst(models):+.1%} "
+            f"| {within(0.05, models):.0%} | {within(0.1, models):.0%} | {inside(models):.0%} "
             f"| {len(distinct(models))} | {mean_error(distinct(models)):.1%} |"
         )
-    yield "| the paper's data, c5.xlarge, MXNet-MKL 1.5.1 | written | 49 | 0.969 | 3.1% | | 82% | | | | |"
+    yield "| the paper's data, MXNet-MKL 1.5.1 | written | c5.xlarge | 49 | 0.969 | 3.1% | | 82% | | | | |"
     yield ""
     yield "Some of the fifty are the same network with other weights, and are measured once: *networks* are those that"
     yield "differ."
     yield ""
 
 
-def promises(sections: Iterable[tuple[Group, str, list[Judged]]]) -> Iterator[str]:
+def promises(sections: Iterable[Section]) -> Iterator[str]:
     """What was promised before anything was measured, and what came of it."""
     yield "| of | promised | found | |"
     yield "|---|---|---|---|"
-    for group, level, models in sections:
-        if models:
-            for it in promised(group, level, models):
-                kept = "kept" if it.kept else "**missed**"
-                yield f"| {group.title}, {level} | {it.what} {it.wanted} | {it.found} | {kept} |"
+    for section in sections:
+        for it in promised(section):
+            kept = "kept" if it.kept else "**missed**"
+            yield f"| {section.title} | {it.what} {it.wanted} | {it.found} | {kept} |"
     yield ""
 
 
-def promised(group: Group, level: str, models: Sequence[Judged]) -> Iterator[Promise]:
+def promised(section: Section) -> Iterator[Promise]:
     """What was promised of a group."""
-    if group.title == FIFTY:
-        yield from promised_of_fifty(group.data, level, models)
-    elif group.title == ZOO:
+    title, models = section.group.title, section.models
+    if title == FIFTY:
+        yield from promised_of_fifty(section)
+    elif title == ZOO:
         yield from promised_of_zoo(models)
-    elif group.title == ONNX:
+    elif title == ONNX:
         yield from promised_of_onnx(models)
-    if group.title in (FIFTY, ZOO, ONNX):
+    if title in (FIFTY, ZOO, ONNX):
         yield Promise("end to end in the interval", "at least 85 %", f"{inside(models):.0%}", inside(models) >= 0.85)
 
 
-def promised_of_fifty(data: Path, level: str, models: Sequence[Judged]) -> Iterator[Promise]:
+def promised_of_fifty(section: Section) -> Iterator[Promise]:
     """The models that the method was made for."""
+    models = section.models
     found = geometric_mean(models)
     yield Promise("every model", "within 5 %", f"worst {worst(models):+.1%}", abs(worst(models)) <= 0.05)
     yield Promise("geometric mean", "within 1 %", f"{found:.3f}", abs(found - 1) <= 0.01)
     yield Promise("mean absolute error", "at most 1.5 %", f"{mean_error(models):.1%}", mean_error(models) <= 0.015)
-    answer = dlbricks(data, "estimate", "table1", "--level", level, "--accuracy", "--json").stdout
+    words = ("estimate", "table1", "--level", section.level, "--system", section.system, "--accuracy", "--json")
+    answer = dlbricks(section.group.data, *words).stdout
     for it in json.loads(answer):
         speedup = it["speedup"] or 0.0
         yield Promise("speed-up by the paper's formula", "at least 4.4", f"{speedup:.2f}", speedup >= 4.4)
@@ -280,13 +319,13 @@ def inside(models: Sequence[Judged]) -> float:
     return sum(it.inside for it in models) / len(models)
 
 
-def table(title: str, level: str, models: Iterable[Judged]) -> Iterator[str]:
-    """Every model of a group at a level."""
-    yield f"## {title}, {level}"
+def table(section: Section) -> Iterator[str]:
+    """Every model of a section."""
+    yield f"## {section.title}"
     yield ""
     yield "| model | estimate ms | 95 % interval | end to end ms | error |"
     yield "|---|--:|--:|--:|--:|"
-    for it in models:
+    for it in section.models:
         interval = f"{it.low_ms:.2f} to {it.high_ms:.2f}"
         yield f"| {it.model} | {it.sequential_ms:.2f} | {interval} | {it.measured_ms:.2f} | {it.error:+.1%} |"
     yield ""

@@ -11,8 +11,9 @@ from dlbricks_tui.runtime.runtime import MXNET, Runtime
 from dlbricks_tui.store import records
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Facts, Failure, Measurement, Record, System, utc_now
 
-# Each program behind what feeds it in the model, its large weights as cold as there. A new method is a new name.
-PROTOCOL = "refreshed-2"
+# Each program behind what feeds it in the model, its large weights as cold as there, its data as alike. A new method is
+# a new name.
+PROTOCOL = "refreshed-3"
 
 _NO_INPUT = TensorType((1,))
 _X86 = ("x86_64", "AMD64")

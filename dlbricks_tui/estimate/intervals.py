@@ -64,13 +64,16 @@ def shares_of_doubt(parts: Iterable[Part]) -> dict[Pair, Share]:
 
 
 def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float) -> Doubt:
-    """What makes a sequential estimate unsure; different bricks err independently of each other."""
+    """What makes a sequential estimate unsure.
+
+    Bricks that take turns in the same rounds err together where a host is slower for seconds, and quicker for others.
+    """
     parts = tuple(parts)
     sampling = shares_of_doubt(part for part in parts if part.counts).values()
     lacking = shares_of_doubt(part for part in parts if not part.counts).values()
     return Doubt(
-        math.hypot(*(share.below_ms for share in sampling)),
-        math.hypot(*(share.above_ms for share in sampling)),
+        math.fsum(share.below_ms for share in sampling),
+        math.fsum(share.above_ms for share in sampling),
         relative_doubt * latency_ms,
         math.fsum(share.above_ms for share in lacking),
     )

@@ -106,7 +106,7 @@ def test_what_sampling_and_method_allow_for_is_explained_and_the_rest_is_not() -
     found = residual(judged(8.0, knowledge))
     assert found is not None
     assert found.residual_ms == pytest.approx(2.0)
-    assert found.sampling_ms == pytest.approx((0.04**2 + 0.02**2 + 0.03**2) ** 0.5)
+    assert found.sampling_ms == pytest.approx(((0.04 + 0.02) ** 2 + 0.03**2) ** 0.5)
     assert found.method_ms == pytest.approx(1.96 * 0.02 * 6)
     explained = (found.sampling_ms**2 + found.method_ms**2) ** 0.5
     assert found.unexplained_ms == pytest.approx(2.0 - explained)

@@ -33,6 +33,18 @@ def test_all_values_are_positive_and_not_denormal(shape: tuple[int, ...], dtype:
         assert values.max() < 8
 
 
+def test_all_channels_of_what_is_fed_are_alike_and_none_is_flat() -> None:
+    values = data_values((2, 5, 7, 9), "float32")
+    assert (values == values[0, 0]).all()
+    assert len(numpy.unique(values[0, 0])) == 7 * 9
+    # Rows of features are no channels.
+    assert (
+        len(numpy.unique(data_values((2, 50), "float32")))
+        == len(numpy.unique(data_values((100, 1, 1), "float64")))
+        == 100
+    )
+
+
 @given(shapes, st.sampled_from(("int8", "uint8", "int32", "int64", "bool")))
 def test_whole_numbers_are_flags(shape: tuple[int, ...], dtype: str) -> None:
     for values in (data_values(shape, dtype), learned_values(shape, dtype)):

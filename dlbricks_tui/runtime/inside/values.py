@@ -32,14 +32,19 @@ LOOK_UPS = {"Embedding": (0, 1), "_contrib_SparseEmbedding": (0, 1), "take": (1,
 
 
 def data_values(shape: tuple[int, ...], dtype: str) -> Any:
-    """What is fed to a data input; where only whole numbers fit, 0 and 1: flags, or numbers of what is surely there."""
-    return _repeated(_spread(), shape, dtype)
+    """What is fed to a data input; where only whole numbers fit, 0 and 1: flags, or numbers of what is surely there.
+
+    All channels are alike, as those are that our layers hand on: what asks which of two values is larger learns in the
+    first channel what to expect of the others, and takes half as long again where there is nothing to learn.
+    """
+    channel = reduce(mul, shape[2:], 1)
+    return _repeated(_spread()[:channel] if channel > 1 else _spread(), shape, dtype)
 
 
 def learned_values(shape: tuple[int, ...], dtype: str) -> Any:
     """What stands in an array that never changes."""
     if not numpy.issubdtype(numpy.dtype(dtype), numpy.floating):
-        return data_values(shape, dtype)
+        return _repeated(_spread(), shape, dtype)
     fan_in = reduce(mul, shape[1:], 1)
     return _repeated(_spread() * (1 / fan_in if len(shape) > 1 else QUARTER), shape, dtype)
 
