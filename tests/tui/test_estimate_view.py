@@ -30,7 +30,7 @@ def texts(found: tuple[EstimateRow, ...]) -> list[str]:
 def test_the_compositions_stand_side_by_side_with_what_was_measured(measured: DataFolder) -> None:
     shown_rows = texts(rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))
     assert shown_rows[:5] == [
-        "sequential     14.24 ms 14.23 to 14.25",
+        "sequential     14.24 ms 14.18 to 14.30",
         "parallel       12.64 ms 1.13x as fast",
         "2 workers      12.64 ms",
         "measured       14.56 ms 14.49 to 14.63",
