@@ -9,6 +9,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -46,6 +47,7 @@ STYLES = Path(__file__).parent / "styles"
 LAYOUTS = [(0, ONE_PANEL), (112, "-medium"), (160, "-wide")]
 # Whether anybody is still there: the kernel does not always say so by itself.
 _TERMINAL_LOOKED_AT_SECONDS = 2.0
+_LEAVING_SECONDS = 3.0
 
 
 class DlbricksApp(App[None], inherit_bindings=False):
@@ -87,8 +89,9 @@ class DlbricksApp(App[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         if not self.is_headless:
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGTERM, self.exit, None, 128 + signal.SIGTERM)
+            loop.add_signal_handler(signal.SIGHUP, self._leave_hung_up)
             self.set_interval(_TERMINAL_LOOKED_AT_SECONDS, self._leave_if_hung_up)
         # Who comes back from the shell finds the terminal empty.
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
@@ -97,7 +100,14 @@ class DlbricksApp(App[None], inherit_bindings=False):
 
     def _leave_if_hung_up(self) -> None:
         if is_hung_up(sys.__stdin__.fileno() if sys.__stdin__ else 0):
-            self.exit(None, 128 + signal.SIGHUP)
+            self._leave_hung_up()
+
+    def _leave_hung_up(self) -> None:
+        self.exit(None, 128 + signal.SIGHUP)
+        # A thread that writes to a terminal which is gone may be gone too, and leaving waits for it to take the rest.
+        end = threading.Timer(_LEAVING_SECONDS, os._exit, (128 + signal.SIGHUP,))
+        end.daemon = True
+        end.start()
 
     def on_resize(self) -> None:
         self._forget_screen()
