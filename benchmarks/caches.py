@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks.chosen_models import PATIENCE_SECONDS, ROUNDS, chosen_models
+from benchmarks.chosen_models import ROUNDS, chosen_models, latency_ms, load
 from dlbricks_tui.bench.jobs import Target
 from dlbricks_tui.bench.warming import untimed_runs
 from dlbricks_tui.bricks.decomposition import decompose
@@ -24,7 +24,7 @@ from dlbricks_tui.bricks.programs import model_program, sequence_program
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.inside.mxnet_backend import MXNet
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Load, Program, Sample
+from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.runtime.runtime import Runtime
 
 MODELS = ("squeezenet1.1", "mobilenet0.5", "mobilenetv2_1.0", "resnet50_v1")
@@ -82,35 +82,27 @@ def measured(
 ) -> tuple[dict[str, float], dict[str, float], float]:
     """What each program takes warm and cold, and what the whole takes."""
 
-    def load(name: str, program: Program) -> None:
-        worker.ask(Load(name, replace(program, prelude=None), None, check_values=False), PATIENCE_SECONDS)
-
-    def latency_ms(name: str, untimed: int) -> float:
-        ((taken,),) = worker.ask(Sample((name,), untimed, 1), PATIENCE_SECONDS).durations_ns
-        return taken / 1e6
-
     def without_what_feeds(latencies_ms: Callable[[str], dict[str, float]]) -> dict[str, float]:
         feeding = latencies_ms(FEEDING)
         return {name: taken - feeding[name] for name, taken in latencies_ms(FED).items()}
 
-    load(WHOLE, whole)
-    load(BROOM, Program(MXNet.sweep))
+    load(worker, WHOLE, whole)
+    load(worker, BROOM, Program(MXNet.sweep))
     for name, program in programs.items():
-        load(FED + name, program)
-        if program.prelude is not None:
-            load(FEEDING + name, replace(program, network=program.prelude))
-    untimed = untimed_runs(latency_ms(WHOLE, 1), whole=True)
+        load(worker, FED + name, replace(program, prelude=None))
+        load(worker, FEEDING + name, Program(program.prelude or MXNet.nothing, program.producer))
+    untimed = untimed_runs(latency_ms(worker, WHOLE, 1), whole=True)
 
     def warm(part: str) -> dict[str, float]:
-        return {name: latency_ms(part + name, 1) for name in programs}
+        return {name: latency_ms(worker, part + name, 1) for name in programs}
 
     def cold(part: str) -> dict[str, float]:
-        latency_ms(BROOM, 0)
-        return {name: latency_ms(part + name, 0) for name in programs}
+        latency_ms(worker, BROOM, 0)
+        return {name: latency_ms(worker, part + name, 0) for name in programs}
 
     wholes, warms, colds = [], [], []
     for _ in range(ROUNDS):
-        wholes.append(latency_ms(WHOLE, untimed))
+        wholes.append(latency_ms(worker, WHOLE, untimed))
         warms.append(without_what_feeds(warm))
         colds.append(without_what_feeds(cold))
     return medians(warms), medians(colds), median(wholes)

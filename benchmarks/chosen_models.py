@@ -19,7 +19,7 @@ from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Load, Sample
+from dlbricks_tui.runtime.protocol import Load, Program, Sample
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS
@@ -56,22 +56,28 @@ def chosen_models(about: str | None, models: Sequence[str]) -> Iterator[Chosen]:
         yield Chosen(graphs, runtime, folder)
 
 
+def load(worker: Worker, name: str, program: Program) -> None:
+    """Makes a program ready to be timed."""
+    worker.ask(Load(name, program, check_values=False), PATIENCE_SECONDS)
+
+
+def latency_ms(worker: Worker, name: str, untimed: int) -> float:
+    """What one run of a program takes, after so many that nobody times."""
+    ((taken,),) = worker.ask(Sample((name,), untimed, 1), PATIENCE_SECONDS).durations_ns
+    return taken / 1e6
+
+
 def latencies_ms(graph: LayerGraph, sequences: Sequence[Layers], runtime: Runtime, log: Path) -> dict[Layers, float]:
     """What each of these sequences takes as a brick, by rounds over all that differ."""
     layouts = output_layouts(graph)
     keys = {layers: (brick_of(graph, layers).key, context_key(graph, layers, layouts)) for layers in sequences}
     named = {key: (str(number), layers) for number, (layers, key) in enumerate(keys.items())}
     with Worker(runtime, log) as worker:
-
-        def latency_ms(name: str, warm: int) -> float:
-            (taken,) = worker.ask(Sample((name,), warm, 1), PATIENCE_SECONDS).durations_ns
-            return taken[0] / 1e6
-
         for name, layers in named.values():
-            worker.ask(Load(name, sequence_program(graph, layers), None, check_values=False), PATIENCE_SECONDS)
-        warm = {name: untimed_runs(latency_ms(name, 1), whole=False) for name, _ in named.values()}
+            load(worker, name, sequence_program(graph, layers))
+        warm = {name: untimed_runs(latency_ms(worker, name, 1), whole=False) for name, _ in named.values()}
         samples: dict[str, list[float]] = defaultdict(list)
         for _ in range(ROUNDS):
             for name in warm:
-                samples[name].append(latency_ms(name, warm[name]))
+                samples[name].append(latency_ms(worker, name, warm[name]))
     return {layers: median(samples[named[key][0]]) for layers, key in keys.items()}

@@ -14,9 +14,8 @@ from dlbricks_tui.runtime.runtime import MXNET, ONNX_RUNTIME, Runtime, Settings
 # MXNet and we have one OpenMP, as a process has the libraries of a name once.
 ASKING = """
 import ctypes, os
-import numpy
-numpy.bool = bool
-import mxnet
+from dlbricks_tui.runtime.inside.framework import load_mxnet
+load_mxnet()
 with open("/proc/self/maps") as maps:
     paths = {line.split()[-1] for line in maps if "omp" in os.path.basename(line.split()[-1])}
 print(max(ctypes.CDLL(path).omp_get_max_threads() for path in paths))

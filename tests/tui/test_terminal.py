@@ -141,6 +141,17 @@ def test_a_connection_that_drops_is_noticed_where_nobody_passes_it_on(tmp_path: 
         assert wait_for_end(terminal) == 7
 
 
+def test_a_connection_that_drops_is_no_reason_to_wait_for_whoever_wrote_to_it(tmp_path: Path) -> None:
+    # Textual has a thread write, which may end when the terminal does; nobody takes then what is left to be written.
+    stuck = "import threading; from textual.drivers._writer_thread import WriterThread; "
+    stuck += "WriterThread.stop = lambda _: threading.Event().wait(); "
+    stuck += "import sys; from dlbricks_tui.__main__ import main; sys.exit(main())"
+    with started(tmp_path, program=[sys.executable, "-c", stuck]) as terminal:
+        terminal.seconds_until("1 Models 84")
+        terminal.hang_up()
+        assert wait_for_end(terminal) == 128 + signal.SIGHUP
+
+
 @pytest.fixture
 def napping(tmp_path: Path) -> Iterator[DataFolder]:
     """A data folder with a runtime that computes nothing and takes its time; no run there outlives the test."""
