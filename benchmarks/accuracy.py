@@ -12,73 +12,20 @@ measured and somebody has imported into the folders is reported beside it.
 import argparse
 import gzip
 import io
-import json
-import math
-import os
-import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from benchmarks import onnx_models
-from benchmarks.promises import Promise
+from benchmarks.accuracy_report import FIFTY, LEVELS, ONNX, ZOO, Group, report
+from benchmarks.command_line import ROOT, dlbricks, told
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
 from dlbricks_tui.settings import SAMPLE_MODELS
 
-ROOT = Path(__file__).parents[1]
 DEFAULT_DATA = ROOT / "build" / "accuracy"
-LEVELS = ("fused", "written")
-FIFTY, ZOO, ONNX = "The fifty models", "The Gluon zoo", "ONNX models by one thread"
 REPORT = "accuracy.md"
-
-
-@dataclass(frozen=True)
-class Group:
-    """Models that are reported together, at some levels, by what a data folder holds of runtimes with such settings."""
-
-    title: str
-    models: Sequence[str]
-    levels: Sequence[str]
-    data: Path
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A model that is known in both ways."""
-
-    model: str
-    sequential_ms: float
-    low_ms: float
-    high_ms: float
-    measured_ms: float
-
-    @property
-    def error(self) -> float:
-        return self.sequential_ms / self.measured_ms - 1
-
-    @property
-    def inside(self) -> bool:
-        return self.low_ms <= self.measured_ms <= self.high_ms
-
-
-@dataclass(frozen=True)
-class Section:
-    """Part of the report: what one host knows of a group at a level."""
-
-    group: Group
-    level: str
-    system: str
-    models: Sequence[Judged]
-    # Which models it does not know in both ways.
-    missing: Sequence[str]
-
-    @property
-    def title(self) -> str:
-        """What stands before its figures."""
-        return f"{self.group.title}, {self.level}, `{self.system}`"
+# Models with so many bricks in common, of those that either has, are measured in one run.
+ALIKE = 0.5
 
 
 def main() -> int:
@@ -89,11 +36,12 @@ def main() -> int:
     if not arguments.report_only:
         for group in groups:
             for level in group.levels:
-                for name in group.models:
-                    measure(group, name, level)
+                for family in families(group, level):
+                    measure(group, family, level)
     arguments.output.mkdir(parents=True, exist_ok=True)
-    (arguments.output / REPORT).write_text("\n".join(report(groups)) + "\n")
-    for folder, name in samples_of(groups).items():
+    files = samples_of(groups)
+    (arguments.output / REPORT).write_text("\n".join(report(groups, files)) + "\n")
+    for folder, name in files.items():
         export(folder, arguments.output / name)
     return 0
 
@@ -131,204 +79,27 @@ def samples_of(groups: Iterable[Group]) -> dict[Path, str]:
     return {first: "accuracy-results.json.gz", **{it: f"accuracy-results-{it.name}.json.gz" for it in others}}
 
 
-def measure(group: Group, model: str, level: str) -> None:
+def families(group: Group, level: str) -> Iterator[Sequence[str]]:
+    """The models by what they share.
+
+    Hosts change: a model is not to be estimated by bricks that another one needed in another hour.
+    """
+    found = told(group.data, "corpus", *group.models, "--level", level, settings=group.settings)
+    left = list(range(len(group.models)))
+    # Where one of them cannot be read, nobody knows which is which.
+    shared = found["jaccard"] if found and len(found["models"]) == len(left) else None
+    while left:
+        first = left[0]
+        family = [it for it in left if it == first or (shared and shared[first][it] >= ALIKE)]
+        yield [group.models[it] for it in family]
+        left = [it for it in left if it not in family]
+
+
+def measure(group: Group, models: Sequence[str], level: str) -> None:
     """Bricks and end to end; a model that cannot be fused is measured as it is written, which is told."""
-    words = ("run", model, "--level", level, "--end-to-end")
-    asked = dlbricks(group.data, *words, capture=False, settings=group.settings)
-    print(f"{model} {level}: {'done' if asked.returncode == 0 else f'exit status {asked.returncode}'}", flush=True)
-
-
-def dlbricks(
-    data: Path, *words: str, capture: bool = True, settings: Mapping[str, str] | None = None
-) -> "subprocess.CompletedProcess[str]":
-    """Runs the command line as a person would."""
-    command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), *words]
-    environment = {**os.environ, **(settings or {})}
-    out = subprocess.PIPE if capture else None
-    return subprocess.run(command, cwd=ROOT, text=True, stdout=out, check=False, env=environment)
-
-
-def report(groups: Sequence[Group]) -> Iterator[str]:
-    """The lines of the report."""
-    yield "# Accuracy"
-    yield ""
-    yield "Estimate over end to end at G=1 and batch 1, for each host both measured there. Written by `make accuracy`;"
-    yield "`dlbricks results import` reads the files that have every sample. How the numbers come about is told in"
-    yield "[measuring](measuring.md)."
-    yield ""
-    for folder, name in samples_of(groups).items():
-        yield f"[{name}]({name}):"
-        yield ""
-        yield from contents(folder)
-        yield ""
-    sections = [
-        section
-        for level in LEVELS
-        for group in groups
-        if level in group.levels
-        for section in sections_of(group, level)
-    ]
-    for section in sections:
-        if section.missing:
-            names = "; ".join(section.missing)
-            counted = f"{len(section.models)} of {len(section.group.models)}"
-            yield f"{section.title}: {counted} are known in both ways so far, not {names}."
-            yield ""
-    yield from summary(sections)
-    yield from promises(sections)
-    for section in sections:
-        yield from table(section)
-
-
-def contents(data: Path) -> Iterator[str]:
-    """What a data folder holds, on which systems, by which runtimes."""
-    for system in systems_in(data):
-        for kind in system["results"]:
-            yield (
-                f"- {system['name']} (`{system['system']}`), `{kind['runtime']}`, {kind['level']}: "
-                f"{kind['bricks']:,} bricks in their contexts, {kind['models']} networks end to end"
-            )
-
-
-def systems_in(data: Path) -> list[dict[str, Any]]:
-    """The hosts whose results a data folder has, and what it has of each."""
-    found: list[dict[str, Any]] = json.loads(dlbricks(data, "systems", "--json").stdout)
-    return found
-
-
-def sections_of(group: Group, level: str) -> Iterator[Section]:
-    """What is known of a group at a level, host by host."""
-    for system in systems_in(group.data):
-        models, missing = judged(group, level, system["system"])
-        if models:
-            yield Section(group, level, system["system"], models, missing)
-
-
-def judged(group: Group, level: str, system: str) -> tuple[list[Judged], list[str]]:
-    """The models whose estimate is complete and that were timed end to end, and the names of the others."""
-    words = ("estimate", *group.models, "--level", level, "--system", system, "--json")
-    answer = dlbricks(group.data, *words, settings=group.settings).stdout
-    found: list[dict[str, Any]] = json.loads(answer) if answer else []
-    known = [it for it in found if it["complete"] and it["measured_ms"]]
-    models = [
-        Judged(it["model"], it["sequential_ms"], it["interval_ms"][0], it["interval_ms"][1], it["measured_ms"])
-        for it in known
-    ]
-    return models, [it["model"] for it in found if it not in known]
-
-
-def summary(sections: Iterable[Section]) -> Iterator[str]:
-    """A line for each section, beside what the paper's own data give."""
-    yield (
-        "| | level | host | models | geometric mean | mean absolute error | worst | within 5 % | within 10 % "
-        "| in interval | networks | their mean error |"
-    )
-    yield "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
-    for section in sections:
-        models = section.models
-        yield (
-            f"| {section.group.title} | {section.level} | `{section.system}` | {len(models)} "
-            f"| {geometric_mean(models):.3f} | {mean_error(models):.1%} | {worst(models):+.1%} "
-            f"| {within(0.05, models):.0%} | {within(0.1, models):.0%} | {inside(models):.0%} "
-            f"| {len(distinct(models))} | {mean_error(distinct(models)):.1%} |"
-        )
-    yield "| the paper's data, MXNet-MKL 1.5.1 | written | c5.xlarge | 49 | 0.969 | 3.1% | | 82% | | | | |"
-    yield ""
-    yield "Some of the fifty are the same network with other weights, and are measured once: *networks* are those that"
-    yield "differ."
-    yield ""
-
-
-def promises(sections: Iterable[Section]) -> Iterator[str]:
-    """What was promised before anything was measured, and what came of it."""
-    yield "| of | promised | found | |"
-    yield "|---|---|---|---|"
-    for section in sections:
-        for it in promised(section):
-            kept = "kept" if it.kept else "**missed**"
-            yield f"| {section.title} | {it.what} {it.wanted} | {it.found} | {kept} |"
-    yield ""
-
-
-def promised(section: Section) -> Iterator[Promise]:
-    """What was promised of a group."""
-    title, models = section.group.title, section.models
-    if title == FIFTY:
-        yield from promised_of_fifty(section)
-    elif title == ZOO:
-        yield from promised_of_zoo(models)
-    elif title == ONNX:
-        yield from promised_of_onnx(models)
-    if title in (FIFTY, ZOO, ONNX):
-        yield Promise("end to end in the interval", "at least 85 %", f"{inside(models):.0%}", inside(models) >= 0.85)
-
-
-def promised_of_fifty(section: Section) -> Iterator[Promise]:
-    """The models that the method was made for."""
-    models = section.models
-    found = geometric_mean(models)
-    yield Promise("every model", "within 5 %", f"worst {worst(models):+.1%}", abs(worst(models)) <= 0.05)
-    yield Promise("geometric mean", "within 1 %", f"{found:.3f}", abs(found - 1) <= 0.01)
-    yield Promise("mean absolute error", "at most 1.5 %", f"{mean_error(models):.1%}", mean_error(models) <= 0.015)
-    words = ("estimate", "table1", "--level", section.level, "--system", section.system, "--accuracy", "--json")
-    answer = dlbricks(section.group.data, *words).stdout
-    for it in json.loads(answer):
-        speedup = it["speedup"] or 0.0
-        yield Promise("speed-up by the paper's formula", "at least 4.4", f"{speedup:.2f}", speedup >= 4.4)
-
-
-def promised_of_zoo(models: Sequence[Judged]) -> Iterator[Promise]:
-    """Networks that had no part in the making of the method."""
-    yield Promise("mean absolute error", "at most 3 %", f"{mean_error(models):.1%}", mean_error(models) <= 0.03)
-    yield Promise("within 5 %", "at least 80 %", f"{within(0.05, models):.0%}", within(0.05, models) >= 0.8)
-
-
-def promised_of_onnx(models: Sequence[Judged]) -> Iterator[Promise]:
-    """Models of another framework, which no other model is like."""
-    yield Promise("mean absolute error", "at most 3 %", f"{mean_error(models):.1%}", mean_error(models) <= 0.03)
-    yield Promise("every model", "within 8 %", f"worst {worst(models):+.1%}", abs(worst(models)) <= 0.08)
-
-
-def distinct(models: Sequence[Judged]) -> list[Judged]:
-    """One of each network: twins share what was measured end to end."""
-    return list({it.measured_ms: it for it in models}.values())
-
-
-def geometric_mean(models: Sequence[Judged]) -> float:
-    """Of the estimates over what was measured."""
-    return math.exp(math.fsum(math.log1p(it.error) for it in models) / len(models))
-
-
-def mean_error(models: Sequence[Judged]) -> float:
-    """Without signs."""
-    return math.fsum(abs(it.error) for it in models) / len(models)
-
-
-def worst(models: Sequence[Judged]) -> float:
-    """The error that is farthest off, with its sign."""
-    return max((it.error for it in models), key=abs)
-
-
-def within(limit: float, models: Sequence[Judged]) -> float:
-    """The share of models that are no farther off."""
-    return sum(abs(it.error) <= limit for it in models) / len(models)
-
-
-def inside(models: Sequence[Judged]) -> float:
-    """The share of models whose interval holds what was measured."""
-    return sum(it.inside for it in models) / len(models)
-
-
-def table(section: Section) -> Iterator[str]:
-    """Every model of a section."""
-    yield f"## {section.title}"
-    yield ""
-    yield "| model | estimate ms | 95 % interval | end to end ms | error |"
-    yield "|---|--:|--:|--:|--:|"
-    for it in section.models:
-        interval = f"{it.low_ms:.2f} to {it.high_ms:.2f}"
-        yield f"| {it.model} | {it.sequential_ms:.2f} | {interval} | {it.measured_ms:.2f} | {it.error:+.1%} |"
-    yield ""
+    words = ("run", *models, "--level", level, "--end-to-end")
+    status = dlbricks(group.data, *words, settings=group.settings)
+    print(f"{', '.join(models)} {level}: {f'exit status {status}' if status else 'done'}", flush=True)
 
 
 def export(data: Path, target: Path) -> None:

@@ -9,10 +9,11 @@ each model is then one sequence, and what is left of the error is what two measu
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from benchmarks.command_line import quietly
 
 MODELS = (
     "table1:16",
@@ -47,15 +48,9 @@ def main() -> int:
 
 def error(data: Path, model: str, words: tuple[str, ...]) -> float:
     """The error of the model's estimate after a run at such a cut."""
-    dlbricks(data, "results", "delete", "--all", "--yes")
-    dlbricks(data, "run", model, "--end-to-end", *words)
-    return float(json.loads(dlbricks(data, "estimate", model, "--json", *words))[0]["error"])
-
-
-def dlbricks(data: Path, *words: str) -> str:
-    """Runs the command line as a person would; its progress is not wanted."""
-    command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), *words]
-    return subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
+    quietly(data, "results", "delete", "--all", "--yes")
+    quietly(data, "run", model, "--end-to-end", *words)
+    return float(json.loads(quietly(data, "estimate", model, "--json", *words))[0]["error"])
 
 
 if __name__ == "__main__":

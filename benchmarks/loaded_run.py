@@ -12,9 +12,10 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
+
+from benchmarks.command_line import command, quietly
 
 MODELS = ("table1:16", "table1:14", "table1:20")
 # Only what is printed of a round that was thrown away begins so.
@@ -52,7 +53,9 @@ def measured(model: str, load_seconds: float) -> tuple[float, int]:
         load: subprocess.Popen[bytes] | None = None
         # The calibration is not what is looked at: it would take up most of the time under load.
         words = ("run", model, "--calibrate", "never", "--fixed-runs", "100", "--end-to-end")
-        with subprocess.Popen(command(data, words), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+        with subprocess.Popen(
+            command(data, *words), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as run:
             assert run.stdout is not None
             for line in run.stdout:
                 told.append(line)
@@ -60,13 +63,8 @@ def measured(model: str, load_seconds: float) -> tuple[float, int]:
                     load = subprocess.Popen([sys.executable, "-c", LOAD, str(load_seconds)])
         if load is not None:
             load.wait()
-        answer = subprocess.run(command(data, ("estimate", model, "--json")), capture_output=True, check=True).stdout
-        return float(json.loads(answer)[0]["sequential_ms"]), sum(line.startswith(REPEATED) for line in told)
-
-
-def command(data: Path, words: Sequence[str]) -> list[str]:
-    """The command line, as a person would type it."""
-    return [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), *words]
+        (estimate,) = json.loads(quietly(data, "estimate", model, "--json"))
+        return float(estimate["sequential_ms"]), sum(line.startswith(REPEATED) for line in told)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ of ONNX Runtime's parallel execution. The second is what the composition for K w
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import onnx_models
+from benchmarks.command_line import quietly
 
 MXNET, ONNX_RUNTIME = "mxnet", "onnxruntime"
 MODELS = ("inceptionv3", "squeezenet1.1", "densenet121", "resnet50_v1")
@@ -69,21 +69,15 @@ def register(data: Path, name: str, framework: str, *variables: str) -> None:
     """This interpreter as a runtime with such settings."""
     settings = [word for variable in variables for word in ("--env", variable)]
     named = ["--name", name, "--framework", framework, "--threads", "1"]
-    dlbricks(data, "runtimes", "add", sys.executable, *named, *settings)
+    quietly(data, "runtimes", "add", sys.executable, *named, *settings)
 
 
 def estimated(data: Path, model: str, runtime: str, workers: int) -> dict[str, Any]:
     """The model's estimate after a run of it, by its bricks and end to end."""
-    dlbricks(data, "run", model, "--end-to-end", "--runtime", runtime)
-    told = dlbricks(data, "estimate", model, "--runtime", runtime, "--workers", str(workers), "--json")
+    quietly(data, "run", model, "--end-to-end", "--runtime", runtime)
+    told = quietly(data, "estimate", model, "--runtime", runtime, "--workers", str(workers), "--json")
     found: dict[str, Any] = json.loads(told)[0]
     return found
-
-
-def dlbricks(data: Path, *words: str) -> str:
-    """Runs the command line as a person would; what it says in its favour is not wanted."""
-    command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), *words]
-    return subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
 
 
 if __name__ == "__main__":

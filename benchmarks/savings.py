@@ -8,16 +8,14 @@ calibration and rounds that are repeated. Then each model is timed end to end so
 """
 
 import argparse
-import json
 import math
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
-from benchmarks.accuracy import LEVELS
+from benchmarks.command_line import dlbricks, told
+from dlbricks_tui.models.graph import Level
 
 RUNS = 100
 PROMISED = 10.0
@@ -27,15 +25,16 @@ def main() -> int:
     """Runs the bricks and compares; exit status 1 if less is saved than promised."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=["table1"])
-    parser.add_argument("--level", choices=LEVELS, default=LEVELS[0])
+    parser.add_argument("--level", choices=[level.value for level in Level], default=Level.FUSED.value)
     arguments = parser.parse_args()
     asked = ("run", *arguments.models, "--level", arguments.level)
     with tempfile.TemporaryDirectory() as folder:
         start = time.monotonic()
-        dlbricks(Path(folder), *asked, "--json")
+        dlbricks(Path(folder), *asked)
         seconds = time.monotonic() - start
-        dlbricks(Path(folder), *asked, "--end-to-end", "--json")
-        found = [it for it in estimates(Path(folder), arguments) if it["complete"] and it["measured_ms"]]
+        dlbricks(Path(folder), *asked, "--end-to-end")
+        estimates = told(Path(folder), "estimate", *arguments.models, "--level", arguments.level) or []
+        found = [it for it in estimates if it["complete"] and it["measured_ms"]]
     whole = RUNS * math.fsum(it["measured_ms"] for it in found) / 1000
     errors = [it["sequential_ms"] / it["measured_ms"] - 1 for it in found]
     print(f"all bricks of {len(found)} models   {seconds:8.0f} s")
@@ -43,19 +42,6 @@ def main() -> int:
     mean = math.fsum(map(abs, errors)) / len(errors)
     print(f"mean absolute error        {mean:8.1%}, worst {max(errors, key=abs):+.1%}")
     return 0 if whole / seconds >= PROMISED else 1
-
-
-def estimates(data: Path, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """The estimates of the models by what a data folder holds."""
-    told = dlbricks(data, "estimate", *arguments.models, "--level", arguments.level, "--json")
-    found: list[dict[str, Any]] = json.loads(told)
-    return found
-
-
-def dlbricks(data: Path, *words: str) -> str:
-    """Runs the command line as a person would."""
-    command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), *words]
-    return subprocess.run(command, text=True, stdout=subprocess.PIPE, check=False).stdout
 
 
 if __name__ == "__main__":

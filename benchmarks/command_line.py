@@ -1,0 +1,39 @@
+"""The command line of this checkout, as a person uses it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+
+
+def command(data: Path, *words: str) -> list[str]:
+    """The command that a person types."""
+    return [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), *words]
+
+
+def dlbricks(data: Path, *words: str, settings: Mapping[str, str] | None = None) -> int:
+    """Runs it, for all to see; the exit status."""
+    environment = {**os.environ, **(settings or {})}
+    return subprocess.run(command(data, *words), cwd=ROOT, check=False, env=environment).returncode
+
+
+def quietly(data: Path, *words: str) -> str:
+    """Runs it where its progress is not wanted, and failing is no answer; what it prints."""
+    wanted, unwanted = subprocess.PIPE, subprocess.DEVNULL
+    return subprocess.run(command(data, *words), cwd=ROOT, text=True, stdout=wanted, stderr=unwanted, check=True).stdout
+
+
+def told(data: Path, *words: str, settings: Mapping[str, str] | None = None) -> Any:
+    """What it says in JSON; where it says nothing it is None, and the reason is shown."""
+    environment = {**os.environ, **(settings or {})}
+    asked = command(data, *words, "--json")
+    done = subprocess.run(asked, cwd=ROOT, text=True, capture_output=True, check=False, env=environment)
+    if done.stdout:
+        return json.loads(done.stdout)
+    sys.stderr.write(done.stderr)
+    return None
