@@ -28,15 +28,18 @@ class Known:
     failed: Mapping[Target, str] = field(default_factory=dict)
 
 
-def known_in(generation: Generation, conditions: Conditions, targets: Iterable[Target]) -> Known:
-    """What the store says of these targets."""
-    found = {target: _newest(generation, conditions, target) for target in targets}
+def known_in(generation: Generation, conditions: Conditions, targets: Iterable[Target], since: str = "") -> Known:
+    """What the store says of these targets; of what was measured, what was measured since then."""
+    newest = ((target, _newest(generation, conditions, target)) for target in targets)
+    found = {target: summary for target, summary in newest if summary is not None}
     failures = [it for it in records_of(generation, Failure) if _under(it, conditions)]
     return Known(
-        {target: _statistics(summary) for target, summary in found.items() if summary is not None},
+        {target: _statistics(summary) for target, summary in found.items() if summary.when >= since},
         {
-            Target(it.brick, it.context, it.model): f"{it.reason}: {it.message}" if it.message else it.reason
+            target: f"{it.reason}: {it.message}" if it.message else it.reason
             for it in sorted(failures, key=lambda failure: failure.when)
+            # What has been measured for all that does not count as failed, however long ago that was.
+            if (target := Target(it.brick, it.context, it.model)) not in found
         },
     )
 

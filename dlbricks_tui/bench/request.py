@@ -72,6 +72,8 @@ class RunRequest:
     end_to_end: bool = False
     # Whether what failed before under the same conditions is tried once more.
     retry_failed: bool = False
+    # Whether what is known is measured once more: hosts change.
+    again: bool = False
     calibration: CalibrationPolicy = CalibrationPolicy.NEVER
     patience: Patience = Patience()
     # None: as much as the host has.
@@ -138,6 +140,8 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         time_budget_seconds=None if budget is None else float(budget),
         end_to_end=bool(document["end_to_end"]),
         retry_failed=bool(document["retry_failed"]),
+        # Older requests say nothing of it.
+        again=bool(document.get("again")),
         calibration=CalibrationPolicy(document["calibration"]),
         patience=Patience(**document["patience"]),
         memory_limit_bytes=document["memory_limit_bytes"],

@@ -121,7 +121,9 @@ class Work:
     def _plan(self, assignment: Assignment, store: Store) -> Plan:
         end_to_end = self._request.end_to_end
         targets = targets_of(assignment.models, end_to_end) + tuple(job.target for job in assignment.bricks)
-        known = known_in(store.generation, self._conditions, targets)
+        # A run that is taken up again goes on where it was.
+        since = self._control.state.started if self._request.again else ""
+        known = known_in(store.generation, self._conditions, targets, since)
         if self._request.retry_failed:
             known = replace(known, failed={})
         return plan(assignment.models, known, self._request.rule, end_to_end, assignment.bricks)

@@ -135,5 +135,6 @@ def _residual(explained: Residual) -> Json:
         "sampling_ms": explained.sampling_ms,
         "method_ms": explained.method_ms,
         "lacking_ms": explained.lacking_ms,
+        "host_ms": explained.host_ms,
         "unexplained_ms": explained.unexplained_ms,
     }

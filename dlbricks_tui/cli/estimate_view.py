@@ -11,7 +11,15 @@ from rich.text import Text
 
 from dlbricks_tui.cli.tables import Pen, name_cell, pen_for, plain_table
 from dlbricks_tui.estimate.accuracy import Accuracy, Group, accuracy, by_group
-from dlbricks_tui.estimate.explanation import RegionSlice, by_region, by_type, costliest, parallel_gain, residual
+from dlbricks_tui.estimate.explanation import (
+    RegionSlice,
+    by_region,
+    by_type,
+    costliest,
+    host_change_ms,
+    parallel_gain,
+    residual,
+)
 from dlbricks_tui.store.histogram import format_ms
 from dlbricks_tui.store.labels import label_of
 
@@ -152,11 +160,23 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
         parts = [f"sampling allows for {_ms(explained.sampling_ms)}"]
         parts += [f"the method for {_ms(explained.method_ms)}"] * bool(explained.method_ms)
         parts += [f"what is not measured for {_ms(explained.lacking_ms)}"] * bool(explained.lacking_ms)
+        parts += [f"the change of the host for {_ms(explained.host_ms)}"] * bool(explained.host_ms)
         rest = (
             f"{_ms(abs(explained.unexplained_ms))} unexplained" if explained.unexplained_ms else "nothing unexplained"
         )
         direction = "more" if explained.residual_ms >= 0 else "less"
         yield Text(f"residual: {_ms(abs(explained.residual_ms))} {direction} was measured; {', '.join(parts)}: {rest}")
+        if explained.host_ms:
+            yield Text(_another_hour(one, composed))
+
+
+def _another_hour(one: SystemEstimate, composed: Composed) -> str:
+    times = 1.0 + host_change_ms(one) / composed.sequential_ms
+    told = f"{times:.2f} times as slow" if times > 1 else f"{1 / times:.2f} times as fast"
+    return (
+        f"the host was {told} while the model was timed as while its bricks were; "
+        "`dlbricks run --again --end-to-end` measures both together"
+    )
 
 
 def _types(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:

@@ -61,6 +61,7 @@ def add_measuring_options(parser: Parser) -> None:
         help="stop after so many seconds with what is known by then",
     )
     parser.add_argument("--retry-failed", action="store_true", help="try again what failed in an earlier run")
+    parser.add_argument("--again", action="store_true", help="measure again what is known, as hosts change")
     parser.add_argument(
         "--calibrate",
         choices=["once", "anew", "never"],
@@ -100,6 +101,7 @@ def measuring(args: argparse.Namespace, formats: Collection[Format]) -> RunReque
         rule=_rule(args),
         time_budget_seconds=args.time_budget,
         retry_failed=args.retry_failed,
+        again=args.again,
         calibration=CalibrationPolicy(args.calibrate),
         patience=_patience(args),
         memory_limit_bytes=None if args.memory_limit is None else args.memory_limit * _MEBIBYTE,

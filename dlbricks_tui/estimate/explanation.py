@@ -16,6 +16,8 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph
 
 MOST_COSTLY = 10
+# Where the reference took so much more or less, latencies have been seen to follow it, and not where it was nearer.
+_SAME_SPEED = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Residual:
     sampling_ms: float
     method_ms: float
     lacking_ms: float
+    # How much of it is explained by bricks measured while the host was slower or quicker than while the model was.
+    host_ms: float
     # What is left when all of these are granted in full; negative where the estimate is too high.
     unexplained_ms: float
 
@@ -134,9 +138,29 @@ def residual(one: SystemEstimate) -> Residual | None:
     else:
         sampling_ms = math.hypot(doubt.sampling_below_ms, end_to_end.high_ms - end_to_end.value_ms)
         lacking_ms = 0.0
-    explained_ms = math.hypot(sampling_ms, doubt.method_ms) + lacking_ms
+    moved_ms = host_change_ms(one)
+    host_ms = abs(moved_ms) if moved_ms * beyond_ms > 0 else 0.0
+    explained_ms = math.hypot(sampling_ms, doubt.method_ms) + lacking_ms + host_ms
     unexplained_ms = math.copysign(max(0.0, abs(beyond_ms) - explained_ms), beyond_ms)
-    return Residual(beyond_ms, sampling_ms, doubt.method_ms, lacking_ms, unexplained_ms)
+    return Residual(beyond_ms, sampling_ms, doubt.method_ms, lacking_ms, host_ms, unexplained_ms)
+
+
+def host_change_ms(one: SystemEstimate) -> float:
+    """How much more (or, negative, less) the bricks would take at the speed that the host had for the whole model.
+
+    Of bricks measured while it was another by far: the reference varies by some percent on any host that others share.
+    """
+    changes = ((part, _times_slower(one, part)) for part in one.estimate.parts if part.counts)
+    return math.fsum(
+        milliseconds(part.paid_ps) * (slower - 1.0) for part, slower in changes if abs(slower - 1.0) > _SAME_SPEED
+    )
+
+
+def _times_slower(one: SystemEstimate, part: Part) -> float:
+    """How many times as slow as for the part the host was for the whole model; 1 where nobody knows."""
+    if part.measured is None or not part.measured.reference_ms or not one.reference_ms:
+        return 1.0
+    return one.reference_ms / part.measured.reference_ms
 
 
 def _repeats(region: Region) -> int:

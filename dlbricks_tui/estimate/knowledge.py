@@ -30,6 +30,8 @@ class Measured(NamedTuple):
     samples: int
     # The ids of the results that it is made of.
     results: tuple[str, ...] = ()
+    # What the reference took in the same rounds; 0 where nobody knows.
+    reference_ms: float = 0.0
 
 
 class Similar(NamedTuple):

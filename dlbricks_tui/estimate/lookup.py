@@ -33,6 +33,7 @@ class _Result(NamedTuple):
     samples: int
     when: int
     id: str
+    reference_ms: float
 
 
 class BrickResults:
@@ -78,7 +79,7 @@ class BrickResults:
             if context == ANY_CONTEXT:
                 anywhere[kin.get(brick, brick)].append(result)
             else:
-                newest[result.pair] = Measured(result.latency, result.pair, result.samples, (result.id,))
+                newest[result.pair] = _measured(result)
         means = {brick: _mean(brick, results) for brick, results in anywhere.items()}
         found: dict[Pair, Measured] = {}
         for pair in self._decomposition.suite:
@@ -116,14 +117,8 @@ def correction_of(generation: Generation, way: Way) -> Correction:
     return Correction(newest.constants, tuple(errors), tuple(densities))
 
 
-def end_to_end(generation: Generation, model: str, name: str, way: Way) -> Latency | None:
-    """The newest good latency of a whole model, of the one of that name where several models are alike."""
-    newest = end_to_end_result(generation, model, name, way)
-    return None if newest is None else Latency(newest.trimmed_mean_ms, newest.low_ms, newest.high_ms)
-
-
-def end_to_end_result(generation: Generation, model: str, name: str, way: Way) -> Summary | None:
-    """The result that `end_to_end` tells the latency of."""
+def end_to_end(generation: Generation, model: str, name: str, way: Way) -> Summary | None:
+    """The newest good result of a whole model, of the one of that name where several models are alike."""
     alike = _of_way(way) + where(of="model", model=model, good=True)
     found = select(generation, alike)
     named = [summary for summary in found.summaries() if summary.name == name] or found.summaries()
@@ -160,10 +155,12 @@ def _results(generation: Generation, rows: Rows) -> Iterator[_Result]:
     ways = zip(*map(found.values, ("system", "runtime", "level", "protocol")), strict=True)
     latencies = map(Latency, *map(found.values, ("trimmed_mean_ms", "low_ms", "high_ms")))
     levels = {level.value: level for level in Level}
-    for pair, (system, runtime, level, protocol), latency, samples, moment, identity in zip(
-        pairs, ways, latencies, found.values("samples"), when[order].tolist(), found.values("id"), strict=True
+    others = zip(*map(found.values, ("samples", "id", "reference_ms")), strict=True)
+    for pair, (system, runtime, level, protocol), latency, moment, (samples, identity, reference_ms) in zip(
+        pairs, ways, latencies, when[order].tolist(), others, strict=True
     ):
-        yield _Result(pair, Way(system, runtime, levels[level], protocol), latency, samples, moment, identity)
+        way = Way(system, runtime, levels[level], protocol)
+        yield _Result(pair, way, latency, samples, moment, identity, reference_ms)
 
 
 def _kin(generation: Generation, decomposition: Decomposition) -> dict[str, str]:
@@ -176,6 +173,10 @@ def _kin(generation: Generation, decomposition: Decomposition) -> dict[str, str]
         if twin is not None:
             kin[brick.key] = kin[twin] = min(brick.key, twin)
     return kin
+
+
+def _measured(result: _Result) -> Measured:
+    return Measured(result.latency, result.pair, result.samples, (result.id,), result.reference_ms)
 
 
 def _mean(brick: str, results: Sequence[_Result]) -> Measured:

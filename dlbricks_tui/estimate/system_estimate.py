@@ -24,6 +24,8 @@ class SystemEstimate:
     way: Way
     estimate: Estimate
     end_to_end: Latency | None = None
+    # What the reference took while the model was timed end to end; 0 where nobody knows.
+    reference_ms: float = 0.0
 
     @property
     def sequential_ms(self) -> float | None:

@@ -10,7 +10,7 @@ from dlbricks_tui.bricks.whole_model import whole_model
 from dlbricks_tui.estimate.accuracy import Accuracy, accuracy
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Latency
-from dlbricks_tui.estimate.lookup import BrickResults, end_to_end_result
+from dlbricks_tui.estimate.lookup import BrickResults, end_to_end
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.allocation import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -155,12 +155,15 @@ def _findings(generation: Generation, networks: Networks, granularity: int, ways
 def _finding(
     generation: Generation, subject: Subject, decomposition: Decomposition, whole: str, composed: Estimate, way: Way
 ) -> Finding | None:
-    timed = end_to_end_result(generation, whole, subject.name, way)
+    timed = end_to_end(generation, whole, subject.name, way)
     if timed is None and composed.composed is None:
         return None
-    latency = None if timed is None else Latency(timed.trimmed_mean_ms, timed.low_ms, timed.high_ms)
-    found = SystemEstimate(way, replace(composed, model=subject.name), latency)
-    return Finding(subject, decomposition, found, "" if timed is None else timed.id)
+    found = SystemEstimate(way, replace(composed, model=subject.name))
+    if timed is None:
+        return Finding(subject, decomposition, found, "")
+    latency = Latency(timed.trimmed_mean_ms, timed.low_ms, timed.high_ms)
+    found = replace(found, end_to_end=latency, reference_ms=timed.reference_ms)
+    return Finding(subject, decomposition, found, timed.id)
 
 
 def _ways(generation: Generation) -> list[Way]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.store.index import TABLE_NAMES, TEXT_COLUMNS, Column, Index, to_iso
+from dlbricks_tui.store.index import REFERENCE_COLUMN, TABLE_NAMES, TEXT_COLUMNS, Column, Index, to_iso
 from dlbricks_tui.store.labels import kind_of_label
 
 Rows = NDArray[np.intp]
@@ -50,6 +50,7 @@ COLUMNS: Mapping[str, Content] = {
     "low_ms": Content.NUMBER,
     "high_ms": Content.NUMBER,
     "samples": Content.NUMBER,
+    REFERENCE_COLUMN: Content.NUMBER,
     "when": Content.TIME,
     "run": Content.TEXT,
     "good": Content.FLAG,
@@ -87,6 +88,7 @@ class Summary:
     low_ms: float
     high_ms: float
     samples: int
+    reference_ms: float
     when: str
     run: str
     good: bool

@@ -32,6 +32,8 @@ TEXT_COLUMNS = (
     "run",
 )
 STATISTIC_COLUMNS = ("trimmed_mean_ms", "median_ms", "minimum_ms", "spread_ms", "low_ms", "high_ms")
+# What the same small program took in the same rounds: how fast the host was then. 0 where nobody knows.
+REFERENCE_COLUMN = "reference_ms"
 
 # Where the fields of a table stand under another name than their column.
 _FIELDS: Mapping[str, Mapping[str, str]] = {
@@ -53,6 +55,7 @@ COLUMN_TYPES: Mapping[str, Any] = {
     "previous": np.int32,
     **dict.fromkeys(TEXT_COLUMNS, np.int32),
     **dict.fromkeys(STATISTIC_COLUMNS, np.float64),
+    REFERENCE_COLUMN: np.float64,
     "samples": np.int32,
     "batch_size": np.int32,
     # Microseconds since 1970, UTC.
@@ -197,6 +200,9 @@ class Index:
             values["samples"] = statistics["count"]
             values["batch_size"] = document["batch_size"]
             values["good"] = not document["flags"]
+            reference_ms = document["noise"].get(REFERENCE_COLUMN)
+            # Facts may be anything; who wrote this one may have meant another.
+            values[REFERENCE_COLUMN] = reference_ms if isinstance(reference_ms, float) else 0.0
         return values
 
     def _chain(self, row: int) -> None:

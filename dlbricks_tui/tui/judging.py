@@ -72,11 +72,11 @@ class Judge:
                 return None
             return Measurements(newest, tuple(found.values("trimmed_mean_ms")))
 
-    def known(self, conditions: Conditions, targets: Iterable[Target]) -> Known:
+    def known(self, conditions: Conditions, targets: Iterable[Target], since: str = "") -> Known:
         """What a run under these conditions would not have to measure."""
         with self._store.held() as store:
             store.refresh()
-            return known_in(store.generation, conditions, targets)
+            return known_in(store.generation, conditions, targets, since)
 
     def refresh(self) -> bool:
         """Reads what other processes have stored since, and says whether that was anything."""

@@ -22,8 +22,10 @@ from dlbricks_tui.bench.events import (
     RunStarted,
     WorkerReplaced,
 )
+from dlbricks_tui.bench.launch import create_run
 from dlbricks_tui.bench.request import Patience
 from dlbricks_tui.bench.results import PROTOCOL
+from dlbricks_tui.bench.run import execute
 from dlbricks_tui.bench.run_folder import RunFolders, State, Tally
 from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.store.queries import brick_form, runs, runtimes, systems
@@ -233,6 +235,25 @@ def test_what_failed_is_not_tried_again_unless_that_is_asked_for(site: Site, mon
     assert site.run(site.request()).bricks == Tally(BRICKS, reused=BRICKS - 1, failed=1)
     assert site.run(site.request(retry_failed=True)).bricks == Tally(BRICKS, measured=1, reused=BRICKS - 1)
     assert site.run(site.request()).bricks == Tally(BRICKS, reused=BRICKS)
+
+
+def test_what_is_known_is_measured_again_if_that_is_asked_for_and_once_however_often_the_run_is_taken_up(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rude = misbehaving(site, monkeypatch, Flatten="crash on load")
+    rude.run(rude.request())
+    monkeypatch.setenv("FAKE_MANNERS", "{}")
+    site.run(site.request(retry_failed=True))
+    monkeypatch.setenv("FAKE_NAP", "0.02")
+    request = site.request(again=True, time_budget_seconds=0.8)
+    folder = create_run(request, site.data)
+    begun = execute(folder, request, site.place, site.lock).bricks
+    assert 0 < begun.measured < BRICKS
+    assert begun == Tally(BRICKS, measured=begun.measured)
+    monkeypatch.setenv("FAKE_NAP", "0")
+    done = execute(folder, replace(request, time_budget_seconds=None), site.place, site.lock).bricks
+    assert done == Tally(BRICKS, measured=BRICKS - begun.measured, reused=begun.measured)
+    assert set(Counter(site.contents().measured).values()) == {2}
 
 
 def test_what_the_worker_did_not_understand_is_not_held_against_the_brick(

@@ -50,6 +50,7 @@ requests = st.builds(
     time_budget_seconds=st.none() | st.floats(0.1, 1e6),
     end_to_end=st.booleans(),
     retry_failed=st.booleans(),
+    again=st.booleans(),
     calibration=st.sampled_from(CalibrationPolicy),
     patience=st.builds(Patience, st.floats(0.1, 100), st.floats(0.1, 100)),
     memory_limit_bytes=st.none() | st.integers(1, 2**40),

@@ -107,6 +107,19 @@ def test_a_person_sees_bars_types_bricks_regions_and_the_residual(dlbricks: Comm
         assert said in out
 
 
+def test_an_estimate_says_that_the_host_was_another_for_the_model_than_for_its_bricks(dlbricks: Command) -> None:
+    then, now = ((("reference_ms", taken_ms),) for taken_ms in (0.9, 0.6))
+    whole = model_record(SQUEEZENET, sum_ms(SQUEEZENET) * 2 / 3, **ON_C5, noise=now)
+    asked = ("estimate", "table1:16", "--system", "c5.xlarge")
+    _, out, _ = dlbricks([*on_c5(SQUEEZENET, noise=then), whole], *asked)
+    told = " ".join(out.split())
+    assert "the change of the host for" in told and "nothing unexplained" in told
+    assert "the host was 1.50 times as fast while the model was timed" in told and "--again --end-to-end" in told
+    _, out, _ = dlbricks([], *asked, "--json")
+    (found,) = json.loads(out)
+    assert found["residual"]["host_ms"] == pytest.approx(sum_ms(SQUEEZENET) / 3, rel=1e-6)
+
+
 def test_several_models_are_listed_with_how_well_they_agree(dlbricks: Command) -> None:
     records = [*on_c5(SQUEEZENET), *brick_records(VGG, **ON_C5), model_record(VGG, sum_ms(VGG) / 1.04, **ON_C5)]
     status, out, _ = dlbricks(records, "estimate", "table1:16", "table1:17", "--system", "c5.xlarge")

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 
@@ -135,6 +137,32 @@ def test_missing_layers_may_explain_that_more_was_measured_and_never_that_less_w
     assert less is not None
     assert more.lacking_ms > 0
     assert less.lacking_ms == 0
+
+
+@pytest.mark.parametrize(
+    ("bricks_ms", "model_ms", "end_to_end_ms", "explained_ms"),
+    [
+        (1.0, 0.8, 4.8, 0.2 * 6.0),
+        (1.0, 1.25, 7.5, 0.25 * 6.0),
+        # Within what the reference varies by anyway, it tells nothing.
+        (1.0, 0.87, 4.8, 0.0),
+        # A host that was quicker for the model is no reason for a model that took longer.
+        (1.0, 0.8, 7.5, 0.0),
+        (0.0, 0.8, 4.8, 0.0),
+        (1.0, 0.0, 4.8, 0.0),
+    ],
+)
+def test_a_host_that_has_changed_between_bricks_and_model_explains_what_its_reference_has_changed_by(
+    bricks_ms: float, model_ms: float, end_to_end_ms: float, explained_ms: float
+) -> None:
+    knowledge = knowledge_by_op(chain("conv", "pool"))
+    measured_then = {pair: it._replace(reference_ms=bricks_ms) for pair, it in knowledge.measured.items()}
+    one = judged(end_to_end_ms, replace(knowledge, measured=measured_then))
+    found = residual(replace(one, reference_ms=model_ms))
+    assert found is not None
+    assert found.host_ms == pytest.approx(explained_ms)
+    unexplained_ms = abs(end_to_end_ms - 6.0) - explained_ms - found.sampling_ms
+    assert abs(found.unexplained_ms) == pytest.approx(max(0.0, unexplained_ms))
 
 
 def test_without_an_end_to_end_measurement_there_is_no_residual() -> None:

@@ -52,6 +52,13 @@ MODEL = end_to_end(30.0, when=at(5), uuid="ac" * 16)
 ALL = (FAST, SLOW, DOUBTFUL, BLOCKED, MODEL)
 
 
+def test_how_fast_the_host_was_is_a_column_where_the_facts_of_a_result_say_it(tmp_path: Path) -> None:
+    said = [(("reference_ms", value),) for value in (0.6, "quick", None, True)]
+    with Store(tmp_path) as store:
+        store.add(*(measurement(noise=noise, when=at(1 + day)) for day, noise in enumerate([(), *said])))
+        assert select(store.generation).values("reference_ms") == [0.0, 0.6, 0.0, 0.0, 0.0]
+
+
 @pytest.fixture(scope="module")
 def generation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generation]:
     """A store with four measurements and one model, each a day younger than the one before."""

@@ -185,6 +185,14 @@ def test_a_number_of_the_person_s_own_has_its_place_among_those_to_choose_from(t
         assert shown(setting, changed(setting, settings, 1))[0] == after
 
 
+def test_what_is_known_is_run_again_where_that_is_chosen_and_for_that_run_only(tmp_path: Path) -> None:
+    found = sources("alexnet")
+    settings = settings_for(Choices(), found, tmp_path, config())
+    again = changed(RunSetting.KNOWN, settings, 1)
+    assert (request_for(found, {}, settings, tmp_path).again, request_for(found, {}, again, tmp_path).again) == (0, 1)
+    assert settings_for(Choices(), found, tmp_path, config(), again) == settings
+
+
 def test_only_runtimes_of_the_models_format_are_offered_the_usual_one_first(tmp_path: Path) -> None:
     register(tmp_path, OTHER_FORMAT, PAPER)
     found = sources("alexnet")

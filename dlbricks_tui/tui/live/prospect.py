@@ -13,6 +13,7 @@ from dlbricks_tui.bench.pace import Pace
 from dlbricks_tui.bench.plan import plan, targets_of
 from dlbricks_tui.bench.request import RunRequest
 from dlbricks_tui.bench.results import conditions_of
+from dlbricks_tui.store.records import utc_now
 from dlbricks_tui.tui.opened import Wish
 from dlbricks_tui.tui.session import Session
 
@@ -43,7 +44,8 @@ def foresee(session: Session, wishes: Sequence[Wish], request: RunRequest) -> Pr
             unread.append(wish.source.name)
         else:
             subjects.append(subject_of(decomposition))
-    known = session.judge.known(conditions, targets_of(subjects, request.end_to_end))
+    since = utc_now() if request.again else ""
+    known = session.judge.known(conditions, targets_of(subjects, request.end_to_end), since)
     if request.retry_failed:
         known = replace(known, failed={})
     found = plan(subjects, known, request.rule, request.end_to_end)

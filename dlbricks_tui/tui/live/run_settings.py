@@ -38,6 +38,7 @@ class RunSettings:
     budget_seconds: float | None = None
     threads: int | None = None
     retry_failed: bool = False
+    again: bool = False
 
 
 class RunSetting(Enum):
@@ -51,6 +52,7 @@ class RunSetting(Enum):
     BUDGET = "time budget"
     RUNTIME = "runtime"
     THREADS = "threads"
+    KNOWN = "known before"
     RETRY = "failed before"
 
 
@@ -66,7 +68,9 @@ def settings_for(
     before = last or _first(choices, registry, runtimes, config)
     runtime = next(name for name in (before.runtime, config.runtime, *runtimes) if name in runtimes)
     few = len(sources) <= MOST_MODELS_END_TO_END
-    return replace(before, choices=choices, runtime=runtime, runtimes=runtimes, end_to_end=few and before.end_to_end)
+    # To measure again is meant once.
+    kept = replace(before, end_to_end=few and before.end_to_end, again=False)
+    return replace(kept, choices=choices, runtime=runtime, runtimes=runtimes)
 
 
 def shown(setting: RunSetting, settings: RunSettings) -> tuple[str, str]:
@@ -94,6 +98,7 @@ def request_for(
         time_budget_seconds=settings.budget_seconds,
         end_to_end=settings.end_to_end,
         retry_failed=settings.retry_failed,
+        again=settings.again,
         calibration=CalibrationPolicy.ONCE,
     )
 
@@ -198,6 +203,11 @@ _ROWS = {
         lambda it: "default" if it.threads is None else f"{it.threads}",
         _threads,
         "that the framework computes with",
+    ),
+    RunSetting.KNOWN: _Row(
+        lambda it: "run again" if it.again else "leave out",
+        lambda settings, _: replace(settings, again=not settings.again),
+        "bricks that were measured before",
     ),
     RunSetting.RETRY: _Row(
         lambda it: "try again" if it.retry_failed else "leave out",

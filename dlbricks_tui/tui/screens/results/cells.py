@@ -48,6 +48,7 @@ HEADINGS: Mapping[str, Heading] = {
     "low_ms": Heading("low", _NUMBER),
     "high_ms": Heading("high", _NUMBER),
     "samples": Heading("n", 5),
+    "reference_ms": Heading("reference", _NUMBER),
     "when": Heading("when, UTC", _MINUTES),
     "run": Heading("run", 20),
     "good": Heading("good", 5),

@@ -36,6 +36,7 @@ _ABOUT = {
     "low_ms": "the 95 % interval begins here",
     "high_ms": "the 95 % interval ends here",
     "samples": "how many there are",
+    "reference_ms": "what the reference took beside them: how fast the host was",
     "when": "when it was measured",
     "run": "in which run",
     "good": "whether nothing speaks against it",

@@ -36,8 +36,8 @@ class StartRunScreen(Dialog[RunSettings]):
     scope = Scope.START_RUN
     BINDINGS = bindings(Scope.START_RUN, Scope.DIALOG)
     ABOUT = (
-        "Bricks that were measured on this machine in the same way are not run again. The run is a process of its own "
-        "that goes on if you leave, and can be stopped at any time: what is measured is kept."
+        "Bricks that were measured on this machine in the same way are not run again, unless you say so. The run is a "
+        "process of its own that goes on if you leave, and can be stopped at any time: what is measured is kept."
     )
 
     class Foreseen(Message):

@@ -164,6 +164,7 @@ def _residual(left: Residual | None) -> Iterator[Line]:
         ("sampling", left.sampling_ms),
         ("method", left.method_ms),
         ("missing", left.lacking_ms),
+        ("host", left.host_ms),
     ):
         if value_ms:
             yield _figure(name, value_ms, "of it at most", "")
