@@ -26,7 +26,7 @@ from dlbricks_tui.settings import SAMPLE_MODELS
 
 MODELS = ("table1:16", "table1:10", "table1:14", "table1:7", "table1:2")
 SCRIPT = Path(__file__).parent / "plain_mxnet.py"
-PROCESSES, TURNS, RUNS = 5, 12, 5
+PROCESSES, TURNS, RUNS = 5, 6, 5
 PATIENCE_SECONDS = 600.0
 MOST_APART = 0.01
 

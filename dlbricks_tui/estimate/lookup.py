@@ -118,11 +118,13 @@ def correction_of(generation: Generation, way: Way) -> Correction:
 
 
 def end_to_end(generation: Generation, model: str, name: str, way: Way) -> Summary | None:
-    """The newest good result of a whole model, of the one of that name where several models are alike."""
-    alike = _of_way(way) + where(of="model", model=model, good=True)
-    found = select(generation, alike)
-    named = [summary for summary in found.summaries() if summary.name == name] or found.summaries()
-    return named[-1] if named else None
+    """The newest good result of a whole model, however it was called then: alike models are measured once.
+
+    Only the published lists have results of each.
+    """
+    found = select(generation, _of_way(way) + where(of="model", model=model, good=True)).summaries()
+    named = [summary for summary in found if summary.name == name] if way.protocol == PROTOCOL else []
+    return next(reversed(named or found), None)
 
 
 def levels_measured(generation: Generation, system: str | None = None, runtime: str | None = None) -> tuple[Level, ...]:

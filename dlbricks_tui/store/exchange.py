@@ -1,11 +1,16 @@
 """Handing results on: one self-describing file, which is a TinyDB file like the store's own."""
 
+import gzip
 import hashlib
 import json
+import shutil
+import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import BinaryIO
 
 import numpy as np
@@ -33,6 +38,7 @@ from dlbricks_tui.store.store import Store
 
 # Few enough that nobody waits long for the lock, many enough that the disk is not what takes the time.
 _BATCH = 1000
+_GZIP = b"\x1f\x8b"
 # What a result refers to, and the table in which that is described.
 _REFERENCES = {"brick": "bricks", "system": "systems", "runtime": "runtimes", "run": "runs"}
 
@@ -83,10 +89,10 @@ def _write(generation: Generation, rows: Rows, path: Path) -> None:
 
 
 def import_file(store: Store, path: Path) -> ImportReport:
-    """Takes up the records of an exported file, also of one that plain TinyDB has written anew."""
+    """Takes up the records of an exported file, packed by gzip or not, or of one that plain TinyDB has written anew."""
     report = ImportReport()
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             documents = _documents(file, path, report)
             while batch := list(islice(documents, _BATCH)):
                 _take(store, batch, report)
@@ -95,6 +101,25 @@ def import_file(store: Store, path: Path) -> ImportReport:
     if report.refused and not report.new + report.known:
         raise ExchangeError(f"nothing was imported, as nothing in {path} can be read: {report.refused[0]}")
     return report
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The file, or what it holds where it is packed."""
+    with path.open("rb") as file:
+        packed = file.read(len(_GZIP)) == _GZIP
+        file.seek(0)
+        if not packed:
+            yield file
+            return
+        with TemporaryFile() as plain:
+            try:
+                with gzip.open(file) as unpacked:
+                    shutil.copyfileobj(unpacked, plain)
+            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+                raise ExchangeError(f"{path} is packed, and not all of it is there; nothing was imported") from error
+            plain.flush()
+            yield plain
 
 
 def _with_references(generation: Generation, results: Rows) -> Rows:

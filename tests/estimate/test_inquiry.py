@@ -11,6 +11,7 @@ from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import correction_of, levels_measured
 from dlbricks_tui.estimate.parts import Standing
+from dlbricks_tui.estimate.published import PROTOCOL
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Measurement, Record, new_uuid
@@ -161,13 +162,19 @@ def test_the_newest_calibration_of_the_same_way_is_applied(tmp_path: Path) -> No
         assert correction_of(store.generation, Way(SYSTEM, "other", Level.WRITTEN, "hot")) == Correction()
 
 
-def test_of_alike_models_the_one_of_that_name_was_measured(tmp_path: Path) -> None:
-    bricks = brick_records(MODEL)
+def test_alike_models_share_the_newest_result_however_the_model_was_called_then(tmp_path: Path) -> None:
     twin = model_record(MODEL, 40.0, name="twin", when=LATER)
-    assert on_system(tmp_path / "both", [*bricks, model_record(MODEL, 30.0), twin]).end_to_end == (30.0, 29.7, 30.3)
+    found = on_system(tmp_path / "both", [*brick_records(MODEL), model_record(MODEL, 30.0), twin])
+    assert found.end_to_end == (40.0, 39.6, 40.4)
+
+
+def test_of_alike_models_in_the_published_lists_each_has_its_own(tmp_path: Path) -> None:
+    twin = model_record(MODEL, 40.0, name="twin", when=LATER, protocol=PROTOCOL)
+    bricks = brick_records(MODEL, protocol=PROTOCOL)
+    both = on_system(tmp_path / "both", [*bricks, model_record(MODEL, 30.0, protocol=PROTOCOL), twin])
+    assert both.end_to_end == (30.0, 29.7, 30.3)
     alone = on_system(tmp_path / "twin", [*bricks, twin])
-    assert alone.end_to_end is not None
-    assert alone.end_to_end.value_ms == 40.0
+    assert alone.end_to_end == (40.0, 39.6, 40.4)
 
 
 def test_bricks_of_other_models_and_contexts_are_looked_up_only_to_bridge(tmp_path: Path) -> None:

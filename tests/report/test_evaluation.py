@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.estimate.published import PROTOCOL
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource
@@ -81,12 +82,16 @@ def test_granularities_are_those_of_the_runs(tmp_path: Path) -> None:
     assert alone.granularities == (1,)
 
 
-def test_models_that_are_one_network_keep_their_own_end_to_end_latencies(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("protocol", "own"), [(PROTOCOL, True), ("hot", False)])
+def test_models_that_are_one_network_have_end_to_end_latencies_of_their_own_where_they_were_published(
+    tmp_path: Path, protocol: str, own: bool
+) -> None:
+    way = {**HOST, "protocol": protocol}
     names = [source.name for source in sources("table1:2", "table1:3")]
-    timed = [model_record(VGG, latency, name=name, **HOST) for name, latency in zip(names, (100.0, 110.0), strict=True)]
-    (series,) = evaluated(tmp_path, [*brick_records(VGG, **HOST), *timed], "table1:2", "table1:3").series
+    timed = [model_record(VGG, latency, name=name, **way) for name, latency in zip(names, (100.0, 110.0), strict=True)]
+    (series,) = evaluated(tmp_path, [*brick_records(VGG, **way), *timed], "table1:2", "table1:3").series
     assert [(it.subject.name, it.found.estimate.model, it.result) for it in series.findings] == [
-        (name, name, it.uuid) for name, it in zip(names, timed, strict=True)
+        (name, name, (it if own else timed[-1]).uuid) for name, it in zip(names, timed, strict=True)
     ]
     assert len({it.found.sequential_ms for it in series.findings}) == 1
 

@@ -1,4 +1,5 @@
 import dataclasses
+import gzip
 import json
 from pathlib import Path
 
@@ -41,6 +42,18 @@ def test_export_import_export_gives_the_same_bytes(exported: Path, tmp_path: Pat
         report = import_file(store, exported)
         assert (report.new, report.known, report.conflicts, report.refused) == (11, 0, [], [])
         export_file(store.generation, [], again)
+    assert again.read_bytes() == exported.read_bytes()
+
+
+def test_a_packed_file_is_imported_like_what_it_holds(exported: Path, tmp_path: Path) -> None:
+    packed, again = tmp_path / "exported.json.gz", tmp_path / "again.json"
+    packed.write_bytes(gzip.compress(exported.read_bytes()))
+    with Store(tmp_path / "vendor") as store:
+        assert import_file(store, packed).new == 11
+        export_file(store.generation, [], again)
+        packed.write_bytes(packed.read_bytes()[:-30])
+        with pytest.raises(ExchangeError, match="is packed, and not all of it is there"):
+            import_file(store, packed)
     assert again.read_bytes() == exported.read_bytes()
 
 
