@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,10 @@ from dlbricks_tui.cli.tables import Pen, name_cell, pen_for, plain_table
 from dlbricks_tui.estimate.accuracy import Accuracy, Group, accuracy, by_group
 from dlbricks_tui.estimate.explanation import (
     RegionSlice,
+    Residual,
     by_region,
     by_type,
     costliest,
-    host_change_ms,
     parallel_gain,
     residual,
 )
@@ -167,11 +168,11 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
         direction = "more" if explained.residual_ms >= 0 else "less"
         yield Text(f"residual: {_ms(abs(explained.residual_ms))} {direction} was measured; {', '.join(parts)}: {rest}")
         if explained.host_ms:
-            yield Text(_another_hour(one, composed))
+            yield Text(_another_hour(explained, composed))
 
 
-def _another_hour(one: SystemEstimate, composed: Composed) -> str:
-    times = 1.0 + host_change_ms(one) / composed.sequential_ms
+def _another_hour(explained: Residual, composed: Composed) -> str:
+    times = 1.0 + math.copysign(explained.host_ms, explained.residual_ms) / composed.sequential_ms
     told = f"{times:.2f} times as slow" if times > 1 else f"{1 / times:.2f} times as fast"
     return (
         f"the host was {told} while the model was timed as while its bricks were; "

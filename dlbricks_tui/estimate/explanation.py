@@ -138,14 +138,14 @@ def residual(one: SystemEstimate) -> Residual | None:
     else:
         sampling_ms = math.hypot(doubt.sampling_below_ms, end_to_end.high_ms - end_to_end.value_ms)
         lacking_ms = 0.0
-    moved_ms = host_change_ms(one)
+    moved_ms = _host_change_ms(one)
     host_ms = abs(moved_ms) if moved_ms * beyond_ms > 0 else 0.0
     explained_ms = math.hypot(sampling_ms, doubt.method_ms) + lacking_ms + host_ms
     unexplained_ms = math.copysign(max(0.0, abs(beyond_ms) - explained_ms), beyond_ms)
     return Residual(beyond_ms, sampling_ms, doubt.method_ms, lacking_ms, host_ms, unexplained_ms)
 
 
-def host_change_ms(one: SystemEstimate) -> float:
+def _host_change_ms(one: SystemEstimate) -> float:
     """How much more (or, negative, less) the bricks would take at the speed that the host had for the whole model.
 
     Of bricks measured while it was another by far: the reference varies by some percent on any host that others share.

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.whole_model import whole_model
 from dlbricks_tui.estimate.estimate import Options, estimate
-from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Latency
-from dlbricks_tui.estimate.lookup import BrickResults, end_to_end
+from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN
+from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
 from dlbricks_tui.estimate.selection import Offer, best_offer, offers_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.store.generation import Generation
@@ -49,12 +49,8 @@ class Inquiry:
         """The estimate from what was measured in one way."""
         knowledge = self._results.knowledge(way, with_similar=self._options.bridge)
         graph = self.decomposition.graph
-        found = estimate(self.decomposition, knowledge, self._options)
-        timed = end_to_end(self._generation, whole_model(graph).key, graph.name, way)
-        if timed is None:
-            return SystemEstimate(way, found)
-        latency = Latency(timed.trimmed_mean_ms, timed.low_ms, timed.high_ms)
-        return SystemEstimate(way, found, latency, timed.reference_ms)
+        found = SystemEstimate(way, estimate(self.decomposition, knowledge, self._options))
+        return beside(found, end_to_end(self._generation, whole_model(graph).key, graph.name, way))
 
     def empty(self, system: str, runtime: str) -> SystemEstimate:
         """What can be said of a model of which nothing was measured there: what there is to run."""

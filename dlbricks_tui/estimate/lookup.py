@@ -4,6 +4,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -13,7 +14,7 @@ from dlbricks_tui.estimate.calibration import UNCALIBRATED, Correction
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, Similar
 from dlbricks_tui.estimate.published import PROTOCOL, twin_of
 from dlbricks_tui.estimate.selection import Offer
-from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import Rows, Summary, texts_of
 from dlbricks_tui.store.conditions import Condition, meeting, where
@@ -115,6 +116,14 @@ def correction_of(generation: Generation, way: Way) -> Correction:
         return UNCALIBRATED
     errors, densities = ([value for _, value in found] for found in (newest.residuals, newest.densities))
     return Correction(newest.constants, tuple(errors), tuple(densities))
+
+
+def beside(found: SystemEstimate, timed: Summary | None) -> SystemEstimate:
+    """An estimate with what the model took end to end, if it was timed."""
+    if timed is None:
+        return found
+    latency = Latency(timed.trimmed_mean_ms, timed.low_ms, timed.high_ms)
+    return replace(found, end_to_end=latency, reference_ms=timed.reference_ms)
 
 
 def end_to_end(generation: Generation, model: str, name: str, way: Way) -> Summary | None:

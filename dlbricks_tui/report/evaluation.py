@@ -9,8 +9,7 @@ from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.bricks.whole_model import whole_model
 from dlbricks_tui.estimate.accuracy import Accuracy, accuracy
 from dlbricks_tui.estimate.estimate import Estimate, estimate
-from dlbricks_tui.estimate.knowledge import Latency
-from dlbricks_tui.estimate.lookup import BrickResults, end_to_end
+from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.allocation import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -159,11 +158,7 @@ def _finding(
     if timed is None and composed.composed is None:
         return None
     found = SystemEstimate(way, replace(composed, model=subject.name))
-    if timed is None:
-        return Finding(subject, decomposition, found, "")
-    latency = Latency(timed.trimmed_mean_ms, timed.low_ms, timed.high_ms)
-    found = replace(found, end_to_end=latency, reference_ms=timed.reference_ms)
-    return Finding(subject, decomposition, found, timed.id)
+    return Finding(subject, decomposition, beside(found, timed), "" if timed is None else timed.id)
 
 
 def _ways(generation: Generation) -> list[Way]:
