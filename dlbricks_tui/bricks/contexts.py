@@ -5,13 +5,15 @@ kernel; whether they were written past the caches; whether it may write over the
 a cache when it is their turn again.
 """
 
+import re
 from collections.abc import Collection, Sequence
 
+from dlbricks_tui.bricks.convolutions import MARK, first_part
 from dlbricks_tui.bricks.identity import outer_feeds
 from dlbricks_tui.bricks.layouts import (
+    OR,
     PLAIN,
     Layouts,
-    first_part,
     is_computed_in_place,
     is_convolution,
     layout_of,
@@ -33,6 +35,8 @@ NEAR_BYTES, FAR_BYTES = MEBIBYTE, 6 * MEBIBYTE
 # What oneDNN writes to memory directly, in its own layouts: whoever reads it next finds none of it in a cache.
 _STREAMING = "batch_norm"
 _SUMS = frozenset({"add", "sum"})
+
+_SAID_SINCE = re.compile(rf"{MARK}\w+|{re.escape(OR)}[^+;]*?(?=:{STREAMED}|:{KEPT}|[+;]|$)")
 
 
 def context_key(
@@ -58,6 +62,14 @@ def context_key(
     if cold is None:
         cold = is_cold(graph, layers)
     return ("+".join(classes) or NO_INPUTS) + (f";{COLD}" if cold else "")
+
+
+def former(context: str) -> str:
+    """What a context was called before classes said what a convolution reads, and all that a sum may get its layout of.
+
+    With AVX-512 models and their bricks compute the same by either.
+    """
+    return _SAID_SINCE.sub("", context)
 
 
 def is_cold(graph: LayerGraph, layers: Sequence[int]) -> bool:

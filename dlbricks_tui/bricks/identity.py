@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, Origin, Params, TensorType, Wire
 
@@ -38,6 +38,17 @@ def brick_of(graph: LayerGraph, layers: Sequence[int]) -> Brick:
 def layer_form(layer: Layer) -> Forms:
     """What a layer computes, without names; equal for equal layers whatever stands around them."""
     return tuple([(it.op, it.params, it.inputs, it.inner, 1) for it in layer.operators])
+
+
+@lru_cache(maxsize=1 << 12)
+def operators_inside(graph: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
+    """The neutral names and parameters in the canonical form of a graph inside of an operator, the innermost ones."""
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    # The last entry names the outputs; variables are only words.
+    for op, params, _, inner in (node for node in json.loads(graph)[:-1] if isinstance(node, list)):
+        deeper = [part for each in inner for part in operators_inside(each)]
+        found += deeper or [(op, dict(params))]
+    return found
 
 
 def outer_feeds(layers: Sequence[Layer]) -> tuple[Feed, ...]:

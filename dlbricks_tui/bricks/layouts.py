@@ -6,6 +6,7 @@ is depends on the processor; tensors of one class are alike on any. docs/measuri
 
 from collections.abc import Sequence
 
+from dlbricks_tui.bricks.convolutions import CONVOLUTIONS, first_part, layout_set_by
 from dlbricks_tui.bricks.lifetimes import may_be_overwritten
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin, ParamValue, Shape, TensorType, Wire
 from dlbricks_tui.models.kinds import Kind, kind_of
@@ -16,7 +17,6 @@ PLAIN = "plain"
 # For each layer the class of each of its outputs.
 Layouts = Sequence[Sequence[str]]
 
-_SET = {"conv": "conv", "conv_transpose": "deconv"}
 # What oneDNN computes in any layout.
 _PASS_ON = frozenset(
     {"relu", "sigmoid", "tanh", "softplus", "leaky_relu", "elu", "gelu", "batch_norm", "lrn", "max_pool", "mean_pool"}
@@ -28,9 +28,8 @@ _IN_PLACE = frozenset({"mxnet.LayerNorm", "mxnet.GroupNorm", "mxnet.SoftmaxActiv
 _NEVER_IN_PLACE = frozenset({"clip", "mxnet.where", "mxnet.zeros_like", "mxnet.ones_like"})
 
 _AFTER_PLAIN = f"{PLAIN}&"
-
-# The blocks in which oneDNN counts channels.
-_LARGE_BLOCK, _SMALL_BLOCK = 16, 8
+# Between the classes of several tensors any of which may decide.
+OR = "|"
 
 
 def output_layouts(graph: LayerGraph) -> tuple[tuple[str, ...], ...]:
@@ -64,14 +63,9 @@ def layers_behind(graph: LayerGraph, feeds: Sequence[Feed], layouts: Layouts) ->
     return tuple(sorted(found))
 
 
-def first_part(operator: Operator) -> str:
-    """What decides of a fused operator: the first one in it; the others work on its result in place."""
-    return operator.parts[0] if operator.parts else operator.op
-
-
 def is_convolution(operator: Operator) -> bool:
     """Whether it sets a layout, whatever it is fused with."""
-    return first_part(operator) in _SET
+    return first_part(operator) in CONVOLUTIONS
 
 
 def is_computed_in_place(op: str) -> bool:
@@ -97,16 +91,16 @@ class _Tracing:
 
     def _made_by(self, number: int, operator: Operator) -> str:
         op = first_part(operator)
-        if op in _SET:
-            read = [self._type(wire).shape for wire in operator.inputs[:2]]
-            # Types that a person's file or a framework gives may be none at all.
-            return _set_by(op, read, operator.outputs[0].shape if operator.outputs else None)
+        if op in CONVOLUTIONS:
+            return layout_set_by(operator, [self._type(wire).shape for wire in operator.inputs[:2]])
         layouts = [self._of(wire) for wire in operator.inputs]
         if all(layout == PLAIN for layout in layouts):
             return PLAIN
         if op in _PASS_ON:
             shape = self._type(operator.inputs[0]).shape
-            return PLAIN if _takes_a_mean_beyond_the_edge(operator, shape) else _joined(layouts)
+            if _takes_a_mean_beyond_the_edge(operator, shape):
+                return PLAIN
+            return _summed(layouts) if op == "sum" else _joined(layouts)
         if is_computed_in_place(op):
             over = self._overwritten(number, operator)
             return PLAIN if over is None else self._of(over)
@@ -139,29 +133,11 @@ def _joined(layouts: Sequence[str]) -> str:
     return second if second.startswith(_AFTER_PLAIN) else f"{_AFTER_PLAIN}{second}"
 
 
-def _set_by(op: str, read: Sequence[Shape | None], result: Shape | None) -> str:
-    """The class of the layout in which a convolution puts out what it has computed from data and weight."""
-    data, weight = read if len(read) > 1 else (None, None)
-    if data is None or weight is None or result is None:
-        return _SET[op]
-    depth = weight[1]
-    if op == "conv_transpose":
-        kind = _SET[op]
-    elif depth < data[1]:
-        kind = "depthwise" if depth == 1 else f"grouped{depth}"
-    elif all(size == 1 for size in weight[2:]):
-        # By the sizes oneDNN chooses between kernels that differ in layout; how much it reads need not be exact.
-        channels = 1 << (data[1].bit_length() - 1)
-        return f"conv1x1:{_sizes(channels, data)}:{_sizes(result[1], result)}"
-    else:
-        kind = _SET[op]
-    if result[1] % _LARGE_BLOCK == 0:
-        return kind
-    return f"{kind}/{_SMALL_BLOCK if result[1] % _SMALL_BLOCK == 0 else 1}"
-
-
-def _sizes(channels: int, shape: Shape) -> str:
-    return "x".join(str(size) for size in (channels, *shape[2:]))
+def _summed(layouts: Sequence[str]) -> str:
+    """Of any number of tensors: oneDNN adds them only where none is plain, which of different ones one may be."""
+    if PLAIN in layouts:
+        return PLAIN
+    return OR.join(dict.fromkeys(each for layout in layouts for each in layout.split(OR)))
 
 
 def _takes_a_mean_beyond_the_edge(operator: Operator, shape: Shape | None) -> bool:

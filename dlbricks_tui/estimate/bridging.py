@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from dlbricks_tui.bricks.identity import operators_inside
 from dlbricks_tui.estimate.knowledge import Latency, Similar
 
 # How latency grows with work: a little less than in proportion, as every call has a price of its own.
@@ -104,15 +105,8 @@ def features_of(canonical: str) -> Features | None:
 def _parts(operators: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The operators with their parameters, and in place of a fused one those that it was made of."""
     for operator in operators:
-        fused = [part for graph in operator.get("inner", ()) for part in _nested(graph)]
+        fused = [part for graph in operator.get("inner", ()) for part in operators_inside(graph)]
         yield from fused or [(operator["op"], operator.get("params", {}))]
-
-
-def _nested(graph: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    # The last entry names the outputs; variables are only words.
-    for op, params, _, inner in (node for node in json.loads(graph)[:-1] if isinstance(node, list)):
-        deeper = [part for each in inner for part in _nested(each)]
-        yield from deeper or [(op, dict(params))]
 
 
 def _scaled(features: Features, examples: Sequence[_Example]) -> Latency:

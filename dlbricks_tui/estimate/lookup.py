@@ -9,6 +9,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from dlbricks_tui.bricks.contexts import former
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.calibration import UNCALIBRATED, Correction
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, Similar
@@ -84,7 +85,10 @@ class BrickResults:
         means = {brick: _mean(brick, results) for brick, results in anywhere.items()}
         found: dict[Pair, Measured] = {}
         for pair in self._decomposition.suite:
-            measured = newest.get(pair) or means.get(kin.get(pair[0], pair[0]))
+            brick, context = pair
+            # What was measured when contexts were told apart less finely stands until it is measured anew.
+            in_context = newest.get(pair) or newest.get((brick, former(context)))
+            measured = in_context or means.get(kin.get(brick, brick))
             if measured is not None:
                 found[pair] = measured
         return found

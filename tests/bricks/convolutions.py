@@ -1,8 +1,9 @@
 """Layer graphs in which some layers are operators of another kind."""
 
+import json
 from dataclasses import replace
 
-from dlbricks_tui.models.graph import Layer, LayerGraph, Origin, Shape, TensorType, Wire
+from dlbricks_tui.models.graph import Layer, LayerGraph, Origin, Params, Shape, TensorType, Wire
 
 
 def with_layer(graph: LayerGraph, layer: Layer) -> LayerGraph:
@@ -20,7 +21,14 @@ def named(graph: LayerGraph, *ops: str) -> LayerGraph:
 
 
 def convolving(
-    graph: LayerGraph, index: int, data: Shape, weight: Shape, result: Shape, op: str = "conv", parts: str = ""
+    graph: LayerGraph,
+    index: int,
+    data: Shape,
+    weight: Shape,
+    result: Shape,
+    op: str = "conv",
+    parts: str = "",
+    params: Params = (),
 ) -> LayerGraph:
     """The graph with a convolution of these shapes in the place of a layer; with parts it is a fused one."""
     layer = graph.layers[index]
@@ -29,9 +37,10 @@ def convolving(
     found = replace(
         layer.operators[0],
         op="mxnet._sg_mkldnn_conv" if parts else op,
+        params=() if parts else params,
         inputs=reads,
         outputs=(TensorType(result),),
-        inner=("{}",) if parts else (),
+        inner=(json.dumps(["data", *([part, params, [], []] for part in parts.split()), [[1, 0]]]),) if parts else (),
         parts=tuple(parts.split()),
     )
     types = (TensorType(data), *(TensorType(result) for _ in more))

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.bricks.contexts import context_key, kept_feeds
+from dlbricks_tui.bricks.contexts import context_key, former, kept_feeds
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.models.graph import Feed, LayerGraph, Shape, TensorType
 from tests.bricks.convolutions import convolving, named
@@ -23,6 +23,22 @@ def test_a_context_is_the_classes_of_all_that_enters_a_sequence() -> None:
     assert context(graph, 1, 2) == "conv+plain"
     assert context(graph, 0, 1, 2) == "plain"
     assert context(graph, 3) == "none"
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        ("conv", "conv"),
+        ("plain&conv/8:streamed+conv1x1:32x28x28:8x28x28:kept;cold",) * 2,
+        ("conv/8~1:streamed;cold", "conv/8:streamed;cold"),
+        ("conv1x1:16x56x56:144x56x56~8+conv~far:kept", "conv1x1:16x56x56:144x56x56+conv:kept"),
+        ("conv1x1:64x8x8:64x8x8|conv/8~1|conv:streamed:kept+plain", "conv1x1:64x8x8:64x8x8:streamed:kept+plain"),
+        ("conv|conv/8;cold", "conv;cold"),
+        ("conv+conv/8|conv", "conv+conv/8"),
+    ],
+)
+def test_what_a_context_was_called_before_it_said_more(context: str, expected: str) -> None:
+    assert former(context) == expected
 
 
 # What may be written over.

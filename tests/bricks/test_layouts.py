@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.bricks.layouts import layers_behind, output_layouts
-from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Params, Shape, TensorType, Wire
+from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Params, ParamValue, Shape, TensorType, Wire
 from tests.bricks.convolutions import convolving, named, with_layer
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 
@@ -63,7 +63,11 @@ def test_nothing_is_written_over_that_is_of_another_size() -> None:
         ((1, 24, 14, 14), (24, 1, 3, 3), (1, 24, 7, 7), "depthwise/8"),
         ((1, 128, 14, 14), (128, 4, 3, 3), (1, 128, 14, 14), "grouped4"),
         ((1, 256, 14, 14), (64, 256, 1, 1), (1, 64, 14, 14), "conv1x1:256x14x14:64x14x14"),
-        ((1, 511, 14, 14), (64, 511, 1, 1), (1, 64, 7, 7), "conv1x1:256x14x14:64x7x7"),
+        ((1, 500, 14, 14), (64, 500, 1, 1), (1, 64, 7, 7), "conv1x1:256x14x14:64x7x7~1"),
+        ((1, 36, 28, 28), (8, 36, 1, 1), (1, 8, 28, 28), "conv1x1:32x28x28:8x28x28~1"),
+        ((1, 48, 28, 28), (8, 48, 1, 1), (1, 8, 28, 28), "conv1x1:32x28x28:8x28x28"),
+        ((1, 40, 14, 14), (64, 40, 3, 3), (1, 64, 14, 14), "conv~8"),
+        ((1, 36, 14, 14), (24, 36, 3, 3), (1, 24, 14, 14), "conv/8~1"),
         ((8, 512, 14), (64, 512, 1), (8, 64, 14), "conv1x1:512x14:64x14"),
     ],
 )
@@ -72,6 +76,18 @@ def test_convolutions_whose_layouts_may_differ_are_of_different_classes(
 ) -> None:
     assert set_by(data, weight, result) == expected
     assert set_by(data, weight, result, parts="conv batch_norm relu") == expected
+
+
+@pytest.mark.parametrize("parts", ["", "conv batch_norm relu"])
+@pytest.mark.parametrize(
+    ("pads", "expected"), [(3, "conv"), (4, "conv~far"), ((1, 6, 1, 6), "conv~far"), ((3, 3, 3, 3), "conv")]
+)
+def test_convolutions_that_reach_far_beyond_the_edge_are_of_a_class_of_their_own(
+    pads: ParamValue, expected: str, parts: str
+) -> None:
+    shape = (1, 64, 28, 28)
+    graph = convolving(chain("conv"), 0, shape, (64, 64, 3, 3), shape, parts=parts, params=(("pads", pads),))
+    assert layouts(graph) == [expected]
 
 
 def test_a_deconvolution_sets_a_layout_of_its_own() -> None:
@@ -84,6 +100,23 @@ def test_the_first_of_several_inputs_decides() -> None:
     joins = [Spec("add", after(0, 1)), Spec("add", after(1, 0)), Spec("add", after(2, 0)), Spec("add", after(2, 5))]
     graph = convolving(built([*specs, *joins]), 1, (1, 3, 8, 8), (24, 3, 3, 3), (1, 24, 8, 8))
     assert layouts(graph)[3:] == ["conv", "conv/8", "plain&conv", "plain&conv"]
+
+
+def test_a_sum_of_any_number_is_plain_where_one_of_them_is_and_else_like_any_of_them() -> None:
+    specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)]
+    sums = [after(0, 0), after(0, 1), after(1, 0), after(0, 1, 2), after(2, 0), after(4, 1), after(4, 5)]
+    graph = built([*specs, *(Spec("add", feeds) for feeds in sums)])
+    graph = named(graph, "conv", "conv", "relu", *["sum"] * len(sums))
+    graph = convolving(graph, 1, (1, 3, 8, 8), (24, 3, 3, 3), (1, 24, 8, 8))
+    assert layouts(graph)[3:] == [
+        "conv",
+        "conv|conv/8",
+        "conv/8|conv",
+        "plain",
+        "plain",
+        "conv|conv/8",
+        "conv|conv/8",
+    ]
 
 
 def test_inside_a_layer_the_layout_goes_from_operator_to_operator() -> None:

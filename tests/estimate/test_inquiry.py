@@ -15,6 +15,7 @@ from dlbricks_tui.estimate.published import PROTOCOL
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Measurement, Record, new_uuid
+from tests.bricks.convolutions import convolving
 from tests.bricks.graphs import DATA, Spec, built, chain
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.test_published import GRAPH, convolution
@@ -22,6 +23,7 @@ from tests.store.samples import calibration, failure, measurement
 
 MODEL = decompose(chain("conv", "relu", "pool", "relu"))
 SYSTEM, RUNTIME = "c5.xlarge", "mxnet-1.9.1"
+EARLIER = "2026-11-20T08:00:00.000000+00:00"
 LATER = "2026-11-22T08:00:00.000000+00:00"
 
 
@@ -115,6 +117,22 @@ def test_a_measurement_in_another_context_is_no_measurement_of_this_one(tmp_path
         [measurement(brick=brick, context="blocked", level=Level.WRITTEN), *brick_records(MODEL, without=[pair(0)])],
     )
     assert found.estimate.parts[0].standing is Standing.MISSING
+
+
+def test_what_was_measured_before_contexts_said_more_stands_until_it_is_measured_anew(tmp_path: Path) -> None:
+    shape = (1, 36, 8, 8)
+    model = decompose(convolving(chain("conv", "relu"), 0, shape, (64, 36, 3, 3), (1, 64, 8, 8)))
+    brick, context = pair(1, model)
+    assert context == "conv~1"
+    records = {
+        name: measurement(brick=brick, context=name, level=Level.WRITTEN, statistics=timed(value), when=when)
+        for name, value, when in ((context, 3.0, EARLIER), ("conv", 2.0, LATER), ("depthwise", 1.0, LATER))
+    }
+    for names, expected in ((["depthwise"], None), (["depthwise", "conv"], 2.0), (list(records), 3.0)):
+        with store_of(tmp_path / str(len(names)), *map(records.__getitem__, names)) as store:
+            found = Inquiry(store.generation, model).on(SYSTEM, RUNTIME)
+            known = found.estimate.parts[1].measured if found else None
+            assert (known.latency.value_ms if known else None) == expected
 
 
 def test_of_several_runtimes_the_one_that_covers_most_is_taken_unless_one_is_asked_for(tmp_path: Path) -> None:

@@ -1,0 +1,72 @@
+"""The layouts in which convolutions put out what they compute, as far as a model tells."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dlbricks_tui.bricks.identity import operators_inside
+from dlbricks_tui.models.graph import Operator, Shape
+
+# What sets a layout, and the class that it has if nothing more is known.
+CONVOLUTIONS = {"conv": "conv", "conv_transpose": "deconv"}
+
+# The blocks in which oneDNN counts channels; so few as an image has are read from the plain layout.
+_LARGE_BLOCK, _SMALL_BLOCK, _FEW = 16, 8, 4
+# How far beyond the edge of an image its kernels reach on processors without AVX-512.
+_FAR = 3
+
+# Before what says more of a class than its name did at first.
+MARK = "~"
+
+
+def first_part(operator: Operator) -> str:
+    """What decides of a fused operator: the first one in it; the others work on its result in place."""
+    return operator.parts[0] if operator.parts else operator.op
+
+
+def layout_set_by(operator: Operator, read: Sequence[Shape | None]) -> str:
+    """The class of what a convolution puts out that reads data and a weight of these shapes."""
+    op = first_part(operator)
+    data, weight = read if len(read) > 1 else (None, None)
+    # Types that a person's file or a framework gives may be none at all.
+    result = operator.outputs[0].shape if operator.outputs else None
+    if data is None or weight is None or result is None:
+        return CONVOLUTIONS[op]
+    far = f"{MARK}far" if _reaches_far(operator) else ""
+    return f"{_by_sizes(op, data, weight, result)}{far}"
+
+
+def _by_sizes(op: str, data: Shape, weight: Shape, result: Shape) -> str:
+    put_out, depth = _partly(result[1], "/"), weight[1]
+    if op == "conv_transpose":
+        return f"{CONVOLUTIONS[op]}{put_out}"
+    if depth < data[1]:
+        return f"{'depthwise' if depth == 1 else f'grouped{depth}'}{put_out}"
+    if any(size > 1 for size in weight[2:]):
+        return f"{CONVOLUTIONS[op]}{put_out}{_partly(depth, MARK) if depth > _FEW else ''}"
+    # By the sizes oneDNN chooses between kernels that differ in layout; how much it reads need not be exact.
+    channels = 1 << (data[1].bit_length() - 1)
+    return f"conv1x1:{_sizes(channels, data)}:{_sizes(result[1], result)}{_partly(data[1], MARK)}"
+
+
+def _partly(channels: int, sign: str) -> str:
+    """The blocks that these channels fill, where they are not the large ones."""
+    if channels % _LARGE_BLOCK == 0:
+        return ""
+    return f"{sign}{_SMALL_BLOCK if channels % _SMALL_BLOCK == 0 else 1}"
+
+
+def _sizes(channels: int, shape: Shape) -> str:
+    return "x".join(str(size) for size in (channels, *shape[2:]))
+
+
+def _reaches_far(operator: Operator) -> bool:
+    pads = _parameters(operator).get("pads", 0)
+    return any(pad > _FAR for pad in (pads if isinstance(pads, Sequence) else [pads]) if isinstance(pad, int))
+
+
+def _parameters(operator: Operator) -> Mapping[str, Any]:
+    """Those of a convolution, or of the one that others are fused with."""
+    if operator.op in CONVOLUTIONS:
+        return dict(operator.params)
+    inside = (found for graph in operator.inner for found in operators_inside(graph))
+    return next((params for op, params in inside if op in CONVOLUTIONS), {})
