@@ -100,7 +100,10 @@ class _Tracing:
             shape = self._type(operator.inputs[0]).shape
             if _takes_a_mean_beyond_the_edge(operator, shape):
                 return PLAIN
-            return _summed(layouts) if op == "sum" else _joined(layouts)
+            if op == "sum":
+                return _summed(layouts)
+            over = self._overwritten(number, operator) if op == "add" else None
+            return _joined(layouts) if over is None else self._of(over)
         if is_computed_in_place(op):
             over = self._overwritten(number, operator)
             return PLAIN if over is None else self._of(over)

@@ -1,12 +1,10 @@
 """Layer sequences and models as programs that a worker can run: written again operator by operator."""
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 
 from dlbricks_tui.bricks.contexts import is_cold, kept_feeds, streaming_operator
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, layers_behind, output_layouts
-from dlbricks_tui.bricks.lifetimes import is_needed_after
 from dlbricks_tui.bricks.sheets import Entry, copy_of, plain_copy, sheet_for
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, NativeNode, Origin, TensorType, Wire, type_of
@@ -38,13 +36,11 @@ def sequence_program(
         writer.copy_all(feeds, layouts)
     for index in layers:
         network.write(graph.layers[index], graph.layers[index].times // paid)
-    behind = layers_behind(graph, feeds, layouts)
-    spent = _spent(graph, behind, layers, told_by_heads=kept is not None)
     if kept is None:
         kept = kept_feeds(graph, layers, layouts)
     return Program(
         network.network([*results_of(graph, layers), *(feed for feed in feeds if feed in kept)], in_passing=True),
-        _producer(graph, feeds, behind, spent),
+        _producer(graph, feeds, layers_behind(graph, feeds, layouts)),
         prelude.network(feeds),
         is_cold(graph, layers) if cold is None else cold,
     )
@@ -60,33 +56,14 @@ def model_program(graph: LayerGraph) -> Program:
     return Program(writer.network(graph.heads))
 
 
-def _producer(graph: LayerGraph, feeds: Sequence[Feed], layers: Sequence[int], spent: Sequence[Feed]) -> Network | None:
+def _producer(graph: LayerGraph, feeds: Sequence[Feed], layers: Sequence[int]) -> Network | None:
     """What brings the inputs of a sequence into their layouts; those that have a plain one go through it."""
     if not layers:
         return None
     producer = _Writer(graph)
-    for feed in spent:
-        producer.copy(feed)
     for index in layers:
         producer.write(graph.layers[index], 1)
     return producer.network(feeds)
-
-
-def _spent(graph: LayerGraph, behind: Sequence[int], layers: Sequence[int], *, told_by_heads: bool) -> list[Feed]:
-    """What layers before a sequence write over by an addition, whose result then has the layout of what was there.
-
-    Of an excerpt its heads tell which inputs it must not write over.
-    """
-    readers = Counter(feed for index in (*behind, *layers) for feed in graph.layers[index].feeds)
-    found = []
-    for index in behind:
-        added = [wire for operator in graph.layers[index].operators if operator.op == "add" for wire in operator.inputs]
-        for feed in [graph.layers[index].feeds[wire.number] for wire in added if wire.origin is Origin.DATA]:
-            entering = feed.layer not in behind and readers[feed] == 1
-            stays = feed in graph.heads if told_by_heads else is_needed_after(graph, feed, index)
-            if entering and not stays:
-                found.append(feed)
-    return found
 
 
 def results_of(graph: LayerGraph, layers: Sequence[int]) -> list[Feed]:
@@ -119,19 +96,14 @@ class _Writer:
     def copy_all(self, feeds: Sequence[Feed], layouts: Layouts) -> None:
         """Lets layers read copies of these tensors; where there are none, copies one that nobody reads."""
         for feed in feeds:
-            streamed = self._streamed(feed, layouts)
-            if streamed is None:
-                self.copy(feed)
-            else:
-                self._sources[feed] = [streamed]
+            copied = self._streamed(feed, layouts)
+            if copied is None:
+                native = copy_of(self._graph, type_of(self._graph, feed).dtype)
+                copied = Entry(self._operator(native, "copy", self.source(feed)), 0)
+            self._sources[feed] = [copied]
         if not feeds:
             nothing = self._variable(self._inputs, "data", _NOTHING, "")
             self._copied_nothing = [Entry(self._operator(plain_copy(self._graph.format), "copy", [nothing]), 0)]
-
-    def copy(self, feed: Feed) -> None:
-        """Lets layers read a copy of a tensor."""
-        native = copy_of(self._graph, type_of(self._graph, feed).dtype)
-        self._sources[feed] = [Entry(self._operator(native, "copy", self.source(feed)), 0)]
 
     def source(self, feed: Feed) -> list[Entry]:
         """Where a tensor is that layers read."""

@@ -47,6 +47,24 @@ def test_of_two_inputs_the_one_that_is_written_over_decides() -> None:
     assert layouts(named(built(specs[:3]), "conv", "relu", "sub"))[2] == "plain"
 
 
+@pytest.mark.parametrize(
+    ("read", "needed", "expected"),
+    [
+        ((0, 1), (), "conv"),
+        ((0, 1), (0,), "plain"),
+        ((0, 1), (0, 1), "conv"),
+        ((1, 0), (), "plain"),
+        ((1, 0), (1,), "conv"),
+        ((1, 0), (0, 1), "plain&conv"),
+    ],
+)
+def test_a_sum_of_two_has_the_layout_of_what_it_is_written_over(
+    read: tuple[int, ...], needed: tuple[int, ...], expected: str
+) -> None:
+    later = [Spec("relu", after(layer)) for layer in needed]
+    assert layouts(built([Spec("conv", DATA), Spec("relu", DATA), Spec("add", after(*read)), *later]))[2] == expected
+
+
 def test_nothing_is_written_over_that_is_of_another_size() -> None:
     graph = named(built([Spec("conv", DATA), Spec("sub", after(0), width=16)]), "conv", "sub")
     assert layouts(graph) == ["conv", "plain"]
@@ -97,7 +115,7 @@ def test_a_deconvolution_sets_a_layout_of_its_own() -> None:
 
 def test_the_first_of_several_inputs_decides() -> None:
     specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)]
-    joins = [Spec("add", after(0, 1)), Spec("add", after(1, 0)), Spec("add", after(2, 0)), Spec("add", after(2, 5))]
+    joins = [Spec("concat", after(*read)) for read in ((0, 1), (1, 0), (2, 0), (2, 5))]
     graph = convolving(built([*specs, *joins]), 1, (1, 3, 8, 8), (24, 3, 3, 3), (1, 24, 8, 8))
     assert layouts(graph)[3:] == ["conv", "conv/8", "plain&conv", "plain&conv"]
 

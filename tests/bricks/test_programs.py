@@ -103,19 +103,6 @@ def test_a_plain_input_passes_through_the_producer() -> None:
     assert heads_of(program.producer) == ["data1:0", "layer0:0"]
 
 
-def test_a_producer_adds_to_a_plain_array_that_nobody_needs_any_more() -> None:
-    specs = [Spec("conv", DATA), Spec("relu", DATA), Spec("add", after(1, 0)), Spec("pool", after(2))]
-    spent = sequence_program(built(specs), [3])
-    assert ops_of(spent.producer) == ["Activation", "conv", "add"]
-    assert spent.producer is not None
-    assert heads_of(spent.producer) == ["layer2:0"]
-    needed = sequence_program(built([*specs, Spec("relu", after(1))]), [3])
-    assert ops_of(needed.producer) == ["conv", "add"]
-    # What a sequence itself needs after the addition is not written over either.
-    read_again = sequence_program(built([*specs[:3], Spec("concat", after(2, 1))]), [3])
-    assert ops_of(read_again.producer) == ["conv", "add"]
-
-
 def test_a_sequence_reads_copies_that_it_may_write_over() -> None:
     graph = chain("relu", "pool")
     program = sequence_program(graph, [1])
