@@ -1,6 +1,5 @@
 """The rounds of a run: every program of a batch once per round, until each has been timed often enough."""
 
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +32,8 @@ _FIRST_RUN_SLOWER = 4.0
 _NULL_CALLS = 10
 _NANOSECONDS_PER_MS = 1e6
 _REFERENCE = "reference"
+# Its multiples, less what is whole of them, lie evenly between 0 and 1.
+_GOLDEN_RATIO = 0.618
 # On a quiet host the reference varies by one or two percent.
 _NOTEWORTHY_DRIFT = 0.05
 
@@ -44,12 +45,23 @@ class _Series:
     entry: Entry
     first_run_ms: float
     samples_ms: list[float] = field(default_factory=list)
+    # How many of them were taken in batches before the one at hand.
+    before: int = 0
+
+    @property
+    def usual_ms(self) -> float:
+        """About how long it takes."""
+        return median(self.samples_ms) if self.samples_ms else self.first_run_ms / _FIRST_RUN_SLOWER
+
+    def is_due(self, expected: float) -> bool:
+        """Whether it has fewer samples of this batch than that; of many programs some are due a little earlier."""
+        lag = self.entry.number * _GOLDEN_RATIO % 1
+        return len(self.samples_ms) - self.before + lag < expected
 
     @property
     def warm_runs(self) -> int:
         """How often it runs before it is timed."""
-        usual_ms = median(self.samples_ms) if self.samples_ms else self.first_run_ms / _FIRST_RUN_SLOWER
-        return untimed_runs(usual_ms, whole=self.entry.job.whole)
+        return untimed_runs(self.usual_ms, whole=self.entry.job.whole)
 
 
 @dataclass(slots=True)
@@ -142,6 +154,8 @@ class Measuring:
     def _measure(self, batch: Batch, later: Sequence[Job]) -> None:
         # What goes on from the batch before is there already.
         fresh = batch.jobs if batch.part == 1 else batch.bricks
+        for going_on in self._running.values():
+            going_on.before = len(going_on.samples_ms)
         self._batch = {entry.name: entry for entry in (self._entries[job] for job in batch.jobs)}
         self._mood, self._to_try_alone = _Mood(), []
         number = 0
@@ -166,16 +180,20 @@ class Measuring:
         if not self._bricks_running:
             # Until its last batch a whole model has a share of each; there it gets what it still lacks.
             return list(self._running) if batch.last else []
-        # In every so many rounds of several batches it takes as many samples as in all rounds of one.
-        joins = number % batch.parts == 0
-        return [
-            name
+        if not any(it.entry.job.whole for it in self._running.values()):
+            return list(self._running)
+        quotas = {
+            name: self._rule.most_samples(it.usual_ms, it.entry.job.share) / (batch.parts if it.entry.job.whole else 1)
             for name, it in self._running.items()
-            if not it.entry.job.whole or batch.parts == 1 or (joins and self._lacks_its_share(it, batch))
-        ]
+            if not it.entry.job.whole or batch.parts == 1 or self._lacks_its_share(it, batch)
+        }
+        # A model and its bricks are compared: whoever needs fewer samples takes them in every so many rounds, so that all
+        # of them are of the same minutes.
+        rounds = max(quotas.values())
+        return [name for name, quota in quotas.items() if self._running[name].is_due((number + 1) * quota / rounds)]
 
     def _lacks_its_share(self, whole: _Series, batch: Batch) -> bool:
-        most = self._rule.most_samples(median(whole.samples_ms)) if whole.samples_ms else math.inf
+        most = self._rule.most_samples(whole.usual_ms)
         return len(whole.samples_ms) * batch.parts < most * batch.part
 
     @property

@@ -55,18 +55,19 @@ class Adaptive:
         enough = max(fewest, math.ceil(min(self.enough_seconds * runs_per_second, self.least)))
         return min(enough, self.least, cap), cap
 
-    def most_samples(self, latency_ms: float) -> int:
-        """How many samples of that latency are enough, however much they vary."""
-        return self.bounds(latency_ms)[1]
+    def most_samples(self, latency_ms: float, share: float = 1.0) -> int:
+        """How many samples of that latency are enough, however much they vary, of what is such a share of any model."""
+        needed, cap = self.bounds(latency_ms)
+        return cap if share >= _SMALL_SHARE else max(needed, cap // 2)
 
     def satisfied_by(self, statistics: Statistics, share: float = 1.0) -> bool:
         """Whether a series with these statistics needs no more samples if it is at most such a share of any model."""
-        needed, cap = self.bounds(statistics.median_ms)
+        needed, _ = self.bounds(statistics.median_ms)
         if statistics.count < needed:
             return False
         leniency = min(_SMALL_SHARE / share, _MOST_LENIENCY) if share < _SMALL_SHARE else 1.0
         narrow_ms = max(leniency * self.target * statistics.trimmed_mean_ms, self.enough_ms)
-        most = cap if leniency == 1.0 else max(needed, cap // 2)
+        most = self.most_samples(statistics.median_ms, share)
         return half_width_ms(statistics) <= narrow_ms or statistics.count >= most
 
     def looks_at(self, samples: int) -> bool:
@@ -89,8 +90,8 @@ class FixedRuns:
         if self.runs < 1:
             raise StoppingError(f"{self.runs} runs measure nothing: give 1 or more")
 
-    def most_samples(self, latency_ms: float) -> int:
-        """How many samples are enough, whatever the latency."""
+    def most_samples(self, latency_ms: float, share: float = 1.0) -> int:
+        """How many samples are enough, whatever the latency and the share."""
         return self.runs
 
     def satisfied_by(self, statistics: Statistics, share: float = 1.0) -> bool:
