@@ -2,11 +2,12 @@
 
 usage: python -m benchmarks.accuracy [--data-dir DIR] [--level LEVEL ...] [--report-only] [-o DOCS] [MODEL ...]
 
-Without models it is the fifty of Table 1, and apart from them the networks of the Gluon zoo, and ONNX models: those
-that the onnx package holds for its tests, and a transformer's encoder. The zoo has a data folder of its own below DIR:
-no brick that was measured for the fifty helps to estimate it. What the folders hold already is not measured again, so
-that the same command goes on after an interruption. A quiet host needs an hour and more for all. What other hosts have
-measured and somebody has imported into the folders is reported beside it.
+Without models it is the fifty of Table 1, and apart from them the networks of the Gluon zoo, networks that are made up
+by chance, and ONNX models: those that the onnx package holds for its tests, and a transformer's encoder. The zoo and
+what is made up have data folders of their own below DIR: no brick that was measured for the fifty helps to estimate
+them. What the folders hold already is not measured again, so that the same command goes on after an interruption. A
+quiet host needs an hour and more for all. What other hosts have measured and somebody has imported into the folders is
+reported beside it.
 """
 
 import argparse
@@ -16,8 +17,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import onnx_models
-from benchmarks.accuracy_report import FIFTY, LEVELS, ONNX, ZOO, Group, report
+from benchmarks import made_up_networks, onnx_models
+from benchmarks.accuracy_report import FIFTY, LEVELS, MADE_UP, ONNX, ZOO, Group, report
 from benchmarks.command_line import ROOT, dlbricks, told
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
 from dlbricks_tui.settings import SAMPLE_MODELS
@@ -62,9 +63,12 @@ def groups_of(data: Path, models: Sequence[str], levels: Sequence[str]) -> Seque
     if models:
         return (Group("Chosen models", models, levels, data),)
     samples = Library(SAMPLE_MODELS, data).samples()
+    made_up = data / "made-up"
+    made_up_networks.main(made_up)
     groups = (
         Group(FIFTY, [f"{TABLE1_PREFIX}:{it.table1_id}" for it in samples if it.table1_id], levels, data),
         Group(ZOO, [it.name for it in samples if not it.table1_id], levels, data / "zoo"),
+        Group(MADE_UP, sorted(map(str, made_up.glob("*-symbol.json"))), levels, made_up),
     )
     if LEVELS[0] not in levels:
         return groups

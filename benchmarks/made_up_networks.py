@@ -17,7 +17,7 @@ from random import Random
 
 from dlbricks_tui.models.mxnet.symbol_writer import Output, SymbolWriter
 
-COUNT = 20
+COUNT = 24
 STAGES = 4
 CLASSES = 100
 
@@ -31,7 +31,7 @@ def main(folder: Path, count: int = COUNT, first: int = 0) -> None:
     """Writes so many of them."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(first, first + count):
-        (folder / f"made_up_{number}-symbol.json").write_bytes(network(number))
+        (folder / f"made_up_{number:02}-symbol.json").write_bytes(network(number))
 
 
 def network(number: int) -> bytes:

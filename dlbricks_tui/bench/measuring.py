@@ -187,8 +187,8 @@ class Measuring:
             for name, it in self._running.items()
             if not it.entry.job.whole or batch.parts == 1 or self._lacks_its_share(it, batch)
         }
-        # A model and its bricks are compared: whoever needs fewer samples takes them in every so many rounds, so that all
-        # of them are of the same minutes.
+        # A model and its bricks are compared: whoever needs fewer samples takes them in every so many rounds, so that
+        # all of them are of the same minutes.
         rounds = max(quotas.values())
         return [name for name, quota in quotas.items() if self._running[name].is_due((number + 1) * quota / rounds)]
 

@@ -1,13 +1,15 @@
 """A worker without a framework: it speaks the real protocol, makes latencies up, and misbehaves on demand.
 
 FAKE_MANNERS is a JSON object that says, by the name of an operator, how programs with that operator behave.
-FAKE_NAP is how many seconds each round of samples takes, FAKE_FACTOR by how much latencies are longer than usual.
+FAKE_NAP is how many seconds each round of samples takes, FAKE_FACTOR by how much latencies are longer than usual, and
+FAKE_NOISE by what share they vary.
 FAKE_DIARY is a file that gets a line for each program that is sampled: its operators, untimed runs, timed runs.
 """
 
 import argparse
 import ctypes
 import json
+import math
 import os
 import random
 import signal
@@ -111,8 +113,8 @@ class FakeWorker:
         return ""
 
     def _durations(self, name: str, count: int) -> tuple[int, ...]:
-        usual_ns = latency_ns(self._programs[name])
-        return tuple(round(usual_ns * (1 + 0.005 * self._chance.gauss(0, 1))) for _ in range(count))
+        usual_ns, noise = latency_ns(self._programs[name]), float(os.environ.get("FAKE_NOISE", "0.005"))
+        return tuple(round(usual_ns * math.exp(self._chance.gauss(0, noise))) for _ in range(count))
 
 
 def write_diary(program: Program, request: Sample) -> None:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import pytest
 
+from dlbricks_tui.bench.batching import BatchLimits
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.events import (
     BatchStarted,
@@ -120,7 +121,7 @@ def test_a_model_is_sampled_in_the_rounds_of_every_batch_of_its_bricks(site: Sit
         elif isinstance(event, RoundDone):
             batches[-1].append(event)
     taken = [sum(whole in dict(it.samples_ms) for it in rounds) for rounds in batches]
-    # Five of the eighteen bricks at a time: in every fourth round it takes as many samples as in all rounds of one.
+    # Five of the eighteen bricks at a time: in each batch it takes a fourth of its samples.
     assert len(taken) == 4
     for rounds, samples in zip(batches, taken, strict=True):
         with_bricks = [dict(it.samples_ms) for it in rounds if dict(it.samples_ms).keys() - {whole}]
@@ -130,6 +131,23 @@ def test_a_model_is_sampled_in_the_rounds_of_every_batch_of_its_bricks(site: Sit
     assert len(result.samples_ms) == sum(taken)
     if isinstance(rule, FixedRuns):
         assert sum(taken) == rule.runs
+
+
+@pytest.mark.parametrize("programs", [6, 128])
+def test_on_a_restless_host_a_model_and_its_bricks_are_sampled_in_the_same_rounds_to_the_end(
+    site: Site, monkeypatch: pytest.MonkeyPatch, programs: int
+) -> None:
+    monkeypatch.setenv("FAKE_NOISE", "0.3")
+    events: list[Event] = []
+    request = site.request(end_to_end=True, rule=Adaptive())
+    place = replace(site.place, limits=BatchLimits(programs=programs))
+    execute(create_run(request, site.data), request, place, site.lock, events.append)
+    (whole,) = [event.program for event in of_kind(events, ProgramLoaded) if event.model]
+    rounds = [{number for number, _ in event.samples_ms} for event in of_kind(events, RoundDone)]
+    with_model = [taken for taken in rounds if whole in taken]
+    assert len(with_model) >= Adaptive().most
+    # Small bricks need half of its samples: alone it would be for twenty rounds and more.
+    assert sum(taken == {whole} for taken in with_model) <= 3
 
 
 @pytest.mark.parametrize(("factor", "of_a_brick", "of_the_model"), [(1, {"1"}, {"3"}), (2000, {"0", "1"}, {"0", "3"})])
