@@ -1,5 +1,6 @@
 """Which jobs are measured together: what shares its rounds shares the moods of the machine."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,7 +13,9 @@ _OVERHEAD_BYTES = 2 * MEBIBYTE
 # What feeds a brick has weights of its own, most often about as many.
 _COPIES = 2
 # The bricks that share its rounds need the rest.
-_MOST_OF_MEMORY_FOR_A_MODEL = 0.5
+_MOST_OF_MEMORY_FOR_MODELS = 0.5
+# The share of its bricks that a model has in common with a group that it belongs to.
+_BELONGING = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +30,25 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Bricks that share their rounds, and the whole model, if any, that is timed in these rounds too.
+    """Bricks that share their rounds, and the whole models, if any, that are timed in these rounds too.
 
-    Where the bricks that are a model's own take several batches, the model is in each of them, and is one job.
+    Where bricks of these models take several batches, the models are in each of them, and each is one job.
     """
 
     bricks: tuple[Job, ...]
-    whole: Job | None = None
-    # Which of so many batches of the whole model this is, counted from 1.
+    wholes: tuple[Job, ...] = ()
+    # Which of so many batches of the whole models this is, counted from 1.
     part: int = 1
     parts: int = 1
 
     @property
     def jobs(self) -> tuple[Job, ...]:
         """Everything that is measured in it."""
-        return self.bricks if self.whole is None else (self.whole, *self.bricks)
+        return (*self.wholes, *self.bricks)
 
     @property
     def last(self) -> bool:
-        """Whether its whole model is in no batch after it."""
+        """Whether its whole models are in no batch after it."""
         return self.part == self.parts
 
     @property
@@ -56,47 +59,69 @@ class Batch:
 
 def alone(job: Job) -> Batch:
     """A job without any neighbours."""
-    return Batch((), job) if job.whole else Batch((job,))
+    return Batch((), (job,)) if job.whole else Batch((job,))
 
 
 def batches(jobs: Sequence[Job], limits: BatchLimits) -> tuple[Batch, ...]:
-    """The jobs in their order, cut into batches; a whole model shares the rounds of all bricks that are its own."""
-    groups = _by_model(jobs) if any(job.whole for job in jobs) else [jobs]
+    """The jobs in their order, cut into batches; a whole model shares the rounds of most of its bricks."""
+    groups = _by_models(jobs) if any(job.whole for job in jobs) else [jobs]
     return tuple(batch for group in groups for batch in _of_group(group, limits))
 
 
-def _by_model(jobs: Sequence[Job]) -> list[Sequence[Job]]:
-    """Each whole model with those of its bricks that no model before it needs, then what no whole model needs."""
-    wholes = {job.uses[0].model: job for job in jobs if job.whole}
+def _by_models(jobs: Sequence[Job]) -> list[Sequence[Job]]:
+    """Whole models with their bricks, each brick with the first model that needs it, then what no whole model needs.
+
+    A model that shares half of its bricks with those of a group belongs to it: it is timed when they are.
+    """
+    wholes = {job.uses[0].model for job in jobs if job.whole}
     # The model whose bricks take away most doubt comes first: its first brick stands first in the plan.
-    order = dict.fromkeys(use.model for job in jobs for use in job.uses if use.model in wholes)
-    place = {model: number for number, model in enumerate(order)}
+    bricks: dict[str, list[Job]] = {}
+    for job in jobs:
+        for model in {use.model: None for use in job.uses if use.model in wholes}:
+            bricks.setdefault(model, []).extend([] if job.whole else [job])
+    group_of_model: dict[str, int] = {}
+    group_of_brick: dict[Job, int] = {}
+    for model, own in bricks.items():
+        shared = Counter(group_of_brick[brick] for brick in own if brick in group_of_brick)
+        group, count = next(iter(shared.most_common(1)), (0, 0))
+        if count < _BELONGING * len(own) or not count:
+            group = len(set(group_of_model.values()))
+        group_of_model[model] = group
+        for brick in own:
+            group_of_brick.setdefault(brick, group)
 
     def group_of(job: Job) -> int:
-        return min((place[use.model] for use in job.uses if use.model in place), default=len(place))
+        if job.whole:
+            return group_of_model[job.uses[0].model]
+        return group_of_brick.get(job, len(group_of_model))
 
     return [list(group) for _, group in groupby(sorted(jobs, key=group_of), key=group_of)]
 
 
 def _of_group(jobs: Sequence[Job], limits: BatchLimits) -> list[Batch]:
-    # Models of one name may differ: one of them is enough company for the bricks.
-    wholes = [job for job in jobs if job.whole]
-    company = next((job for job in wholes if _leaves_room(job, limits)), None)
+    company: list[Job] = []
+    names = set[str]()
+    for whole in (job for job in jobs if job.whole):
+        # Models of one name may differ: one of them is enough company for the bricks.
+        if whole.uses[0].model not in names and _leaves_room([*company, whole], limits):
+            company.append(whole)
+            names.add(whole.uses[0].model)
     filled = list(_filled([job for job in jobs if not job.whole], company, limits))
     if not filled:
-        return [alone(whole) for whole in wholes]
-    shared = [Batch(tuple(bricks), company, part, len(filled)) for part, bricks in enumerate(filled, start=1)]
-    return [*shared, *(alone(whole) for whole in wholes if whole is not company)]
+        return [alone(job) for job in jobs]
+    shared = [Batch(tuple(bricks), tuple(company), part, len(filled)) for part, bricks in enumerate(filled, start=1)]
+    return [*shared, *(alone(job) for job in jobs if job.whole and job not in company)]
 
 
-def _leaves_room(whole: Job, limits: BatchLimits) -> bool:
-    return limits.programs > 1 and _needed_bytes(whole) <= _MOST_OF_MEMORY_FOR_A_MODEL * limits.memory_bytes
+def _leaves_room(wholes: Sequence[Job], limits: BatchLimits) -> bool:
+    needed_bytes = sum(map(_needed_bytes, wholes))
+    return len(wholes) < limits.programs and needed_bytes <= _MOST_OF_MEMORY_FOR_MODELS * limits.memory_bytes
 
 
-def _filled(bricks: Iterable[Job], whole: Job | None, limits: BatchLimits) -> Iterator[Sequence[Job]]:
+def _filled(bricks: Iterable[Job], wholes: Sequence[Job], limits: BatchLimits) -> Iterator[Sequence[Job]]:
     batch: list[Job] = []
     for brick in bricks:
-        if batch and not _fits([*batch, brick], whole, limits):
+        if batch and not _fits([*batch, brick], wholes, limits):
             yield batch
             batch = []
         batch.append(brick)
@@ -104,8 +129,8 @@ def _filled(bricks: Iterable[Job], whole: Job | None, limits: BatchLimits) -> It
         yield batch
 
 
-def _fits(bricks: Sequence[Job], whole: Job | None, limits: BatchLimits) -> bool:
-    jobs = bricks if whole is None else [whole, *bricks]
+def _fits(bricks: Sequence[Job], wholes: Sequence[Job], limits: BatchLimits) -> bool:
+    jobs = [*wholes, *bricks]
     return (
         len(jobs) <= limits.programs
         and sum(map(_needed_bytes, jobs)) <= limits.memory_bytes

@@ -42,6 +42,8 @@ from dlbricks_tui.store.store import Store
 
 # What a framework reserves of the address space without ever touching it.
 _RESERVED_BYTES = 8 * GIBIBYTE
+# Of a host's memory one batch may take one such part.
+_PARTS_OF_MEMORY = 4
 # What of a time budget may go into what nobody asked for.
 _MOST_OF_A_BUDGET_TO_CALIBRATE, _MOST_OF_A_BUDGET_TO_WAIT = 0.5, 0.1
 # To load a program makes its weights and compiles its kernels, which takes longer than to run it.
@@ -199,7 +201,7 @@ class Work:
             measuring.take_reference(
                 Task(reference_program(self._request.runtime.runs), self._request.patience.load_seconds)
             )
-            measuring.work_through(jobs, self._place.limits)
+            measuring.work_through(jobs, self._limits)
 
     def _task(self, job: Job) -> Task:
         program = model_program(job.graph) if job.whole else sequence_program(job.graph, job.layers, job.kept, job.cold)
@@ -209,6 +211,12 @@ class Work:
         runtime = self._request.runtime
         limit = self._memory_limit_bytes + _RESERVED_BYTES
         return replace(runtime, settings=replace(runtime.settings, memory_limit_bytes=limit))
+
+    @property
+    def _limits(self) -> BatchLimits:
+        """Those of the place, with more memory where the host has plenty: what is in one batch can be compared."""
+        usual = self._place.limits
+        return replace(usual, memory_bytes=max(usual.memory_bytes, self._memory_limit_bytes // _PARTS_OF_MEMORY))
 
     @property
     def _memory_limit_bytes(self) -> int:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlbricks_tui.bench.batching import BatchLimits, batches
+from dlbricks_tui.bench.batching import MEBIBYTE, BatchLimits, batches
 from dlbricks_tui.bench.jobs import Job, Subject, Target, subject_of
 from dlbricks_tui.bench.known import Known
 from dlbricks_tui.bench.pace import Pace
@@ -147,9 +147,8 @@ def test_batches_hold_every_job_once_and_keep_within_the_limits(
     bricks = [job for batch in found for job in batch.bricks]
     assert len(bricks) == len(set(bricks))
     # A whole model is in as many batches as it says, one after another.
-    wholes = [(batch.whole, batch.part, batch.parts) for batch in found if batch.whole]
-    for whole in {whole for whole, _, _ in wholes}:
-        places = [number for number, batch in enumerate(found) if batch.whole is whole]
+    for whole in {whole for batch in found for whole in batch.wholes}:
+        places = [number for number, batch in enumerate(found) if whole in batch.wholes]
         assert places == list(range(places[0], places[0] + found[places[0]].parts))
         assert [found[place].part for place in places] == list(range(1, len(places) + 1))
     shares = [sum(batch.shares.get(job, 0.0) for batch in found) for job in jobs]
@@ -157,27 +156,40 @@ def test_batches_hold_every_job_once_and_keep_within_the_limits(
 
 
 def test_a_model_is_timed_in_the_rounds_of_its_own_bricks() -> None:
-    subjects = subjects_of(chain("conv", "relu"), chain("conv", "pool"))
+    subjects = subjects_of(chain("conv", "relu"), chain("conv", "pool", "split"))
     jobs = plan(subjects, Known(), RULE, end_to_end=True).jobs
     found = batches(jobs, BatchLimits())
     assert len(found) == 2
     for batch in found:
-        assert batch.whole is not None
-        assert all(batch.whole.uses[0].model in {use.model for use in job.uses} for job in batch.bricks)
+        (whole,) = batch.wholes
+        assert all(whole.uses[0].model in {use.model for use in job.uses} for job in batch.bricks)
+
+
+def test_models_that_share_half_of_their_bricks_are_timed_in_the_same_rounds() -> None:
+    models = (chain("conv", "relu"), chain("conv", "relu", "conv"), chain("conv", "pool"), chain("split"))
+    jobs = plan(subjects_of(*models), Known(), RULE, end_to_end=True).jobs
+    found = batches(jobs, BatchLimits())
+    together = sorted(sorted(whole.uses[0].model for whole in batch.wholes) for batch in found)
+    assert together == [["m0", "m1", "m2"], ["m3"]]
+    assert sorted(len(batch.bricks) for batch in found) == [1, 4]
+    # Where there is no room for all of them, the others come by themselves.
+    narrow = batches(jobs, BatchLimits(memory_bytes=9 * MEBIBYTE))
+    assert {len(batch.wholes) for batch in narrow if batch.bricks} == {1, 2}
+    assert [len(batch.wholes) for batch in narrow if not batch.bricks] == [1]
 
 
 def test_a_model_with_more_bricks_than_fit_into_a_batch_is_in_all_of_their_batches() -> None:
     jobs = plan(subjects_of(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
     found = batches(jobs, BatchLimits(programs=3))
     assert [len(batch.bricks) for batch in found] == [2, 2]
-    assert {batch.whole for batch in found} == {job for job in jobs if job.whole}
+    assert {whole for batch in found for whole in batch.wholes} == {job for job in jobs if job.whole}
 
 
 def test_a_model_that_takes_up_the_memory_is_timed_by_itself() -> None:
     jobs = plan(subjects_of(chain("conv", "relu")), Known(), RULE, end_to_end=True).jobs
     (whole,) = (job for job in jobs if job.whole)
     found = batches(jobs, BatchLimits(memory_bytes=whole.memory_bytes + 1))
-    assert [batch.jobs for batch in found if batch.whole] == [(whole,)]
+    assert [batch.jobs for batch in found if batch.wholes] == [(whole,)]
 
 
 def test_models_of_one_name_are_all_timed() -> None:
