@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 
 from dlbricks_tui.bench.jobs import Job
 
@@ -77,23 +78,26 @@ def _by_models(jobs: Sequence[Job]) -> list[Sequence[Job]]:
     # The model whose bricks take away most doubt comes first: its first brick stands first in the plan.
     bricks: dict[str, list[Job]] = {}
     for job in jobs:
-        for model in {use.model: None for use in job.uses if use.model in wholes}:
-            bricks.setdefault(model, []).extend([] if job.whole else [job])
+        for model in dict.fromkeys(use.model for use in job.uses if use.model in wholes):
+            needed = bricks.setdefault(model, [])
+            if not job.whole:
+                needed.append(job)
+    groups = 0
     group_of_model: dict[str, int] = {}
     group_of_brick: dict[Job, int] = {}
-    for model, own in bricks.items():
-        shared = Counter(group_of_brick[brick] for brick in own if brick in group_of_brick)
-        group, count = next(iter(shared.most_common(1)), (0, 0))
-        if count < _BELONGING * len(own) or not count:
-            group = len(set(group_of_model.values()))
+    for model, needed in bricks.items():
+        shared = Counter(group_of_brick[brick] for brick in needed if brick in group_of_brick)
+        group, count = max(shared.items(), key=itemgetter(1), default=(groups, 0))
+        if not count or count < _BELONGING * len(needed):
+            group, groups = groups, groups + 1
         group_of_model[model] = group
-        for brick in own:
+        for brick in needed:
             group_of_brick.setdefault(brick, group)
 
     def group_of(job: Job) -> int:
         if job.whole:
             return group_of_model[job.uses[0].model]
-        return group_of_brick.get(job, len(group_of_model))
+        return group_of_brick.get(job, groups)
 
     return [list(group) for _, group in groupby(sorted(jobs, key=group_of), key=group_of)]
 
