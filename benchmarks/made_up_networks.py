@@ -18,7 +18,6 @@ from random import Random
 from dlbricks_tui.models.mxnet.symbol_writer import Output, SymbolWriter
 
 COUNT = 24
-STAGES = 4
 CLASSES = 100
 
 # The side of the image, and for each stage the widths that it may have.
@@ -53,7 +52,7 @@ class _Network:
         self._width = self._chance.choice(WIDTHS[0])
         data = self._conv(data, self._width, self._chance.choice((3, 5, 7)), stride=2)
         data = self._active(self._norm(data))
-        for widths in WIDTHS[:STAGES]:
+        for widths in WIDTHS:
             data = self._stage(data, self._chance.choice(widths))
         data = self._writer.op("Pooling", data, kernel=(1, 1), global_pool=True, pool_type="avg")
         data = self._writer.op("FullyConnected", self._writer.op("Flatten", data), num_hidden=CLASSES)

@@ -8,14 +8,13 @@ a cache when it is their turn again.
 import re
 from collections.abc import Collection, Sequence
 
-from dlbricks_tui.bricks.convolutions import MARK, first_part
+from dlbricks_tui.bricks.convolutions import MARK, first_part, is_convolution
 from dlbricks_tui.bricks.identity import outer_feeds
 from dlbricks_tui.bricks.layouts import (
     OR,
     PLAIN,
     Layouts,
     is_computed_in_place,
-    is_convolution,
     layout_of,
 )
 from dlbricks_tui.bricks.lifetimes import is_needed_after

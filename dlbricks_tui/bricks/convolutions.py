@@ -7,7 +7,7 @@ from dlbricks_tui.bricks.identity import operators_inside
 from dlbricks_tui.models.graph import Operator, Shape
 
 # What sets a layout, and the class that it has if nothing more is known.
-CONVOLUTIONS = {"conv": "conv", "conv_transpose": "deconv"}
+_SET = {"conv": "conv", "conv_transpose": "deconv"}
 
 # The blocks in which oneDNN counts channels; so few as an image has are read from the plain layout.
 _LARGE_BLOCK, _SMALL_BLOCK, _FEW = 16, 8, 4
@@ -23,6 +23,11 @@ def first_part(operator: Operator) -> str:
     return operator.parts[0] if operator.parts else operator.op
 
 
+def is_convolution(operator: Operator) -> bool:
+    """Whether it sets a layout, whatever it is fused with."""
+    return first_part(operator) in _SET
+
+
 def layout_set_by(operator: Operator, read: Sequence[Shape | None]) -> str:
     """The class of what a convolution puts out that reads data and a weight of these shapes."""
     op = first_part(operator)
@@ -30,7 +35,7 @@ def layout_set_by(operator: Operator, read: Sequence[Shape | None]) -> str:
     # Types that a person's file or a framework gives may be none at all.
     result = operator.outputs[0].shape if operator.outputs else None
     if data is None or weight is None or result is None:
-        return CONVOLUTIONS[op]
+        return _SET[op]
     far = f"{MARK}far" if _reaches_far(operator) else ""
     return f"{_by_sizes(op, data, weight, result)}{far}"
 
@@ -38,11 +43,11 @@ def layout_set_by(operator: Operator, read: Sequence[Shape | None]) -> str:
 def _by_sizes(op: str, data: Shape, weight: Shape, result: Shape) -> str:
     put_out, depth = _partly(result[1], "/"), weight[1]
     if op == "conv_transpose":
-        return f"{CONVOLUTIONS[op]}{put_out}"
+        return f"{_SET[op]}{put_out}"
     if depth < data[1]:
         return f"{'depthwise' if depth == 1 else f'grouped{depth}'}{put_out}"
     if any(size > 1 for size in weight[2:]):
-        return f"{CONVOLUTIONS[op]}{put_out}{_partly(depth, MARK) if depth > _FEW else ''}"
+        return f"{_SET[op]}{put_out}{_partly(depth, MARK) if depth > _FEW else ''}"
     # By the sizes oneDNN chooses between kernels that differ in layout; how much it reads need not be exact.
     channels = 1 << (data[1].bit_length() - 1)
     return f"conv1x1:{_sizes(channels, data)}:{_sizes(result[1], result)}{_partly(data[1], MARK)}"
@@ -66,7 +71,7 @@ def _reaches_far(operator: Operator) -> bool:
 
 def _parameters(operator: Operator) -> Mapping[str, Any]:
     """Those of a convolution, or of the one that others are fused with."""
-    if operator.op in CONVOLUTIONS:
+    if operator.op in _SET:
         return dict(operator.params)
     inside = (found for graph in operator.inner for found in operators_inside(graph))
-    return next((params for op, params in inside if op in CONVOLUTIONS), {})
+    return next((params for op, params in inside if op in _SET), {})

@@ -6,7 +6,7 @@ is depends on the processor; tensors of one class are alike on any. docs/measuri
 
 from collections.abc import Sequence
 
-from dlbricks_tui.bricks.convolutions import CONVOLUTIONS, first_part, layout_set_by
+from dlbricks_tui.bricks.convolutions import first_part, is_convolution, layout_set_by
 from dlbricks_tui.bricks.lifetimes import may_be_overwritten
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin, ParamValue, Shape, TensorType, Wire
 from dlbricks_tui.models.kinds import Kind, kind_of
@@ -63,11 +63,6 @@ def layers_behind(graph: LayerGraph, feeds: Sequence[Feed], layouts: Layouts) ->
     return tuple(sorted(found))
 
 
-def is_convolution(operator: Operator) -> bool:
-    """Whether it sets a layout, whatever it is fused with."""
-    return first_part(operator) in CONVOLUTIONS
-
-
 def is_computed_in_place(op: str) -> bool:
     """Whether MXNet computes it without oneDNN, and over what it reads where it can."""
     if op in _PASS_ON or op in _NEVER_IN_PLACE:
@@ -90,9 +85,9 @@ class _Tracing:
         return tuple([self._of(wire) for wire in self._layer.results])
 
     def _made_by(self, number: int, operator: Operator) -> str:
-        op = first_part(operator)
-        if op in CONVOLUTIONS:
+        if is_convolution(operator):
             return layout_set_by(operator, [self._type(wire).shape for wire in operator.inputs[:2]])
+        op = first_part(operator)
         layouts = [self._of(wire) for wire in operator.inputs]
         if all(layout == PLAIN for layout in layouts):
             return PLAIN
