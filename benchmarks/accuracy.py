@@ -5,10 +5,10 @@ usage: python -m benchmarks.accuracy [--data-dir DIR] [--level LEVEL ...] [--rep
 Without models it is the fifty of Table 1, and apart from them the networks of the Gluon zoo, networks that are made up
 by chance, and ONNX models: those that the onnx package holds for its tests, and a transformer's encoder. The zoo and
 what is made up have data folders of their own below DIR: no brick that was measured for the fifty helps to estimate
-them. What the folders hold already is not measured again, so that the same command goes on after an interruption, unless
-it says little: where samples leave an estimate in doubt by a tenth of it, they are taken once more, whatever the model
-takes. A quiet host needs an hour and more for all. What other hosts have measured and somebody has imported into the
-folders is reported beside it.
+them. What the folders hold already is not measured again, so that the same command goes on after an interruption,
+unless it says little: where samples leave an estimate in doubt by a tenth of it, they are taken once more, whatever the
+model takes. A quiet host needs an hour and more for all. What other hosts have measured and somebody has imported into
+the folders is reported beside it.
 """
 
 import argparse

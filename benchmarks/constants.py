@@ -5,7 +5,7 @@ usage: python -m benchmarks.constants [--level LEVEL]
 Each network is measured by bricks and end to end in a run of its own. The first column says what its bricks add up to,
 over end to end, the others by how much its estimate is wrong when it has no part in the fit of the constants: one that
 is the same for each sequence, one that grows with what the model touches, one that grows with the latency of the brick,
-and two that do. The last line has the mean absolute errors.
+and two that do, of which one is negative. The last line has the mean absolute errors.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from dlbricks_tui.store.store import Store
 KINDS = {
     "same": ("per_sequence_ms",),
     "touched": ("per_forgotten_sequence_ms",),
-    "latency": ("per_displaced_sequence_ms",),
+    "latency": ("per_evicted_sequence_ms",),
     "two": ("per_displaced_sequence_ms", "per_woken_sequence_ms"),
 }
 
@@ -80,7 +80,7 @@ def tell(level: Level, found: list[Found]) -> None:
         kind: fitted([example_of(*each, names) for each in found], names).residuals for kind, names in KINDS.items()
     }
     print(f"{level.value:30} {'bricks':>9}" + "".join(f"{kind:>9}" for kind in KINDS))
-    for number, example in enumerate(example_of(*each, KINDS["two"]) for each in found):
+    for number, example in enumerate(example_of(*each, KINDS["latency"]) for each in found):
         print(
             f"{example.name:20} {example.measured_ms:6.2f} ms {example.composed_ms / example.measured_ms:9.3f}"
             + "".join(f"{residuals[number]:+9.1%}" for residuals in errors.values())

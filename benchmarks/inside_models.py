@@ -28,7 +28,8 @@ from dlbricks_tui.runtime.runtime import Runtime
 MODELS = ("table1:10", "table1:16")
 WARM_UP = 5
 MOST_SHOWN = 8
-BULK = "MXNET_EXEC_BULK_EXEC_INFERENCE"
+# Each operator by itself, as the profiler tells nothing of those that run in bulk, and in the order of the graph.
+ONE_BY_ONE = {"MXNET_EXEC_BULK_EXEC_INFERENCE": "0", "MXNET_ENGINE_TYPE": "NaiveEngine"}
 
 
 class Layer(NamedTuple):
@@ -88,11 +89,12 @@ def operators(graph: LayerGraph, occurrence: Occurrence) -> list[str]:
 
 def latencies_inside(network: Network, file: Path) -> list[float]:
     """What each operator takes inside of a network, in the order in which they run."""
-    # Workers that are started later are not to know of it.
-    os.environ[BULK] = "0"
+    os.environ |= ONE_BY_ONE
     mxnet = load_mxnet()
     bound = BoundSymbol(mxnet, network)
-    del os.environ[BULK]
+    # Workers that are started later are not to know of it.
+    for name in ONE_BY_ONE:
+        del os.environ[name]
     others = dict.fromkeys(("profile_imperative", "profile_memory", "profile_api", "aggregate_stats"), False)
     mxnet.profiler.set_config(profile_symbolic=True, filename=str(file), **others)
     for _ in range(WARM_UP):

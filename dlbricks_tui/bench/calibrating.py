@@ -25,10 +25,9 @@ from dlbricks_tui.store.records import Facts, Statistics
 
 RULE = FixedRuns(20)
 
-# What a model has too much or lacks in the sum of its bricks. MXNet computes in a thread of its own, which sleeps until
-# it is asked; ONNX Runtime in the one that asks.
+# What a model lacks in the sum of its bricks.
 CONSTANTS: Mapping[Format, Sequence[str]] = {
-    Format.MXNET: ("per_displaced_sequence_ms", "per_woken_sequence_ms"),
+    Format.MXNET: ("per_evicted_sequence_ms",),
     Format.ONNX: ("per_forgotten_sequence_ms",),
 }
 

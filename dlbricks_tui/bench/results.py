@@ -13,7 +13,7 @@ from dlbricks_tui.store.records import BrickForm, EndToEnd, Facts, Failure, Meas
 
 # Each program behind what feeds it in the model, its large weights as cold as there, its data as alike. A new method is
 # a new name.
-PROTOCOL = "refreshed-3"
+PROTOCOL = "refreshed-4"
 
 _NO_INPUT = TensorType((1,))
 _X86 = ("x86_64", "AMD64")

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dlbricks_tui.bricks.contexts import is_cold, kept_feeds, streaming_operator
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, layers_behind, output_layouts
-from dlbricks_tui.bricks.sheets import Entry, copy_of, plain_copy, sheet_for
+from dlbricks_tui.bricks.sheets import Entry, copy_of, plain_copy, sheet_for, wakers
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, NativeNode, Origin, TensorType, Wire, type_of
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
@@ -18,7 +18,11 @@ class ProgramError(UserError):
 
 
 def sequence_program(
-    graph: LayerGraph, layers: Sequence[int], kept: Collection[Feed] | None = None, cold: bool | None = None
+    graph: LayerGraph,
+    layers: Sequence[int],
+    kept: Collection[Feed] | None = None,
+    cold: bool | None = None,
+    awake: bool = True,
 ) -> Program:
     """A sequence of layers, fed as it is in the model.
 
@@ -26,13 +30,16 @@ def sequence_program(
     model over whatever nobody needs any more: so the sequence reads copies, whose making is the prelude, and which lie
     in the caches, or do not, as what they are copies of does in the model. Of `kept` copies, by default those that the
     graph shows to be needed afterwards, it is kept from doing so. Whether its weights are `cold` follows from the
-    graph, too, unless it is said.
+    graph, too, unless it is said. And where frameworks sleep between two runs, it finds them `awake`, as in the middle
+    of a model.
     """
     feeds = outer_feeds([graph.layers[index] for index in layers])
     layouts = output_layouts(graph)
     paid = times_paid(graph, layers)
     network, prelude = _Writer(graph), _Writer(graph)
     for writer in (network, prelude):
+        if awake:
+            writer.wake()
         writer.copy_all(feeds, layouts)
     for index in layers:
         network.write(graph.layers[index], graph.layers[index].times // paid)
@@ -91,7 +98,18 @@ class _Writer:
         self._weights: dict[str, ArrayType] = {}
         # Of a layer that is written several times what each of them makes.
         self._sources: dict[Feed, list[Entry]] = {}
+        # What runs although nobody reads it, before anything else does.
+        self._ahead: list[Entry] = []
         self._copied_nothing: list[Entry] = []
+
+    def wake(self) -> None:
+        """Lets those compute first, and next to nothing, who are asleep between two runs."""
+        entry: Entry | None = None
+        for waker in wakers(self._graph.format):
+            weights = [self._variable(self._weights, "weight", found, "what wakes") for found in waker.weights]
+            inputs = [*weights] if entry is None else [entry, *weights]
+            entry = Entry(self._operator(waker.native, "wake", inputs), 0)
+            self._ahead = [entry]
 
     def copy_all(self, feeds: Sequence[Feed], layouts: Layouts) -> None:
         """Lets layers read copies of these tensors; where there are none, copies one that nobody reads."""
@@ -128,7 +146,8 @@ class _Writer:
 
     def network(self, heads: Sequence[Feed], *, in_passing: bool = False) -> Network:
         """The network that puts out these tensors, or, in passing, what costs no more than to make them in a model."""
-        entries = [*(self.source(feed)[-1] for feed in heads), *self._unread(), *self._copied_nothing]
+        results = (self.source(feed)[-1] for feed in heads)
+        entries = [*self._ahead, *results, *self._unread(), *self._copied_nothing]
         if in_passing:
             entries = list(dict.fromkeys(Entry(*shown) for entry in entries for shown in self._sheet.in_passing(entry)))
         return Network(self._sheet.text(entries), self._inputs, self._weights)

@@ -9,6 +9,9 @@ from dlbricks_tui.models.onnx.native import plain_native, version_among
 from dlbricks_tui.models.onnx.writer import OnnxSheet
 from dlbricks_tui.runtime.runtime import Format
 
+# Channels that fill the blocks of any layout of oneDNN's.
+_CHANNELS = 16
+
 # The version of ONNX's operators that brought it.
 _ERF_SINCE = 9
 
@@ -18,6 +21,13 @@ class Entry(NamedTuple):
 
     node: int
     output: int
+
+
+class Waker(NamedTuple):
+    """An operator that reads what the one before it made, and these weights."""
+
+    native: NativeNode
+    weights: Sequence[TensorType]
 
 
 class Sheet(Protocol):
@@ -47,6 +57,21 @@ def sheet_for(form: Format) -> Sheet:
 def plain_copy(form: Format) -> NativeNode:
     """An operator that copies an array."""
     return plain_native("Identity") if form is Format.ONNX else NativeNode("_copy")
+
+
+def wakers(form: Format) -> Sequence[Waker]:
+    """What wakes a framework up: operators in a row, tiny, that call what most layers call.
+
+    MXNet computes in a thread that sleeps until it is asked. The first convolution after that, and the first conversion
+    to the plain layout, take microseconds longer than the next ones. ONNX Runtime computes in the thread that asks.
+    """
+    if form is Format.ONNX:
+        return ()
+    tensor, kernel = TensorType((1, _CHANNELS, 4, 4)), TensorType((_CHANNELS, _CHANNELS, 1, 1))
+    attributes = (("kernel", "(1, 1)"), ("num_filter", str(_CHANNELS)), ("no_bias", "True"))
+    # It is MXNet's own and reads a plain tensor.
+    conversion = NativeNode("_plus_scalar", (("scalar", "1"),))
+    return Waker(NativeNode("Convolution", attributes), (tensor, kernel)), Waker(conversion, ())
 
 
 def copy_of(graph: LayerGraph, dtype: str) -> NativeNode:

@@ -16,12 +16,11 @@ _SIGMAS = 1.96
 # short ones. Where so many of them run in a millisecond, both weigh the same.
 _DENSE = 4.0
 
-# A model that computes is awake, and paid for waking up once; a brick wakes up for itself, and has paid all of it if it
-# takes so long.
-_WOKEN_MS = 0.04
-# Inside of a model others use the nearest caches between two runs of a layer. A brick that takes so long would fill
-# them, and has nothing there any more.
-_FILLS_CACHES_MS = 0.15
+# What takes less than this takes next to nothing.
+_NEXT_TO_NOTHING_MS = 0.04
+# Inside of a model others use the nearest caches between two runs of a layer. A brick that takes so long has lost all
+# by that which it can lose.
+_LOSES_ALL_MS = 0.3
 # What a layer finds in any cache of what it left there one inference ago: the less, the more the model touches
 # meanwhile, and nothing from here on.
 _FORGETS_ALL_BYTES = 20e6
@@ -37,10 +36,11 @@ class Circumstances(NamedTuple):
 
 # What a constant of this name is multiplied with for one sequence. Constants are milliseconds.
 TERMS: Mapping[str, Callable[[Circumstances], float]] = {
-    "per_displaced_sequence_ms": lambda it: min(1.0, it.brick_ms / _FILLS_CACHES_MS),
-    "per_woken_sequence_ms": lambda it: min(1.0, it.brick_ms / _WOKEN_MS),
+    "per_evicted_sequence_ms": lambda it: min(1.0, it.brick_ms / _LOSES_ALL_MS),
     "per_forgotten_sequence_ms": lambda it: min(1.0, it.touched_bytes / _FORGETS_ALL_BYTES),
-    # What systems were calibrated with before.
+    # What systems were calibrated with before: while bricks woke up for themselves, and when nothing else was known.
+    "per_displaced_sequence_ms": lambda it: min(1.0, it.brick_ms / 0.15),
+    "per_woken_sequence_ms": lambda it: min(1.0, it.brick_ms / 0.04),
     "per_sequence_ms": lambda it: 1.0,
 }
 # One is left out in turn, and the others have to tell both constants.
@@ -55,7 +55,7 @@ def density_of(paid: Iterable[tuple[int, float]]) -> float:
     """
     count = latency_ms = 0.0
     for times, sequence_ms in paid:
-        count += times * min(1.0, sequence_ms / _WOKEN_MS)
+        count += times * min(1.0, sequence_ms / _NEXT_TO_NOTHING_MS)
         latency_ms += times * sequence_ms
     return count / latency_ms if latency_ms else 0.0
 
