@@ -26,9 +26,9 @@ from dlbricks_tui.store.records import Facts, Statistics
 RULE = FixedRuns(20)
 
 # What a model lacks in the sum of its bricks.
-CONSTANTS: Mapping[Format, Sequence[str]] = {
-    Format.MXNET: ("per_evicted_sequence_ms",),
-    Format.ONNX: ("per_forgotten_sequence_ms",),
+CONSTANTS: Mapping[Format, str] = {
+    Format.MXNET: "per_evicted_sequence_ms",
+    Format.ONNX: "per_forgotten_sequence_ms",
 }
 
 
@@ -105,10 +105,10 @@ def _subjects(
             yield subject_of(decompose(replace(graph, name=name)))
 
 
-def example_of(subject: Subject, found: Mapping[Target, Statistics], names: Sequence[str]) -> Example:
+def example_of(subject: Subject, found: Mapping[Target, Statistics], constant: str) -> Example:
     """A network by what was found of its bricks and of it; bricks that compute nothing are not measured."""
     paid: list[tuple[int, float]] = []
-    terms = dict.fromkeys(names, 0.0)
+    term = 0.0
     graph = subject.decomposition.graph
     for occurrence in subject.decomposition.occurrences:
         brick = found.get(Target(occurrence.brick.key, occurrence.context))
@@ -116,9 +116,7 @@ def example_of(subject: Subject, found: Mapping[Target, Statistics], names: Sequ
             continue
         times = times_paid(graph, occurrence.sequence.layers)
         paid.append((times, brick.trimmed_mean_ms))
-        circumstances = Circumstances(brick.trimmed_mean_ms, graph.touched_bytes)
-        for name in terms:
-            terms[name] += times * TERMS[name](circumstances)
+        term += times * TERMS[constant](Circumstances(brick.trimmed_mean_ms, graph.touched_bytes))
     measured_ms = found[Target(model=subject.key)].trimmed_mean_ms
     composed_ms = sum(times * latency_ms for times, latency_ms in paid)
-    return Example(subject.name, tuple(terms.values()), composed_ms, measured_ms, density_of(paid))
+    return Example(subject.name, term, composed_ms, measured_ms, density_of(paid))

@@ -214,22 +214,24 @@ class Measuring:
 
     def _sample(self, names: Sequence[str], later: Sequence[Job]) -> bool:
         """One round; false where something disturbed it, so that it has to be repeated."""
-        reference = [_REFERENCE] if self._bench.holds(_REFERENCE) else []
         before, began = self._bench.crowding(), time.monotonic()
-        taken = self._bench.sample(reference, _UNTIMED_REFERENCE_RUNS, _REFERENCE_RUNS)
-        runs = len(reference) * (_UNTIMED_REFERENCE_RUNS + _REFERENCE_RUNS)
+        references_ms = [self._reference_ms()]
+        taken: dict[str, tuple[int, ...]] = {}
+        runs = 0
         for warm_runs, alike in groupby(sorted(names, key=self._warm_runs, reverse=True), self._warm_runs):
             sampled = [*alike]
             taken |= self._bench.sample(sampled, warm_runs, _TIMED_RUNS)
             # What feeds a program runs as often, to be taken off.
             runs += 2 * len(sampled) * (warm_runs + _TIMED_RUNS)
+        # Who comes in the middle of a round disturbs what is sampled last.
+        references_ms.append(self._reference_ms())
         seconds, after = time.monotonic() - began, self._bench.crowding()
         null_calls_ms = _milliseconds(self._bench.null_calls(_NULL_CALLS))
         taken_ms = {name: _milliseconds(durations) for name, durations in taken.items()}
-        reference_ms = taken_ms.pop(_REFERENCE, ())
-        disturbance = self._calmness.disturbance(
-            Circumstances(seconds, runs, since(before, after), median(reference_ms) if reference_ms else None)
-        )
+        known_ms = [it for it in references_ms if it is not None]
+        runs += len(known_ms) * (_UNTIMED_REFERENCE_RUNS + _REFERENCE_RUNS)
+        reference_ms = max(known_ms, default=None)
+        disturbance = self._calmness.disturbance(Circumstances(seconds, runs, since(before, after), reference_ms))
         if disturbance is not None and self._calmness.worth_repeating:
             self._mood.repeated_rounds += 1
             self._face_losses()
@@ -239,17 +241,23 @@ class Measuring:
         for name, samples_ms in taken_ms.items():
             self._running[name].samples_ms += samples_ms
         self._mood.null_calls_ms += null_calls_ms
-        self._mood.reference_ms += reference_ms
+        self._mood.reference_ms += known_ms
         self._face_losses()
         self._tell(
             RoundDone(
                 samples_ms=tuple((self._batch[name].number, samples_ms) for name, samples_ms in taken_ms.items()),
                 null_call_ms=median(null_calls_ms) if null_calls_ms else None,
-                reference_ms=median(reference_ms) if reference_ms else None,
+                reference_ms=reference_ms,
                 seconds_left=self._seconds_left(later),
             )
         )
         return True
+
+    def _reference_ms(self) -> float | None:
+        if not self._bench.holds(_REFERENCE):
+            return None
+        taken = self._bench.sample([_REFERENCE], _UNTIMED_REFERENCE_RUNS, _REFERENCE_RUNS)
+        return median(_milliseconds(taken[_REFERENCE])) if taken else None
 
     def _warm_runs(self, name: str) -> int:
         return self._running[name].warm_runs

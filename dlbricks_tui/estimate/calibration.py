@@ -1,9 +1,8 @@
 """What a measuring method misses of every brick, and how far its predictions were off: constants fitted elsewhere."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import NamedTuple
 
 from dlbricks_tui.estimate.errors import CalibrationError
@@ -43,9 +42,8 @@ TERMS: Mapping[str, Callable[[Circumstances], float]] = {
     "per_woken_sequence_ms": lambda it: min(1.0, it.brick_ms / 0.04),
     "per_sequence_ms": lambda it: 1.0,
 }
-# One is left out in turn, and the others have to tell both constants.
+# One is left out in turn, and the others have to agree.
 _FEWEST_EXAMPLES = 3
-_SAME_DIRECTION = 1e-9
 
 
 def density_of(paid: Iterable[tuple[int, float]]) -> float:
@@ -112,58 +110,41 @@ def _root_mean_square(errors: Sequence[float]) -> float:
     return math.sqrt(sum(error * error for error in errors) / len(errors))
 
 
-# One for each term that is fitted: one or two.
-Constants = tuple[float, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Example:
     """A network whose latency is known: what its bricks add up to, uncorrected, and what it takes end to end."""
 
     name: str
-    # The sums over all its sequences of what each fitted constant is multiplied with.
-    terms: tuple[float, ...]
+    # The sum over all its sequences of what the constant is multiplied with.
+    term: float
     composed_ms: float
     measured_ms: float
     density: float = 0.0
 
-    def error(self, constants_ms: Constants) -> float:
+    def error(self, constant_ms: float) -> float:
         """By what share the corrected sum is too high."""
-        added_ms = sum(constant * term for constant, term in zip(constants_ms, self.terms, strict=True))
-        return (self.composed_ms + added_ms) / self.measured_ms - 1.0
+        return (self.composed_ms + constant_ms * self.term) / self.measured_ms - 1.0
 
 
-def fitted(examples: Sequence[Example], names: Sequence[str]) -> Correction:
-    """The constants of these names that leave the least relative errors; each residual is of an example left out."""
+def fitted(examples: Sequence[Example], name: str) -> Correction:
+    """The constant of that name that leaves the least relative errors; each residual is of an example left out."""
     if len(examples) < _FEWEST_EXAMPLES:
         raise CalibrationError(
             f"{len(examples)} networks to calibrate on could be measured, and {_FEWEST_EXAMPLES} are needed; "
             "`dlbricks runs watch last` tells what kept them"
         )
     residuals = [
-        example.error(_constants_ms([*examples[:number], *examples[number + 1 :]]))
+        example.error(_constant_ms([*examples[:number], *examples[number + 1 :]]))
         for number, example in enumerate(examples)
     ]
-    constants = tuple(zip(names, _constants_ms(examples), strict=True))
-    return Correction(constants, tuple(residuals), tuple([example.density for example in examples]))
+    densities = tuple([example.density for example in examples])
+    return Correction(((name, _constant_ms(examples)),), tuple(residuals), densities)
 
 
-def _constants_ms(examples: Sequence[Example]) -> Constants:
-    """Those with the least sum of absolute errors, which one odd network does not move.
+def _constant_ms(examples: Sequence[Example]) -> float:
+    """That with the least sum of absolute errors, which one odd network does not move.
 
-    Such a sum is least where two examples come out right, or one if they tell the constants not apart: all are tried.
+    Such a sum is least where an example comes out right: all are tried.
     """
-    return min(_candidates(examples), key=lambda constants_ms: sum(abs(it.error(constants_ms)) for it in examples))
-
-
-def _candidates(examples: Sequence[Example]) -> Iterator[Constants]:
-    first, *others = (0.0 for _ in examples[0].terms)
-    yield first, *others
-    for example in examples:
-        if example.terms[0]:
-            yield (example.measured_ms - example.composed_ms) / example.terms[0], *others
-    for one, other in combinations(examples, 2) if others else ():
-        (a, b), (c, d) = one.terms, other.terms
-        if abs(a * d - b * c) > _SAME_DIRECTION * abs(a * d):
-            first_ms, second_ms = one.measured_ms - one.composed_ms, other.measured_ms - other.composed_ms
-            yield (first_ms * d - b * second_ms) / (a * d - b * c), (a * second_ms - first_ms * c) / (a * d - b * c)
+    candidates = [(it.measured_ms - it.composed_ms) / it.term for it in examples if it.term]
+    return min([0.0, *candidates], key=lambda constant_ms: sum(abs(it.error(constant_ms)) for it in examples))

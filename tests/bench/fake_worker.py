@@ -125,8 +125,9 @@ def write_diary(program: Program, request: Sample) -> None:
 
 
 def operators_of(program: Program) -> list[str]:
-    """The operators that are timed."""
-    return [node["op"] for node in json.loads(program.network.symbol)["nodes"] if node["op"] != "null"]
+    """The operators that are timed, less those that wake somebody up."""
+    nodes = json.loads(program.network.symbol)["nodes"]
+    return [node["op"] for node in nodes if node["op"] != "null" and not node["name"].startswith("wake")]
 
 
 def latency_ns(program: Program) -> int:

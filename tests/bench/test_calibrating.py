@@ -112,7 +112,7 @@ def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> N
     jobs = plan(subjects, Known(), Adaptive()).jobs
     here, elsewhere = Conditions("s1", "x", "p"), Conditions("s2", "x", "p")
     way = {"system": "s1", "runtime": "x", "level": graph.level, "protocol": "p"}
-    today = tuple((name, 0.01) for name in CONSTANTS[Format.MXNET])
+    today = ((CONSTANTS[Format.MXNET], 0.01),)
     outdated = calibration(**way, constants=(("per_sequence_ms", 0.01),))
     of_any_density = calibration(**way, when="2026-11-22T07:00:00.000000+00:00", constants=today, densities=())
     known = calibration(**way, when="2026-11-22T08:00:00.000000+00:00", constants=today)

@@ -19,6 +19,7 @@ from dlbricks_tui.bench.events import (
     ProgramLoaded,
     ProgramMeasured,
     RoundDone,
+    RoundRepeated,
     RunEnded,
     RunStarted,
     WorkerReplaced,
@@ -29,6 +30,7 @@ from dlbricks_tui.bench.results import PROTOCOL
 from dlbricks_tui.bench.run import execute
 from dlbricks_tui.bench.run_folder import RunFolders, State, Tally
 from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, StoppingRule
+from dlbricks_tui.bench.workbench import Workbench
 from dlbricks_tui.store.queries import brick_form, runs, runtimes, systems
 from dlbricks_tui.store.store import Store
 from tests.bench.runs import BRICKS, FAKE, MODEL, Site
@@ -262,8 +264,9 @@ def test_what_is_known_is_measured_again_if_that_is_asked_for_and_once_however_o
     rude.run(rude.request())
     monkeypatch.setenv("FAKE_MANNERS", "{}")
     site.run(site.request(retry_failed=True))
-    monkeypatch.setenv("FAKE_NAP", "0.02")
-    request = site.request(again=True, time_budget_seconds=0.8)
+    monkeypatch.setenv("FAKE_NAP", "0.04")
+    # Three batches, of which one or two are done in time; what has fewer samples than the rule asks for is not kept.
+    request = site.request(again=True, rule=FixedRuns(FEWEST_SAMPLES), time_budget_seconds=1.2)
     folder = create_run(request, site.data)
     begun = execute(folder, request, site.place, site.lock).bricks
     assert 0 < begun.measured < BRICKS
@@ -282,6 +285,29 @@ def test_what_the_worker_did_not_understand_is_not_held_against_the_brick(
     assert not site.contents().failures
     monkeypatch.setenv("FAKE_MANNERS", "{}")
     assert site.run(site.request()).bricks == Tally(BRICKS, measured=1, reused=BRICKS - 1)
+
+
+def test_a_round_that_somebody_disturbs_before_its_end_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample, calls = Workbench.sample, Counter[str]()
+
+    def disturbed(bench: Workbench, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[int, ...]]:
+        begins = names == ["reference"] and not calls["programs"]
+        calls["rounds"] += begins
+        # By then it is known what is usual.
+        slower = 10 if calls["rounds"] > 6 and calls["rounds"] % 3 == 0 and not begins else 1
+        calls["programs"] += names != ["reference"]
+        if names == ["reference"] and not begins:
+            calls["programs"] = 0
+        taken = sample(bench, names, warm, repeat)
+        return {name: tuple(slower * duration for duration in durations) for name, durations in taken.items()}
+
+    monkeypatch.setattr(Workbench, "sample", disturbed)
+    events: list[Event] = []
+    site.run(site.request(), events.append)
+    assert all("slower" in event.reason for event in of_kind(events, RoundRepeated))
+    assert of_kind(events, RoundRepeated)
+    for found in site.contents().measurements:
+        assert max(found.samples_ms) < 2 * min(found.samples_ms)
 
 
 def test_a_reference_that_does_not_run_costs_nothing_but_the_sight_of_drift(

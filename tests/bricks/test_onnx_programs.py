@@ -34,7 +34,7 @@ def test_what_only_hands_its_memory_on_is_not_copied_out(tmp_path: Path) -> None
     graph = loaded(tmp_path, model(nodes, {"x": (1, 3, 8, 8)}, ["t"], weights))
 
     conv, reshape, both = (sequence_program(graph, layers) for layers in ((0,), (1,), (0, 1)))
-    assert put_out(read(conv.network)) == ["Conv"]
+    assert put_out(read(conv.network)) == ["Conv"], "nobody sleeps who would have to be woken"
     assert put_out(read(reshape.network)) == ["Erf", "Shape"], "the copy that it reads, which the prelude puts out too"
     assert put_out(read(reshape.prelude)) == ["Erf"]
     assert put_out(read(both.network)) == ["Conv", "Shape"], "what is computed is put out"

@@ -1,5 +1,4 @@
 import math
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -9,98 +8,75 @@ from dlbricks_tui.estimate.calibration import Circumstances, Correction, Example
 from dlbricks_tui.estimate.errors import CalibrationError
 from tests.bricks.graphs import chain
 
-NAMES = ("per_displaced_sequence_ms", "per_woken_sequence_ms")
-CONSTANTS = (0.06, -0.02)
+NAME = "per_evicted_sequence_ms"
+CONSTANT_MS = 0.02
 
 
-def example(terms: tuple[float, float], composed_ms: float, noise: float = 0.0) -> Example:
-    missing_ms = sum(constant * term for constant, term in zip(CONSTANTS, terms, strict=True))
-    return Example(f"net of {terms}", terms, composed_ms, (composed_ms + missing_ms) * (1 + noise))
+def example(term: float, composed_ms: float, noise: float = 0.0) -> Example:
+    return Example(f"net of {term}", term, composed_ms, (composed_ms + CONSTANT_MS * term) * (1 + noise))
 
 
-def constants_of(examples: Sequence[Example]) -> tuple[float, ...]:
-    return tuple(value for _, value in fitted(examples, NAMES).constants)
+def constant_of(correction: Correction) -> float:
+    ((_, value),) = correction.constants
+    return value
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(1, 100), st.integers(100, 300), st.floats(50, 1000)),
-        min_size=3,
-        max_size=8,
-        unique_by=lambda network: network[0] / network[1],
-    )
-)
-def test_what_all_networks_miss_alike_is_found(networks: list[tuple[int, int, float]]) -> None:
-    examples = [example((float(one), float(other)), composed_ms) for one, other, composed_ms in networks]
-    correction = fitted(examples, NAMES)
-    assert correction.names == NAMES
-    # How much it matters is how much it changes an estimate.
-    for it in examples:
-        assert abs(it.error((correction.constants[0][1], correction.constants[1][1]))) < 1e-6
+@given(st.lists(st.tuples(st.integers(1, 300), st.floats(50, 1000)), min_size=3, max_size=8))
+def test_what_all_networks_miss_alike_is_found(networks: list[tuple[int, float]]) -> None:
+    correction = fitted([example(float(term), composed_ms) for term, composed_ms in networks], NAME)
+    assert correction.names == (NAME,)
+    assert constant_of(correction) == pytest.approx(CONSTANT_MS, rel=1e-6)
     assert max(map(abs, correction.residuals)) < 1e-6
 
 
 def test_a_residual_is_of_a_network_that_had_no_part_in_the_fit() -> None:
-    examples = [example((40, 60), 10.0), example((60, 61), 20.0), example((7, 90), 15.0)]
-    odd = example((50, 70), 15.0, noise=0.05)
-    residuals = fitted([*examples, odd], NAMES).residuals
+    residuals = fitted(
+        [example(40, 10.0), example(60, 20.0), example(7, 15.0), example(50, 15.0, 0.05)], NAME
+    ).residuals
     # The others agree, so that the odd one is off by exactly its own oddness.
     assert residuals[3] == pytest.approx(1 / 1.05 - 1)
 
 
-def test_one_network_that_is_far_off_casts_doubt_on_models_but_does_not_move_the_constants() -> None:
-    usual = [
-        example((count, 40 + 7 * count % 31), 0.3 * count, noise) for count, noise in enumerate([0.01, -0.01] * 8, 20)
-    ]
-    odd = example((40, 50), 2.0, noise=-0.3)
-    with_it, without = fitted([*usual, odd], NAMES), fitted(usual, NAMES)
+def test_one_network_that_is_far_off_casts_doubt_on_models_but_does_not_move_the_constant() -> None:
+    usual = [example(count, 0.3 * count, noise) for count, noise in enumerate([0.01, -0.01] * 8, 20)]
+    odd = example(40, 2.0, noise=-0.3)
+    with_it, without = fitted([*usual, odd], NAME), fitted(usual, NAME)
     for it in usual:
-        assert it.error(constants(with_it)) == pytest.approx(it.error(constants(without)), abs=0.02)
+        assert it.error(constant_of(with_it)) == pytest.approx(it.error(constant_of(without)), abs=0.02)
     assert abs(with_it.residuals[-1]) > 0.3
     assert 0.01 < without.relative_doubt(0.0) < 0.04
     assert with_it.relative_doubt(0.0) > 0.1
 
 
-def test_networks_that_do_not_tell_the_constants_apart_give_one() -> None:
-    # As where all bricks take so long that each counts fully for both.
-    examples = [Example("alike", (count, count), 1.0, 1.0 + 0.01 * count) for count in (10.0, 20.0, 40.0)]
-    assert constants_of(examples) == pytest.approx((0.01, 0.0))
-
-
 def test_a_network_without_anything_to_correct_is_no_obstacle() -> None:
-    examples = [Example("nothing", (0.0, 0.0), 1.0, 1.0), example((10, 30), 5.0), example((30, 31), 5.0)]
-    assert constants_of(examples) == pytest.approx(CONSTANTS)
+    examples = [Example("nothing", 0.0, 1.0, 1.0), example(10, 5.0), example(30, 5.0)]
+    assert constant_of(fitted(examples, NAME)) == pytest.approx(CONSTANT_MS)
 
 
-def constants(correction: Correction) -> tuple[float, float]:
-    first, second = (value for _, value in correction.constants)
-    return first, second
-
-
-def test_what_is_short_is_corrected_by_less() -> None:
-    correction = Correction((("per_displaced_sequence_ms", 0.060), ("per_woken_sequence_ms", -0.020)))
+@pytest.mark.parametrize(
+    ("constants", "short_ms", "long_ms"),
+    [
+        ((("per_evicted_sequence_ms", 0.030),), 0.001, 0.030),
+        # As systems were calibrated before.
+        ((("per_displaced_sequence_ms", 0.060), ("per_woken_sequence_ms", -0.020)), 0.004 - 0.005, 0.040),
+    ],
+)
+def test_what_is_short_is_corrected_by_less(
+    constants: tuple[tuple[str, float], ...], short_ms: float, long_ms: float
+) -> None:
     layers = chain("conv").layers
 
     def added_ms(brick_ms: float) -> float:
-        return correction.added_ms(layers, Circumstances(brick_ms, 10**8))
+        return Correction(constants).added_ms(layers, Circumstances(brick_ms, 10**8))
 
     assert added_ms(0.0) == 0.0
-    assert added_ms(0.010) == pytest.approx(0.004 - 0.005)
-    assert added_ms(0.040) == pytest.approx(0.016 - 0.020)
-    assert added_ms(0.150) == added_ms(5.0) == pytest.approx(0.040)
-
-
-def test_one_constant_is_fitted_as_two_are() -> None:
-    examples = [Example("net", (count,), 1.0, 1.0 + 0.01 * count) for count in (10.0, 20.0, 40.0)]
-    odd = Example("odd", (30.0,), 1.0, 3.0)
-    correction = fitted([*examples, odd], ("per_sequence_ms",))
-    assert dict(correction.constants) == {"per_sequence_ms": pytest.approx(0.01)}
-    assert correction.residuals == pytest.approx((0, 0, 0, 1.3 / 3.0 - 1), abs=1e-9)
+    assert added_ms(0.010) == pytest.approx(short_ms)
+    assert added_ms(0.300) == added_ms(5.0) == pytest.approx(long_ms)
 
 
 def test_too_few_networks_tell_nothing() -> None:
     with pytest.raises(CalibrationError, match="1 networks to calibrate on could be measured"):
-        fitted([example((40, 60), 10.0)], NAMES)
+        fitted([example(40, 10.0)], NAME)
 
 
 # How sure an estimate is by what the method was wrong by on networks.
@@ -109,12 +85,12 @@ def test_too_few_networks_tell_nothing() -> None:
 def test_networks_of_many_short_sequences_are_more_doubtful_than_others() -> None:
     found = fitted(
         [
-            Example("long", (10.0,), 50.0, 50.5, density=0.3),
-            Example("longer", (10.0,), 90.0, 90.0, density=0.2),
-            Example("short", (10.0,), 1.0, 1.3, density=20.0),
-            Example("shorter", (10.0,), 1.0, 0.8, density=25.0),
+            Example("long", 10.0, 50.0, 50.5, density=0.3),
+            Example("longer", 10.0, 90.0, 90.0, density=0.2),
+            Example("short", 10.0, 1.0, 1.3, density=20.0),
+            Example("shorter", 10.0, 1.0, 0.8, density=25.0),
         ],
-        ("per_sequence_ms",),
+        "per_sequence_ms",
     )
     assert found.densities == (0.3, 0.2, 20.0, 25.0)
     assert found.relative_doubt(0.3) < found.relative_doubt(20.0) / 4

@@ -312,7 +312,7 @@ async def test_where_the_runtime_was_calibrated_before_no_time_is_foretold_for_i
     runtime = Registry(measured.path).suited({Format.MXNET}).identity
     with Store(measured.store) as store:
         way = {"system": fingerprint().id, "runtime": runtime, "level": Level.WRITTEN, "protocol": PROTOCOL}
-        store.add(calibration(**way, constants=tuple((name, 0.01) for name in CONSTANTS[Format.MXNET])))
+        store.add(calibration(**way, constants=((CONSTANTS[Format.MXNET], 0.01),)))
     async with running(app_on(measured)) as pilot:
         await press(pilot, *OPEN_ALEXNET, "r")
         shown = screen_text(pilot)
