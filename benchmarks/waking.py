@@ -18,7 +18,7 @@ from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.bricks.programs import model_program, sequence_program
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import NullCalls
+from dlbricks_tui.runtime.protocol import NullCalls, Sample
 
 MODELS = ("mobilenet0.25", "squeezenet1.1")
 WHOLE = "model"
@@ -53,11 +53,15 @@ def found_of(graph: LayerGraph, chosen: Chosen) -> Found:
             for awake in (False, True):
                 load(worker, name_of(brick, awake), sequence_program(graph, layers, awake=awake))
         names = [WHOLE, *(name_of(brick, awake) for brick in first for awake in (False, True))]
-        warm = {name: untimed_runs(latency_ms(worker, name, 1), whole=name == WHOLE) for name in names}
+        alike: dict[int, list[str]] = defaultdict(list)
+        for name in names:
+            alike[untimed_runs(latency_ms(worker, name, 1), whole=name == WHOLE)].append(name)
         calls_ns: list[int] = []
         for _ in range(ROUNDS):
-            for name in names:
-                samples[name].append(latency_ms(worker, name, warm[name]))
+            for warm, sampled in alike.items():
+                taken_ns = worker.ask(Sample(tuple(sampled), warm, 1), PATIENCE_SECONDS).durations_ns
+                for name, (duration_ns,) in zip(sampled, taken_ns, strict=True):
+                    samples[name].append(duration_ns / 1e6)
             calls_ns += worker.ask(NullCalls(ROUNDS), PATIENCE_SECONDS).durations_ns[0]
     asleep_ms, awake_ms = (
         sum(times * median(samples[name_of(brick, awake)]) for brick, times in paid.items()) for awake in (False, True)

@@ -11,8 +11,8 @@ from dlbricks_tui.runtime.runtime import MXNET, Runtime
 from dlbricks_tui.store import records
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Facts, Failure, Measurement, Record, System, utc_now
 
-# Each program behind what feeds it in the model, its large weights as cold as there, its data as alike. A new method is
-# a new name.
+# Each program behind what feeds it in the model, by a framework that is awake, its large weights as cold as there, its
+# data as alike. A new method is a new name.
 PROTOCOL = "refreshed-4"
 
 _NO_INPUT = TensorType((1,))

@@ -104,12 +104,9 @@ class _Writer:
 
     def wake(self) -> None:
         """Lets those compute first, and next to nothing, who are asleep between two runs."""
-        entry: Entry | None = None
         for waker in wakers(self._graph.format):
             weights = [self._variable(self._weights, "weight", found, "what wakes") for found in waker.weights]
-            inputs = [*weights] if entry is None else [entry, *weights]
-            entry = Entry(self._operator(waker.native, "wake", inputs), 0)
-            self._ahead = [entry]
+            self._ahead = [Entry(self._operator(waker.native, "wake", [*self._ahead, *weights]), 0)]
 
     def copy_all(self, feeds: Sequence[Feed], layouts: Layouts) -> None:
         """Lets layers read copies of these tensors; where there are none, copies one that nobody reads."""
