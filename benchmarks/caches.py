@@ -15,11 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks.chosen_models import ROUNDS, chosen_models, latency_ms, load
-from dlbricks_tui.bench.jobs import Target
+from benchmarks.chosen_models import ROUNDS, chosen_models, latency_ms, load, places_of
 from dlbricks_tui.bench.warming import untimed_runs
-from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.bricks.programs import model_program, sequence_program
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.inside.mxnet_backend import MXNet
@@ -63,18 +60,12 @@ def main() -> int:
 
 def sums_of(graph: LayerGraph, runtime: Runtime, log: Path) -> Sums:
     """Of one model."""
-    times: dict[Target, int] = defaultdict(int)
-    places: dict[Target, Sequence[int]] = {}
-    for it in decompose(graph).occurrences:
-        if any(graph.layers[index].operators for index in it.sequence.layers):
-            target = Target(it.brick.key, it.context)
-            times[target] += times_paid(graph, it.sequence.layers)
-            places.setdefault(target, it.sequence.layers)
-    programs = {str(number): sequence_program(graph, layers) for number, layers in enumerate(places.values())}
+    places = {str(number): place for number, place in enumerate(places_of(graph).values())}
+    programs = {name: sequence_program(graph, place.layers) for name, place in places.items()}
     with Worker(runtime, log) as worker:
         warm_ms, cold_ms, whole_ms = measured(worker, model_program(graph), programs)
-    counts = dict(zip(programs, (times[target] for target in places), strict=True))
-    return Sums(whole_ms, *(sum(count * found[name] for name, count in counts.items()) for found in (warm_ms, cold_ms)))
+    sums = (sum(place.times * found[name] for name, place in places.items()) for found in (warm_ms, cold_ms))
+    return Sums(whole_ms, *sums)
 
 
 def measured(

@@ -3,15 +3,17 @@
 import argparse
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from dlbricks_tui.bench.jobs import Target
 from dlbricks_tui.bench.warming import untimed_runs
 from dlbricks_tui.bricks.contexts import context_key
-from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.identity import brick_of, times_paid
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.bricks.programs import sequence_program
 from dlbricks_tui.models.framework import WorkerFramework
@@ -39,6 +41,13 @@ class Chosen(NamedTuple):
     folder: Path
 
 
+class Place(NamedTuple):
+    """Where a brick stands first in a model, and how often the model pays for it."""
+
+    layers: Layers
+    times: int
+
+
 @contextmanager
 def chosen_models(about: str | None, models: Sequence[str]) -> Iterator[Chosen]:
     """Those of the command line at the level that it says; without any, these at `written`."""
@@ -56,6 +65,18 @@ def chosen_models(about: str | None, models: Sequence[str]) -> Iterator[Chosen]:
         yield Chosen(graphs, runtime, folder)
 
 
+def places_of(graph: LayerGraph) -> Mapping[Target, Place]:
+    """The bricks of a model that compute anything, each in each of its contexts."""
+    found: dict[Target, Place] = {}
+    for it in decompose(graph).occurrences:
+        layers = it.sequence.layers
+        if any(graph.layers[index].operators for index in layers):
+            target = Target(it.brick.key, it.context)
+            first, times = found.get(target, Place(layers, 0))
+            found[target] = Place(first, times + times_paid(graph, layers))
+    return found
+
+
 def load(worker: Worker, name: str, program: Program) -> None:
     """Makes a program ready to be timed."""
     worker.ask(Load(name, program, check_values=False), PATIENCE_SECONDS)
@@ -65,6 +86,16 @@ def latency_ms(worker: Worker, name: str, untimed: int) -> float:
     """What one run of a program takes, after so many that nobody times."""
     ((taken,),) = worker.ask(Sample((name,), untimed, 1), PATIENCE_SECONDS).durations_ns
     return taken / 1e6
+
+
+def round_ms(worker: Worker, untimed: Mapping[str, int]) -> dict[str, float]:
+    """One sample of each program, which runs so often untimed before, without a pause between them, as in a run."""
+    taken: dict[str, float] = {}
+    for runs in sorted(set(untimed.values()), reverse=True):
+        names = tuple(name for name, its_runs in untimed.items() if its_runs == runs)
+        durations_ns = worker.ask(Sample(names, runs, 1), PATIENCE_SECONDS).durations_ns
+        taken |= {name: duration_ns / 1e6 for name, (duration_ns,) in zip(names, durations_ns, strict=True)}
+    return taken
 
 
 def latencies_ms(graph: LayerGraph, sequences: Sequence[Layers], runtime: Runtime, log: Path) -> dict[Layers, float]:
@@ -78,6 +109,6 @@ def latencies_ms(graph: LayerGraph, sequences: Sequence[Layers], runtime: Runtim
         warm = {name: untimed_runs(latency_ms(worker, name, 1), whole=False) for name, _ in named.values()}
         samples: dict[str, list[float]] = defaultdict(list)
         for _ in range(ROUNDS):
-            for name in warm:
-                samples[name].append(latency_ms(worker, name, warm[name]))
+            for name, taken in round_ms(worker, warm).items():
+                samples[name].append(taken)
     return {layers: median(samples[named[key][0]]) for layers, key in keys.items()}

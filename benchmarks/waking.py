@@ -11,17 +11,24 @@ from collections import defaultdict
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks.chosen_models import PATIENCE_SECONDS, ROUNDS, Chosen, chosen_models, latency_ms, load
+from benchmarks.chosen_models import (
+    PATIENCE_SECONDS,
+    ROUNDS,
+    Chosen,
+    chosen_models,
+    latency_ms,
+    load,
+    places_of,
+    round_ms,
+)
 from dlbricks_tui.bench.warming import untimed_runs
-from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.bricks.programs import model_program, sequence_program
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import NullCalls, Sample
+from dlbricks_tui.runtime.protocol import NullCalls
 
 MODELS = ("mobilenet0.25", "squeezenet1.1")
-WHOLE = "model"
+WHOLE, ASLEEP, AWAKE = "model", "asleep ", "awake "
 
 
 class Found(NamedTuple):
@@ -45,46 +52,24 @@ def main() -> int:
 
 def found_of(graph: LayerGraph, chosen: Chosen) -> Found:
     """A model and its bricks, by rounds over all that differ."""
-    paid, first = counted(graph)
+    places = {str(number): place for number, place in enumerate(places_of(graph).values())}
     samples: dict[str, list[float]] = defaultdict(list)
+    calls_ns: list[int] = []
     with Worker(chosen.runtime, chosen.folder / "log") as worker:
         load(worker, WHOLE, model_program(graph))
-        for brick, layers in first.items():
-            for awake in (False, True):
-                load(worker, name_of(brick, awake), sequence_program(graph, layers, awake=awake))
-        names = [WHOLE, *(name_of(brick, awake) for brick in first for awake in (False, True))]
-        alike: dict[int, list[str]] = defaultdict(list)
-        for name in names:
-            alike[untimed_runs(latency_ms(worker, name, 1), whole=name == WHOLE)].append(name)
-        calls_ns: list[int] = []
+        for name, place in places.items():
+            load(worker, ASLEEP + name, sequence_program(graph, place.layers, awake=False))
+            load(worker, AWAKE + name, sequence_program(graph, place.layers))
+        names = [WHOLE, *(state + name for name in places for state in (ASLEEP, AWAKE))]
+        untimed = {name: untimed_runs(latency_ms(worker, name, 1), whole=name == WHOLE) for name in names}
         for _ in range(ROUNDS):
-            for warm, sampled in alike.items():
-                taken_ns = worker.ask(Sample(tuple(sampled), warm, 1), PATIENCE_SECONDS).durations_ns
-                for name, (duration_ns,) in zip(sampled, taken_ns, strict=True):
-                    samples[name].append(duration_ns / 1e6)
+            for name, taken_ms in round_ms(worker, untimed).items():
+                samples[name].append(taken_ms)
             calls_ns += worker.ask(NullCalls(ROUNDS), PATIENCE_SECONDS).durations_ns[0]
     asleep_ms, awake_ms = (
-        sum(times * median(samples[name_of(brick, awake)]) for brick, times in paid.items()) for awake in (False, True)
+        sum(place.times * median(samples[state + name]) for name, place in places.items()) for state in (ASLEEP, AWAKE)
     )
     return Found(median(samples[WHOLE]), asleep_ms, awake_ms, median(calls_ns) / 1e6)
-
-
-def counted(graph: LayerGraph) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
-    """How often each brick in each context is paid for, and the layers where it stands first."""
-    paid: dict[str, int] = defaultdict(int)
-    first: dict[str, tuple[int, ...]] = {}
-    for occurrence in decompose(graph).occurrences:
-        layers = occurrence.sequence.layers
-        if any(graph.layers[index].operators for index in layers):
-            brick = f"{occurrence.brick.key} {occurrence.context}"
-            paid[brick] += times_paid(graph, layers)
-            first.setdefault(brick, layers)
-    return paid, first
-
-
-def name_of(brick: str, awake: bool) -> str:
-    """What the worker knows it by."""
-    return f"{brick} {'awake' if awake else 'asleep'}"
 
 
 if __name__ == "__main__":

@@ -100,7 +100,6 @@ class _Writer:
         self._sources: dict[Feed, list[Entry]] = {}
         # What runs although nobody reads it, before anything else does.
         self._ahead: list[Entry] = []
-        self._copied_nothing: list[Entry] = []
 
     def wake(self) -> None:
         """Lets those compute first, and next to nothing, who are asleep between two runs."""
@@ -118,7 +117,7 @@ class _Writer:
             self._sources[feed] = [copied]
         if not feeds:
             nothing = self._variable(self._inputs, "data", _NOTHING, "")
-            self._copied_nothing = [Entry(self._operator(plain_copy(self._graph.format), "copy", [nothing]), 0)]
+            self._ahead.append(Entry(self._operator(plain_copy(self._graph.format), "copy", [nothing]), 0))
 
     def source(self, feed: Feed) -> list[Entry]:
         """Where a tensor is that layers read."""
@@ -144,7 +143,7 @@ class _Writer:
     def network(self, heads: Sequence[Feed], *, in_passing: bool = False) -> Network:
         """The network that puts out these tensors, or, in passing, what costs no more than to make them in a model."""
         results = (self.source(feed)[-1] for feed in heads)
-        entries = [*self._ahead, *results, *self._unread(), *self._copied_nothing]
+        entries = [*self._ahead, *results, *self._unread()]
         if in_passing:
             entries = list(dict.fromkeys(Entry(*shown) for entry in entries for shown in self._sheet.in_passing(entry)))
         return Network(self._sheet.text(entries), self._inputs, self._weights)
