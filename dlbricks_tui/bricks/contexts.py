@@ -1,8 +1,8 @@
 """What a brick meets where it stands in a model and that changes its speed.
 
 That is the layout in which its inputs arrive, as a brick that is fed another one pays for a conversion or runs another
-kernel; whether they were written past the caches; whether it may write over them; and whether its weights are still in
-a cache when it is their turn again.
+kernel; whether they were written past the caches; whether their values are hard to guess; whether it may write over
+them; and whether its weights are still in a cache when it is their turn again.
 """
 
 import re
@@ -18,12 +18,14 @@ from dlbricks_tui.bricks.layouts import (
     layout_of,
 )
 from dlbricks_tui.bricks.lifetimes import is_needed_after
+from dlbricks_tui.bricks.values import varied_feeds
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin
 from dlbricks_tui.runtime.runtime import Format
 
 NO_INPUTS = "none"
 KEPT = "kept"
 STREAMED = "streamed"
+VARIED = "varied"
 COLD = "cold"
 
 MEBIBYTE = 1 << 20
@@ -35,7 +37,7 @@ NEAR_BYTES, FAR_BYTES = MEBIBYTE, 6 * MEBIBYTE
 _STREAMING = "batch_norm"
 _SUMS = frozenset({"add", "sum"})
 
-_SAID_SINCE = re.compile(rf"{MARK}\w+|{re.escape(OR)}[^+;]*?(?=:{STREAMED}|:{KEPT}|[+;]|$)")
+_SAID_SINCE = re.compile(rf"{MARK}\w+|:{VARIED}|{re.escape(OR)}[^+;]*?(?=:{STREAMED}|:{KEPT}|[+;]|$)")
 
 
 def context_key(
@@ -50,11 +52,13 @@ def context_key(
     Which are kept, and whether its weights are cold, follows from the graph unless it is said.
     """
     feeds = outer_feeds([graph.layers[index] for index in layers])
+    varied = varied_feeds(graph, layers, layouts)
     if kept is None:
         kept = kept_feeds(graph, layers, layouts)
     classes = [
         layout_of(feed, layouts)
         + (f":{STREAMED}" if streaming_operator(graph, feed, layouts) else "")
+        + (f":{VARIED}" if feed in varied else "")
         + (f":{KEPT}" if feed in kept else "")
         for feed in feeds
     ]
@@ -64,9 +68,10 @@ def context_key(
 
 
 def former(context: str) -> str:
-    """What a context was called before classes said what a convolution reads, and all that a sum may get its layout of.
+    """What a context was called by versions that told fewer of them apart.
 
-    With AVX-512 models and their bricks compute the same by either.
+    Since then classes say what a convolution reads, all that a sum may get its layout of, and which values vary. With
+    AVX-512 models and their bricks compute the same by either name.
     """
     return _SAID_SINCE.sub("", context)
 

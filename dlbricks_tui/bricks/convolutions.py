@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dlbricks_tui.bricks.identity import operators_inside
-from dlbricks_tui.models.graph import Operator, Shape
+from dlbricks_tui.models.graph import Layer, Operator, Shape
 
 # What sets a layout, and the class that it has if nothing more is known.
 _SET = {"conv": "conv", "conv_transpose": "deconv"}
@@ -26,6 +26,15 @@ def first_part(operator: Operator) -> str:
 def is_convolution(operator: Operator) -> bool:
     """Whether it sets a layout, whatever it is fused with."""
     return first_part(operator) in _SET
+
+
+def convolves_an_image(layer: Layer) -> bool:
+    """Whether a layer convolves what has so few channels as an image."""
+    for operator in layer.operators:
+        if is_convolution(operator):
+            shape = layer.type_of(operator.inputs[0]).shape
+            return shape is not None and shape[1] <= _FEW
+    return False
 
 
 def layout_set_by(operator: Operator, read: Sequence[Shape | None]) -> str:

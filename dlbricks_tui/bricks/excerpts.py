@@ -8,13 +8,14 @@ from dlbricks_tui.bricks.identity import Brick, brick_of, outer_feeds, times_pai
 from dlbricks_tui.bricks.layouts import Layouts, layers_behind, output_layouts
 from dlbricks_tui.bricks.lifetimes import is_needed_after
 from dlbricks_tui.bricks.programs import results_of, sequence_program
+from dlbricks_tui.bricks.values import varied_feeds
 from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, type_of
 from dlbricks_tui.runtime.protocol import Program
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Layers that bring the inputs of a sequence into their layouts, and behind them the `held` ones of the sequence.
+    """Layers that bring the inputs of a sequence into their state, and behind them the `held` ones of the sequence.
 
     What must outlive the sequence in the model is a head here. That tells of an input, too, whether the sequence may
     write over it: otherwise inputs of a model always stay. Whether the weights are cold in the model has to be said.
@@ -52,7 +53,8 @@ class Excerpt:
 
 def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excerpt:
     """The excerpt around a sequence of layers; `layouts` are those of the whole graph."""
-    behind = layers_behind(graph, outer_feeds([graph.layers[index] for index in layers]), layouts)
+    feeds = outer_feeds([graph.layers[index] for index in layers])
+    behind = layers_behind(graph, feeds, layouts, varied_feeds(graph, layers, layouts))
     chosen = (*behind, *layers)
     place: dict[int | None, int] = {index: number for number, index in enumerate(chosen)}
     paid = times_paid(graph, layers)

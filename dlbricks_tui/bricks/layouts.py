@@ -4,11 +4,11 @@ A convolution sets a layout, some operators pass on what they get, all others gi
 is depends on the processor; tensors of one class are alike on any. docs/measuring.md tells how the classes were found.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dlbricks_tui.bricks.convolutions import first_part, is_convolution, layout_set_by
 from dlbricks_tui.bricks.lifetimes import may_be_overwritten
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin, ParamValue, Shape, TensorType, Wire
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin, ParamValue, Shape, Wire
 from dlbricks_tui.models.kinds import Kind, kind_of
 from dlbricks_tui.runtime.runtime import Format
 
@@ -48,19 +48,31 @@ def layout_of(feed: Feed, layouts: Layouts) -> str:
     return PLAIN if feed.layer is None else layouts[feed.layer][feed.output]
 
 
-def layers_behind(graph: LayerGraph, feeds: Sequence[Feed], layouts: Layouts) -> tuple[int, ...]:
-    """The layers that must run so that these tensors have their layouts: each way up to what sets a layout."""
-    found: set[int] = set()
-    waiting = [feed for feed in feeds if layout_of(feed, layouts) != PLAIN]
+def layers_behind(
+    graph: LayerGraph, feeds: Iterable[Feed], layouts: Layouts, varied: Iterable[Feed] = ()
+) -> tuple[int, ...]:
+    """The layers that must run so that these tensors have their layouts, and the `varied` ones their values."""
+
+    def has_a_layout(feed: Feed) -> bool:
+        return layout_of(feed, layouts) != PLAIN
+
+    found = way_up(graph, feeds, has_a_layout) | way_up(graph, varied)
+    return tuple(sorted({feed.layer for feed in found if feed.layer is not None}))
+
+
+def way_up(graph: LayerGraph, feeds: Iterable[Feed], passes: Callable[[Feed], bool] = lambda _: True) -> set[Feed]:
+    """These tensors, and all that they are made of: each way up to a convolution, or to what does not pass."""
+    found: set[Feed] = set()
+    waiting = list(feeds)
     while waiting:
-        index = waiting.pop().layer
-        if index is None or index in found:
+        feed = waiting.pop()
+        if feed in found or not passes(feed):
             continue
-        found.add(index)
-        layer = graph.layers[index]
-        if not any(is_convolution(operator) for operator in layer.operators):
-            waiting += [feed for feed in layer.feeds if layout_of(feed, layouts) != PLAIN]
-    return tuple(sorted(found))
+        found.add(feed)
+        layer = None if feed.layer is None else graph.layers[feed.layer]
+        if layer and not any(is_convolution(operator) for operator in layer.operators):
+            waiting += layer.feeds
+    return found
 
 
 def is_computed_in_place(op: str) -> bool:
@@ -86,13 +98,13 @@ class _Tracing:
 
     def _made_by(self, number: int, operator: Operator) -> str:
         if is_convolution(operator):
-            return layout_set_by(operator, [self._type(wire).shape for wire in operator.inputs[:2]])
+            return layout_set_by(operator, [self._layer.type_of(wire).shape for wire in operator.inputs[:2]])
         op = first_part(operator)
         layouts = [self._of(wire) for wire in operator.inputs]
         if all(layout == PLAIN for layout in layouts):
             return PLAIN
         if op in _PASS_ON:
-            shape = self._type(operator.inputs[0]).shape
+            shape = self._layer.type_of(operator.inputs[0]).shape
             if _takes_a_mean_beyond_the_edge(operator, shape):
                 return PLAIN
             if op == "sum":
@@ -107,7 +119,7 @@ class _Tracing:
     def _overwritten(self, number: int, operator: Operator) -> Wire | None:
         """The first input that is as large as the result and that nobody needs any more."""
         for wire in operator.inputs:
-            alike = operator.outputs[:1] == (self._type(wire),)
+            alike = operator.outputs[:1] == (self._layer.type_of(wire),)
             if alike and may_be_overwritten(self._graph, self._layer, number, wire):
                 return wire
         return None
@@ -116,11 +128,6 @@ class _Tracing:
         if wire.origin is Origin.OPERATOR:
             return self._made[wire.number]
         return self._sources[wire.number] if wire.origin is Origin.DATA else PLAIN
-
-    def _type(self, wire: Wire) -> TensorType:
-        if wire.origin is Origin.OPERATOR:
-            return self._layer.operators[wire.number].outputs[wire.output]
-        return (self._layer.data if wire.origin is Origin.DATA else self._layer.weights)[wire.number]
 
 
 def _joined(layouts: Sequence[str]) -> str:

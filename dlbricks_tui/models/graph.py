@@ -116,6 +116,12 @@ class Layer:
     # The nodes of the model file that it stands for; at level `fused` layers of both levels meet here.
     nodes: tuple[int, ...] = ()
 
+    def type_of(self, wire: Wire) -> TensorType:
+        """Shape and dtype of what one of its operators reads."""
+        if wire.origin is Origin.OPERATOR:
+            return self.operators[wire.number].outputs[wire.output]
+        return (self.data if wire.origin is Origin.DATA else self.weights)[wire.number]
+
 
 class GraphInput(NamedTuple):
     """A data input of the whole model."""

@@ -35,6 +35,8 @@ def test_a_context_is_the_classes_of_all_that_enters_a_sequence() -> None:
         ("conv1x1:64x8x8:64x8x8|conv/8~1|conv:streamed:kept+plain", "conv1x1:64x8x8:64x8x8:streamed:kept+plain"),
         ("conv|conv/8;cold", "conv;cold"),
         ("conv+conv/8|conv", "conv+conv/8"),
+        ("plain:varied;cold", "plain;cold"),
+        ("conv/8|conv:kept+plain:varied:kept", "conv/8:kept+plain:kept"),
     ],
 )
 def test_what_a_context_was_called_before_it_said_more(context: str, expected: str) -> None:
