@@ -18,6 +18,7 @@ from dlbricks_tui.bench.ledger import Counts, Entry
 from dlbricks_tui.bench.pace import Pace
 from dlbricks_tui.bench.stop_signals import RunStopped
 from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Series, StoppingRule, series_of
+from dlbricks_tui.bench.turns import GOLDEN_RATIO, in_turn
 from dlbricks_tui.bench.warming import untimed_runs
 from dlbricks_tui.bench.workbench import Task, Workbench
 from dlbricks_tui.bricks.programs import ProgramError
@@ -32,8 +33,6 @@ _FIRST_RUN_SLOWER = 4.0
 _NULL_CALLS = 10
 _NANOSECONDS_PER_MS = 1e6
 _REFERENCE = "reference"
-# Its multiples, less what is whole of them, lie evenly between 0 and 1.
-_GOLDEN_RATIO = 0.618
 # On a quiet host the reference varies by one or two percent.
 _NOTEWORTHY_DRIFT = 0.05
 
@@ -55,7 +54,7 @@ class _Series:
 
     def is_due(self, expected: float) -> bool:
         """Whether it has fewer samples of this batch than that; of many programs some are due a little earlier."""
-        lag = self.entry.number * _GOLDEN_RATIO % 1
+        lag = self.entry.number * GOLDEN_RATIO % 1
         return len(self.samples_ms) - self.before + lag < expected
 
     @property
@@ -129,6 +128,7 @@ class Measuring:
         self._batch: dict[str, Entry] = {}
         self._running: dict[str, _Series] = {}
         self._mood = _Mood()
+        self._rounds = 0
         self._to_try_alone: list[Entry] = []
 
     def take_reference(self, reference: Task) -> None:
@@ -218,7 +218,7 @@ class Measuring:
         references_ms = [self._reference_ms()]
         taken: dict[str, tuple[int, ...]] = {}
         runs = 0
-        for warm_runs, alike in groupby(sorted(names, key=self._warm_runs, reverse=True), self._warm_runs):
+        for warm_runs, alike in groupby(self._in_turn(names), self._warm_runs):
             sampled = [*alike]
             taken |= self._bench.sample(sampled, warm_runs, _TIMED_RUNS)
             # What feeds a program runs as often, to be taken off.
@@ -252,6 +252,13 @@ class Measuring:
             )
         )
         return True
+
+    def _in_turn(self, names: Sequence[str]) -> list[str]:
+        """Those that run untimed as often are asked for together."""
+        self._rounds += 1
+        ordered = sorted(names, key=self._warm_runs, reverse=True)
+        lasting = [self._running[name].usual_ms * (self._warm_runs(name) + _TIMED_RUNS) for name in ordered]
+        return in_turn(ordered, lasting, self._rounds)
 
     def _reference_ms(self) -> float | None:
         if not self._bench.holds(_REFERENCE):

@@ -152,6 +152,19 @@ def test_on_a_restless_host_a_model_and_its_bricks_are_sampled_in_the_same_round
     assert sum(taken == {whole} for taken in with_model) <= 3
 
 
+def test_nobody_is_always_next_to_the_end_of_a_round_where_the_host_was_found_calm(site: Site) -> None:
+    events: list[Event] = []
+    request = site.request(end_to_end=True, rule=FixedRuns(40))
+    place = replace(site.place, limits=BatchLimits(programs=128))
+    execute(create_run(request, site.data), request, place, site.lock, events.append)
+    (whole,) = [event.program for event in of_kind(events, ProgramLoaded) if event.model]
+    orders = [[number for number, _ in event.samples_ms] for event in of_kind(events, RoundDone)]
+    assert {len(order) for order in orders} == {BRICKS + 1}
+    places = Counter(order.index(whole) for order in orders)
+    assert len(places) > BRICKS // 2
+    assert max(places.values()) < len(orders) * 2 // 3
+
+
 @pytest.mark.parametrize(("factor", "of_a_brick", "of_the_model"), [(1, {"1"}, {"3"}), (2000, {"0", "1"}, {"0", "3"})])
 def test_what_takes_long_is_not_run_untimed_once_that_is_known(
     site: Site, monkeypatch: pytest.MonkeyPatch, factor: int, of_a_brick: set[str], of_the_model: set[str]
