@@ -30,11 +30,9 @@ def is_convolution(operator: Operator) -> bool:
 
 def convolves_an_image(layer: Layer) -> bool:
     """Whether a layer convolves what has so few channels as an image."""
-    for operator in layer.operators:
-        if is_convolution(operator):
-            shape = layer.type_of(operator.inputs[0]).shape
-            return shape is not None and shape[1] <= _FEW
-    return False
+    read = [wire for operator in layer.operators if is_convolution(operator) for wire in operator.inputs[:1]]
+    shapes = [layer.type_of(wire).shape for wire in read]
+    return any(shape is not None and shape[1] <= _FEW for shape in shapes)
 
 
 def layout_set_by(operator: Operator, read: Sequence[Shape | None]) -> str:

@@ -9,9 +9,9 @@ from dlbricks_tui.bricks.excerpts import excerpt
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.bricks.programs import sequence_program
 from dlbricks_tui.bricks.values import varied_feeds
-from dlbricks_tui.models.graph import Feed, LayerGraph
+from dlbricks_tui.models.graph import Feed, LayerGraph, TensorType
 from dlbricks_tui.runtime.runtime import Format
-from tests.bricks.convolutions import convolving, named
+from tests.bricks.convolutions import convolving, named, with_layer
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.bricks.test_programs import nodes_of
 
@@ -46,6 +46,12 @@ def test_a_convolution_of_many_channels_makes_them_alike() -> None:
     assert not varied(graph, 5)
     assert not varied(pooling(channels=5), 2)
     assert varied(pooling(channels=4), 2)
+
+
+def test_what_nobody_knows_the_channels_of_is_no_image() -> None:
+    graph = pooling()
+    convolution = replace(graph.layers[0], data=(TensorType(None),))
+    assert not varied(with_layer(graph, convolution), 2)
 
 
 @pytest.mark.parametrize("op", ["mean_pool", "relu", "lrn"])
