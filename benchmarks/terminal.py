@@ -14,6 +14,9 @@ from pathlib import Path
 
 _ESCAPE = re.compile(rb"\x1b(\[[0-9;?<>=]*[ -/]*[@-~]|[@-Z\\-_])")
 
+# What a person has. Without buffers nothing would be left to be written when the terminal is gone.
+_USUAL = {"TERM": "screen", "PYTHONUNBUFFERED": ""}
+
 
 class Terminal:
     """Runs a command on a pseudo-terminal of so many columns and lines, as `TERM=screen` does."""
@@ -24,7 +27,7 @@ class Terminal:
         self._status: int | None = None
         self.pid, self._master = pty.fork()
         if self.pid == 0:
-            os.execvpe(command[0], list(command), {**os.environ, "TERM": "screen", **environment})
+            os.execvpe(command[0], list(command), {**os.environ, **_USUAL, **environment})
         self.resize(size)
 
     def resize(self, size: tuple[int, int]) -> None:

@@ -14,10 +14,12 @@ def open_workbench(data: DataFolder, sources: Sources) -> int:
     os.environ.setdefault("TEXTUAL_FPS", f"{behaving.repaints_per_second}")
 
     from dlbricks_tui.tui.app import DlbricksApp
+    from dlbricks_tui.tui.job_control import let_go_of_what_is_hung_up
     from dlbricks_tui.tui.session import Session
 
     app = DlbricksApp(Session(data), sources=sources, manners=behaving)
     app.run(mouse=behaving.mouse)
+    let_go_of_what_is_hung_up()
     if app.fault is not None:
         raise app.fault
     return app.return_code or 0

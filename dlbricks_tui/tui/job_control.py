@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import sys
 
 
 def has_shell() -> bool:
@@ -31,3 +32,13 @@ def is_hung_up(file: int) -> bool:
     poll = select.poll()
     poll.register(file, 0)
     return any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poll.poll(0))
+
+
+def let_go_of_what_is_hung_up() -> None:
+    """Has nobody be written to any more who is gone.
+
+    The interpreter writes what is left when it ends; where it cannot, the exit status is one of its own.
+    """
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if stream is not None and not stream.closed and is_hung_up(stream.fileno()):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
