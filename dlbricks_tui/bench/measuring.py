@@ -214,12 +214,12 @@ class Measuring:
 
     def _sample(self, names: Sequence[str], later: Sequence[Job]) -> bool:
         """One round; false where something disturbed it, so that it has to be repeated."""
+        turns = self._turns(names)
         before, began = self._bench.crowding(), time.monotonic()
         references_ms = [self._reference_ms()]
         taken: dict[str, tuple[int, ...]] = {}
         runs = 0
-        for warm_runs, alike in groupby(self._in_turn(names), self._warm_runs):
-            sampled = [*alike]
+        for warm_runs, sampled in turns:
             taken |= self._bench.sample(sampled, warm_runs, _TIMED_RUNS)
             # What feeds a program runs as often, to be taken off.
             runs += 2 * len(sampled) * (warm_runs + _TIMED_RUNS)
@@ -253,21 +253,20 @@ class Measuring:
         )
         return True
 
-    def _in_turn(self, names: Sequence[str]) -> list[str]:
-        """Those that run untimed as often are asked for together."""
+    def _turns(self, names: Sequence[str]) -> list[tuple[int, list[str]]]:
+        """In which order they run in the next round: who runs untimed as often is asked for together."""
         self._rounds += 1
-        ordered = sorted(names, key=self._warm_runs, reverse=True)
-        lasting = [self._running[name].usual_ms * (self._warm_runs(name) + _TIMED_RUNS) for name in ordered]
-        return in_turn(ordered, lasting, self._rounds)
+        warm_runs = {name: self._running[name].warm_runs for name in names}
+        ordered = sorted(names, key=warm_runs.__getitem__, reverse=True)
+        lasting = [self._running[name].usual_ms * (warm_runs[name] + _TIMED_RUNS) for name in ordered]
+        order = in_turn(ordered, lasting, self._rounds)
+        return [(runs, [*alike]) for runs, alike in groupby(order, warm_runs.__getitem__)]
 
     def _reference_ms(self) -> float | None:
         if not self._bench.holds(_REFERENCE):
             return None
         taken = self._bench.sample([_REFERENCE], _UNTIMED_REFERENCE_RUNS, _REFERENCE_RUNS)
         return median(_milliseconds(taken[_REFERENCE])) if taken else None
-
-    def _warm_runs(self, name: str) -> int:
-        return self._running[name].warm_runs
 
     def _face_losses(self) -> None:
         for name, loss in self._bench.take_losses().items():

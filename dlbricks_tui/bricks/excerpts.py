@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.bricks.contexts import context_key, is_cold, kept_feeds
-from dlbricks_tui.bricks.identity import Brick, brick_of, outer_feeds, times_paid
-from dlbricks_tui.bricks.layouts import Layouts, layers_behind, output_layouts
+from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
+from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.bricks.lifetimes import is_needed_after
 from dlbricks_tui.bricks.programs import results_of, sequence_program
-from dlbricks_tui.bricks.values import varied_feeds
+from dlbricks_tui.bricks.values import feeding_layers
 from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, type_of
 from dlbricks_tui.runtime.protocol import Program
 
@@ -53,8 +53,7 @@ class Excerpt:
 
 def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excerpt:
     """The excerpt around a sequence of layers; `layouts` are those of the whole graph."""
-    feeds = outer_feeds([graph.layers[index] for index in layers])
-    behind = layers_behind(graph, feeds, layouts, varied_feeds(graph, layers, layouts))
+    behind = feeding_layers(graph, layers, layouts)
     chosen = (*behind, *layers)
     place: dict[int | None, int] = {index: number for number, index in enumerate(chosen)}
     paid = times_paid(graph, layers)

@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 
 from dlbricks_tui.bricks.contexts import is_cold, kept_feeds, streaming_operator
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
-from dlbricks_tui.bricks.layouts import Layouts, layers_behind, output_layouts
+from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.bricks.sheets import Entry, copy_of, plain_copy, sheet_for, wakers
-from dlbricks_tui.bricks.values import varied_feeds
+from dlbricks_tui.bricks.values import feeding_layers
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, NativeNode, Origin, TensorType, Wire, type_of
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
@@ -48,7 +48,7 @@ def sequence_program(
         kept = kept_feeds(graph, layers, layouts)
     return Program(
         network.network([*results_of(graph, layers), *(feed for feed in feeds if feed in kept)], in_passing=True),
-        _producer(graph, feeds, layers_behind(graph, feeds, layouts, varied_feeds(graph, layers, layouts))),
+        _producer(graph, feeds, feeding_layers(graph, layers, layouts)),
         prelude.network(feeds),
         is_cold(graph, layers) if cold is None else cold,
     )

@@ -9,11 +9,17 @@ from collections.abc import Sequence
 
 from dlbricks_tui.bricks.convolutions import convolves_an_image, first_part
 from dlbricks_tui.bricks.identity import outer_feeds
-from dlbricks_tui.bricks.layouts import PLAIN, Layouts, layout_of, way_up
+from dlbricks_tui.bricks.layouts import PLAIN, Layouts, layers_behind, layout_of, way_up
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph
 from dlbricks_tui.runtime.runtime import Format
 
 _BRANCHING = "max_pool"
+
+
+def feeding_layers(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> tuple[int, ...]:
+    """The layers that must run so that a sequence is fed what it is fed in its model."""
+    feeds = outer_feeds([graph.layers[index] for index in layers])
+    return layers_behind(graph, feeds, layouts, varied_feeds(graph, layers, layouts))
 
 
 def varied_feeds(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> frozenset[Feed]:
