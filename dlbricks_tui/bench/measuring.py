@@ -16,10 +16,10 @@ from dlbricks_tui.bench.events import BatchStarted, DriftNoted, Event, RoundDone
 from dlbricks_tui.bench.jobs import Job, Target
 from dlbricks_tui.bench.ledger import Counts, Entry
 from dlbricks_tui.bench.pace import Pace
+from dlbricks_tui.bench.rounds import Rounds, Timed
 from dlbricks_tui.bench.stop_signals import RunStopped
-from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Series, StoppingRule, series_of
-from dlbricks_tui.bench.turns import GOLDEN_RATIO, in_turn
-from dlbricks_tui.bench.warming import untimed_runs
+from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Series, StoppingRule
+from dlbricks_tui.bench.turns import in_turn
 from dlbricks_tui.bench.workbench import Task, Workbench
 from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.runtime.protocol import Reason
@@ -28,39 +28,11 @@ from dlbricks_tui.store.records import Facts, Statistics
 _TIMED_RUNS = 1
 # One run alone is too short to judge a round by: a single interrupt would have it repeated.
 _UNTIMED_REFERENCE_RUNS, _REFERENCE_RUNS = 1, 5
-# In its first run a program converts weights and compiles kernels.
-_FIRST_RUN_SLOWER = 4.0
 _NULL_CALLS = 10
 _NANOSECONDS_PER_MS = 1e6
 _REFERENCE = "reference"
 # On a quiet host the reference varies by one or two percent.
 _NOTEWORTHY_DRIFT = 0.05
-
-
-@dataclass(slots=True)
-class _Series:
-    """A program that is being measured."""
-
-    entry: Entry
-    first_run_ms: float
-    samples_ms: list[float] = field(default_factory=list)
-    # How many of them were taken in batches before the one at hand.
-    before: int = 0
-
-    @property
-    def usual_ms(self) -> float:
-        """About how long it takes."""
-        return median(self.samples_ms) if self.samples_ms else self.first_run_ms / _FIRST_RUN_SLOWER
-
-    def is_due(self, expected: float) -> bool:
-        """Whether it has fewer samples of this batch than that; of many programs some are due a little earlier."""
-        lag = self.entry.number * GOLDEN_RATIO % 1
-        return len(self.samples_ms) - self.before + lag < expected
-
-    @property
-    def warm_runs(self) -> int:
-        """How often it runs before it is timed."""
-        return untimed_runs(self.usual_ms, whole=self.entry.job.whole)
 
 
 @dataclass(slots=True)
@@ -117,7 +89,6 @@ class Measuring:
         self._bench = bench
         self._ledger = ledger
         self._control = control
-        self._rule = rule
         self._task_of = task_of
         self._tell = tell
         self._pace = Pace(rule)
@@ -126,9 +97,9 @@ class Measuring:
         self._entries: dict[Job, Entry] = {}
         # Of the batch at hand, by the name that the worker knows; of a whole model that shares several, in all of them.
         self._batch: dict[str, Entry] = {}
-        self._running: dict[str, _Series] = {}
+        self._rounds = Rounds(rule)
         self._mood = _Mood()
-        self._rounds = 0
+        self._sampled_rounds = 0
         self._to_try_alone: list[Entry] = []
 
     def take_reference(self, reference: Task) -> None:
@@ -154,51 +125,23 @@ class Measuring:
     def _measure(self, batch: Batch, later: Sequence[Job]) -> None:
         # What goes on from the batch before is there already.
         fresh = batch.jobs if batch.part == 1 else batch.bricks
-        for going_on in self._running.values():
-            going_on.before = len(going_on.samples_ms)
+        self._rounds.begin(batch)
         self._batch = {entry.name: entry for entry in (self._entries[job] for job in batch.jobs)}
         self._mood, self._to_try_alone = _Mood(), []
-        number = 0
         try:
             for job in fresh:
                 self._control.checkpoint()
                 self._load(self._entries[job])
-            while names := self._due(batch, number):
+            while names := self._rounds.due():
                 self._control.checkpoint()
                 if self._sample(names, later):
-                    self._keep_what_is_enough(batch)
+                    self._keep_what_is_done()
                     self._ledger.tell_estimates(self._provisional)
-                    number += 1
         except RunStopped:
             self._keep_what_there_is()
             raise
-        self._bench.clear(keep=self._running)
+        self._bench.clear(keep=self._rounds.programs)
         self._note_drift()
-
-    def _due(self, batch: Batch, number: int) -> list[str]:
-        """What takes part in the round of that number; nothing when the batch is done."""
-        if not self._bricks_running:
-            # Until its last batch a whole model has a share of each; there it gets what it still lacks.
-            return list(self._running) if batch.last else []
-        if not any(it.entry.job.whole for it in self._running.values()):
-            return list(self._running)
-        quotas = {
-            name: self._rule.most_samples(it.usual_ms, it.entry.job.share) / (batch.parts if it.entry.job.whole else 1)
-            for name, it in self._running.items()
-            if not it.entry.job.whole or batch.parts == 1 or self._lacks_its_share(it, batch)
-        }
-        # A model and its bricks are compared: whoever needs fewer samples takes them in every so many rounds, so that
-        # all of them are of the same minutes.
-        rounds = max(quotas.values())
-        return [name for name, quota in quotas.items() if self._running[name].is_due((number + 1) * quota / rounds)]
-
-    def _lacks_its_share(self, whole: _Series, batch: Batch) -> bool:
-        most = self._rule.most_samples(whole.usual_ms)
-        return len(whole.samples_ms) * batch.parts < most * batch.part
-
-    @property
-    def _bricks_running(self) -> bool:
-        return any(not running.entry.job.whole for running in self._running.values())
 
     def _load(self, entry: Entry) -> None:
         try:
@@ -208,7 +151,7 @@ class Measuring:
             return
         loaded = self._bench.load(entry.name, task)
         if loaded is not None:
-            self._running[entry.name] = _Series(entry, loaded.first_run_seconds * 1000)
+            self._rounds.join(Timed(entry, loaded.first_run_seconds * 1000))
             self._ledger.loaded(entry, loaded.first_run_seconds)
         self._face_losses()
 
@@ -238,8 +181,7 @@ class Measuring:
             self._tell(RoundRepeated(reason=disturbance, seconds_left=self._seconds_left(later)))
             return False
         self._mood.disturbed_rounds += disturbance is not None
-        for name, samples_ms in taken_ms.items():
-            self._running[name].samples_ms += samples_ms
+        self._rounds.count(taken_ms)
         self._mood.null_calls_ms += null_calls_ms
         self._mood.reference_ms += known_ms
         self._face_losses()
@@ -255,11 +197,11 @@ class Measuring:
 
     def _turns(self, names: Sequence[str]) -> list[tuple[int, list[str]]]:
         """In which order they run in the next round: who runs untimed as often is asked for together."""
-        self._rounds += 1
-        warm_runs = {name: self._running[name].warm_runs for name in names}
+        self._sampled_rounds += 1
+        warm_runs = {name: self._rounds.programs[name].warm_runs for name in names}
         ordered = sorted(names, key=warm_runs.__getitem__, reverse=True)
-        lasting = [self._running[name].usual_ms * (warm_runs[name] + _TIMED_RUNS) for name in ordered]
-        order = in_turn(ordered, lasting, self._rounds)
+        lasting = [self._rounds.programs[name].usual_ms * (warm_runs[name] + _TIMED_RUNS) for name in ordered]
+        order = in_turn(ordered, lasting, self._sampled_rounds)
         return [(runs, [*alike]) for runs, alike in groupby(order, warm_runs.__getitem__)]
 
     def _reference_ms(self) -> float | None:
@@ -270,7 +212,7 @@ class Measuring:
 
     def _face_losses(self) -> None:
         for name, loss in self._bench.take_losses().items():
-            self._running.pop(name, None)
+            self._rounds.leave(name)
             if name == _REFERENCE:
                 # Drift goes unseen, and every result says so by lacking the fact.
                 continue
@@ -279,38 +221,22 @@ class Measuring:
             else:
                 self._ledger.fail(self._batch[name], loss.reason, loss.message)
 
-    def _keep_what_is_enough(self, batch: Batch) -> None:
-        finished: list[tuple[Entry, Series]] = []
-        for running in self._running.values():
-            if self._rule.looks_at(len(running.samples_ms)) and not self._has_company(running, batch):
-                series = series_of(running.samples_ms, self._rule)
-                if self._rule.satisfied_by(series.statistics, running.entry.job.share):
-                    finished.append((running.entry, series))
-        self._ledger.keep(finished, self._mood.facts)
-        for entry, series in finished:
+    def _keep_what_is_done(self) -> None:
+        done = self._rounds.take_done()
+        self._ledger.keep(done, self._mood.facts)
+        for entry, series in done:
             self._pace.learn(entry.job, series.statistics.trimmed_mean_ms)
-            del self._running[entry.name]
-
-    def _has_company(self, running: _Series, batch: Batch) -> bool:
-        """Whether it is a whole model with rounds before it that it is to share, whatever its samples say by now."""
-        if not running.entry.job.whole or batch.parts == 1:
-            return False
-        return not batch.last or (self._bricks_running and self._lacks_its_share(running, batch))
 
     def _keep_what_there_is(self) -> None:
-        worth_keeping = [it for it in self._running.values() if len(it.samples_ms) >= FEWEST_SAMPLES]
-        self._ledger.keep([(it.entry, series_of(it.samples_ms, self._rule)) for it in worth_keeping], self._mood.facts)
+        self._ledger.keep(self._rounds.so_far(), self._mood.facts)
 
     def _provisional(self) -> Mapping[Target, Statistics]:
         """What the samples so far say of bricks that are not timed often enough yet."""
-        return {
-            running.entry.job.target: series_of(running.samples_ms, self._rule).statistics
-            for running in self._running.values()
-            if len(running.samples_ms) >= FEWEST_SAMPLES and not running.entry.job.whole
-        }
+        so_far = self._rounds.so_far()
+        return {entry.job.target: series.statistics for entry, series in so_far if not entry.job.whole}
 
     def _seconds_left(self, later: Sequence[Job]) -> float:
-        begun = {running.entry.job: len(running.samples_ms) for running in self._running.values()}
+        begun = {program.job: len(program.samples_ms) for program in self._rounds.programs.values()}
         left = self._pace.seconds_for({**dict.fromkeys(later, 0), **begun})
         budget = self._control.seconds_left
         return left if budget is None else min(left, budget)
