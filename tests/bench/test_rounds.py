@@ -1,0 +1,108 @@
+"""Who takes part in which round, and when somebody is done."""
+
+from collections import Counter
+
+from dlbricks_tui.bench.batching import Batch
+from dlbricks_tui.bench.jobs import Job, Target
+from dlbricks_tui.bench.ledger import Entry
+from dlbricks_tui.bench.rounds import Rounds, Timed
+from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, StoppingRule
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.runtime.runtime import Format
+
+MODEL, LARGE, SMALL = "whole model", "large brick", "small brick"
+NOTHING = LayerGraph("none", Level.WRITTEN, (), (), (), format=Format.MXNET)
+# More apart from each other than any rule takes for enough.
+RESTLESS = (10.0, 20.0, 14.0)
+
+
+def a_job(name: str, share: float = 1.0) -> Job:
+    target = Target(model=name) if name == MODEL else Target(brick=name)
+    return Job(target, name, name, NOTHING, (), (), 10.0, 0, share=share)
+
+
+JOBS = {MODEL: a_job(MODEL), LARGE: a_job(LARGE, 0.5), SMALL: a_job(SMALL, 0.01)}
+
+
+def rounds_of(rule: StoppingRule, batch: Batch, *names: str) -> tuple[Rounds, dict[str, str]]:
+    """Rounds in which these take part, and what their entries are called."""
+    rounds = Rounds(rule)
+    rounds.begin(batch)
+    called = {}
+    for number, name in enumerate(names):
+        entry = Entry(number, JOBS[name])
+        called[name] = entry.name
+        rounds.join(Timed(entry, 40.0))
+    return rounds, called
+
+
+def to_the_end(rounds: Rounds, samples_ms: tuple[float, ...]) -> tuple[list[list[str]], dict[str, int]]:
+    """Who took part in each round of a batch, and who was done after which of them; all take the same in turn."""
+    parts: list[list[str]] = []
+    done: dict[str, int] = {}
+    while names := rounds.due():
+        rounds.count({name: [samples_ms[len(parts) % len(samples_ms)]] for name in names})
+        parts.append(names)
+        done |= {entry.name: len(parts) for entry, _ in rounds.take_done()}
+    return parts, done
+
+
+def test_of_what_varies_whoever_needs_fewer_samples_takes_them_in_every_so_many_rounds_to_the_end() -> None:
+    batch = Batch((JOBS[LARGE], JOBS[SMALL]), (JOBS[MODEL],))
+    rounds, called = rounds_of(Adaptive(), batch, MODEL, LARGE, SMALL)
+    parts, done = to_the_end(rounds, RESTLESS)
+    taken = Counter(name for names in parts for name in names)
+    assert taken[called[MODEL]] == taken[called[LARGE]] == done[called[MODEL]] == done[called[LARGE]] == 50
+    together = [names for names in parts if called[SMALL] in names and called[MODEL] in names]
+    assert len(together) == 25
+    # It is looked at now and then only.
+    assert taken[called[SMALL]] <= len(together) + 3
+
+
+def test_without_a_model_all_bricks_take_part_in_every_round_until_they_are_done() -> None:
+    rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert all(called[LARGE] in names for names in parts)
+    assert all(called[SMALL] in names for names in parts[: done[called[SMALL]]])
+    assert not rounds.programs
+
+
+def test_what_hardly_varies_is_done_as_soon_as_it_has_the_fewest_samples() -> None:
+    rounds, called = rounds_of(Adaptive(), Batch((), (JOBS[MODEL],)), MODEL)
+    parts, done = to_the_end(rounds, (10.0, 10.01))
+    assert done == {called[MODEL]: len(parts)}
+    assert FEWEST_SAMPLES <= len(parts) <= Adaptive().least
+
+
+def test_a_model_with_bricks_in_several_batches_takes_a_share_in_each_and_is_done_in_the_last() -> None:
+    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL, LARGE)
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert [called[MODEL] in names for names in parts] in ([True, False] * 10, [False, True] * 10)
+    assert done == {called[LARGE]: 20}
+    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), part=2, parts=2))
+    rounds.join(Timed(Entry(2, JOBS[SMALL]), 40.0))
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert [called[MODEL] in names for names in parts] in ([True, False] * 10, [False, True] * 10)
+    assert done.keys() == {called[MODEL], Entry(2, JOBS[SMALL]).name}
+
+
+def test_a_model_that_hardly_varies_waits_for_its_last_batch_all_the_same() -> None:
+    rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL, LARGE)
+    for _ in range(Adaptive().most):
+        rounds.count({called[MODEL]: [10.0]})
+        assert rounds.take_done() == []
+    rounds.leave(called[LARGE])
+    rounds.begin(Batch((), (JOBS[MODEL],), part=2, parts=2))
+    assert [entry.name for entry, _ in rounds.take_done()] == [called[MODEL]]
+
+
+def test_whoever_leaves_takes_part_no_more_and_has_said_nothing() -> None:
+    rounds, called = rounds_of(FixedRuns(8), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
+    rounds.count({name: [10.0] for name in rounds.due()})
+    rounds.leave(called[SMALL])
+    assert rounds.due() == [called[LARGE]]
+    assert rounds.so_far() == []
+    for _ in range(FEWEST_SAMPLES - 1):
+        rounds.count({called[LARGE]: [10.0]})
+    ((entry, series),) = rounds.so_far()
+    assert (entry.job, len(series.samples_ms)) == (JOBS[LARGE], FEWEST_SAMPLES)
