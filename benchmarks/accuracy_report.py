@@ -8,10 +8,13 @@ from typing import Any
 
 from benchmarks.command_line import told
 from benchmarks.promises import Promise
+from dlbricks_tui.models.library import TABLE1_PREFIX
 
 LEVELS = ("fused", "written")
 FIFTY, ZOO, MADE_UP = "The fifty models", "The Gluon zoo", "Networks made up by chance"
 ONNX = "ONNX models by one thread"
+# The paper's 4.4 is of the others: its data have no layers of this one.
+WITHOUT_LAYERS = f"{TABLE1_PREFIX}:50"
 
 
 @dataclass(frozen=True)
@@ -181,10 +184,16 @@ def promised_of_fifty(section: Section) -> Iterator[Promise]:
     yield Promise("every model", "within 5 %", f"worst {worst(models):+.1%}", abs(worst(models)) <= 0.05)
     yield Promise("geometric mean", "within 1 %", f"{found:.3f}", abs(found - 1) <= 0.01)
     yield Promise("mean absolute error", "at most 1.5 %", f"{mean_error(models):.1%}", mean_error(models) <= 0.015)
-    words = ("estimate", "table1", "--level", section.level, "--system", section.system, "--accuracy")
-    for it in told(section.group.data, *words) or ():
-        speedup = it["speedup"] or 0.0
-        yield Promise("speed-up by the paper's formula", "at least 4.4", f"{speedup:.2f}", speedup >= 4.4)
+    speedup = speedup_of(section, section.group.models)
+    in_the_paper = speedup_of(section, [it for it in section.group.models if it != WITHOUT_LAYERS])
+    told_as = f"{speedup:.2f}, without model 50 {in_the_paper:.2f}"
+    yield Promise("speed-up by the paper's formula", "at least 4.4", told_as, speedup >= 4.4)
+
+
+def speedup_of(section: Section, models: Sequence[str]) -> float:
+    """How much less the unique bricks of models take than these models, by what the section's host has measured."""
+    words = ("estimate", *models, "--level", section.level, "--system", section.system, "--accuracy")
+    return next((it["speedup"] or 0.0 for it in told(section.group.data, *words) or ()), 0.0)
 
 
 def promised_of_others(models: Sequence[Judged]) -> Iterator[Promise]:
