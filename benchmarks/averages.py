@@ -1,0 +1,166 @@
+"""How far off estimates would be if samples were averaged in another way, or if there were fewer of them.
+
+usage: python -m benchmarks.averages [--level LEVEL] DATA-DIR MODEL ...
+
+DATA-DIR has what runs have measured of these models on this host, by their bricks and end to end; nothing is measured
+now. MODEL is a path, a name that `dlbricks models` lists, or table1:ID. Bricks and models are averaged alike, and for
+each way the calibration is fitted anew, for each model on all others. Fewer samples are those that a run would have
+taken that gives up after so many of what varies.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean, median
+
+import numpy as np
+
+from dlbricks_tui.bench.calibrating import CONSTANTS, example_of
+from dlbricks_tui.bench.fingerprint import fingerprint
+from dlbricks_tui.bench.jobs import Subject, Target, subject_of
+from dlbricks_tui.bench.known import Known
+from dlbricks_tui.bench.plan import plan, targets_of
+from dlbricks_tui.bench.results import conditions_of
+from dlbricks_tui.bench.stopping import Adaptive, Series, outliers, series_of
+from dlbricks_tui.bricks.contexts import former
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.estimate.calibration import Example, fitted
+from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library, ModelSource, source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.store.queries import records_of
+from dlbricks_tui.store.records import EndToEnd, Measurement, Result
+from dlbricks_tui.store.statistics import trimmed_mean
+from dlbricks_tui.store.store import Store
+
+Samples = Sequence[float]
+Found = Mapping[Target, Samples]
+
+FEWER = (30, 20)
+CONSTANT = CONSTANTS[Format.MXNET]
+
+
+def lower_quartile(samples_ms: Samples) -> float:
+    """What a quarter of them is below."""
+    return float(np.quantile(samples_ms, 0.25))
+
+
+def mean_without_outliers(samples_ms: Samples) -> float:
+    """The mean of those that are not far from all others."""
+    apart = set(outliers(samples_ms))
+    return mean(sample for place, sample in enumerate(samples_ms) if place not in apart)
+
+
+AVERAGES: Mapping[str, Callable[[Samples], float]] = {
+    "trimmed mean": trimmed_mean,
+    "mean": mean,
+    "mean without outliers": mean_without_outliers,
+    "median": median,
+    "lower quartile": lower_quartile,
+}
+
+
+def main() -> int:
+    """Prints a line for each way."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, metavar="DATA-DIR")
+    parser.add_argument("models", nargs="+", metavar="MODEL")
+    parser.add_argument("--level", choices=[level.value for level in Level], default=Level.FUSED.value)
+    arguments = parser.parse_args()
+    data, level = DataFolder(arguments.data.absolute()), Level(arguments.level)
+    measured = samples_in(data, level)
+    found = [(subject, samples_of(subject, measured)) for subject in subjects_of(data, arguments.models, level)]
+    known = [(subject, samples) for subject, samples in found if samples]
+    for name, average in AVERAGES.items():
+        tell(name, [example(*each, average) for each in known])
+    for most in FEWER:
+        rule = replace(Adaptive(), most=most)
+        tell(f"{most} samples at most", [example(subject, taken(subject, samples, rule)) for subject, samples in known])
+    return 0
+
+
+def samples_in(data: DataFolder, level: Level) -> Found:
+    """The newest samples of each brick and each model here, in the order in which they were taken."""
+    here = conditions_of(fingerprint().id, Registry(data.path).default())
+    with Store(data.store) as store:
+        records: Sequence[Result] = [
+            *records_of(store.generation, Measurement),
+            *records_of(store.generation, EndToEnd),
+        ]
+    of_here = [it for it in records if (it.system, it.runtime, it.level) == (here.system, here.runtime, level)]
+    return {
+        Target(model=it.model) if isinstance(it, EndToEnd) else Target(it.brick, it.context): it.samples_ms
+        for it in sorted(of_here, key=lambda result: result.when)
+    }
+
+
+def subjects_of(data: DataFolder, models: Sequence[str], level: Level) -> Iterator[Subject]:
+    """The models, taken apart."""
+    with WorkerFramework(Registry(data.path).default(), data.path / "log") as framework:
+        loader = Loader(data.cache, framework, framework)
+        for source in sources_of(data, models):
+            yield subject_of(decompose(loader.load(source, level)))
+
+
+def sources_of(data: DataFolder, models: Sequence[str]) -> Iterator[ModelSource]:
+    """Where the models are."""
+    library = Library(SAMPLE_MODELS, data.path)
+    for model in models:
+        yield from [source_of(Path(model))] if Path(model).is_file() else library.find_all([model])
+
+
+def samples_of(subject: Subject, measured: Found) -> Found:
+    """Those of a model and its bricks, also under what their contexts were called before; none if any has none."""
+    targets = targets_of((subject,), end_to_end=True)
+    found = {it: measured.get(it) or measured.get(it._replace(context=former(it.context))) for it in targets}
+    samples = {target: samples_ms for target, samples_ms in found.items() if samples_ms}
+    return samples if len(samples) == len(targets) else {}
+
+
+def taken(subject: Subject, samples: Found, rule: Adaptive) -> Found:
+    """Those of them that a run by that rule would have taken."""
+    jobs = plan((subject,), Known(), rule, end_to_end=True).jobs
+    return {job.target: until_enough(samples[job.target], rule, job.share) for job in jobs}
+
+
+def until_enough(samples_ms: Samples, rule: Adaptive, share: float) -> Samples:
+    """The first of them that are enough for what is such a share of a model."""
+    for count in range(1, len(samples_ms)):
+        if rule.looks_at(count):
+            so_far = samples_ms[:count]
+            if rule.satisfied_by(series_of(so_far, rule).statistics, share):
+                return so_far
+    return samples_ms
+
+
+def example(subject: Subject, samples: Found, average: Callable[[Samples], float] = trimmed_mean) -> Example:
+    """A model by the averages of its bricks and of its own samples."""
+    series = {target: series_of(samples_ms, Adaptive()) for target, samples_ms in samples.items()}
+    averaged = {target: replace(it.statistics, trimmed_mean_ms=average(steady(it))) for target, it in series.items()}
+    return example_of(subject, averaged, CONSTANT)
+
+
+def steady(series: Series) -> Samples:
+    """Its samples after the warm-up."""
+    return series.samples_ms[series.warm_up :]
+
+
+def tell(way: str, examples: Sequence[Example]) -> None:
+    """Prints how far off the estimates are, each by a calibration on the other models."""
+    errors = fitted(examples, CONSTANT).residuals
+    within = sum(abs(error) <= 0.05 for error in errors) / len(errors)
+    print(
+        f"{way:24} {len(errors):3} models, mean absolute error {mean(map(abs, errors)):5.2%}, "
+        f"worst {max(errors, key=abs):+6.1%}, {within:4.0%} within 5 %",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
