@@ -35,6 +35,8 @@ def packed(alone: Excerpt) -> bytes:
     form = alone.graph.format
     if form is not CARRIED:
         raise CannotTravelError(f"is of an {form.value} model, and a suite holds layers of {CARRIED.value}")
+    if any(layer.times > 1 for layer in alone.graph.layers):
+        raise CannotTravelError("holds layers that are repeated beside others that are not")
     return _Packer(alone.graph).file()
 
 
@@ -44,21 +46,19 @@ class _Packer:
         self._nodes: list[dict[str, Any]] = []
         self._counts: dict[str, int] = {}
         self._inputs = [self._variable(DATA, found.type) for found in graph.inputs]
-        # Of each layer what each repetition puts out.
-        self._results: list[list[list[_Entry]]] = []
+        # What each layer puts out.
+        self._results: list[list[_Entry]] = []
 
     def file(self) -> bytes:
         for layer in self._graph.layers:
-            self._results.append([self._layer(layer) for _ in range(layer.times)])
+            self._results.append(self._layer(layer))
         heads = [self._inputs[head.output] for head in self._graph.heads if head.layer is None]
-        heads += [self._results[it.layer][-1][it.output] for it in self._graph.heads if it.layer is not None]
-        # MXNet runs only what some output needs.
-        heads += [entry for found in self._results for repetition in found[:-1] for entry in repetition]
+        heads += [self._results[it.layer][it.output] for it in self._graph.heads if it.layer is not None]
         return symbol_file(symbol_document(self._nodes, heads))
 
     def _layer(self, layer: Layer) -> list[_Entry]:
         sources = [
-            self._inputs[feed.output] if feed.layer is None else self._results[feed.layer][-1][feed.output]
+            self._inputs[feed.output] if feed.layer is None else self._results[feed.layer][feed.output]
             for feed in layer.feeds
         ]
         role, mark = (WEIGHT, None) if layer.operators else (CONSTANT, layer.index)

@@ -67,6 +67,10 @@ def arrive_unchanged(decomposition: Decomposition, framework: Framework) -> int:
     unpacker = Unpacker(framework, decomposition.graph.level, 64 * GIBIBYTE)
     count = 0
     for layers, alone in excerpts(decomposition):
+        if any(layer.times > 1 for layer in alone.graph.layers):
+            with pytest.raises(CannotTravelError, match="repeated beside others"):
+                packed(alone)
+            continue
         arrived = unpacker.unpacked(packed(alone), alone.held, alone.cold)
         assert (arrived.brick, arrived.context) == (alone.brick, alone.context)
         assert said(arrived.program) == said(sequence_program(decomposition.graph, layers))
@@ -96,6 +100,12 @@ def test_what_arrives_is_the_same_brick_in_the_same_context_and_runs_the_same_pr
 @pytest.mark.parametrize("name", ["resnet18_v1", "mobilenetv2_0.25", "CapsNet Trained on MNIST Data"])
 def test_so_it_does_with_mxnet(tmp_path: Path, name: str, level: Level) -> None:
     travel_with_mxnet(tmp_path, [name], [level], [Cutting(1)])
+
+
+@WITH_MXNET
+def test_layers_that_are_repeated_beside_others_that_are_not_stay_where_they_are(tmp_path: Path) -> None:
+    cutting = Cutting(5, Cut.RUNNABLE, Order.PAPER)
+    travel_with_mxnet(tmp_path, ["CapsNet Trained on MNIST Data"], [Level.WRITTEN], [cutting])
 
 
 @pytest.mark.soak
