@@ -43,6 +43,8 @@ Samples = Sequence[float]
 Found = Mapping[Target, Samples]
 
 FEWER = (30, 20)
+# Each is left out of the fit in turn.
+FEWEST = 3
 CONSTANT = CONSTANTS[Format.MXNET]
 
 
@@ -77,6 +79,8 @@ def main() -> int:
     measured = samples_in(data, level)
     found = [(subject, samples_of(subject, measured)) for subject in subjects_of(data, arguments.models, level)]
     known = [(subject, samples) for subject, samples in found if samples]
+    if len(known) < FEWEST:
+        sys.exit(f"{data.path} knows {len(known)} of {len(found)} models in both ways, and {FEWEST} are needed")
     for name, average in AVERAGES.items():
         tell(name, [example(*each, average) for each in known])
     for most in FEWER:
@@ -93,7 +97,8 @@ def samples_in(data: DataFolder, level: Level) -> Found:
             *records_of(store.generation, Measurement),
             *records_of(store.generation, EndToEnd),
         ]
-    of_here = [it for it in records if (it.system, it.runtime, it.level) == (here.system, here.runtime, level)]
+    good = (it for it in records if it.good)
+    of_here = [it for it in good if (it.system, it.runtime, it.level) == (here.system, here.runtime, level)]
     return {
         Target(model=it.model) if isinstance(it, EndToEnd) else Target(it.brick, it.context): it.samples_ms
         for it in sorted(of_here, key=lambda result: result.when)
