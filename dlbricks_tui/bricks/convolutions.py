@@ -47,6 +47,20 @@ def layout_set_by(operator: Operator, read: Sequence[Shape | None]) -> str:
     return f"{_by_sizes(op, data, weight, result)}{far}"
 
 
+def fewest_channels(operator: Operator, data: Shape | None, weight: Shape | None) -> int | None:
+    """Of how few channels the operator would put out the same layout; None if it is no convolution that can do so.
+
+    One that is not grouped and reads more than a pixel at a time is of its class whatever whole blocks it reads.
+    """
+    if first_part(operator) != "conv" or data is None or weight is None:
+        return None
+    read = weight[1]
+    one_by_one = all(size == 1 for size in weight[2:])
+    if read != data[1] or one_by_one or read < 2 * _LARGE_BLOCK:
+        return None
+    return _LARGE_BLOCK + read % _LARGE_BLOCK
+
+
 def _by_sizes(op: str, data: Shape, weight: Shape, result: Shape) -> str:
     put_out, depth = _partly(result[1], "/"), weight[1]
     if op == "conv_transpose":

@@ -5,8 +5,9 @@ from collections.abc import Collection, Sequence
 from dlbricks_tui.bricks.contexts import is_cold, kept_feeds, streaming_operator
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
+from dlbricks_tui.bricks.narrowing import narrowed
 from dlbricks_tui.bricks.sheets import Entry, copy_of, plain_copy, sheet_for, wakers
-from dlbricks_tui.bricks.values import feeding_layers
+from dlbricks_tui.bricks.values import feeding_layers, varied_feeds
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, NativeNode, Origin, TensorType, Wire, type_of
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
@@ -48,7 +49,7 @@ def sequence_program(
         kept = kept_feeds(graph, layers, layouts)
     return Program(
         network.network([*results_of(graph, layers), *(feed for feed in feeds if feed in kept)], in_passing=True),
-        _producer(graph, feeds, feeding_layers(graph, layers, layouts)),
+        _producer(graph, feeds, layers, layouts),
         prelude.network(feeds),
         is_cold(graph, layers) if cold is None else cold,
     )
@@ -64,12 +65,16 @@ def model_program(graph: LayerGraph) -> Program:
     return Program(writer.network(graph.heads))
 
 
-def _producer(graph: LayerGraph, feeds: Sequence[Feed], layers: Sequence[int]) -> Network | None:
+def _producer(graph: LayerGraph, feeds: Sequence[Feed], layers: Sequence[int], layouts: Layouts) -> Network | None:
     """What brings the inputs of a sequence into their layouts, or to their values; all others go through it."""
-    if not layers:
+    behind = feeding_layers(graph, layers, layouts)
+    if not behind:
         return None
+    # Where values matter, how many of them a convolution adds up does, too.
+    if not varied_feeds(graph, layers, layouts):
+        graph = narrowed(graph, behind)
     producer = _Writer(graph)
-    for index in layers:
+    for index in behind:
         producer.write(graph.layers[index], 1)
     return producer.network(feeds)
 

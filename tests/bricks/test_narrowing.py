@@ -1,0 +1,117 @@
+"""What feeds a brick reads few channels where only its layout is asked for."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.bricks.layouts import output_layouts
+from dlbricks_tui.bricks.narrowing import narrowed
+from dlbricks_tui.bricks.programs import sequence_program
+from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Shape, TensorType, Wire
+from tests.bricks.convolutions import convolving, named, with_layer
+from tests.bricks.graphs import DATA, Spec, after, built, chain
+
+PARTS = ("", "conv batch_norm relu", "conv sum relu")
+
+
+def convolution(read: int, made: int = 64, window: int = 3, parts: str = "", groups: int = 1) -> LayerGraph:
+    """One that reads so many channels, with a relu behind it."""
+    weight = (made, read // groups, window, window)
+    return convolving(chain("conv", "relu"), 0, (1, read, 14, 14), weight, (1, made, 14, 14), parts=parts)
+
+
+def reads(graph: LayerGraph) -> tuple[Shape | None, Shape | None]:
+    layer = graph.layers[0]
+    return layer.data[0].shape, layer.weights[0].shape
+
+
+@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize(("read", "few"), [(512, 16), (32, 16), (33, 17), (40, 24), (1000, 24), (513, 17)])
+def test_a_large_convolution_reads_as_few_channels_as_fill_blocks_alike(read: int, few: int, parts: str) -> None:
+    graph = convolution(read, parts=parts)
+    found = narrowed(graph, [0])
+    assert reads(found) == ((1, few, 14, 14), (64, few, 3, 3))
+    assert found.layers[0].outputs == graph.layers[0].outputs
+    assert found.layers[0].feeds[0] == Feed(None, 1)
+    assert found.inputs[1].type == found.layers[0].data[0]
+
+
+@given(st.integers(1, 600), st.integers(1, 100), st.sampled_from((1, 3, 7)), st.sampled_from(PARTS))
+def test_its_class_is_the_same(read: int, made: int, window: int, parts: str) -> None:
+    graph = convolution(read, made, window, parts)
+    assert output_layouts(narrowed(graph, [0])) == output_layouts(graph)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        convolution(512, window=1),
+        convolution(31),
+        convolution(3),
+        convolution(512, made=512, groups=512),
+        convolution(512, made=64, groups=4),
+        named(convolution(512), "conv_transpose", "relu"),
+        named(convolution(512), "linear", "relu"),
+        convolution(0),
+        chain("conv"),
+    ],
+)
+def test_what_may_set_another_layout_then_stays_as_it_is(graph: LayerGraph) -> None:
+    assert narrowed(graph, [0]) == graph
+
+
+def test_so_does_what_nobody_knows_enough_about() -> None:
+    graph = convolution(512)
+    layer = graph.layers[0]
+    unknown = TensorType(None)
+    reading_twice = replace(
+        layer.operators[0], inputs=(Wire(Origin.DATA, 0), Wire(Origin.WEIGHT, 0), Wire(Origin.DATA, 0))
+    )
+    making_its_own = replace(layer.operators[0], inputs=(Wire(Origin.DATA, 0), Wire(Origin.DATA, 0)))
+    for other in (
+        replace(layer, data=(unknown,)),
+        replace(layer, weights=(unknown,)),
+        replace(layer, operators=(reading_twice,)),
+        replace(layer, operators=(making_its_own,)),
+        replace(layer, operators=(*layer.operators, *layer.operators)),
+        replace(layer, operators=()),
+    ):
+        changed = with_layer(graph, other)
+        assert narrowed(changed, [0]) == changed
+
+
+def test_only_those_layers_change_that_are_asked_for_and_nobody_else_who_reads_the_same() -> None:
+    graph = built([Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)])
+    for index in (0, 1):
+        graph = convolving(graph, index, (1, 64, 14, 14), (64, 64, 3, 3), (1, 64, 14, 14))
+    found = narrowed(graph, [1, 2])
+    assert [layer.feeds for layer in found.layers] == [DATA, (Feed(None, 1),), DATA]
+    assert found.layers[0] == graph.layers[0]
+    assert found.layers[2] == graph.layers[2]
+    both = narrowed(graph, [0, 1])
+    assert [layer.feeds for layer in both.layers] == [(Feed(None, 1),), (Feed(None, 2),), DATA]
+
+
+def test_what_feeds_a_brick_is_narrow_and_the_brick_is_not() -> None:
+    graph = built([Spec("conv", DATA), Spec("conv", after(0)), Spec("relu", after(1))])
+    shape = (1, 64, 14, 14)
+    for index in (0, 1):
+        graph = convolving(graph, index, shape, (64, 64, 3, 3), shape)
+    fed = sequence_program(graph, [1])
+    assert fed.producer is not None
+    assert [shape for shape, _ in fed.producer.inputs.values()] == [(1, 16, 14, 14)]
+    assert [shape for shape, _ in fed.producer.weights.values()] == [(64, 16, 3, 3)]
+    assert (64, 64, 3, 3) in [shape for shape, _ in fed.network.weights.values()]
+
+
+def test_where_values_matter_it_reads_all_that_it_reads_in_the_model() -> None:
+    shape = (1, 64, 14, 14)
+    specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("add", after(0, 1)), Spec("relu", after(2))]
+    graph = named(built([*specs, Spec("pool", after(3))]), "conv", "conv", "add", "mxnet.Pad", "max_pool")
+    graph = convolving(graph, 0, (1, 3, 14, 14), (64, 3, 3, 3), shape)
+    graph = convolving(graph, 1, shape, (64, 64, 3, 3), shape)
+    varied = sequence_program(graph, [4])
+    assert varied.producer is not None
+    assert (64, 64, 3, 3) in [shape for shape, _ in varied.producer.weights.values()]
