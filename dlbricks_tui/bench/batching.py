@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
+from math import fsum
 from operator import itemgetter
+from typing import NamedTuple
 
 from dlbricks_tui.bench.jobs import Job
 
@@ -24,16 +26,26 @@ class BatchLimits:
     """How much one batch may hold; a job that alone exceeds a limit is a batch of its own."""
 
     programs: int = 128
+    # A model and its bricks are compared, and only in the same rounds does the machine have the same moods for both.
+    programs_beside_models: int = 512
     memory_bytes: int = 2048 * MEBIBYTE
     # One pass over all bricks: a person who stops a run wants something to show for it.
     round_ms: float = 4000.0
+
+
+class Portion(NamedTuple):
+    """How much of a job is done in a batch, and in all up to it; 1 is all of it."""
+
+    here: float
+    so_far: float
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Bricks that share their rounds, and the whole models, if any, that are timed in these rounds too.
 
-    Where bricks of these models take several batches, the models are in each of them, and each is one job.
+    Where bricks of these models take several batches, the models are in each of them, and each is one job: it is timed
+    as often in each as its bricks there are a part of all of them.
     """
 
     bricks: tuple[Job, ...]
@@ -41,6 +53,8 @@ class Batch:
     # Which of so many batches of the whole models this is, counted from 1.
     part: int = 1
     parts: int = 1
+    # How much of each whole model is timed in it, and in all up to it; without a word it is as much in each batch.
+    portions: Mapping[Job, Portion] = field(default_factory=dict)
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -55,7 +69,13 @@ class Batch:
     @property
     def shares(self) -> Mapping[Job, float]:
         """How much of each job is done in it."""
-        return {job: 1 / self.parts if job.whole else 1.0 for job in self.jobs}
+        return {job: self.portion(job).here for job in self.jobs}
+
+    def portion(self, job: Job) -> Portion:
+        """How much of a job is done in it, and when it ends."""
+        if not job.whole:
+            return Portion(1.0, 1.0)
+        return self.portions.get(job) or Portion(1 / self.parts, self.part / self.parts)
 
 
 def alone(job: Job) -> Batch:
@@ -113,13 +133,32 @@ def _of_group(jobs: Sequence[Job], limits: BatchLimits) -> list[Batch]:
     filled = list(_filled([job for job in jobs if not job.whole], company, limits))
     if not filled:
         return [alone(job) for job in jobs]
-    shared = [Batch(tuple(bricks), tuple(company), part, len(filled)) for part, bricks in enumerate(filled, start=1)]
+    shared = [
+        Batch(tuple(bricks), tuple(company), part, len(filled), {job: _portion(job, filled, part) for job in company})
+        for part, bricks in enumerate(filled, start=1)
+    ]
     return [*shared, *(alone(job) for job in jobs if job.whole and job not in company)]
+
+
+def _portion(whole: Job, filled: Sequence[Sequence[Job]], part: int) -> Portion:
+    """What its bricks in a batch are expected to be of all that are timed in these."""
+    lasting = [fsum(_expected_ms(whole, brick) for brick in bricks) for bricks in filled]
+    everything = fsum(lasting)
+    if not everything:
+        return Portion(1 / len(filled), part / len(filled))
+    return Portion(lasting[part - 1] / everything, fsum(lasting[:part]) / everything)
+
+
+def _expected_ms(whole: Job, brick: Job) -> float:
+    """What a model is expected to take for all occurrences of a brick."""
+    return brick.expected_ms * sum(use.times for use in brick.uses if use.model == whole.uses[0].model)
 
 
 def _leaves_room(wholes: Sequence[Job], limits: BatchLimits) -> bool:
     needed_bytes = sum(map(_needed_bytes, wholes))
-    return len(wholes) < limits.programs and needed_bytes <= _MOST_OF_MEMORY_FOR_MODELS * limits.memory_bytes
+    return (
+        len(wholes) < limits.programs_beside_models and needed_bytes <= _MOST_OF_MEMORY_FOR_MODELS * limits.memory_bytes
+    )
 
 
 def _filled(bricks: Iterable[Job], wholes: Sequence[Job], limits: BatchLimits) -> Iterator[Sequence[Job]]:
@@ -136,7 +175,7 @@ def _filled(bricks: Iterable[Job], wholes: Sequence[Job], limits: BatchLimits) -
 def _fits(bricks: Sequence[Job], wholes: Sequence[Job], limits: BatchLimits) -> bool:
     jobs = [*wholes, *bricks]
     return (
-        len(jobs) <= limits.programs
+        len(jobs) <= (limits.programs_beside_models if wholes else limits.programs)
         and sum(map(_needed_bytes, jobs)) <= limits.memory_bytes
         and sum(job.expected_ms for job in bricks) <= limits.round_ms
     )

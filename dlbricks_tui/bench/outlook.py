@@ -16,7 +16,7 @@ from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.records import Statistics
 
 # Composing may take this share of the time that passes: what is computed here is not measured meanwhile.
-_SHARE_OF_TIME = 0.05
+_SHARE_OF_TIME = 0.02
 
 
 class Outlook:

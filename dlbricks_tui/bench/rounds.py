@@ -88,7 +88,7 @@ class Rounds:
         if not wholes:
             return list(self._programs)
         quotas = {
-            name: self._rule.most_samples(it.usual_ms, it.job.share) / (self._batch.parts if it.job.whole else 1)
+            name: self._rule.most_samples(it.usual_ms, it.job.share) * self._batch.portion(it.job).here
             for name, it in self._programs.items()
             if not it.job.whole or self._batch.parts == 1 or self._lacks_its_share(it)
         }
@@ -126,6 +126,6 @@ class Rounds:
         return not self._batch.last or (bricks_go_on and self._lacks_its_share(program))
 
     def _lacks_its_share(self, whole: Timed) -> bool:
-        """Whether a model has fewer samples than those of so many batches."""
+        """Whether a model has fewer samples than the batches so far are to give it."""
         most = self._rule.most_samples(whole.usual_ms)
-        return len(whole.samples_ms) * self._batch.parts < most * self._batch.part
+        return len(whole.samples_ms) < most * self._batch.portion(whole.job).so_far

@@ -65,7 +65,9 @@ class Site:
 
     @property
     def place(self) -> Workplace:
-        return Workplace(self.data, worker_program=self.worker_program, limits=BatchLimits(programs=6))
+        return Workplace(
+            self.data, worker_program=self.worker_program, limits=BatchLimits(programs=6, programs_beside_models=6)
+        )
 
     @property
     def lock(self) -> HostLock:

@@ -2,6 +2,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -141,7 +142,7 @@ def test_batches_hold_every_job_once_and_keep_within_the_limits(
     models: list[LayerGraph], end_to_end: bool, programs: int
 ) -> None:
     jobs = plan(subjects_of(*models), Known(), RULE, end_to_end).jobs
-    found = batches(jobs, BatchLimits(programs=programs))
+    found = batches(jobs, BatchLimits(programs=programs, programs_beside_models=programs))
     assert sorted(targets({job: None for batch in found for job in batch.jobs})) == sorted(targets(jobs))
     assert all(0 < len(batch.jobs) <= programs for batch in found)
     bricks = [job for batch in found for job in batch.bricks]
@@ -180,9 +181,36 @@ def test_models_that_share_half_of_their_bricks_are_timed_in_the_same_rounds() -
 
 def test_a_model_with_more_bricks_than_fit_into_a_batch_is_in_all_of_their_batches() -> None:
     jobs = plan(subjects_of(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
-    found = batches(jobs, BatchLimits(programs=3))
+    found = batches(jobs, BatchLimits(programs_beside_models=3))
     assert [len(batch.bricks) for batch in found] == [2, 2]
     assert {whole for batch in found for whole in batch.wholes} == {job for job in jobs if job.whole}
+    # Without a model there is nothing that they were compared with.
+    assert len(batches([job for job in jobs if not job.whole], BatchLimits(programs_beside_models=3))) == 1
+
+
+def test_it_is_timed_in_each_as_often_as_its_bricks_there_are_a_part_of_it() -> None:
+    """On a host that changes meanwhile half of its samples would else be of minutes that few of its bricks are of."""
+    jobs = plan(subjects_of(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
+    (whole,) = (job for job in jobs if job.whole)
+    lasting = (70.0, 20.0, 9.0, 1.0)
+    bricks = [
+        replace(job, expected_ms=ms) for job, ms in zip([it for it in jobs if not it.whole], lasting, strict=True)
+    ]
+    found = batches([whole, *bricks], BatchLimits(programs_beside_models=3))
+    assert [batch.shares[whole] for batch in found] == pytest.approx([0.9, 0.1])
+    assert [batch.portion(whole).so_far for batch in found] == pytest.approx([0.9, 1])
+
+
+def test_where_models_share_batches_each_is_timed_beside_its_own_bricks() -> None:
+    models = subjects_of(chain("conv", "relu"), chain("conv", "relu", "pool", "split"))
+    jobs = plan(models, Known(), RULE, end_to_end=True).jobs
+    small, large = sorted((job for job in jobs if job.whole), key=lambda job: len(job.layers))
+    # Each brick of both stands before those of one.
+    bricks = [replace(job, expected_ms=1.0) for job in sorted(jobs, key=lambda job: -len(job.uses)) if not job.whole]
+    found = batches([small, large, *bricks], BatchLimits(programs_beside_models=4))
+    assert [sorted(len(job.uses) for job in batch.bricks) for batch in found] == [[2, 2], [1, 1]]
+    assert [batch.shares[small] for batch in found] == [1.0, 0.0]
+    assert [batch.shares[large] for batch in found] == [0.5, 0.5]
 
 
 def test_a_model_that_takes_up_the_memory_is_timed_by_itself() -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from dlbricks_tui.bench.batching import Batch
+from dlbricks_tui.bench.batching import Batch, Portion
 from dlbricks_tui.bench.jobs import Job, Target
 from dlbricks_tui.bench.ledger import Entry
 from dlbricks_tui.bench.rounds import Rounds, Timed
@@ -84,6 +84,31 @@ def test_a_model_with_bricks_in_several_batches_takes_a_share_in_each_and_is_don
     parts, done = to_the_end(rounds, RESTLESS)
     assert [called[MODEL] in names for names in parts] in ([True, False] * 10, [False, True] * 10)
     assert done.keys() == {called[MODEL], Entry(2, JOBS[SMALL]).name}
+
+
+def test_a_model_has_most_samples_where_most_of_its_bricks_are() -> None:
+    first, second = {JOBS[MODEL]: Portion(0.9, 0.9)}, {JOBS[MODEL]: Portion(0.1, 1.0)}
+    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
+    parts, _ = to_the_end(rounds, RESTLESS)
+    assert (sum(called[MODEL] in names for names in parts), len(parts)) == (18, 20)
+    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
+    rounds.join(Timed(Entry(2, JOBS[SMALL]), 40.0))
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert (sum(called[MODEL] in names for names in parts), len(parts)) == (2, 20)
+    assert called[MODEL] in done
+
+
+def test_a_model_without_bricks_in_its_last_batch_is_done_when_these_are() -> None:
+    first, second = {JOBS[MODEL]: Portion(1.0, 1.0)}, {JOBS[MODEL]: Portion(0.0, 1.0)}
+    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert all(called[MODEL] in names for names in parts)
+    assert done == {called[LARGE]: 20}
+    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
+    rounds.join(Timed(Entry(2, JOBS[SMALL]), 40.0))
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert not any(called[MODEL] in names for names in parts)
+    assert called[MODEL] in done
 
 
 def test_a_model_that_hardly_varies_waits_for_its_last_batch_all_the_same() -> None:
