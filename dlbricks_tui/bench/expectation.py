@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 
 from dlbricks_tui.estimate.bridging import features_of
 from dlbricks_tui.models.graph import Layer
@@ -23,9 +24,14 @@ def expected_ms(canonical: str) -> float:
 
 
 def memory_bytes(layers: Sequence[Layer]) -> int:
-    """What the weights, inputs and outputs of some layers take, all at once."""
-    return sum(
-        tensor.size_bytes
+    """What the weights of some layers, what they are fed and all that they make take, at the same time."""
+    own = {layer.index for layer in layers}
+    fed = {
+        feed: tensor
         for layer in layers
-        for tensor in (*layer.weights, *layer.data, *(made for it in layer.operators for made in it.outputs))
-    )
+        for feed, tensor in zip(layer.feeds, layer.data, strict=True)
+        if feed.layer not in own
+    }
+    made = (tensor for layer in layers for operator in layer.operators for tensor in operator.outputs)
+    learned = (tensor for layer in layers for tensor in layer.weights)
+    return sum(tensor.size_bytes for tensor in chain(learned, fed.values(), made))
