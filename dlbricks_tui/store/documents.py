@@ -3,7 +3,7 @@
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple, cast, get_type_hints
 
@@ -171,12 +171,18 @@ def _fact(value: Any) -> Fact:
     return value
 
 
+def _items(value: Any) -> Iterable[tuple[str, Any]]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} is no object")
+    return ((_text(name), each) for name, each in value.items())
+
+
 def _facts(value: Any) -> Facts:
-    return tuple((name, _fact(fact)) for name, fact in dict(value).items())
+    return tuple((name, _fact(fact)) for name, fact in _items(value))
 
 
 def _constants(value: Any) -> Constants:
-    return tuple((name, _number(constant)) for name, constant in dict(value).items())
+    return tuple((name, _number(constant)) for name, constant in _items(value))
 
 
 def _statistics(value: Any) -> Statistics:

@@ -128,7 +128,8 @@ def test_a_model_is_sampled_in_the_rounds_of_every_batch_of_its_bricks(site: Sit
     beside = [sum({whole} < dict(it.samples_ms).keys() for it in rounds) for rounds in batches]
     assert beside == sorted(beside, reverse=True)
     assert beside[0] > len(batches[0]) // 4
-    assert taken[:-1] == beside[:-1]
+    # Bricks that need fewer samples are not in every round.
+    assert all(samples <= together + 2 for samples, together in zip(taken[:-1], beside[:-1], strict=True))
     (result,) = site.contents().end_to_end
     assert len(result.samples_ms) == sum(taken)
     if isinstance(rule, FixedRuns):
@@ -186,7 +187,11 @@ def test_what_takes_long_is_not_run_untimed_once_that_is_known(
     assert asked[whole][0] == max(of_the_model)
 
 
-def test_what_is_still_being_sampled_is_told_apart_from_what_is_measured(site: Site) -> None:
+def test_what_is_still_being_sampled_is_told_apart_from_what_is_measured(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # These rounds take so little time that next to none of it would be left for estimates.
+    monkeypatch.setattr("dlbricks_tui.bench.outlook._SHARE_OF_TIME", 1.0)
     events: list[Event] = []
     site.run(site.request(), events.append)
     stored: set[str] = set()

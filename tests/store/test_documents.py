@@ -166,3 +166,9 @@ def test_kinds_of_record_that_share_fields_are_kept_apart() -> None:
 def test_facts_keep_their_order_and_types() -> None:
     told: tuple[tuple[str, Fact], ...] = (("b", 1), ("a", 1.5), ("c", None), ("d", "x"), ("e", False))
     assert to_record(to_document(system(facts=told))) == system(facts=told)
+
+
+@pytest.mark.parametrize("facts", [[[None, None]], [["a", 1]], [], "a", None, {"a": [1]}, {"a": {}}])
+def test_facts_are_an_object_with_single_values(facts: object) -> None:
+    with pytest.raises(BrokenDocumentError, match="wrong value"):
+        to_record({**to_document(system()), "facts": facts})
