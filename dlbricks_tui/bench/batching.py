@@ -66,11 +66,6 @@ class Batch:
         """Whether its whole models are in no batch after it."""
         return self.part == self.parts
 
-    @property
-    def shares(self) -> Mapping[Job, float]:
-        """How much of each job is done in it."""
-        return {job: self.portion(job).here for job in self.jobs}
-
     def portion(self, job: Job) -> Portion:
         """How much of a job is done in it, and when it ends."""
         if not job.whole:

@@ -116,9 +116,7 @@ class Measuring:
             number += 1
             batch = waiting.popleft()
             self._tell(BatchStarted(number=number, of=number + len(waiting), programs=len(batch.jobs)))
-            began = time.monotonic()
             self._measure(batch, [job for rest in waiting for job in rest.jobs])
-            self._pace.note(batch.shares, time.monotonic() - began)
             waiting.extend(alone(entry.job) for entry in self._to_try_alone)
             self._control.count(*self._ledger.counts)
 
@@ -131,12 +129,18 @@ class Measuring:
         try:
             for job in fresh:
                 self._control.checkpoint()
+                began = time.monotonic()
                 self._load(self._entries[job])
+                self._pace.loaded(job, time.monotonic() - began)
             while names := self._rounds.due():
                 self._control.checkpoint()
-                if self._sample(names, later):
+                began = time.monotonic()
+                counted = self._sample(names, later)
+                if counted:
                     self._keep_what_is_done()
                     self._ledger.tell_estimates(self._provisional)
+                jobs = [self._batch[name].job for name in names] if counted else []
+                self._pace.sampled(jobs, time.monotonic() - began)
         except RunStopped:
             self._keep_what_there_is()
             raise

@@ -1,7 +1,8 @@
 """How fast a run gets on, and so how long it will still take."""
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from dlbricks_tui.bench.jobs import Job
 from dlbricks_tui.bench.stopping import Adaptive, StoppingRule
@@ -28,7 +29,8 @@ class Pace:
     def __init__(self, rule: StoppingRule) -> None:
         self._rule = rule
         self._spent_seconds = 0.0
-        self._done: list[tuple[Job, float]] = []
+        # How many samples of each loaded program were taken.
+        self._taken = Counter[Job]()
         # Logarithms of what was expected of each program and of what it then took.
         self._compared: list[tuple[float, float]] = []
         self._slope, self._shift = 1.0, 0.0
@@ -39,25 +41,36 @@ class Pace:
         if len(self._compared) >= _JOBS_TO_COMPARE:
             self._slope, self._shift = _line(self._compared)
 
-    def note(self, shares: Mapping[Job, float], seconds: float) -> None:
-        """These shares of jobs are done, and have taken so long together."""
+    def loaded(self, job: Job, seconds: float) -> None:
+        """To load a program took so long."""
         self._spent_seconds += seconds
-        self._done += shares.items()
+        self._taken[job] += 0
+
+    def sampled(self, jobs: Iterable[Job], seconds: float) -> None:
+        """A round took so long in which these were timed once each; none of them where it has to be repeated."""
+        self._spent_seconds += seconds
+        self._taken.update(jobs)
 
     def seconds_for(self, samples: Mapping[Job, int]) -> float:
         """How long jobs will still take that have so many samples already."""
-        left_seconds = sum(self._seconds(job, taken) for job, taken in samples.items())
-        done_seconds = sum(share * self._seconds(job, 0) for job, share in self._done)
+        left_seconds = sum(self._seconds_left(job, taken) for job, taken in samples.items())
+        done_seconds = sum(self._seconds(job, taken, load=True) for job, taken in self._taken.items())
         if not done_seconds:
             return left_seconds
         trust = min(1.0, self._spent_seconds / _SECONDS_TO_TRUST)
         return left_seconds * (trust * self._spent_seconds / done_seconds + (1 - trust))
 
-    def _seconds(self, job: Job, taken: int) -> float:
-        latency_ms = math.exp(self._slope * _log(job.expected_ms) + self._shift)
-        load_ms = 0.0 if taken else _LOAD_MS + _PASSES_TO_LOAD * latency_ms
+    def _seconds_left(self, job: Job, taken: int) -> float:
+        return self._seconds(job, self._samples_left(self._expected_ms(job), taken), load=not taken)
+
+    def _seconds(self, job: Job, samples: float, *, load: bool) -> float:
+        latency_ms = self._expected_ms(job)
+        load_ms = _LOAD_MS + _PASSES_TO_LOAD * latency_ms if load else 0.0
         passes = untimed_runs(latency_ms, whole=job.whole) + 1
-        return (load_ms + self._samples_left(latency_ms, taken) * passes * latency_ms) / 1000
+        return (load_ms + samples * passes * latency_ms) / 1000
+
+    def _expected_ms(self, job: Job) -> float:
+        return math.exp(self._slope * _log(job.expected_ms) + self._shift)
 
     def _samples_left(self, latency_ms: float, taken: int) -> float:
         needed, most = self._bounds(latency_ms)

@@ -152,7 +152,7 @@ def test_batches_hold_every_job_once_and_keep_within_the_limits(
         places = [number for number, batch in enumerate(found) if whole in batch.wholes]
         assert places == list(range(places[0], places[0] + found[places[0]].parts))
         assert [found[place].part for place in places] == list(range(1, len(places) + 1))
-    shares = [sum(batch.shares.get(job, 0.0) for batch in found) for job in jobs]
+    shares = [sum(batch.portion(job).here for batch in found if job in batch.jobs) for job in jobs]
     assert all(abs(share - 1) < 1e-9 for share in shares)
 
 
@@ -197,7 +197,7 @@ def test_it_is_timed_in_each_as_often_as_its_bricks_there_are_a_part_of_it() -> 
         replace(job, expected_ms=ms) for job, ms in zip([it for it in jobs if not it.whole], lasting, strict=True)
     ]
     found = batches([whole, *bricks], BatchLimits(programs_beside_models=3))
-    assert [batch.shares[whole] for batch in found] == pytest.approx([0.9, 0.1])
+    assert [batch.portion(whole).here for batch in found] == pytest.approx([0.9, 0.1])
     assert [batch.portion(whole).so_far for batch in found] == pytest.approx([0.9, 1])
 
 
@@ -209,8 +209,8 @@ def test_where_models_share_batches_each_is_timed_beside_its_own_bricks() -> Non
     bricks = [replace(job, expected_ms=1.0) for job in sorted(jobs, key=lambda job: -len(job.uses)) if not job.whole]
     found = batches([small, large, *bricks], BatchLimits(programs_beside_models=4))
     assert [sorted(len(job.uses) for job in batch.bricks) for batch in found] == [[2, 2], [1, 1]]
-    assert [batch.shares[small] for batch in found] == [1.0, 0.0]
-    assert [batch.shares[large] for batch in found] == [0.5, 0.5]
+    assert [batch.portion(small).here for batch in found] == [1.0, 0.0]
+    assert [batch.portion(large).here for batch in found] == [0.5, 0.5]
 
 
 def test_a_model_that_takes_up_the_memory_is_timed_by_itself() -> None:
@@ -241,8 +241,24 @@ def test_time_left_shrinks_with_samples_and_follows_the_pace_once_there_is_one()
     assert pace.seconds_for(dict.fromkeys(jobs, 1000)) == 0
     usual = round(0.4 * RULE.most)
     assert pace.seconds_for(dict.fromkeys(jobs, usual)) > 0, "what goes on beyond the usual is not about to end"
-    pace.note(dict.fromkeys(jobs, 1.0), 60.0)
-    assert abs(pace.seconds_for(dict.fromkeys(jobs, 0)) - 60.0) < 1e-6
+
+
+def test_time_left_goes_by_the_rounds_so_far() -> None:
+    jobs = plan(subjects_of(chain("conv", "relu", "pool")), Known(), RULE).jobs
+
+    def left(*rounds: tuple[list[Job], float]) -> float:
+        pace = Pace(RULE)
+        for job in jobs:
+            pace.loaded(job, 3.0)
+        for timed, seconds in rounds:
+            pace.sampled(timed, seconds)
+        return pace.seconds_for(dict.fromkeys(jobs, len(rounds)))
+
+    all_jobs = list(jobs)
+    quick, slow = left((all_jobs, 1.0)), left((all_jobs, 11.0))
+    assert slow == pytest.approx(2 * quick)
+    # A round that has to be repeated takes time, too.
+    assert left((all_jobs, 1.0), ([], 10.0)) == pytest.approx(2 * left((all_jobs, 1.0), ([], 0.0)))
 
 
 def test_time_left_learns_that_small_programs_take_more_than_was_expected_and_large_ones_less() -> None:
