@@ -194,6 +194,21 @@ def test_growing_results_are_told_of_at_most_once_a_second_and_the_last_ones_too
     assert ears.growths == 3
 
 
+def test_a_run_that_had_nothing_to_measure_when_its_turn_came_is_told_of_as_others_have_stored_that(
+    new: DataFolder,
+) -> None:
+    folder = put_run(new, [started()])
+    ears, clock = Ears(), Clock()
+    watch = RunWatch(new, ears.listener, clock)
+    watch.look()
+    assert ears.growths == 0
+    end(folder)
+    for _ in range(9):
+        clock.now += 1
+        watch.look()
+    assert ears.growths == 1
+
+
 def test_a_run_that_is_not_there_is_an_error_in_words(new: DataFolder) -> None:
     watch = RunWatch(new, Ears().listener)
     watch.follow("nosuch")

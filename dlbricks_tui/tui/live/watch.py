@@ -58,6 +58,8 @@ class RunWatch:
         self._known_ns: int | None = None
         self._first_look = True
         self._stored = 0
+        # Whether it was told that the run has ended: while it waited for another one, that one has stored results.
+        self._told_of_end = False
         self._stored_told_at = -SECONDS_BETWEEN_RESULTS
 
     def start(self) -> None:
@@ -117,7 +119,7 @@ class RunWatch:
             wanted = self._found(folders)
         if wanted is not None and (self._follower is None or self._follower.folder.run != wanted):
             self._follower = Follower(folders.find(wanted))
-            self._stored = 0
+            self._stored, self._told_of_end = 0, False
         elif wanted is not None and self._follower is not None:
             # Asked for again: whoever asks wants to hear of it even if nothing has changed.
             self._follower.forget()
@@ -144,8 +146,10 @@ class RunWatch:
         return states[-1].run if interrupted else None
 
     def _tell_results(self) -> None:
-        stored = self._follower.stored if self._follower else 0
-        now = self._clock()
-        if stored != self._stored and now - self._stored_told_at >= SECONDS_BETWEEN_RESULTS:
-            self._stored, self._stored_told_at = stored, now
+        if self._follower is None:
+            return
+        stored, ended, now = self._follower.stored, not self._follower.active, self._clock()
+        new = stored != self._stored or ended is not self._told_of_end
+        if new and now - self._stored_told_at >= SECONDS_BETWEEN_RESULTS:
+            self._stored, self._told_of_end, self._stored_told_at = stored, ended, now
             self._listener.results_grew()
