@@ -128,20 +128,23 @@ def _of_group(jobs: Sequence[Job], limits: BatchLimits) -> list[Batch]:
     filled = list(_filled([job for job in jobs if not job.whole], company, limits))
     if not filled:
         return [alone(job) for job in jobs]
+    portions = {whole: _portions(whole, filled) for whole in company}
     shared = [
-        Batch(tuple(bricks), tuple(company), part, len(filled), {job: _portion(job, filled, part) for job in company})
+        Batch(
+            tuple(bricks), tuple(company), part, len(filled), {job: of_it[part - 1] for job, of_it in portions.items()}
+        )
         for part, bricks in enumerate(filled, start=1)
     ]
     return [*shared, *(alone(job) for job in jobs if job.whole and job not in company)]
 
 
-def _portion(whole: Job, filled: Sequence[Sequence[Job]], part: int) -> Portion:
-    """What its bricks in a batch are expected to be of all that are timed in these."""
+def _portions(whole: Job, filled: Sequence[Sequence[Job]]) -> list[Portion]:
+    """For each batch what its bricks there are expected to be of all that are timed in these."""
     lasting = [fsum(_expected_ms(whole, brick) for brick in bricks) for bricks in filled]
+    if not any(lasting):
+        lasting = [1.0] * len(filled)
     everything = fsum(lasting)
-    if not everything:
-        return Portion(1 / len(filled), part / len(filled))
-    return Portion(lasting[part - 1] / everything, fsum(lasting[:part]) / everything)
+    return [Portion(here / everything, fsum(lasting[:part]) / everything) for part, here in enumerate(lasting, start=1)]
 
 
 def _expected_ms(whole: Job, brick: Job) -> float:
