@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -210,6 +211,25 @@ def test_what_is_still_being_sampled_is_told_apart_from_what_is_measured(
     assert told
     last = of_kind(events, EstimateChanged)[-1]
     assert (last.sampled_layers, last.missing_layers) == (0, 0)
+
+
+def test_the_time_left_goes_by_the_rounds_before_any_program_is_done(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_NAP", "0.05")
+    monkeypatch.setattr("dlbricks_tui.bench.pace._SECONDS_TO_TRUST", 0.5)
+    events: list[Event] = []
+    request = site.request(rule=FixedRuns(20))
+    execute(
+        create_run(request, site.data), request, replace(site.place, limits=BatchLimits()), site.lock, events.append
+    )
+    rounds = of_kind(events, RoundDone)
+    assert len(rounds) == 20
+    told = [event.seconds_left for event in rounds]
+    ended = datetime.fromisoformat(rounds[-1].when)
+    left = [(ended - datetime.fromisoformat(event.when)).total_seconds() for event in rounds]
+    # By what was expected of these programs it would be hundredths of a second.
+    assert all(true / 2 < said < 2 * true for said, true in zip(told[8:16], left[8:16], strict=True))
 
 
 def test_fixed_runs_take_as_many_samples_of_each_program_as_the_paper_does(site: Site) -> None:
