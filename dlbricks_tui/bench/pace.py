@@ -28,52 +28,54 @@ class Pace:
 
     def __init__(self, rule: StoppingRule) -> None:
         self._rule = rule
-        self._spent_seconds = 0.0
+        self._loading_seconds = self._sampling_seconds = 0.0
         # How many samples of each loaded program were taken.
         self._taken = Counter[Job]()
         # Logarithms of what was expected of each program and of what it then took.
         self._compared: list[tuple[float, float]] = []
         self._slope, self._shift = 1.0, 0.0
+        # What follows from these; it is asked for in every round.
+        self._latencies_ms: dict[Job, float] = {}
 
     def learn(self, job: Job, latency_ms: float) -> None:
         """A program turned out to take so long."""
         self._compared.append((_log(job.expected_ms), _log(latency_ms)))
         if len(self._compared) >= _JOBS_TO_COMPARE:
             self._slope, self._shift = _line(self._compared)
+            self._latencies_ms.clear()
 
     def loaded(self, job: Job, seconds: float) -> None:
         """To load a program took so long."""
-        self._spent_seconds += seconds
+        self._loading_seconds += seconds
         self._taken[job] += 0
 
     def sampled(self, jobs: Iterable[Job], seconds: float) -> None:
         """A round took so long in which these were timed once each; none of them where it has to be repeated."""
-        self._spent_seconds += seconds
+        self._sampling_seconds += seconds
         self._taken.update(jobs)
 
     def seconds_for(self, samples: Mapping[Job, int]) -> float:
         """How long jobs will still take that have so many samples already."""
-        left_seconds = sum(self._seconds_left(job, taken) for job, taken in samples.items())
-        done_seconds = sum(self._seconds(job, taken, load=True) for job, taken in self._taken.items())
-        if not done_seconds:
-            return left_seconds
-        trust = min(1.0, self._spent_seconds / _SECONDS_TO_TRUST)
-        return left_seconds * (trust * self._spent_seconds / done_seconds + (1 - trust))
+        loading = sum(self._to_load(job) for job, taken in samples.items() if not taken)
+        sampling = sum(self._to_sample(job, self._samples_left(job, taken)) for job, taken in samples.items())
+        loaded = sum(map(self._to_load, self._taken))
+        sampled = sum(self._to_sample(job, taken) for job, taken in self._taken.items())
+        return _at_pace(loading, loaded, self._loading_seconds) + _at_pace(sampling, sampled, self._sampling_seconds)
 
-    def _seconds_left(self, job: Job, taken: int) -> float:
-        return self._seconds(job, self._samples_left(self._expected_ms(job), taken), load=not taken)
+    def _to_load(self, job: Job) -> float:
+        return (_LOAD_MS + _PASSES_TO_LOAD * self._expected_ms(job)) / 1000
 
-    def _seconds(self, job: Job, samples: float, *, load: bool) -> float:
+    def _to_sample(self, job: Job, samples: float) -> float:
         latency_ms = self._expected_ms(job)
-        load_ms = _LOAD_MS + _PASSES_TO_LOAD * latency_ms if load else 0.0
-        passes = untimed_runs(latency_ms, whole=job.whole) + 1
-        return (load_ms + samples * passes * latency_ms) / 1000
+        return samples * (untimed_runs(latency_ms, whole=job.whole) + 1) * latency_ms / 1000
 
     def _expected_ms(self, job: Job) -> float:
-        return math.exp(self._slope * _log(job.expected_ms) + self._shift)
+        if job not in self._latencies_ms:
+            self._latencies_ms[job] = math.exp(self._slope * _log(job.expected_ms) + self._shift)
+        return self._latencies_ms[job]
 
-    def _samples_left(self, latency_ms: float, taken: int) -> float:
-        needed, most = self._bounds(latency_ms)
+    def _samples_left(self, job: Job, taken: int) -> float:
+        needed, most = self._bounds(self._expected_ms(job))
         # What varies more than usual has no end in sight: half as many again as it has taken, as far as it may.
         return max(needed - taken, min(_MORE_OF_THE_SAME * taken, most - taken), 0.0)
 
@@ -83,6 +85,14 @@ class Pace:
         needed, most = self._rule.bounds(latency_ms)
         quick = needed == self._rule.least
         return (max(needed, _USUAL_SHARE * most) if quick else needed), most
+
+
+def _at_pace(left_seconds: float, expected_seconds: float, spent_seconds: float) -> float:
+    """What is left, given what was expected of the same kind of work so far and what it took."""
+    if not expected_seconds:
+        return left_seconds
+    trust = min(1.0, spent_seconds / _SECONDS_TO_TRUST)
+    return left_seconds * (trust * spent_seconds / expected_seconds + (1 - trust))
 
 
 def _log(milliseconds: float) -> float:

@@ -246,19 +246,32 @@ def test_time_left_shrinks_with_samples_and_follows_the_pace_once_there_is_one()
 def test_time_left_goes_by_the_rounds_so_far() -> None:
     jobs = plan(subjects_of(chain("conv", "relu", "pool")), Known(), RULE).jobs
 
-    def left(*rounds: tuple[list[Job], float]) -> float:
+    def left(*rounds: tuple[Iterable[Job], float], loading: float = 9.0) -> float:
         pace = Pace(RULE)
         for job in jobs:
-            pace.loaded(job, 3.0)
+            pace.loaded(job, loading)
         for timed, seconds in rounds:
             pace.sampled(timed, seconds)
         return pace.seconds_for(dict.fromkeys(jobs, len(rounds)))
 
-    all_jobs = list(jobs)
-    quick, slow = left((all_jobs, 1.0)), left((all_jobs, 11.0))
-    assert slow == pytest.approx(2 * quick)
+    assert left((jobs, 20.0)) == pytest.approx(2 * left((jobs, 10.0)))
     # A round that has to be repeated takes time, too.
-    assert left((all_jobs, 1.0), ([], 10.0)) == pytest.approx(2 * left((all_jobs, 1.0), ([], 0.0)))
+    assert left((jobs, 10.0), ([], 10.0)) == pytest.approx(2 * left((jobs, 10.0), ([], 0.0)))
+    # What is loaded already says nothing of rounds.
+    assert left((jobs, 10.0), loading=90.0) == left((jobs, 10.0))
+
+
+def test_time_left_goes_by_how_long_others_took_to_load() -> None:
+    first, second, third = plan(subjects_of(chain("conv", "relu", "pool")), Known(), RULE).jobs
+
+    def left(seconds: float) -> float:
+        pace = Pace(RULE)
+        pace.loaded(first, seconds)
+        pace.loaded(second, seconds)
+        return pace.seconds_for({third: 0}) - pace.seconds_for({third: 1})
+
+    assert left(20.0) - left(10.0) == pytest.approx(left(30.0) - left(20.0))
+    assert left(20.0) > left(10.0) > 1
 
 
 def test_time_left_learns_that_small_programs_take_more_than_was_expected_and_large_ones_less() -> None:
