@@ -42,7 +42,7 @@ from dlbricks_tui.store.store import Store
 Samples = Sequence[float]
 Found = Mapping[Target, Samples]
 
-FEWER = (30, 20)
+FEWER = (100, 50, 30, 20)
 # Each is left out of the fit in turn.
 FEWEST = 3
 CONSTANT = CONSTANTS[Format.MXNET]
@@ -84,7 +84,7 @@ def main() -> int:
     for name, average in AVERAGES.items():
         tell(name, [example(*each, average) for each in known])
     for most in FEWER:
-        rule = replace(Adaptive(), most=most)
+        rule = replace(Adaptive(), most=most, most_of_quick=most)
         tell(f"{most} samples at most", [example(subject, taken(subject, samples, rule)) for subject, samples in known])
     return 0
 

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from dlbricks_tui.bench.calibrating import RULE, example_of
+from dlbricks_tui.bench.calibrating import example_of
 from dlbricks_tui.bench.calibration_nets import SUFFIXES, calibration_nets
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.jobs import Subject, Target, subject_of
@@ -56,13 +56,13 @@ def main() -> int:
 
 
 def measured(folder: Path, name: str, content: bytes, level: Level) -> Found:
-    """A network, and what a run by the rule of calibrations finds of its bricks and of it."""
+    """A network, and what a run finds of its bricks and of it."""
     folder.mkdir()
     path = folder / f"{name.replace(' ', '_')}{SUFFIXES[Format.MXNET]}"
     path.write_bytes(content)
     data = DataFolder(folder / "data")
-    words = ("run", str(path), "--level", level.value, "--end-to-end", "--calibrate", "never", "--fixed-runs")
-    command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data.path), *words, str(RULE.runs)]
+    words = ("run", str(path), "--level", level.value, "--end-to-end", "--calibrate", "never")
+    command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data.path), *words]
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     runtime = Registry(data.path).default()
     with WorkerFramework(runtime, folder / "log") as framework:

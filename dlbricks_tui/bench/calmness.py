@@ -1,5 +1,6 @@
 """Whether the machine was left to a round of measuring alone, and how long to wait for one that is."""
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from statistics import median
@@ -20,7 +21,7 @@ _ROUNDS_TO_KNOW_THE_REFERENCE = 5
 _ROUNDS_REMEMBERED = 200
 # A busy host will not become quiet because somebody waits: after so long in a row its rounds are taken as they are,
 # until so many in a row were calm.
-PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 60.0
 _CALM_ROUNDS_FOR_NEW_PATIENCE = 5
 
 
@@ -38,8 +39,9 @@ class Circumstances:
 class Calmness:
     """Judges the rounds of a run, one after another."""
 
-    def __init__(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        self._patience_seconds = patience_seconds
+    def __init__(self, most_seconds: float = math.inf) -> None:
+        """However often the machine becomes quiet again, no more than so much is measured twice."""
+        self._seconds_left = most_seconds
         self._references: deque[float] = deque(maxlen=_ROUNDS_REMEMBERED)
         self._lost_seconds = 0.0
         self._calm_in_a_row = 0
@@ -52,7 +54,7 @@ class Calmness:
     @property
     def worth_repeating(self) -> bool:
         """Whether it still makes sense to measure again what was disturbed."""
-        return self._lost_seconds < self._patience_seconds
+        return self._lost_seconds < _PATIENCE_SECONDS and self._seconds_left > 0
 
     def disturbance(self, round_: Circumstances) -> str | None:
         """What disturbed a round, in words; None if nothing did."""
@@ -66,6 +68,7 @@ class Calmness:
         else:
             self._calm_in_a_row = 0
             self._lost_seconds += round_.seconds
+            self._seconds_left -= round_.seconds
         return found
 
     def _waiting(self, round_: Circumstances) -> str | None:

@@ -8,7 +8,8 @@ from dlbricks_tui.bench.jobs import Job
 from dlbricks_tui.bench.stopping import Adaptive, StoppingRule
 from dlbricks_tui.bench.warming import untimed_runs
 
-# A network that is calibrated on has a worker of its own, in which its bricks and it are sampled twenty times.
+# A network that is calibrated on has a worker of its own, in which its bricks and it are sampled twenty times,
+# or more often if they are quick and vary.
 SECONDS_PER_NETWORK = 4.0
 # To load a program compiles its kernels and runs it for the first time.
 _LOAD_MS, _PASSES_TO_LOAD = 40.0, 1.5
@@ -75,16 +76,16 @@ class Pace:
         return self._latencies_ms[job]
 
     def _samples_left(self, job: Job, taken: int) -> float:
-        needed, most = self._bounds(self._expected_ms(job))
+        needed, most = self._bounds(job)
         # What varies more than usual has no end in sight: half as many again as it has taken, as far as it may.
         return max(needed - taken, min(_MORE_OF_THE_SAME * taken, most - taken), 0.0)
 
-    def _bounds(self, latency_ms: float) -> tuple[float, float]:
+    def _bounds(self, job: Job) -> tuple[float, float]:
         if not isinstance(self._rule, Adaptive):
             return self._rule.runs, self._rule.runs
-        needed, most = self._rule.bounds(latency_ms)
+        needed, most = self._rule.bounds(self._expected_ms(job), job.share)
         quick = needed == self._rule.least
-        return (max(needed, _USUAL_SHARE * most) if quick else needed), most
+        return (max(needed, _USUAL_SHARE * min(most, self._rule.most)) if quick else needed), most
 
 
 def _at_pace(left_seconds: float, expected_seconds: float, spent_seconds: float) -> float:

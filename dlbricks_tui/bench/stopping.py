@@ -34,11 +34,16 @@ class Adaptive:
     What takes long varies little: fewer than the least number of samples do if they last `enough_seconds` together.
     What is quick varies by more than its share for ever: an interval of `enough_ms` to either side does. And what is a
     small part of every model that it stands in need not be known as well as what a model consists of.
+
+    On a restless host quick models and their bricks vary most, and cost least: the most samples are doubled, up to
+    `most_of_quick`, as long as the model runs as often in `quick_seconds`.
     """
 
     target: float = 0.01
     least: int = 12
     most: int = 50
+    most_of_quick: int = 100
+    quick_seconds: float = 5.0
     most_seconds: float = 20.0
     enough_seconds: float = 0.06
     enough_ms: float = 0.003
@@ -47,22 +52,28 @@ class Adaptive:
         if not 0 < self.target < 1:
             raise StoppingError(f"a target of {self.target:g} cannot be reached: give a share such as 0.01")
 
-    def bounds(self, latency_ms: float) -> tuple[int, int]:
-        """How many samples of that latency are needed in any case, and how many are enough however much they vary."""
+    def bounds(self, latency_ms: float, share: float = 1.0) -> tuple[int, int]:
+        """How many samples are needed in any case, and how many are enough however much they vary.
+
+        They are of that latency, and of what is such a share of any model.
+        """
         runs_per_second = 1000 / latency_ms if latency_ms > 0 else math.inf
-        cap = max(_FEWEST_OF_THE_LONGEST, math.floor(min(self.most_seconds * runs_per_second, self.most)))
+        most = self.most
+        while 2 * most <= min(self.most_of_quick, self.quick_seconds * share * runs_per_second):
+            most *= 2
+        cap = max(_FEWEST_OF_THE_LONGEST, math.floor(min(self.most_seconds * runs_per_second, most)))
         fewest = _FEWEST_STEADY if latency_ms < _STEADY_BY_ITSELF_MS else FEWEST_SAMPLES
         enough = max(fewest, math.ceil(min(self.enough_seconds * runs_per_second, self.least)))
         return min(enough, self.least, cap), cap
 
     def most_samples(self, latency_ms: float, share: float = 1.0) -> int:
         """How many samples of that latency are enough, however much they vary, of what is such a share of any model."""
-        needed, cap = self.bounds(latency_ms)
+        needed, cap = self.bounds(latency_ms, share)
         return cap if share >= _SMALL_SHARE else max(needed, cap // 2)
 
     def satisfied_by(self, statistics: Statistics, share: float = 1.0) -> bool:
         """Whether a series with these statistics needs no more samples if it is at most such a share of any model."""
-        needed, _ = self.bounds(statistics.median_ms)
+        needed, _ = self.bounds(statistics.median_ms, share)
         if statistics.count < needed:
             return False
         leniency = min(_SMALL_SHARE / share, _MOST_LENIENCY) if share < _SMALL_SHARE else 1.0
@@ -72,7 +83,7 @@ class Adaptive:
 
     def looks_at(self, samples: int) -> bool:
         """Whether a series of so many samples is worth looking at."""
-        if samples >= self.most:
+        if samples >= self.most and (samples % self.most == 0 or samples >= self.most_of_quick):
             return True
         look = self.least if samples >= self.least else _FEWEST_OF_THE_LONGEST
         while look < samples:

@@ -1,5 +1,6 @@
 """What a run does when it has its turn: read the models, see what the store lacks, measure that."""
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -8,7 +9,7 @@ from pathlib import Path
 from dlbricks_tui.bench.batching import BatchLimits
 from dlbricks_tui.bench.calibrating import calibrate
 from dlbricks_tui.bench.calibration_due import calibration_seconds, levels_due, way_of
-from dlbricks_tui.bench.calmness import PATIENCE_SECONDS, Calmness
+from dlbricks_tui.bench.calmness import Calmness
 from dlbricks_tui.bench.control import Control
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.events import Event, FailedBefore, LayerUnmeasurable, Planned, WorkerReplaced
@@ -82,9 +83,8 @@ class Work:
         self._tell = tell
         self._system = fingerprint()
         budget = request.time_budget_seconds
-        patience = PATIENCE_SECONDS if budget is None else min(PATIENCE_SECONDS, _MOST_OF_A_BUDGET_TO_WAIT * budget)
         # One for calibration networks and bricks: their rounds wait for the same host to become quiet.
-        self._calmness = Calmness(patience)
+        self._calmness = Calmness(most_seconds=math.inf if budget is None else _MOST_OF_A_BUDGET_TO_WAIT * budget)
         self._conditions = conditions_of(self._system.id, request.runtime)
 
     def do(self) -> None:

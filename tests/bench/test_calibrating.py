@@ -3,11 +3,13 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.bench.calibrating import CONSTANTS
+from dlbricks_tui.bench.calibrating import CONSTANTS, Notes, calibrate
 from dlbricks_tui.bench.calibration_due import levels_due
 from dlbricks_tui.bench.calibration_nets import NETWORKS, SUFFIXES, calibration_nets
 from dlbricks_tui.bench.control import Control
@@ -15,13 +17,15 @@ from dlbricks_tui.bench.crowding import Crowding
 from dlbricks_tui.bench.events import Calibrated, Calibrating, CalibrationFailed, Event, Planned, RoundRepeated
 from dlbricks_tui.bench.jobs import Job, subject_of
 from dlbricks_tui.bench.known import Conditions, Known
+from dlbricks_tui.bench.ledger import Counts, Entry
 from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.plan import plan
 from dlbricks_tui.bench.request import CalibrationPolicy
 from dlbricks_tui.bench.run_folder import State, Tally
-from dlbricks_tui.bench.stopping import Adaptive
+from dlbricks_tui.bench.stopping import Adaptive, StoppingRule, series_of
 from dlbricks_tui.bench.workbench import Workbench
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
@@ -39,6 +43,11 @@ from tests.store.samples import calibration
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     return Site(tmp_path / "data")
+
+
+def nobody(folder: Path) -> AbstractContextManager[Loader]:
+    """Reads no models."""
+    raise NotImplementedError(folder)
 
 
 def calibrations(site: Site) -> Sequence[Calibration]:
@@ -92,6 +101,37 @@ def test_a_calibration_leaves_half_of_a_time_budget_to_what_was_asked_for(
     told = [event.reason for event in events if isinstance(event, CalibrationFailed)]
     assert any("half of the time budget" in reason for reason in told) == gives_up
     assert (ended.state, ended.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
+
+
+@pytest.mark.parametrize("in_time", [6, 7, 9])
+def test_half_of_the_networks_are_enough_where_there_is_no_time_for_all(
+    in_time: int, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    networks = [subject_of(decompose(replace(chain("conv", "pool"), name=f"network {number}"))) for number in range(9)]
+    monkeypatch.setattr("dlbricks_tui.bench.calibrating._subjects", lambda *_: networks)
+    asked: list[StoppingRule] = []
+
+    def measure(jobs: Sequence[Job], rule: StoppingRule, notes: Notes) -> None:
+        asked.append(rule)
+        if len(asked) > in_time:
+            raise CalibrationError("no more time")
+        for number, job in enumerate(jobs):
+            notes.keep([(Entry(number, job), series_of([2.5 if job.whole else 1.0] * 20, rule))], ())
+
+    events: list[Event] = []
+    counts = Counts(Tally(0), Tally(0))
+    found = calibrate(site.path, Format.MXNET, nobody, Level.WRITTEN, measure, counts, events.append)
+    assert len(asked) == min(in_time + 1, 9)
+    if in_time < 7:
+        assert found is None
+        assert [event.reason for event in events if isinstance(event, CalibrationFailed)] == ["no more time"]
+        return
+    assert found is not None
+    correction, names = found
+    assert names == tuple(f"network {number}" for number in range(in_time))
+    # Two bricks of a millisecond in a model of two and a half: a quarter for each.
+    assert dict(correction.constants) == {CONSTANTS[Format.MXNET]: pytest.approx(0.25)}
+    assert len(correction.residuals) == in_time
 
 
 def test_the_foretold_time_has_that_of_the_networks_in_it(site: Site) -> None:

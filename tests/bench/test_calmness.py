@@ -68,9 +68,11 @@ def test_nobody_knows_nothing() -> None:
     assert Calmness().disturbance(Circumstances(1.0, 400, None, None)) is None
 
 
-def test_who_has_little_time_waits_less_for_quiet() -> None:
-    calmness = Calmness(patience_seconds=2.0)
-    for _ in range(2):
+def test_who_has_little_time_waits_less_for_quiet_however_often_it_becomes_quiet_again() -> None:
+    calmness = Calmness(most_seconds=3.0)
+    for _ in range(3):
         assert calmness.worth_repeating
         assert calmness.disturbance(CROWDED) is not None
+        for _ in range(9):
+            assert calmness.disturbance(QUIET) is None
     assert not calmness.worth_repeating

@@ -52,7 +52,7 @@ def test_of_what_varies_whoever_needs_fewer_samples_takes_them_in_every_so_many_
     rounds, called = rounds_of(Adaptive(), batch, MODEL, LARGE, SMALL)
     parts, done = to_the_end(rounds, RESTLESS)
     taken = Counter(name for names in parts for name in names)
-    assert taken[called[MODEL]] == taken[called[LARGE]] == done[called[MODEL]] == done[called[LARGE]] == 50
+    assert taken[called[MODEL]] == taken[called[LARGE]] == done[called[MODEL]] == done[called[LARGE]] == 100
     together = [names for names in parts if called[SMALL] in names and called[MODEL] in names]
     assert len(together) == 25
     # It is looked at now and then only.

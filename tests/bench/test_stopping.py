@@ -55,17 +55,24 @@ def test_what_is_a_small_part_of_every_model_takes_fewer_samples_than_what_a_mod
         return samples_until_satisfied(rule, samples, share)
 
     assert needed(1.0) == needed(0.3) > needed(0.15) > needed(0.001) == needed(1e-9) == 8
-    wild = noisy(200, 0.5)
+    wild = [10 * sample for sample in noisy(200, 0.5)]
     assert samples_until_satisfied(rule, wild) == rule.most
     assert 8 < samples_until_satisfied(rule, wild, 1e-9) <= 0.6 * rule.most
 
 
-def test_a_program_that_never_settles_ends_at_the_cap() -> None:
-    assert samples_until_satisfied(Adaptive(), noisy(300, 0.5)) <= 110
+def test_what_varies_may_have_more_samples_the_quicker_its_model_is() -> None:
+    rule, wild = Adaptive(), noisy(400, 0.5)
+    assert samples_until_satisfied(rule, wild) == rule.most_of_quick
+    slower = [10 * sample for sample in wild]
+    assert samples_until_satisfied(rule, slower) == rule.most < rule.most_of_quick
+    assert samples_until_satisfied(Adaptive(most=30, most_of_quick=130, quick_seconds=8.0), slower) == 60
+    # Half a millisecond of a model of 10 and one of 100: a small share of either.
+    bricks = [rule.most_samples(0.5, 0.5 / model_ms) for model_ms in (10, 100)]
+    assert bricks == [rule.most_of_quick / 2, rule.most / 2]
 
 
 def test_slow_programs_are_capped_by_time() -> None:
-    rule = Adaptive(least=20, most=100, most_seconds=20.0, enough_seconds=0.25)
+    rule = Adaptive(least=20, most=100, most_of_quick=100, most_seconds=20.0, enough_seconds=0.25)
     assert rule.bounds(10.0) == (20, 100)
     assert rule.bounds(20.0) == (13, 100)
     assert rule.bounds(100.0) == (8, 100)
@@ -124,12 +131,12 @@ def test_outliers_are_counted_and_stay_in_the_samples() -> None:
 
 @given(st.integers(1, 400))
 def test_series_are_looked_at_more_seldom_the_longer_they_grow_and_always_at_the_end(count: int) -> None:
-    rule = Adaptive(least=20, most=100)
-    looks = [samples for samples in range(1, 100) if rule.looks_at(samples)]
-    assert rule.least in looks
+    rule = Adaptive(least=20, most=50, most_of_quick=110)
+    looks = [samples for samples in range(1, rule.most_of_quick) if rule.looks_at(samples)]
+    assert {rule.least, rule.most, 2 * rule.most} < set(looks)
     assert looks[0] == 3
-    assert len(looks) < 20
-    assert rule.looks_at(count) == (count in looks or count >= rule.most)
+    assert len(looks) < 25
+    assert rule.looks_at(count) == (count in looks or count >= rule.most_of_quick)
 
 
 def test_rules_that_cannot_be_kept_are_refused() -> None:

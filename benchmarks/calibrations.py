@@ -1,0 +1,143 @@
+"""What the calibrations of a data folder have found, and how much of that is chance.
+
+usage: python -m benchmarks.calibrations DATA-DIR
+
+DATA-DIR is of this host; nothing is measured now. There is a line for each calibration for MXNet whose run is still
+there: its constant, the mean absolute error of the networks that it is of, each with no part in the fit, and by how
+much the constant varies (standard deviation) if samples are drawn again by chance from those that were taken, with as
+many of each program, and with twenty of each.
+"""
+
+import argparse
+import random
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean, stdev
+
+from dlbricks_tui.bench.calibrating import CONSTANTS, RULE, example_of
+from dlbricks_tui.bench.calibration_nets import SUFFIXES, calibration_nets
+from dlbricks_tui.bench.event_file import EventReader
+from dlbricks_tui.bench.events import Calibrated, Calibrating, CalibrationFailed, RoundDone
+from dlbricks_tui.bench.jobs import Subject, Target, subject_of
+from dlbricks_tui.bench.known import Known
+from dlbricks_tui.bench.plan import plan
+from dlbricks_tui.bench.run_folder import RunFolder
+from dlbricks_tui.bench.stopping import series_of
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.estimate.calibration import Example, fitted
+from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.store.queries import records_of
+from dlbricks_tui.store.records import Calibration
+from dlbricks_tui.store.store import Store
+
+CONSTANT = CONSTANTS[Format.MXNET]
+FEW, DRAWS = 20, 50
+
+# The samples of a network's programs, by their numbers in its plan.
+Samples = Mapping[int, Sequence[float]]
+
+
+def main() -> int:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, metavar="DATA-DIR")
+    data = DataFolder(parser.parse_args().data.absolute())
+    subjects = {level: subjects_at(level, data) for level in Level}
+    print(f"{'when':20} {'level':8} {'constant':>10} {'error':>8} {'by chance':>10} {f'of {FEW}':>10}")
+    for calibration, found in calibrations(data):
+        examples = [subjects[calibration.level][name] for name in found]
+        residuals = [abs(residual) for _, residual in calibration.residuals]
+        chances = [by_chance(examples, list(found.values()), most) for most in (None, FEW)]
+        print(
+            f"{calibration.when[:19]:20} {calibration.level.value:8} {1000 * constant_ms(calibration):7.1f} us "
+            f"{mean(residuals):8.1%} " + " ".join(f"{1000 * chance_ms:7.1f} us" for chance_ms in chances),
+            flush=True,
+        )
+    return 0
+
+
+def subjects_at(level: Level, data: DataFolder) -> Mapping[str, Subject]:
+    """The networks that systems are calibrated on, taken apart."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with WorkerFramework(Registry(data.path).default(), folder / "log") as framework:
+            loader = Loader(folder, framework, framework)
+            found: dict[str, Subject] = {}
+            for network, content in calibration_nets(Format.MXNET).items():
+                path = folder / f"{network.replace(' ', '_')}{SUFFIXES[Format.MXNET]}"
+                path.write_bytes(content)
+                found[network] = subject_of(decompose(replace(loader.load(source_of(path), level), name=network)))
+    return found
+
+
+def calibrations(data: DataFolder) -> Iterator[tuple[Calibration, Mapping[str, Samples]]]:
+    """Those for MXNet, oldest first, with the samples of their networks."""
+    with Store(data.store) as store:
+        known = sorted(records_of(store.generation, Calibration), key=lambda calibration: calibration.when)
+    by_run: defaultdict[str, list[Calibration]] = defaultdict(list)
+    for calibration in known:
+        if dict(calibration.constants).keys() == {CONSTANT}:
+            by_run[calibration.run].append(calibration)
+    for run, of_run in by_run.items():
+        yield from zip(of_run, samples_in(RunFolder(data.runs / run).events_file), strict=False)
+
+
+def samples_in(events: Path) -> Iterator[Mapping[str, Samples]]:
+    """What was sampled for each calibration of a run that came to its end."""
+    found: dict[str, defaultdict[int, list[float]]] = {}
+    network = ""
+    for event in EventReader(events).new():
+        match event:
+            case Calibrating():
+                network = event.network
+                found[network] = defaultdict(list)
+            case RoundDone() if network:
+                for number, samples_ms in event.samples_ms:
+                    found[network][number] += samples_ms
+            case Calibrated():
+                yield {name: samples for name, samples in found.items() if samples}
+                found, network = {}, ""
+            case CalibrationFailed():
+                found, network = {}, ""
+
+
+def constant_ms(calibration: Calibration) -> float:
+    """The only one that a calibration for MXNet has."""
+    return dict(calibration.constants)[CONSTANT]
+
+
+def by_chance(subjects: Sequence[Subject], samples: Sequence[Samples], most: int | None) -> float:
+    """How much the constant varies if samples are drawn again, no more than so many of each program."""
+    chance = random.Random(1)
+    networks = [
+        (subject, {jobs[number].target: taken for number, taken in found.items()})
+        for subject, found in zip(subjects, samples, strict=True)
+        for jobs in [plan((subject,), Known(), RULE, end_to_end=True).jobs]
+    ]
+    corrections = [fitted([drawn(*each, most, chance) for each in networks], CONSTANT) for _ in range(DRAWS)]
+    return stdev(dict(correction.constants)[CONSTANT] for correction in corrections)
+
+
+def drawn(
+    subject: Subject, samples: Mapping[Target, Sequence[float]], most: int | None, chance: random.Random
+) -> Example:
+    """A network by samples that are drawn by chance from those that were taken."""
+    statistics = {
+        target: series_of(chance.choices(taken, k=min(most or len(taken), len(taken))), RULE).statistics
+        for target, taken in samples.items()
+    }
+    return example_of(subject, statistics, CONSTANT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
