@@ -27,7 +27,7 @@ from dlbricks_tui.store.records import Facts, Statistics
 # networks tell most of it, vary most, and cost next to nothing.
 RULE = Adaptive(least=20, most=20, most_of_quick=80, quick_seconds=0.4, enough_seconds=2.0)
 # Where there is no time for all of the networks, so many do.
-_ENOUGH = 7
+ENOUGH_NETWORKS = 7
 
 # What a model lacks in the sum of its bricks.
 CONSTANTS: Mapping[Format, str] = {
@@ -88,7 +88,7 @@ def calibrate(
             try:
                 measure(plan((subject,), Known(), RULE, end_to_end=True).jobs, RULE, notes)
             except CalibrationError:
-                if len(examples) < _ENOUGH:
+                if len(examples) < ENOUGH_NETWORKS:
                     raise
                 break
             reasons += notes.reasons

@@ -7,19 +7,26 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlbricks_tui.bench.batching import BatchLimits
-from dlbricks_tui.bench.calibrating import calibrate
+from dlbricks_tui.bench.calibrating import ENOUGH_NETWORKS, calibrate
 from dlbricks_tui.bench.calibration_due import calibration_seconds, levels_due, way_of
 from dlbricks_tui.bench.calmness import Calmness
 from dlbricks_tui.bench.control import Control
 from dlbricks_tui.bench.errors import RunError
-from dlbricks_tui.bench.events import Event, FailedBefore, LayerUnmeasurable, Planned, WorkerReplaced
+from dlbricks_tui.bench.events import (
+    CalibrationFailed,
+    Event,
+    FailedBefore,
+    LayerUnmeasurable,
+    Planned,
+    WorkerReplaced,
+)
 from dlbricks_tui.bench.fingerprint import GIBIBYTE, fingerprint
 from dlbricks_tui.bench.jobs import Job, Target
 from dlbricks_tui.bench.known import known_in
 from dlbricks_tui.bench.ledger import Counts, Ledger
 from dlbricks_tui.bench.measuring import Keeper, Measuring
 from dlbricks_tui.bench.outlook import Outlook
-from dlbricks_tui.bench.pace import Pace
+from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK, Pace
 from dlbricks_tui.bench.plan import Plan, plan, targets_of
 from dlbricks_tui.bench.preparation import Assignment, Preparation, prepare
 from dlbricks_tui.bench.reference import reference_program
@@ -153,6 +160,10 @@ class Work:
     def _calibrate(self, levels: Iterable[Level], counts: Counts, store: Store) -> None:
         """Once for each system, runtime and level, before anything is estimated of them."""
         for level in levels:
+            left = self._seconds_to_calibrate
+            if left is not None and left < ENOUGH_NETWORKS * SECONDS_PER_NETWORK:
+                self._tell(CalibrationFailed(reason="half of the time budget is too short for it"))
+                continue
             found = calibrate(
                 self._place.data.cache / "calibration",
                 self._request.runtime.runs,
@@ -183,10 +194,16 @@ class Work:
 
     def _measure_in_time(self, jobs: Sequence[Job], rule: StoppingRule, ledger: Keeper) -> None:
         """Measures while there is time for anything but what was asked for."""
-        budget, left = self._request.time_budget_seconds, self._control.seconds_left
-        if budget is not None and left is not None and left < (1 - _MOST_OF_A_BUDGET_TO_CALIBRATE) * budget:
+        left = self._seconds_to_calibrate
+        if left is not None and left < 0:
             raise CalibrationError("it has taken half of the time budget")
         self._measure(jobs, rule, ledger)
+
+    @property
+    def _seconds_to_calibrate(self) -> float | None:
+        """How much of a time budget may still go into that; None without a budget."""
+        budget, left = self._request.time_budget_seconds, self._control.seconds_left
+        return None if budget is None or left is None else left - (1 - _MOST_OF_A_BUDGET_TO_CALIBRATE) * budget
 
     def _measure(self, jobs: Sequence[Job], rule: StoppingRule, ledger: Keeper) -> None:
         with Workbench(

@@ -88,7 +88,7 @@ def test_where_nothing_can_be_found_out_the_run_goes_on_and_says_so(site: Site) 
     assert not calibrations(site)
 
 
-@pytest.mark.parametrize(("left_seconds", "gives_up"), [(40.0, True), (60.0, False)])
+@pytest.mark.parametrize(("left_seconds", "gives_up"), [(40.0, True), (70.0, True), (90.0, False)])
 def test_a_calibration_leaves_half_of_a_time_budget_to_what_was_asked_for(
     left_seconds: float, gives_up: bool, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +100,8 @@ def test_a_calibration_leaves_half_of_a_time_budget_to_what_was_asked_for(
     ended = site.run(request, events.append)
     told = [event.reason for event in events if isinstance(event, CalibrationFailed)]
     assert any("half of the time budget" in reason for reason in told) == gives_up
+    # What cannot come to its end in time is not begun.
+    assert bool([event for event in events if isinstance(event, Calibrating)]) is not gives_up
     assert (ended.state, ended.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
 
 
