@@ -14,24 +14,21 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean, stdev
 
-from dlbricks_tui.bench.calibrating import CONSTANTS, RULE, example_of
-from dlbricks_tui.bench.calibration_nets import SUFFIXES, calibration_nets
+from dlbricks_tui.bench.calibrating import CONSTANTS, RULE, example_of, networks
 from dlbricks_tui.bench.event_file import EventReader
 from dlbricks_tui.bench.events import Calibrated, Calibrating, CalibrationFailed, RoundDone
-from dlbricks_tui.bench.jobs import Subject, Target, subject_of
+from dlbricks_tui.bench.jobs import Subject, Target
 from dlbricks_tui.bench.known import Known
 from dlbricks_tui.bench.plan import plan
 from dlbricks_tui.bench.run_folder import RunFolder
 from dlbricks_tui.bench.stopping import series_of
-from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.calibration import Example, fitted
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Format
@@ -67,17 +64,15 @@ def main() -> int:
 
 
 def subjects_at(level: Level, data: DataFolder) -> Mapping[str, Subject]:
-    """The networks that systems are calibrated on, taken apart."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with WorkerFramework(Registry(data.path).default(), folder / "log") as framework:
-            loader = Loader(folder, framework, framework)
-            found: dict[str, Subject] = {}
-            for network, content in calibration_nets(Format.MXNET).items():
-                path = folder / f"{network.replace(' ', '_')}{SUFFIXES[Format.MXNET]}"
-                path.write_bytes(content)
-                found[network] = subject_of(decompose(replace(loader.load(source_of(path), level), name=network)))
-    return found
+    """The networks that systems are calibrated on, by their names."""
+
+    @contextmanager
+    def opened(cache: Path) -> Iterator[Loader]:
+        with WorkerFramework(Registry(data.path).default(), cache / "log") as framework:
+            yield Loader(cache, framework, framework)
+
+    with tempfile.TemporaryDirectory() as folder:
+        return {it.name: it for it in networks(Path(folder), Format.MXNET, opened, level)}
 
 
 def calibrations(data: DataFolder) -> Iterator[tuple[Calibration, Mapping[str, Samples]]]:
@@ -119,12 +114,12 @@ def constant_ms(calibration: Calibration) -> float:
 def by_chance(subjects: Sequence[Subject], samples: Sequence[Samples], most: int | None) -> float:
     """How much the constant varies if samples are drawn again, no more than so many of each program."""
     chance = random.Random(1)
-    networks = [
+    found_of = [
         (subject, {jobs[number].target: taken for number, taken in found.items()})
         for subject, found in zip(subjects, samples, strict=True)
         for jobs in [plan((subject,), Known(), RULE, end_to_end=True).jobs]
     ]
-    corrections = [fitted([drawn(*each, most, chance) for each in networks], CONSTANT) for _ in range(DRAWS)]
+    corrections = [fitted([drawn(*each, most, chance) for each in found_of], CONSTANT) for _ in range(DRAWS)]
     return stdev(dict(correction.constants)[CONSTANT] for correction in corrections)
 
 

@@ -81,7 +81,7 @@ def calibrate(
     examples: list[Example] = []
     reasons: list[str] = []
     try:
-        subjects = tuple(_subjects(folder, form, open_loader, level))
+        subjects = tuple(networks(folder, form, open_loader, level))
         for number, subject in enumerate(subjects, start=1):
             tell(Calibrating(network=subject.name, number=number, of=len(subjects)))
             notes = Notes(counts)
@@ -102,9 +102,10 @@ def calibrate(
     return correction, tuple(example.name for example in examples)
 
 
-def _subjects(
+def networks(
     folder: Path, form: Format, open_loader: Callable[[Path], AbstractContextManager[Loader]], level: Level
 ) -> Iterator[Subject]:
+    """Those that systems are calibrated on, written to a folder and taken apart."""
     folder.mkdir(parents=True, exist_ok=True)
     with open_loader(folder) as loader:
         for name, content in calibration_nets(form).items():

@@ -93,7 +93,7 @@ def test_a_calibration_leaves_half_of_a_time_budget_to_what_was_asked_for(
     left_seconds: float, gives_up: bool, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     networks = [subject_of(decompose(chain(*kinds))) for kinds in (["conv", "relu"], ["conv", "pool"])]
-    monkeypatch.setattr("dlbricks_tui.bench.calibrating._subjects", lambda *_: networks)
+    monkeypatch.setattr("dlbricks_tui.bench.calibrating.networks", lambda *_: networks)
     monkeypatch.setattr(Control, "seconds_left", property(lambda _: left_seconds))
     events: list[Event] = []
     request = site.request(calibration=CalibrationPolicy.ONCE, time_budget_seconds=100.0)
@@ -110,7 +110,7 @@ def test_half_of_the_networks_are_enough_where_there_is_no_time_for_all(
     in_time: int, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     networks = [subject_of(decompose(replace(chain("conv", "pool"), name=f"network {number}"))) for number in range(9)]
-    monkeypatch.setattr("dlbricks_tui.bench.calibrating._subjects", lambda *_: networks)
+    monkeypatch.setattr("dlbricks_tui.bench.calibrating.networks", lambda *_: networks)
     asked: list[StoppingRule] = []
 
     def measure(jobs: Sequence[Job], rule: StoppingRule, notes: Notes) -> None:
