@@ -51,6 +51,13 @@ def test_without_results_it_says_what_to_do(measured: DataFolder) -> None:
     assert shown_rows[:2] == ["Nothing of it was measured here yet.", "r runs its bricks"]
 
 
+def test_a_run_under_way_is_told_of_where_nothing_else_is_known(measured: DataFolder) -> None:
+    shown_rows = texts(rows(view_of(measured, "vgg16"), WRITTEN, AVAILABLE, 60, "A run of it is under way."))
+    assert shown_rows[:3] == ["Nothing of it was measured here yet.", "A run of it is under way.", "5 shows the run"]
+    in_part = rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60, "A run of it is under way.")
+    assert texts(in_part) == texts(rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
+
+
 @pytest.mark.parametrize("width", [20, 30, 39, 57, 120])
 def test_what_does_not_fit_is_left_out_and_not_broken(width: int, measured: DataFolder) -> None:
     for row in rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, width):

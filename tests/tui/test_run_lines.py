@@ -25,6 +25,7 @@ from dlbricks_tui.tui.lines import Line, width_of
 from dlbricks_tui.tui.live.folding import Folding
 from dlbricks_tui.tui.live.run_settings import RunSetting, changed, request_for, settings_for, shown
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
+from dlbricks_tui.tui.live.words import on_its_way
 from dlbricks_tui.tui.opened import id_of
 from dlbricks_tui.tui.screens.run import brick_row, estimate_row
 from dlbricks_tui.tui.screens.run.head import head_lines
@@ -96,6 +97,18 @@ def test_at_the_end_the_bar_sums_the_run_up() -> None:
 def test_who_is_waited_for_is_said_in_the_bar() -> None:
     waiting = replace(HALF_WAY, state=State.WAITING, share=None, message="waits for run X of ada")
     assert "waiting waits for run X of ada" in text_of(bar_lines(waiting, 80)[0])
+
+
+def test_how_a_run_stands_is_said_to_whoever_waits_for_one_of_its_models() -> None:
+    standings = {
+        "A run of it is under way.": HALF_WAY,
+        "A run of it calibrates the runtime first, once.": replace(HALF_WAY, calibrating=True),
+        "A run of it stands still.": replace(HALF_WAY, pausing=True, calibrating=True),
+        "A run of it waits for another one to end.": replace(HALF_WAY, state=State.WAITING),
+        "": replace(HALF_WAY, state=State.CANCELLED, pausing=True),
+    }
+    assert {words: on_its_way(run, MODELS[1]) for words, run in standings.items()} == {it: it for it in standings}
+    assert on_its_way(HALF_WAY, "alexnet") == ""
 
 
 def test_a_reading_of_samples_lies_within_them_and_few_give_none() -> None:

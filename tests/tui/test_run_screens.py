@@ -37,10 +37,13 @@ from dlbricks_tui.tui.widgets.rows import RowsView
 from tests.bench.live_runs import (
     NOBODY,
     RUN,
+    calibrated,
     end,
     in_the_middle,
+    planned,
     put_run,
     round_done,
+    started,
     tell,
 )
 from tests.bench.live_runs import (
@@ -145,6 +148,21 @@ async def test_the_bar_follows_the_run_and_opens_its_screen(measured: DataFolder
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         await pilot.click("RunBar")
         assert isinstance(pilot.app.screen, RunScreen)
+
+
+async def test_an_estimate_that_is_not_there_yet_says_how_its_run_stands(new: DataFolder) -> None:
+    folder = put_run(new, [started(), planned(), *calibrated(11)[: 3 * 2 + 1]])
+    async with running(app_on(new)) as pilot:
+        await press(pilot, "escape", "slash", '"resnet18"', "enter", "enter")
+        await shows(pilot, "A run of it calibrates the runtime first")
+        assert "5 shows the run" in screen_text(pilot)
+        # The run is not about that one.
+        await press(pilot, *OPEN_ALEXNET)
+        await shows(pilot, "r runs its bricks")
+        await press(pilot, "slash", '"resnet18"', "enter", "enter")
+        await shows_no_more(pilot, "r runs its bricks")
+        end(folder)
+        await shows(pilot, "r runs its bricks")
 
 
 async def test_what_happens_while_one_looks_at_the_run_is_in_the_bar_when_one_comes_back(measured: DataFolder) -> None:
@@ -312,7 +330,7 @@ async def test_where_the_runtime_was_calibrated_before_no_time_is_foretold_for_i
     runtime = Registry(measured.path).suited({Format.MXNET}).identity
     with Store(measured.store) as store:
         way = {"system": fingerprint().id, "runtime": runtime, "level": Level.WRITTEN, "protocol": PROTOCOL}
-        store.add(calibration(**way, constants=((CONSTANTS[Format.MXNET], 0.01),)))
+        store.add(calibration(**way, constants=tuple((name, 0.01) for name in CONSTANTS[Format.MXNET])))
     async with running(app_on(measured)) as pilot:
         await press(pilot, *OPEN_ALEXNET, "r")
         shown = screen_text(pilot)

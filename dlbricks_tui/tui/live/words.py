@@ -59,6 +59,19 @@ def what_now(run: RunSnapshot) -> Line:
     return (Span(run.at_work, "muted"),) if run.at_work else ()
 
 
+def on_its_way(run: RunSnapshot, model: str) -> str:
+    """How a run stands that has yet to tell of the model; empty where none is under way."""
+    if not run.active or model not in run.models:
+        return ""
+    if run.state is State.WAITING:
+        return "A run of it waits for another one to end."
+    if run.pausing:
+        return "A run of it stands still."
+    if run.calibrating:
+        return "A run of it calibrates the runtime first, once."
+    return "A run of it is under way."
+
+
 def estimate_of(model: RunModel) -> Line:
     """A model with its estimate by now."""
     name = Span(f"{model.name} ", "strong")

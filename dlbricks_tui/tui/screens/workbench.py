@@ -14,6 +14,7 @@ from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.errands import Errands
 from dlbricks_tui.tui.keymap import key
+from dlbricks_tui.tui.live.words import on_its_way
 from dlbricks_tui.tui.screens.choosing import ChoosingScreen
 from dlbricks_tui.tui.screens.questions import ask_for_path, ask_for_shapes, ask_whether_to_begin
 from dlbricks_tui.tui.screens.visits import visit_corpus, visit_results, visit_systems
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.graph import Level, Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.live.snapshot import RunSnapshot
     from dlbricks_tui.tui.opened import Opened, Wish
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.widgets.estimate.view import EstimateView
@@ -135,6 +137,7 @@ class WorkbenchScreen(ChoosingScreen):
         self._details.show(None)
         self._tree.show_waiting()
         self._estimate.show_waiting()
+        self._show_run_of_it()
         self._show_headline()
         self.ask(partial(self._errands.open, wish), "open")
 
@@ -224,6 +227,14 @@ class WorkbenchScreen(ChoosingScreen):
     def _judge(self) -> None:
         if self._opened is not None:
             self.ask(partial(self._errands.judge, self._opened, self.choices), "judge")
+
+    def show_run(self, run: RunSnapshot) -> None:
+        super().show_run(run)
+        self._show_run_of_it()
+
+    def _show_run_of_it(self) -> None:
+        if self._run is not None and self._wish is not None:
+            self._estimate.show_run(on_its_way(self._run, self._wish.source.name))
 
     def run_rests(self) -> None:
         # By now there may be a runtime to choose that there was not before.

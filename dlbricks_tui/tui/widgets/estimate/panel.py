@@ -21,6 +21,8 @@ class EstimateRows(RowsView, Keyed):
         self.subject: EstimateView | Note = CHOOSE_A_MODEL
         self.choices = Choices()
         self.available = NONE_AVAILABLE
+        # How a run of the model stands, in words.
+        self.under_way = ""
         self._made: tuple[EstimateRow, ...] = ()
         # The setting that the cursor is on, also while there are no rows, as in a panel out of sight.
         self._on: Setting | None = Setting.GRANULARITY
@@ -45,7 +47,7 @@ class EstimateRows(RowsView, Keyed):
         on = self._on
         # Beside the sign of the cursor and a scrollbar; nothing where the panel is out of sight.
         width = self.size.width - 2
-        self._made = rows(self.subject, self.choices, self.available, width) if width > 0 else ()
+        self._made = rows(self.subject, self.choices, self.available, width, self.under_way) if width > 0 else ()
         self.rows_changed()
         if on is not None:
             self.go_to(on)
@@ -110,6 +112,13 @@ class EstimatePanel(Panel):
         self._list.choices = choices
         self._list.available = available or self._list.available
         self._list.remake()
+
+    def show_run(self, under_way: str) -> None:
+        """Says how a run of the model stands while nothing else is known of it."""
+        # While bricks run, nothing is made anew that looks as it did.
+        if under_way != self._list.under_way:
+            self._list.under_way = under_way
+            self._list.remake()
 
     def go_to_settings(self) -> None:
         """Puts the cursor on the first setting."""

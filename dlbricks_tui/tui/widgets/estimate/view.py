@@ -56,15 +56,17 @@ CHOOSE_A_MODEL: Note = (
 READING: Note = (line(Span("Reading the model.", "muted")),)
 
 
-def rows(subject: EstimateView | Note, choices: Choices, available: Available, width: int) -> tuple[EstimateRow, ...]:
-    """All rows, from what matters most to what explains it."""
+def rows(
+    subject: EstimateView | Note, choices: Choices, available: Available, width: int, under_way: str = ""
+) -> tuple[EstimateRow, ...]:
+    """All rows, from what matters most to what explains it; a run under way is told of where nothing else is known."""
     settings = (EstimateRow(_heading("Settings")), *_settings(choices, available, width))
     if not isinstance(subject, EstimateView):
         lines = (each.line if isinstance(each, Hint) else each for each in subject)
         said = (each for long in lines for each in wrapped(long, width))
         return (*_plain(said), EstimateRow(BLANK), *settings)
     return (
-        *_plain(each for long in _latencies(subject) for each in wrapped(long, width)),
+        *_plain(each for long in _latencies(subject, under_way) for each in wrapped(long, width)),
         EstimateRow(BLANK),
         *settings,
         EstimateRow(BLANK),
@@ -74,12 +76,16 @@ def rows(subject: EstimateView | Note, choices: Choices, available: Available, w
     )
 
 
-def _latencies(view: EstimateView) -> Iterator[Line]:
+def _latencies(view: EstimateView, under_way: str) -> Iterator[Line]:
     judged = view.judged
     composed = judged.estimate.composed
     if composed is None:
         yield line(Span("Nothing of it was measured here yet.", "strong"))
-        yield Hint("{workbench.start_run} runs its bricks", "muted").line
+        if under_way:
+            yield line(Span(under_way, "text"))
+            yield Hint("{workbench.go_to_run} shows the run", "muted").line
+        else:
+            yield Hint("{workbench.start_run} runs its bricks", "muted").line
         for system in view.elsewhere:
             yield line(Span(f"{system} has results: choose it as the system", "muted"))
         return
