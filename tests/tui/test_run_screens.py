@@ -154,7 +154,7 @@ async def test_an_estimate_that_is_not_there_yet_says_how_its_run_stands(new: Da
     folder = put_run(new, [started(), planned(), *calibrated(11)[: 3 * 2 + 1]])
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", "slash", '"resnet18"', "enter", "enter")
-        await shows(pilot, "A run of it calibrates the runtime first")
+        await shows(pilot, "A run of it calibrates the runtime")
         assert "5 shows the run" in screen_text(pilot)
         # The run is not about that one.
         await press(pilot, *OPEN_ALEXNET)
