@@ -3,9 +3,9 @@
 usage: python -m benchmarks.calibrations DATA-DIR
 
 DATA-DIR is of this host; nothing is measured now. There is a line for each calibration for MXNet whose run is still
-there: its constant, the mean absolute error of the networks that it is of, each with no part in the fit, and by how
-much the constant varies (standard deviation) if samples are drawn again by chance from those that were taken, with as
-many of each program, and with twenty of each.
+there: its constants, of bricks that were timed warm and of cold ones, the mean absolute error of the networks that they
+are of, each with no part in the fit, and by how much the constants vary (standard deviation) if samples are drawn again
+by chance from those that were taken, with as many of each program, and with twenty of each.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from dlbricks_tui.bench.known import Known
 from dlbricks_tui.bench.plan import plan
 from dlbricks_tui.bench.run_folder import RunFolder
 from dlbricks_tui.bench.stopping import series_of
-from dlbricks_tui.estimate.calibration import Example, fitted
+from dlbricks_tui.estimate.calibration import Correction, Example, fitted
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.loading import Loader
@@ -37,7 +37,7 @@ from dlbricks_tui.store.queries import records_of
 from dlbricks_tui.store.records import Calibration
 from dlbricks_tui.store.store import Store
 
-CONSTANT = CONSTANTS[Format.MXNET]
+NAMES = CONSTANTS[Format.MXNET]
 FEW, DRAWS = 20, 50
 
 # The samples of a network's programs, by their numbers in its plan.
@@ -50,14 +50,16 @@ def main() -> int:
     parser.add_argument("data", type=Path, metavar="DATA-DIR")
     data = DataFolder(parser.parse_args().data.absolute())
     subjects = {level: subjects_at(level, data) for level in Level}
-    print(f"{'when':20} {'level':8} {'constant':>10} {'error':>8} {'by chance':>10} {f'of {FEW}':>10}")
+    print(f"{'when':20} {'level':8} {'constants':>16} {'error':>8} {'by chance':>16} {f'of {FEW}':>16}")
     for calibration, found in calibrations(data):
         examples = [subjects[calibration.level][name] for name in found]
         residuals = [abs(residual) for _, residual in calibration.residuals]
-        chances = [by_chance(examples, list(found.values()), most) for most in (None, FEW)]
+        values_ms = [constants_ms(calibration)]
+        values_ms += [by_chance(examples, list(found.values()), most) for most in (None, FEW)]
+        said = ["".join(f"{1000 * value_ms:6.1f}" for value_ms in each) + "  us" for each in values_ms]
         print(
-            f"{calibration.when[:19]:20} {calibration.level.value:8} {1000 * constant_ms(calibration):7.1f} us "
-            f"{mean(residuals):8.1%} " + " ".join(f"{1000 * chance_ms:7.1f} us" for chance_ms in chances),
+            f"{calibration.when[:19]:20} {calibration.level.value:8} {said[0]:>16} {mean(residuals):8.1%} "
+            f"{said[1]:>16} {said[2]:>16}",
             flush=True,
         )
     return 0
@@ -81,7 +83,7 @@ def calibrations(data: DataFolder) -> Iterator[tuple[Calibration, Mapping[str, S
         known = sorted(records_of(store.generation, Calibration), key=lambda calibration: calibration.when)
     by_run: defaultdict[str, list[Calibration]] = defaultdict(list)
     for calibration in known:
-        if dict(calibration.constants).keys() == {CONSTANT}:
+        if dict(calibration.constants).keys() == set(NAMES):
             by_run[calibration.run].append(calibration)
     for run, of_run in by_run.items():
         yield from zip(of_run, samples_in(RunFolder(data.runs / run).events_file), strict=False)
@@ -106,21 +108,22 @@ def samples_in(events: Path) -> Iterator[Mapping[str, Samples]]:
                 found, network = {}, ""
 
 
-def constant_ms(calibration: Calibration) -> float:
-    """The only one that a calibration for MXNet has."""
-    return dict(calibration.constants)[CONSTANT]
+def constants_ms(found: Calibration | Correction) -> list[float]:
+    """Those that a calibration for MXNet has, in the order of their names."""
+    constants = dict(found.constants)
+    return [constants[name] for name in NAMES]
 
 
-def by_chance(subjects: Sequence[Subject], samples: Sequence[Samples], most: int | None) -> float:
-    """How much the constant varies if samples are drawn again, no more than so many of each program."""
+def by_chance(subjects: Sequence[Subject], samples: Sequence[Samples], most: int | None) -> list[float]:
+    """How much each constant varies if samples are drawn again, no more than so many of each program."""
     chance = random.Random(1)
     found_of = [
         (subject, {jobs[number].target: taken for number, taken in found.items()})
         for subject, found in zip(subjects, samples, strict=True)
         for jobs in [plan((subject,), Known(), RULE, end_to_end=True).jobs]
     ]
-    corrections = [fitted([drawn(*each, most, chance) for each in found_of], CONSTANT) for _ in range(DRAWS)]
-    return stdev(dict(correction.constants)[CONSTANT] for correction in corrections)
+    corrections = [fitted([drawn(*each, most, chance) for each in found_of], NAMES) for _ in range(DRAWS)]
+    return [stdev(each) for each in zip(*map(constants_ms, corrections), strict=True)]
 
 
 def drawn(
@@ -131,7 +134,7 @@ def drawn(
         target: series_of(chance.choices(taken, k=min(most or len(taken), len(taken))), RULE).statistics
         for target, taken in samples.items()
     }
-    return example_of(subject, statistics, CONSTANT)
+    return example_of(subject, statistics, NAMES)
 
 
 if __name__ == "__main__":

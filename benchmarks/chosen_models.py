@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.bench.jobs import Target
 from dlbricks_tui.bench.warming import untimed_runs
-from dlbricks_tui.bricks.contexts import context_key
+from dlbricks_tui.bricks.contexts import context_key, is_heavy
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import brick_of, times_paid
 from dlbricks_tui.bricks.layouts import output_layouts
@@ -106,7 +106,10 @@ def latencies_ms(graph: LayerGraph, sequences: Sequence[Layers], runtime: Runtim
     with Worker(runtime, log) as worker:
         for name, layers in named.values():
             load(worker, name, sequence_program(graph, layers))
-        warm = {name: untimed_runs(latency_ms(worker, name, 1), whole=False) for name, _ in named.values()}
+        warm = {
+            name: untimed_runs(latency_ms(worker, name, 1), whole=False, heavy=is_heavy(graph, layers))
+            for name, layers in named.values()
+        }
         samples: dict[str, list[float]] = defaultdict(list)
         for _ in range(ROUNDS):
             for name, taken in round_ms(worker, warm).items():

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from dlbricks_tui.bench.calibrating import example_of
+from dlbricks_tui.bench.calibrating import CONSTANTS, example_of
 from dlbricks_tui.bench.calibration_nets import SUFFIXES, calibration_nets
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.jobs import Subject, Target, subject_of
@@ -35,10 +35,11 @@ from dlbricks_tui.store.records import Statistics
 from dlbricks_tui.store.store import Store
 
 KINDS = {
-    "same": "per_sequence_ms",
-    "touched": "per_forgotten_sequence_ms",
-    "latency": "per_evicted_sequence_ms",
-    "steeper": "per_displaced_sequence_ms",
+    "same": ("per_sequence_ms",),
+    "touched": ("per_forgotten_sequence_ms",),
+    "latency": ("per_evicted_sequence_ms",),
+    "steeper": ("per_displaced_sequence_ms",),
+    "cold too": CONSTANTS[Format.MXNET],
 }
 
 Found = tuple[Subject, Mapping[Target, Statistics]]
@@ -77,8 +78,8 @@ def measured(folder: Path, name: str, content: bytes, level: Level) -> Found:
 def tell(level: Level, found: list[Found]) -> None:
     """Prints what was found at a level."""
     errors = {
-        kind: fitted([example_of(*each, constant) for each in found], constant).residuals
-        for kind, constant in KINDS.items()
+        kind: fitted([example_of(*each, constants) for each in found], constants).residuals
+        for kind, constants in KINDS.items()
     }
     print(f"{level.value:30} {'bricks':>9}" + "".join(f"{kind:>9}" for kind in KINDS))
     for number, example in enumerate(example_of(*each, KINDS["latency"]) for each in found):

@@ -12,6 +12,7 @@ from dlbricks_tui.bench.known import Known
 from dlbricks_tui.bench.ledger import Counts, Entry
 from dlbricks_tui.bench.plan import plan
 from dlbricks_tui.bench.stopping import Adaptive, Series, StoppingRule
+from dlbricks_tui.bricks.contexts import is_cold
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.estimate.calibration import TERMS, Circumstances, Correction, Example, density_of, fitted
@@ -30,9 +31,9 @@ RULE = Adaptive(least=20, most=20, most_of_quick=80, quick_seconds=0.4, enough_s
 ENOUGH_NETWORKS = 7
 
 # What a model lacks in the sum of its bricks.
-CONSTANTS: Mapping[Format, str] = {
-    Format.MXNET: "per_evicted_sequence_ms",
-    Format.ONNX: "per_forgotten_sequence_ms",
+CONSTANTS: Mapping[Format, tuple[str, ...]] = {
+    Format.MXNET: ("per_warm_sequence_ms", "per_cold_sequence_ms"),
+    Format.ONNX: ("per_forgotten_sequence_ms",),
 }
 
 
@@ -115,18 +116,21 @@ def networks(
             yield subject_of(decompose(replace(graph, name=name)))
 
 
-def example_of(subject: Subject, found: Mapping[Target, Statistics], constant: str) -> Example:
+def example_of(subject: Subject, found: Mapping[Target, Statistics], constants: Sequence[str]) -> Example:
     """A network by what was found of its bricks and of it; bricks that compute nothing are not measured."""
     paid: list[tuple[int, float]] = []
-    term = 0.0
+    terms = [0.0] * len(constants)
     graph = subject.decomposition.graph
     for occurrence in subject.decomposition.occurrences:
         brick = found.get(Target(occurrence.brick.key, occurrence.context))
         if brick is None:
             continue
-        times = times_paid(graph, occurrence.sequence.layers)
-        paid.append((times, brick.trimmed_mean_ms))
-        term += times * TERMS[constant](Circumstances(brick.trimmed_mean_ms, graph.touched_bytes))
+        layers, brick_ms = occurrence.sequence.layers, brick.trimmed_mean_ms
+        times = times_paid(graph, layers)
+        paid.append((times, brick_ms))
+        circumstances = Circumstances(brick_ms, graph.touched_bytes, is_cold(graph, layers))
+        for number, constant in enumerate(constants):
+            terms[number] += times * TERMS[constant](circumstances)
     measured_ms = found[Target(model=subject.key)].trimmed_mean_ms
     composed_ms = sum(times * latency_ms for times, latency_ms in paid)
-    return Example(subject.name, term, composed_ms, measured_ms, density_of(paid))
+    return Example(subject.name, tuple(terms), composed_ms, measured_ms, density_of(paid))

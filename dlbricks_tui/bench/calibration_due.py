@@ -31,7 +31,7 @@ def levels_due(
     if request.calibration is CalibrationPolicy.ANEW:
         return tuple(sorted(levels | {subject.decomposition.graph.level for subject in subjects}))
     known = {level: correction_of(generation, way_of(conditions, level)) for level in sorted(levels)}
-    today = (CONSTANTS[request.runtime.runs],)
+    today = CONSTANTS[request.runtime.runs]
     return tuple(level for level, it in known.items() if it.names != today or not it.densities)
 
 

@@ -139,6 +139,36 @@ def _heavy(net: NetWriter[T]) -> T:
     return net.softmax(net.linear(net.relu(net.linear(wide, 1080)), 1000))
 
 
+def _cold_chain(net: NetWriter[T]) -> T:
+    data = net.relu(net.conv(net.image(48, 12), 272, 3))
+    for _ in range(12):
+        data = net.relu(net.conv(data, 272, 3))
+    return _classes(net, net.whole_mean(data), 168)
+
+
+def _cold_residual(net: NetWriter[T]) -> T:
+    return _narrowing(net, 14, (1104, 304, 3), 6)
+
+
+def _cold_wide(net: NetWriter[T]) -> T:
+    return _narrowing(net, 7, (1904, 560, 1), 8)
+
+
+def _narrowing(net: NetWriter[T], side: int, widths: tuple[int, int, int], repeats: int) -> T:
+    """Blocks of a convolution to fewer channels, one with that window among them if it has any, and one back.
+
+    Wide networks are built of multiples of 16 channels, for which some processors have kernels of their own.
+    """
+    outer, inner, window = widths
+    data = net.relu(net.norm(net.conv(net.image(48, side), outer)))
+    for _ in range(repeats):
+        main = net.relu(net.norm(net.conv(data, inner)))
+        if window > 1:
+            main = net.relu(net.norm(net.conv(main, inner, window)))
+        data = net.relu(net.add(net.norm(net.conv(main, outer)), data))
+    return _classes(net, net.whole_mean(data), 136)
+
+
 def _small_chain(net: NetWriter[T]) -> T:
     data = net.image(3, 72)
     for filters in (24, 40, 56, 88):
@@ -201,7 +231,7 @@ def _small_branches(net: NetWriter[T]) -> T:
     return _classes(net, net.whole_mean(data), 104)
 
 
-# The small ones first: they tell most for the time that they take.
+# The small ones first: they tell most for the time that they take. Then those whose weights are in no cache.
 _NETS: Mapping[str, Callable[[NetWriter[Any]], Any]] = {
     "small chain": _small_chain,
     "small separable": _small_separable,
@@ -209,6 +239,9 @@ _NETS: Mapping[str, Callable[[NetWriter[Any]], Any]] = {
     "small branches": _small_branches,
     "small inverted": _small_inverted,
     "small dense": _small_dense,
+    "cold chain": _cold_chain,
+    "cold residual": _cold_residual,
+    "cold wide": _cold_wide,
     "middle separable": _middle_separable,
     "heavy": _heavy,
     "there and back": _there_and_back,

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 from dlbricks_tui.bench.jobs import Job
 from dlbricks_tui.bench.stopping import Adaptive, StoppingRule
-from dlbricks_tui.bench.warming import untimed_runs
 
 # A network that is calibrated on has a worker of its own, in which its bricks and it are sampled twenty times,
 # or more often if they are quick and vary.
@@ -68,7 +67,7 @@ class Pace:
 
     def _to_sample(self, job: Job, samples: float) -> float:
         latency_ms = self._expected_ms(job)
-        return samples * (untimed_runs(latency_ms, whole=job.whole) + 1) * latency_ms / 1000
+        return samples * (job.untimed_runs(latency_ms) + 1) * latency_ms / 1000
 
     def _expected_ms(self, job: Job) -> float:
         if job not in self._latencies_ms:

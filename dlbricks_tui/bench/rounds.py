@@ -13,7 +13,6 @@ from dlbricks_tui.bench.jobs import Job
 from dlbricks_tui.bench.ledger import Entry
 from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Series, StoppingRule, series_of
 from dlbricks_tui.bench.turns import GOLDEN_RATIO
-from dlbricks_tui.bench.warming import untimed_runs
 
 # In its first run a program converts weights and compiles kernels.
 _FIRST_RUN_SLOWER = 4.0
@@ -42,7 +41,7 @@ class Timed:
     @property
     def warm_runs(self) -> int:
         """How often it runs before it is timed."""
-        return untimed_runs(self.usual_ms, whole=self.job.whole)
+        return self.job.untimed_runs(self.usual_ms)
 
     def is_due(self, expected: float) -> bool:
         """Whether it has fewer samples of this batch than that; of many programs some are due a little earlier."""

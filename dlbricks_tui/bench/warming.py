@@ -4,12 +4,22 @@
 # longer than this fills them by itself.
 _RUNS_OF_A_MODEL, _MODEL_FILLS_CACHES_MS = 3, 150.0
 _RUNS = 1
+# What works on little more than the caches hold has to run some times until all of that is in them, as it is in the
+# middle of a model: so have the copies that it reads.
+_RUNS_OF_A_SHORT_BRICK, _SHORT_BRICK_MS = 3, 3.0
 # What takes longer than this need not run twice.
 _LONG_MODEL_MS, _LONG_BRICK_MS = 1000.0, 50.0
 
 
-def untimed_runs(latency_ms: float, *, whole: bool) -> int:
-    """Of a brick, or of a whole model, that takes about so long."""
-    if latency_ms >= (_LONG_MODEL_MS if whole else _LONG_BRICK_MS):
+def untimed_runs(latency_ms: float, *, whole: bool, heavy: bool = False) -> int:
+    """Of a brick, or of a whole model, that takes about so long; the more often, the nearer are its weights.
+
+    Of a `heavy` brick they do not stay in a cache of a model, and should not of the brick.
+    """
+    if whole:
+        if latency_ms >= _LONG_MODEL_MS:
+            return 0
+        return _RUNS_OF_A_MODEL if latency_ms < _MODEL_FILLS_CACHES_MS else _RUNS
+    if latency_ms >= _LONG_BRICK_MS:
         return 0
-    return _RUNS_OF_A_MODEL if whole and latency_ms < _MODEL_FILLS_CACHES_MS else _RUNS
+    return _RUNS if heavy or latency_ms >= _SHORT_BRICK_MS else _RUNS_OF_A_SHORT_BRICK

@@ -81,8 +81,16 @@ def is_cold(graph: LayerGraph, layers: Sequence[int]) -> bool:
 
     That is so where its own fit into a cache and those of the whole model do not.
     """
-    own_bytes = sum(weight.size_bytes for index in layers for weight in graph.layers[index].weights)
-    return NEAR_BYTES <= own_bytes <= FAR_BYTES < graph.weight_bytes
+    return NEAR_BYTES <= _own_bytes(graph, layers) <= FAR_BYTES < graph.weight_bytes
+
+
+def is_heavy(graph: LayerGraph, layers: Sequence[int]) -> bool:
+    """Whether the weights of a sequence are more than a cache has room for, whatever else the model has."""
+    return _own_bytes(graph, layers) > FAR_BYTES
+
+
+def _own_bytes(graph: LayerGraph, layers: Sequence[int]) -> int:
+    return sum(weight.size_bytes for index in layers for weight in graph.layers[index].weights)
 
 
 def streaming_operator(graph: LayerGraph, feed: Feed, layouts: Layouts) -> Operator | None:

@@ -3,7 +3,10 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import NamedTuple
+
+import numpy as np
 
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.graph import Layer
@@ -31,17 +34,25 @@ class Circumstances(NamedTuple):
     brick_ms: float
     # What the model reads or writes in one inference.
     touched_bytes: int
+    # Whether the caches held something else when the brick was timed.
+    cold: bool = False
 
 
 # What a constant of this name is multiplied with for one sequence. Constants are milliseconds.
 TERMS: Mapping[str, Callable[[Circumstances], float]] = {
-    "per_evicted_sequence_ms": lambda it: min(1.0, it.brick_ms / _LOSES_ALL_MS),
+    "per_warm_sequence_ms": lambda it: 0.0 if it.cold else min(1.0, it.brick_ms / _LOSES_ALL_MS),
+    # By this models take less: what was swept out of all caches before a brick was timed is in some cache there.
+    "per_cold_sequence_ms": lambda it: min(1.0, it.brick_ms / _LOSES_ALL_MS) if it.cold else 0.0,
     "per_forgotten_sequence_ms": lambda it: min(1.0, it.touched_bytes / _FORGETS_ALL_BYTES),
-    # What systems were calibrated with before: while bricks woke up for themselves, and when nothing else was known.
+    # What systems were calibrated with before: when cold bricks were taken for others, while bricks woke up for
+    # themselves, and when nothing else was known.
+    "per_evicted_sequence_ms": lambda it: min(1.0, it.brick_ms / _LOSES_ALL_MS),
     "per_displaced_sequence_ms": lambda it: min(1.0, it.brick_ms / 0.15),
     "per_woken_sequence_ms": lambda it: min(1.0, it.brick_ms / 0.04),
     "per_sequence_ms": lambda it: 1.0,
 }
+# Two networks with so nearly the same shares of two constants say nothing of either.
+_ALIKE = 1e6
 # One is left out in turn, and the others have to agree.
 _FEWEST_EXAMPLES = 3
 
@@ -115,36 +126,54 @@ class Example:
     """A network whose latency is known: what its bricks add up to, uncorrected, and what it takes end to end."""
 
     name: str
-    # The sum over all its sequences of what the constant is multiplied with.
-    term: float
+    # For each constant, the sum over all sequences of what it is multiplied with.
+    terms: tuple[float, ...]
     composed_ms: float
     measured_ms: float
     density: float = 0.0
 
-    def error(self, constant_ms: float) -> float:
+    def error(self, constants_ms: Sequence[float]) -> float:
         """By what share the corrected sum is too high."""
-        return (self.composed_ms + constant_ms * self.term) / self.measured_ms - 1.0
+        added_ms = sum(constant * term for constant, term in zip(constants_ms, self.terms, strict=True))
+        return (self.composed_ms + added_ms) / self.measured_ms - 1.0
 
 
-def fitted(examples: Sequence[Example], name: str) -> Correction:
-    """The constant of that name that leaves the least relative errors; each residual is of an example left out."""
+def fitted(examples: Sequence[Example], names: Sequence[str]) -> Correction:
+    """The constants of these names that leave the least relative errors; each residual is of an example left out."""
     if len(examples) < _FEWEST_EXAMPLES:
         raise CalibrationError(
             f"{len(examples)} networks to calibrate on could be measured, and {_FEWEST_EXAMPLES} are needed; "
             "`dlbricks runs watch last` tells what kept them"
         )
     residuals = [
-        example.error(_constant_ms([*examples[:number], *examples[number + 1 :]]))
+        example.error(_constants_ms([*examples[:number], *examples[number + 1 :]], len(names)))
         for number, example in enumerate(examples)
     ]
     densities = tuple([example.density for example in examples])
-    return Correction(((name, _constant_ms(examples)),), tuple(residuals), densities)
+    constants = zip(names, _constants_ms(examples, len(names)), strict=True)
+    return Correction(tuple(constants), tuple(residuals), densities)
 
 
-def _constant_ms(examples: Sequence[Example]) -> float:
-    """That with the least sum of absolute errors, which one odd network does not move.
+def _constants_ms(examples: Sequence[Example], count: int) -> tuple[float, ...]:
+    """Those with the least sum of absolute errors, which one odd network does not move.
 
-    Such a sum is least where an example comes out right: all are tried.
+    Such a sum is least where as many examples come out right as there are constants, or where some of these are
+    nothing: all such are tried.
     """
-    candidates = [(it.measured_ms - it.composed_ms) / it.term for it in examples if it.term]
-    return min([0.0, *candidates], key=lambda constant_ms: sum(abs(it.error(constant_ms)) for it in examples))
+    candidates = [(0.0,) * count]
+    for size in range(1, count + 1):
+        for chosen in combinations(range(count), size):
+            for right in combinations(examples, size):
+                found = _making_right(right, chosen)
+                if found is not None:
+                    candidates.append(tuple([found.get(place, 0.0) for place in range(count)]))
+    return min(candidates, key=lambda constants_ms: sum(abs(it.error(constants_ms)) for it in examples))
+
+
+def _making_right(examples: Sequence[Example], chosen: Sequence[int]) -> dict[int, float] | None:
+    """The chosen constants by which these examples have no error; None where nothing tells them apart."""
+    terms = np.array([[example.terms[place] for place in chosen] for example in examples])
+    if not np.linalg.cond(terms) < _ALIKE:
+        return None
+    missing_ms = np.array([example.measured_ms - example.composed_ms for example in examples])
+    return dict(zip(chosen, np.linalg.solve(terms, missing_ms).tolist(), strict=True))

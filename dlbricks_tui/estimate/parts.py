@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from dlbricks_tui.bricks.contexts import is_cold
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
@@ -12,7 +13,7 @@ from dlbricks_tui.estimate.calibration import Circumstances
 from dlbricks_tui.estimate.compositions import picoseconds
 from dlbricks_tui.estimate.cover import Window, minimum_cover
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, Similar
-from dlbricks_tui.models.graph import Layer, LayerGraph
+from dlbricks_tui.models.graph import LayerGraph
 
 
 class Standing(str, Enum):
@@ -97,7 +98,7 @@ def _part(graph: LayerGraph, occurrence: Occurrence, knowledge: Knowledge) -> Pa
     times = times_paid(graph, indices)
     measured = knowledge.measured.get((brick.key, context))
     if measured is not None:
-        latency = _corrected(measured.latency, layers, graph, knowledge)
+        latency = _corrected(measured.latency, indices, graph, knowledge)
         return Part(indices, brick, context, times, Standing.MEASURED, latency, measured=measured)
     if not any(layer.operators for layer in layers):
         return Part(indices, brick, context, times, Standing.FREE)
@@ -131,14 +132,14 @@ def _guessed(graph: LayerGraph, part: Part, bridge: Bridge, knowledge: Knowledge
     whole = brick_of(graph, part.layers).canonical
     layers = [brick_of(graph, (index,)).canonical for index in part.layers]
     predicted = bridge.predict(whole, layers) if bridge_gaps else None
-    within = [graph.layers[index] for index in part.layers]
     if predicted is not None:
-        return replace(part, standing=Standing.BRIDGED, latency=_corrected(predicted, within, graph, knowledge))
+        return replace(part, standing=Standing.BRIDGED, latency=_corrected(predicted, part.layers, graph, knowledge))
     most_ms = bridge.most_ms(whole, layers)
-    return replace(part, most_ms=_corrected(Latency(most_ms, most_ms, most_ms), within, graph, knowledge).value_ms)
+    return replace(part, most_ms=_corrected(Latency(most_ms, most_ms, most_ms), part.layers, graph, knowledge).value_ms)
 
 
-def _corrected(latency: Latency, layers: Sequence[Layer], graph: LayerGraph, knowledge: Knowledge) -> Latency:
+def _corrected(latency: Latency, layers: Sequence[int], graph: LayerGraph, knowledge: Knowledge) -> Latency:
     """What a brick takes inside of a model."""
-    circumstances = Circumstances(latency.value_ms, graph.touched_bytes)
-    return latency.shifted(knowledge.correction.added_ms(layers, circumstances))
+    circumstances = Circumstances(latency.value_ms, graph.touched_bytes, is_cold(graph, layers))
+    within = [graph.layers[index] for index in layers]
+    return latency.shifted(knowledge.correction.added_ms(within, circumstances))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.bench.calibrating import CONSTANTS, Notes, calibrate
+from dlbricks_tui.bench.calibrating import CONSTANTS, ENOUGH_NETWORKS, Notes, calibrate
 from dlbricks_tui.bench.calibration_due import levels_due
 from dlbricks_tui.bench.calibration_nets import NETWORKS, SUFFIXES, calibration_nets
 from dlbricks_tui.bench.control import Control
@@ -24,6 +24,7 @@ from dlbricks_tui.bench.request import CalibrationPolicy
 from dlbricks_tui.bench.run_folder import State, Tally
 from dlbricks_tui.bench.stopping import Adaptive, StoppingRule, series_of
 from dlbricks_tui.bench.workbench import Workbench
+from dlbricks_tui.bricks.contexts import is_cold
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.graph import Level
@@ -79,6 +80,20 @@ def test_the_networks_of_one_name_compute_the_same_in_each_format(tmp_path: Path
         assert all(layer.unmeasurable is None for layer in layers), name
 
 
+def test_what_is_cold_has_enough_networks_of_its_own(tmp_path: Path) -> None:
+    loader = Loader(tmp_path / "cache", TableFramework())
+    cold: dict[str, int] = {}
+    for name, content in calibration_nets(Format.ONNX).items():
+        path = tmp_path / f"{name}{SUFFIXES[Format.ONNX]}"
+        path.write_bytes(content)
+        graph = loader.load(source_of(path))
+        cold[name] = sum(is_cold(graph, (layer.index,)) for layer in graph.layers)
+    told = [name for name, count in cold.items() if name.startswith("cold") and count >= 12]
+    assert len(told) >= 3
+    # Where time is short, they are among those that are measured.
+    assert set(told[:1]) <= set(NETWORKS[:ENOUGH_NETWORKS])
+
+
 def test_where_nothing_can_be_found_out_the_run_goes_on_and_says_so(site: Site) -> None:
     # The fake worker infers no types, so that no network can be read.
     events: list[Event] = []
@@ -132,7 +147,8 @@ def test_half_of_the_networks_are_enough_where_there_is_no_time_for_all(
     correction, names = found
     assert names == tuple(f"network {number}" for number in range(in_time))
     # Two bricks of a millisecond in a model of two and a half: a quarter for each.
-    assert dict(correction.constants) == {CONSTANTS[Format.MXNET]: pytest.approx(0.25)}
+    warm, cold = CONSTANTS[Format.MXNET]
+    assert dict(correction.constants) == {warm: pytest.approx(0.25), cold: 0.0}
     assert len(correction.residuals) == in_time
 
 
@@ -154,7 +170,7 @@ def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> N
     jobs = plan(subjects, Known(), Adaptive()).jobs
     here, elsewhere = Conditions("s1", "x", "p"), Conditions("s2", "x", "p")
     way = {"system": "s1", "runtime": "x", "level": graph.level, "protocol": "p"}
-    today = ((CONSTANTS[Format.MXNET], 0.01),)
+    today = tuple((name, 0.01) for name in CONSTANTS[Format.MXNET])
     outdated = calibration(**way, constants=(("per_sequence_ms", 0.01),))
     of_any_density = calibration(**way, when="2026-11-22T07:00:00.000000+00:00", constants=today, densities=())
     known = calibration(**way, when="2026-11-22T08:00:00.000000+00:00", constants=today)

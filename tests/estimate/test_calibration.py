@@ -8,12 +8,13 @@ from dlbricks_tui.estimate.calibration import Circumstances, Correction, Example
 from dlbricks_tui.estimate.errors import CalibrationError
 from tests.bricks.graphs import chain
 
-NAME = "per_evicted_sequence_ms"
+NAME = "per_warm_sequence_ms"
+NAMES = (NAME, "per_cold_sequence_ms")
 CONSTANT_MS = 0.02
 
 
 def example(term: float, composed_ms: float, noise: float = 0.0) -> Example:
-    return Example(f"net of {term}", term, composed_ms, (composed_ms + CONSTANT_MS * term) * (1 + noise))
+    return Example(f"net of {term}", (term,), composed_ms, (composed_ms + CONSTANT_MS * term) * (1 + noise))
 
 
 def constant_of(correction: Correction) -> float:
@@ -23,7 +24,7 @@ def constant_of(correction: Correction) -> float:
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.floats(50, 1000)), min_size=3, max_size=8))
 def test_what_all_networks_miss_alike_is_found(networks: list[tuple[int, float]]) -> None:
-    correction = fitted([example(float(term), composed_ms) for term, composed_ms in networks], NAME)
+    correction = fitted([example(float(term), composed_ms) for term, composed_ms in networks], (NAME,))
     assert correction.names == (NAME,)
     assert constant_of(correction) == pytest.approx(CONSTANT_MS, rel=1e-6)
     assert max(map(abs, correction.residuals)) < 1e-6
@@ -31,7 +32,7 @@ def test_what_all_networks_miss_alike_is_found(networks: list[tuple[int, float]]
 
 def test_a_residual_is_of_a_network_that_had_no_part_in_the_fit() -> None:
     residuals = fitted(
-        [example(40, 10.0), example(60, 20.0), example(7, 15.0), example(50, 15.0, 0.05)], NAME
+        [example(40, 10.0), example(60, 20.0), example(7, 15.0), example(50, 15.0, 0.05)], (NAME,)
     ).residuals
     # The others agree, so that the odd one is off by exactly its own oddness.
     assert residuals[3] == pytest.approx(1 / 1.05 - 1)
@@ -40,24 +41,25 @@ def test_a_residual_is_of_a_network_that_had_no_part_in_the_fit() -> None:
 def test_one_network_that_is_far_off_casts_doubt_on_models_but_does_not_move_the_constant() -> None:
     usual = [example(count, 0.3 * count, noise) for count, noise in enumerate([0.01, -0.01] * 8, 20)]
     odd = example(40, 2.0, noise=-0.3)
-    with_it, without = fitted([*usual, odd], NAME), fitted(usual, NAME)
+    with_it, without = fitted([*usual, odd], (NAME,)), fitted(usual, (NAME,))
     for it in usual:
-        assert it.error(constant_of(with_it)) == pytest.approx(it.error(constant_of(without)), abs=0.02)
+        assert it.error([constant_of(with_it)]) == pytest.approx(it.error([constant_of(without)]), abs=0.02)
     assert abs(with_it.residuals[-1]) > 0.3
     assert 0.01 < without.relative_doubt(0.0) < 0.04
     assert with_it.relative_doubt(0.0) > 0.1
 
 
 def test_a_network_without_anything_to_correct_is_no_obstacle() -> None:
-    examples = [Example("nothing", 0.0, 1.0, 1.0), example(10, 5.0), example(30, 5.0)]
-    assert constant_of(fitted(examples, NAME)) == pytest.approx(CONSTANT_MS)
+    examples = [Example("nothing", (0.0,), 1.0, 1.0), example(10, 5.0), example(30, 5.0)]
+    assert constant_of(fitted(examples, (NAME,))) == pytest.approx(CONSTANT_MS)
 
 
 @pytest.mark.parametrize(
     ("constants", "short_ms", "long_ms"),
     [
-        ((("per_evicted_sequence_ms", 0.030),), 0.001, 0.030),
+        ((("per_warm_sequence_ms", 0.030), ("per_cold_sequence_ms", -0.020)), 0.001, 0.030),
         # As systems were calibrated before.
+        ((("per_evicted_sequence_ms", 0.030),), 0.001, 0.030),
         ((("per_displaced_sequence_ms", 0.060), ("per_woken_sequence_ms", -0.020)), 0.004 - 0.005, 0.040),
     ],
 )
@@ -74,9 +76,37 @@ def test_what_is_short_is_corrected_by_less(
     assert added_ms(0.300) == added_ms(5.0) == pytest.approx(long_ms)
 
 
+def test_what_was_timed_cold_is_corrected_apart() -> None:
+    layers = chain("conv").layers
+    today = Correction((("per_warm_sequence_ms", 0.030), ("per_cold_sequence_ms", -0.020)))
+    before = Correction((("per_evicted_sequence_ms", 0.030),))
+    for correction, cold_ms in ((today, -0.020), (before, 0.030)):
+        assert correction.added_ms(layers, Circumstances(0.6, 10**8)) == pytest.approx(0.030)
+        assert correction.added_ms(layers, Circumstances(0.6, 10**8, cold=True)) == pytest.approx(cold_ms)
+
+
+MIXED = ((30.0, 0.0), (20.0, 0.0), (10.0, 0.0), (4.0, 20.0), (8.0, 30.0), (2.0, 12.0))
+
+
+@pytest.mark.parametrize("cold_ms", [-0.05, 0.0, 0.03])
+def test_of_two_constants_each_is_found(cold_ms: float) -> None:
+    true = [Example("net", terms, 12.0, 12.0 + CONSTANT_MS * terms[0] + cold_ms * terms[1]) for terms in MIXED]
+    found = fitted(true, NAMES)
+    assert dict(found.constants) == pytest.approx(dict(zip(NAMES, (CONSTANT_MS, cold_ms), strict=True)))
+    assert max(map(abs, found.residuals)) < 1e-9
+    # One odd network moves neither.
+    odd = fitted([*true, Example("odd", (25.0, 10.0), 12.0, 9.0)], NAMES)
+    assert dict(odd.constants) == pytest.approx(dict(found.constants))
+
+
+def test_a_constant_of_which_no_network_tells_is_none() -> None:
+    found = fitted([Example("net", (term, 0.0), 5.0, 5.0 + 0.02 * term) for term in (40.0, 20.0, 30.0)], NAMES)
+    assert dict(found.constants) == dict(zip(NAMES, (pytest.approx(0.02), 0.0), strict=True))
+
+
 def test_too_few_networks_tell_nothing() -> None:
     with pytest.raises(CalibrationError, match="1 networks to calibrate on could be measured"):
-        fitted([example(40, 10.0)], NAME)
+        fitted([example(40, 10.0)], (NAME,))
 
 
 # How sure an estimate is by what the method was wrong by on networks.
@@ -85,12 +115,12 @@ def test_too_few_networks_tell_nothing() -> None:
 def test_networks_of_many_short_sequences_are_more_doubtful_than_others() -> None:
     found = fitted(
         [
-            Example("long", 10.0, 50.0, 50.5, density=0.3),
-            Example("longer", 10.0, 90.0, 90.0, density=0.2),
-            Example("short", 10.0, 1.0, 1.3, density=20.0),
-            Example("shorter", 10.0, 1.0, 0.8, density=25.0),
+            Example("long", (10.0,), 50.0, 50.5, density=0.3),
+            Example("longer", (10.0,), 90.0, 90.0, density=0.2),
+            Example("short", (10.0,), 1.0, 1.3, density=20.0),
+            Example("shorter", (10.0,), 1.0, 0.8, density=25.0),
         ],
-        "per_sequence_ms",
+        ("per_sequence_ms",),
     )
     assert found.densities == (0.3, 0.2, 20.0, 25.0)
     assert found.relative_doubt(0.3) < found.relative_doubt(20.0) / 4

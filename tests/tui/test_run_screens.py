@@ -156,13 +156,16 @@ async def test_an_estimate_that_is_not_there_yet_says_how_its_run_stands(new: Da
         await press(pilot, "escape", "slash", '"resnet18"', "enter", "enter")
         await shows(pilot, "A run of it calibrates the runtime")
         assert "5 shows the run" in screen_text(pilot)
-        # The run is not about that one.
-        await press(pilot, *OPEN_ALEXNET)
-        await shows(pilot, "r runs its bricks")
-        await press(pilot, "slash", '"resnet18"', "enter", "enter")
-        await shows_no_more(pilot, "r runs its bricks")
         end(folder)
         await shows(pilot, "r runs its bricks")
+
+
+async def test_the_estimate_of_a_model_that_no_run_is_about_says_what_to_do(new: DataFolder) -> None:
+    put_run(new, [started(), planned(), *calibrated(11)[: 3 * 2 + 1]])
+    async with running(app_on(new)) as pilot:
+        await press(pilot, "escape", *OPEN_ALEXNET)
+        await shows(pilot, "calibrating, network 3 of 11")
+        assert "r runs its bricks" in screen_text(pilot) and "A run of it" not in screen_text(pilot)
 
 
 async def test_what_happens_while_one_looks_at_the_run_is_in_the_bar_when_one_comes_back(measured: DataFolder) -> None:
