@@ -45,7 +45,7 @@ Found = Mapping[Target, Samples]
 FEWER = (100, 50, 30, 20)
 # Each is left out of the fit in turn.
 FEWEST = 3
-FITTED = CONSTANTS[Format.MXNET]
+NAMES = CONSTANTS[Format.MXNET]
 
 
 def lower_quartile(samples_ms: Samples) -> float:
@@ -148,7 +148,7 @@ def example(subject: Subject, samples: Found, average: Callable[[Samples], float
     """A model by the averages of its bricks and of its own samples."""
     series = {target: series_of(samples_ms, Adaptive()) for target, samples_ms in samples.items()}
     averaged = {target: replace(it.statistics, trimmed_mean_ms=average(steady(it))) for target, it in series.items()}
-    return example_of(subject, averaged, FITTED)
+    return example_of(subject, averaged, NAMES)
 
 
 def steady(series: Series) -> Samples:
@@ -158,7 +158,7 @@ def steady(series: Series) -> Samples:
 
 def tell(way: str, examples: Sequence[Example]) -> None:
     """Prints how far off the estimates are, each by a calibration on the other models."""
-    errors = fitted(examples, FITTED).residuals
+    errors = fitted(examples, NAMES).residuals
     within = sum(abs(error) <= 0.05 for error in errors) / len(errors)
     print(
         f"{way:24} {len(errors):3} models, mean absolute error {mean(map(abs, errors)):5.2%}, "
