@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.bench.jobs import Target
 from dlbricks_tui.bench.warming import untimed_runs
-from dlbricks_tui.bricks.contexts import context_key, is_heavy
+from dlbricks_tui.bricks.contexts import context_key, is_cold
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import brick_of, times_paid
 from dlbricks_tui.bricks.layouts import output_layouts
@@ -107,7 +107,7 @@ def latencies_ms(graph: LayerGraph, sequences: Sequence[Layers], runtime: Runtim
         for name, layers in named.values():
             load(worker, name, sequence_program(graph, layers))
         warm = {
-            name: untimed_runs(latency_ms(worker, name, 1), whole=False, heavy=is_heavy(graph, layers))
+            name: untimed_runs(latency_ms(worker, name, 1), whole=False, cold=is_cold(graph, layers))
             for name, layers in named.values()
         }
         samples: dict[str, list[float]] = defaultdict(list)

@@ -3,8 +3,8 @@
 usage: python -m benchmarks.untimed [--level LEVEL] [MODEL ...]
 
 MODEL is a name that `dlbricks models` lists, or table1:ID. Programs take turns, as in a run, so that each finds in the
-caches what others have left there. Bricks whose weights are cold, or heavy, are timed in one way only, as ever. Below
-the sums are the bricks that gain or lose most of a model by it.
+caches what others have left there. Bricks whose weights are cold are timed in one way only, as ever. Below the sums are
+the bricks that gain or lose most of a model by it.
 """
 
 import sys
@@ -18,13 +18,11 @@ from benchmarks.chosen_models import (
     Chosen,
     Place,
     chosen_models,
-    latency_ms,
     load,
     places_of,
     round_ms,
 )
-from dlbricks_tui.bench.warming import untimed_runs
-from dlbricks_tui.bricks.contexts import is_cold, is_heavy
+from dlbricks_tui.bricks.contexts import is_cold
 from dlbricks_tui.bricks.programs import model_program, sequence_program
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.process import Worker
@@ -63,28 +61,24 @@ def main() -> int:
 def found_of(graph: LayerGraph, chosen: Chosen) -> Found:
     """A model and its bricks, by rounds over all that differ."""
     places = {str(number): place for number, place in enumerate(places_of(graph).values())}
-    fixed = {name for name, it in places.items() if is_cold(graph, it.layers) or is_heavy(graph, it.layers)}
+    cold = {name: 0 for name, it in places.items() if is_cold(graph, it.layers)}
     samples: dict[tuple[str, int], list[float]] = defaultdict(list)
     with Worker(chosen.runtime, chosen.folder / "log") as worker:
         load(worker, WHOLE, model_program(graph))
         for name, place in places.items():
             load(worker, name, sequence_program(graph, place.layers))
-        usual = {
-            name: untimed_runs(latency_ms(worker, name, 1), whole=False, heavy=is_heavy(graph, places[name].layers))
-            for name in fixed
-        }
         for _ in range(ROUNDS):
             for untimed in WAYS:
-                asked = {name: untimed for name in (WHOLE, *places) if name not in fixed}
+                asked = {name: untimed for name in (WHOLE, *places) if name not in cold}
                 for name, taken_ms in round_ms(worker, asked).items():
                     samples[name, untimed].append(taken_ms)
-            for name, taken_ms in round_ms(worker, usual).items():
+            for name, taken_ms in round_ms(worker, cold).items():
                 samples[name, 0].append(taken_ms)
     return Found(
         places,
         {untimed: median(samples[WHOLE, untimed]) for untimed in WAYS},
-        {untimed: {name: median(samples[name, untimed]) for name in places if name not in fixed} for untimed in WAYS},
-        sum(places[name].times * median(samples[name, 0]) for name in fixed),
+        {untimed: {name: median(samples[name, untimed]) for name in places if name not in cold} for untimed in WAYS},
+        sum(places[name].times * median(samples[name, 0]) for name in cold),
     )
 
 

@@ -11,15 +11,15 @@ _RUNS_OF_A_SHORT_BRICK, _SHORT_BRICK_MS = 3, 3.0
 _LONG_MODEL_MS, _LONG_BRICK_MS = 1000.0, 50.0
 
 
-def untimed_runs(latency_ms: float, *, whole: bool, heavy: bool = False) -> int:
+def untimed_runs(latency_ms: float, *, whole: bool, cold: bool = False) -> int:
     """Of a brick, or of a whole model, that takes about so long; the more often, the nearer are its weights.
 
-    Of a `heavy` brick they do not stay in a cache of a model, and should not of the brick.
+    The caches are swept before a `cold` brick is timed.
     """
     if whole:
         if latency_ms >= _LONG_MODEL_MS:
             return 0
         return _RUNS_OF_A_MODEL if latency_ms < _MODEL_FILLS_CACHES_MS else _RUNS
-    if latency_ms >= _LONG_BRICK_MS:
+    if cold or latency_ms >= _LONG_BRICK_MS:
         return 0
-    return _RUNS if heavy or latency_ms >= _SHORT_BRICK_MS else _RUNS_OF_A_SHORT_BRICK
+    return _RUNS if latency_ms >= _SHORT_BRICK_MS else _RUNS_OF_A_SHORT_BRICK

@@ -2,7 +2,7 @@
 
 That is the layout in which its inputs arrive, as a brick that is fed another one pays for a conversion or runs another
 kernel; whether they were written past the caches; whether their values are hard to guess; whether it may write over
-them; and whether its weights are still in a cache when it is their turn again.
+them; and whether its weights are still in a cache when it is their turn again, by itself or if others ran in between.
 """
 
 import re
@@ -27,6 +27,7 @@ KEPT = "kept"
 STREAMED = "streamed"
 VARIED = "varied"
 COLD = "cold"
+HEAVY = "heavy"
 
 MEBIBYTE = 1 << 20
 # What a core's own cache holds, and what is left for weights of the cache that cores share, with other guests of the
@@ -37,7 +38,7 @@ NEAR_BYTES, FAR_BYTES = MEBIBYTE, 6 * MEBIBYTE
 _STREAMING = "batch_norm"
 _SUMS = frozenset({"add", "sum"})
 
-_SAID_SINCE = re.compile(rf"{MARK}\w+|:{VARIED}|{re.escape(OR)}[^+;]*?(?=:{STREAMED}|:{KEPT}|[+;]|$)")
+_SAID_SINCE = re.compile(rf"{MARK}\w+|:{VARIED}|;{HEAVY}|{re.escape(OR)}[^+;]*?(?=:{STREAMED}|:{KEPT}|[+;]|$)")
 
 
 def context_key(
@@ -49,7 +50,8 @@ def context_key(
 ) -> str:
     """The classes of a sequence's data inputs in order, as in `conv`, `plain+depthwise:kept` or `conv:streamed;cold`.
 
-    Which are kept, and whether its weights are cold, follows from the graph unless it is said.
+    Which are kept, and whether its weights are cold, follows from the graph unless it is said. Cold ones that are more
+    than a cache holds are `heavy`.
     """
     feeds = outer_feeds([graph.layers[index] for index in layers])
     varied = varied_feeds(graph, layers, layouts)
@@ -64,14 +66,15 @@ def context_key(
     ]
     if cold is None:
         cold = is_cold(graph, layers)
-    return ("+".join(classes) or NO_INPUTS) + (f";{COLD}" if cold else "")
+    weights = HEAVY if _own_bytes(graph, layers) > FAR_BYTES else COLD
+    return ("+".join(classes) or NO_INPUTS) + (f";{weights}" if cold else "")
 
 
 def former(context: str) -> str:
     """What a context was called by versions that told fewer of them apart.
 
     Since then classes say what a convolution reads, all that a sum may get its layout of, and which values vary. With
-    AVX-512 models and their bricks compute the same by either name.
+    AVX-512 models and their bricks compute the same by either name. And no cache was swept for what is heavy.
     """
     return _SAID_SINCE.sub("", context)
 
@@ -79,14 +82,13 @@ def former(context: str) -> str:
 def is_cold(graph: LayerGraph, layers: Sequence[int]) -> bool:
     """Whether a sequence reads weights from memory that it would find in a cache if it ran again and again.
 
-    That is so where its own fit into a cache and those of the whole model do not.
+    That is so where its own fit into a cache and those of the whole model do not. There are caches for more, so that
+    heavy ones are cold, too, unless hardly anything else is read in between.
     """
-    return NEAR_BYTES <= _own_bytes(graph, layers) <= FAR_BYTES < graph.weight_bytes
-
-
-def is_heavy(graph: LayerGraph, layers: Sequence[int]) -> bool:
-    """Whether the weights of a sequence are more than a cache has room for, whatever else the model has."""
-    return _own_bytes(graph, layers) > FAR_BYTES
+    own_bytes = _own_bytes(graph, layers)
+    if own_bytes > FAR_BYTES:
+        return graph.weight_bytes - own_bytes > FAR_BYTES
+    return own_bytes >= NEAR_BYTES and graph.weight_bytes > FAR_BYTES
 
 
 def _own_bytes(graph: LayerGraph, layers: Sequence[int]) -> int:

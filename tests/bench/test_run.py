@@ -168,12 +168,9 @@ def test_nobody_is_always_next_to_the_end_of_a_round_where_the_host_was_found_ca
     assert max(places.values()) < len(orders) * 2 // 3
 
 
-# Those of a brick once are of one with heavy weights.
-@pytest.mark.parametrize(
-    ("factor", "of_a_brick", "of_the_model"), [(1, {"1", "3"}, {"3"}), (2000, {"0", "1", "3"}, {"0", "3"})]
-)
+@pytest.mark.parametrize(("factor", "untimed_runs"), [(1, {"3"}), (2000, {"0", "3"})])
 def test_what_takes_long_is_not_run_untimed_once_that_is_known(
-    site: Site, monkeypatch: pytest.MonkeyPatch, factor: int, of_a_brick: set[str], of_the_model: set[str]
+    site: Site, monkeypatch: pytest.MonkeyPatch, factor: int, untimed_runs: set[str]
 ) -> None:
     diary = site.data.path / "diary"
     monkeypatch.setenv("FAKE_DIARY", str(diary))
@@ -186,9 +183,12 @@ def test_what_takes_long_is_not_run_untimed_once_that_is_known(
     # The reference is none of them.
     asked.pop("Convolution")
     whole = max(asked, key=len)
-    assert set(asked[whole]) == of_the_model
-    assert {untimed for operators, taken in asked.items() if operators != whole for untimed in taken} == of_a_brick
-    assert asked[whole][0] == max(of_the_model)
+    assert set(asked[whole]) == untimed_runs
+    assert asked[whole][0] == max(untimed_runs)
+    of_bricks = Counter(untimed for operators, taken in asked.items() if operators != whole for untimed in taken)
+    # Before bricks whose weights are cold the caches are swept, however long they take.
+    assert of_bricks.keys() == {"0", "3"}
+    assert max(of_bricks, key=of_bricks.__getitem__) == min(untimed_runs)
 
 
 def test_what_is_still_being_sampled_is_told_apart_from_what_is_measured(

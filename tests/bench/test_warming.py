@@ -4,8 +4,7 @@ import pytest
 
 from dlbricks_tui.bench.jobs import Job, Target
 from dlbricks_tui.bench.warming import untimed_runs
-from dlbricks_tui.models.graph import TensorType
-from tests.bricks.graphs import chain
+from tests.bricks.graphs import chain, weighing
 
 
 @pytest.mark.parametrize(
@@ -16,7 +15,8 @@ def test_what_is_short_needs_most_of_them(latency_ms: float, brick: int, whole: 
     assert (untimed_runs(latency_ms, whole=False), untimed_runs(latency_ms, whole=True)) == (brick, whole)
 
 
-def test_weights_that_no_cache_holds_are_not_brought_nearer_than_they_are_in_a_model() -> None:
-    layers = [replace(chain("conv").layers[0], weights=(TensorType((mebibytes, 256, 1024)),)) for mebibytes in (6, 7)]
-    jobs = [Job(Target("brick"), "", "", replace(chain("conv"), layers=(layer,)), (0,), (), 1.0, 0) for layer in layers]
-    assert [job.untimed_runs(0.5) for job in jobs] == [3, 1]
+def test_a_brick_that_the_caches_are_swept_for_needs_none() -> None:
+    graph = weighing(weighing(weighing(chain("conv", "conv", "conv", "conv"), 1, 2), 2, 7), 3, 7)
+    jobs = [Job(Target("brick"), "", "", graph, (layer,), (), 1.0, 0) for layer in range(3)]
+    assert [job.untimed_runs(0.5) for job in jobs] == [3, 0, 0]
+    assert [replace(job, cold=job is jobs[0]).untimed_runs(0.5) for job in jobs] == [0, 3, 3]

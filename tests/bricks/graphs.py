@@ -52,6 +52,13 @@ def after(*layers: int) -> tuple[Feed, ...]:
 DATA = (Feed(None, 0),)
 
 
+def weighing(graph: LayerGraph, layer: int, mebibytes: int) -> LayerGraph:
+    """The graph with one layer that has so many weights."""
+    weights = (TensorType((mebibytes, 256, 1024)),)
+    layers = [replace(it, weights=weights) if it.index == layer else it for it in graph.layers]
+    return replace(graph, layers=tuple(layers))
+
+
 def built(specs: Sequence[Spec], names: Callable[[int], str] = "layer{}".format) -> LayerGraph:
     """The graph of the layers in their order; every layer but a reader's own inputs ends up a head."""
     layers = [_layer(index, spec, names(index)) for index, spec in enumerate(specs)]

@@ -1,12 +1,10 @@
-from dataclasses import replace
-
 import pytest
 
 from dlbricks_tui.bricks.contexts import context_key, former, kept_feeds
 from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.models.graph import Feed, LayerGraph, Shape, TensorType
+from dlbricks_tui.models.graph import Feed, LayerGraph, Shape
 from tests.bricks.convolutions import convolving, named
-from tests.bricks.graphs import DATA, Spec, after, built, chain
+from tests.bricks.graphs import DATA, Spec, after, built, chain, weighing
 
 
 def context(graph: LayerGraph, *layers: int) -> str:
@@ -36,6 +34,7 @@ def test_a_context_is_the_classes_of_all_that_enters_a_sequence() -> None:
         ("conv|conv/8;cold", "conv;cold"),
         ("conv+conv/8|conv", "conv+conv/8"),
         ("plain:varied;cold", "plain;cold"),
+        ("conv/8~1:streamed;heavy", "conv/8:streamed"),
         ("conv/8|conv:kept+plain:varied:kept", "conv/8:kept+plain:kept"),
     ],
 )
@@ -114,13 +113,6 @@ def test_what_is_streamed_may_have_to_be_kept_too() -> None:
 # Whether weights are still in a cache.
 
 
-def weighing(graph: LayerGraph, layer: int, mebibytes: int) -> LayerGraph:
-    """The graph with one layer that has so many weights."""
-    weights = (TensorType((mebibytes, 256, 1024)),)
-    layers = [replace(it, weights=weights) if it.index == layer else it for it in graph.layers]
-    return replace(graph, layers=tuple(layers))
-
-
 def test_weights_that_the_whole_model_leaves_no_cache_for_are_cold() -> None:
     graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
     assert [context(graph, layer) for layer in range(3)] == ["plain;cold", "conv;cold", "conv"]
@@ -130,7 +122,8 @@ def test_weights_of_a_model_that_fit_into_a_cache_stay_there() -> None:
     assert context(weighing(chain("conv", "conv"), 0, 5), 0) == "plain"
 
 
-def test_a_sequence_that_fills_the_cache_by_itself_needs_nobody_to_sweep_it() -> None:
-    graph = weighing(weighing(chain("conv", "conv"), 0, 4), 1, 5)
-    assert context(graph, 0) == "plain;cold"
-    assert context(graph, 0, 1) == "plain"
+def test_weights_that_are_more_than_a_cache_holds_are_cold_if_much_else_is_read_in_between() -> None:
+    graph = weighing(weighing(chain("conv", "conv", "conv"), 0, 4), 1, 9)
+    assert [context(graph, 0), context(graph, 1), context(graph, 0, 1)] == ["plain;cold", "conv", "plain"]
+    graph = weighing(graph, 2, 3)
+    assert [context(graph, 0), context(graph, 1), context(graph, 0, 1)] == ["plain;cold", "conv;heavy", "plain"]
