@@ -3,32 +3,28 @@
 usage: python -m benchmarks.caches [--level LEVEL] [MODEL ...]
 
 MODEL is a name that `dlbricks models` lists, or table1:ID. In rounds, in one worker: the model, its bricks after they
-have just run, and its bricks after 64 MiB of something else went through the caches. What feeds a brick is timed in the
-same way, and taken off. Printed is by how much their sums miss the model; the last line has the mean absolute errors.
+have just run, and its bricks after 64 MiB of something else went through the caches. Printed is by how much their sums
+miss the model; the last line has the mean absolute errors.
 """
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks.chosen_models import ROUNDS, chosen_models, latency_ms, load, places_of
+from benchmarks.chosen_models import ROUNDS, chosen_models, latency_ms, load, places_of, round_ms
 from dlbricks_tui.bench.warming import untimed_runs
 from dlbricks_tui.bricks.programs import model_program, sequence_program
 from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.runtime.inside.mxnet_backend import MXNet
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.runtime.runtime import Runtime
 
 MODELS = ("squeezenet1.1", "mobilenet0.5", "mobilenetv2_1.0", "resnet50_v1")
 # How much of the way from warm to cold.
 WAYS: Mapping[str, float] = {"warm": 0.0, "a third": 1 / 3, "half-way": 0.5, "cold": 1.0}
-WHOLE, BROOM = "whole", "broom"
-FED, FEEDING = "fed", "feeding"
+WHOLE, WARM, COLD = "whole", "warm", "cold"
 
 
 class Sums(NamedTuple):
@@ -61,47 +57,22 @@ def main() -> int:
 def sums_of(graph: LayerGraph, runtime: Runtime, log: Path) -> Sums:
     """Of one model."""
     places = {str(number): place for number, place in enumerate(places_of(graph).values())}
-    programs = {name: sequence_program(graph, place.layers) for name, place in places.items()}
+    samples: dict[str, list[float]] = defaultdict(list)
     with Worker(runtime, log) as worker:
-        warm_ms, cold_ms, whole_ms = measured(worker, model_program(graph), programs)
-    sums = (sum(place.times * found[name] for name, place in places.items()) for found in (warm_ms, cold_ms))
-    return Sums(whole_ms, *sums)
-
-
-def measured(
-    worker: Worker, whole: Program, programs: Mapping[str, Program]
-) -> tuple[dict[str, float], dict[str, float], float]:
-    """What each program takes warm and cold, and what the whole takes."""
-
-    def without_what_feeds(latencies_ms: Callable[[str], dict[str, float]]) -> dict[str, float]:
-        feeding = latencies_ms(FEEDING)
-        return {name: taken - feeding[name] for name, taken in latencies_ms(FED).items()}
-
-    load(worker, WHOLE, whole)
-    load(worker, BROOM, Program(MXNet.sweep))
-    for name, program in programs.items():
-        load(worker, FED + name, replace(program, prelude=None))
-        load(worker, FEEDING + name, Program(program.prelude or MXNet.nothing, program.producer))
-    untimed = untimed_runs(latency_ms(worker, WHOLE, 1), whole=True)
-
-    def warm(part: str) -> dict[str, float]:
-        return {name: latency_ms(worker, part + name, 1) for name in programs}
-
-    def cold(part: str) -> dict[str, float]:
-        latency_ms(worker, BROOM, 0)
-        return {name: latency_ms(worker, part + name, 0) for name in programs}
-
-    wholes, warms, colds = [], [], []
-    for _ in range(ROUNDS):
-        wholes.append(latency_ms(worker, WHOLE, untimed))
-        warms.append(without_what_feeds(warm))
-        colds.append(without_what_feeds(cold))
-    return medians(warms), medians(colds), median(wholes)
-
-
-def medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Of each program."""
-    return {name: median(it[name] for it in rounds) for name in rounds[0]}
+        load(worker, WHOLE, model_program(graph))
+        untimed = {WHOLE: untimed_runs(latency_ms(worker, WHOLE, 1), whole=True)}
+        for number, place in places.items():
+            for state in (WARM, COLD):
+                name = state + number
+                load(worker, name, sequence_program(graph, place.layers, cold=state == COLD))
+                untimed[name] = untimed_runs(latency_ms(worker, name, 1), whole=False, cold=state == COLD)
+        for _ in range(ROUNDS):
+            for name, taken_ms in round_ms(worker, untimed).items():
+                samples[name].append(taken_ms)
+    warm_ms, cold_ms = (
+        sum(place.times * median(samples[state + number]) for number, place in places.items()) for state in (WARM, COLD)
+    )
+    return Sums(median(samples[WHOLE]), warm_ms, cold_ms)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from dlbricks_tui.bench.known import Known
 from dlbricks_tui.bench.ledger import Counts, Entry
 from dlbricks_tui.bench.plan import plan
 from dlbricks_tui.bench.stopping import Adaptive, Series, StoppingRule
-from dlbricks_tui.bricks.contexts import is_cold
+from dlbricks_tui.bricks.contexts import is_swept
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.estimate.calibration import TERMS, Circumstances, Correction, Example, density_of, fitted
@@ -128,7 +128,7 @@ def example_of(subject: Subject, found: Mapping[Target, Statistics], constants: 
         layers, brick_ms = occurrence.sequence.layers, brick.trimmed_mean_ms
         times = times_paid(graph, layers)
         paid.append((times, brick_ms))
-        circumstances = Circumstances(brick_ms, graph.touched_bytes, is_cold(graph, layers))
+        circumstances = Circumstances(brick_ms, graph.touched_bytes, is_swept(occurrence.context))
         for number, constant in enumerate(constants):
             terms[number] += times * TERMS[constant](circumstances)
     measured_ms = found[Target(model=subject.key)].trimmed_mean_ms

@@ -8,10 +8,14 @@ from dlbricks_tui.bench.jobs import Job, Subject
 from dlbricks_tui.bench.known import Conditions
 from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.request import CalibrationPolicy, RunRequest
-from dlbricks_tui.estimate.lookup import correction_of
+from dlbricks_tui.estimate.lookup import calibration_of
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.records import Calibration, Constants
+
+# So many networks may lack in a calibration because they fail wherever it was made.
+_MAY_FAIL = 2
 
 
 def levels_due(
@@ -23,16 +27,32 @@ def levels_due(
 ) -> tuple[Level, ...]:
     """Those levels of what is to be measured of which nobody knows by today's constants what the method misses.
 
-    Where it is asked for anew, those of all models, though there be nothing else to measure.
+    Where it is asked for anew, those of all models, though there be nothing else to measure. What was found on few
+    networks, in the time that a budget left for it, does where there is a budget.
     """
     if request.calibration is CalibrationPolicy.NEVER:
         return ()
     levels = {job.graph.level for job in jobs}
     if request.calibration is CalibrationPolicy.ANEW:
         return tuple(sorted(levels | {subject.decomposition.graph.level for subject in subjects}))
-    known = {level: correction_of(generation, way_of(conditions, level)) for level in sorted(levels)}
+    known = {level: calibration_of(generation, way_of(conditions, level)) for level in sorted(levels)}
     today = CONSTANTS[request.runtime.runs]
-    return tuple(level for level, it in known.items() if it.names != today or not it.densities)
+    in_haste = request.time_budget_seconds is not None
+    return tuple(
+        level
+        for level, it in known.items()
+        if it is None or names_in(it.constants) != today or not it.densities or (lacks_much(it) and not in_haste)
+    )
+
+
+def lacks_much(calibration: Calibration) -> bool:
+    """Whether a calibration is of so few of today's networks that more cannot be meant than that some fail here."""
+    return len(set(NETWORKS).difference(names_in(calibration.residuals))) > _MAY_FAIL
+
+
+def names_in(values: Constants) -> tuple[str, ...]:
+    """What values are called."""
+    return tuple(name for name, _ in values)
 
 
 def way_of(conditions: Conditions, level: Level) -> Way:

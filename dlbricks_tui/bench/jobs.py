@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dlbricks_tui.bench.warming import untimed_runs
-from dlbricks_tui.bricks.contexts import is_cold
+from dlbricks_tui.bricks.contexts import is_swept
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.whole_model import whole_model
 from dlbricks_tui.models.graph import Feed, LayerGraph
@@ -66,8 +66,7 @@ class Job:
 
     def untimed_runs(self, latency_ms: float) -> int:
         """How often it runs untimed before each time that it is timed, if it takes about so long."""
-        cold = is_cold(self.graph, self.layers) if self.cold is None else self.cold
-        return untimed_runs(latency_ms, whole=self.whole, cold=cold)
+        return untimed_runs(latency_ms, whole=self.whole, cold=is_swept(self.target.context))
 
 
 def subject_of(decomposition: Decomposition) -> Subject:

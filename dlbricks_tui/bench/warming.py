@@ -12,10 +12,7 @@ _LONG_MODEL_MS, _LONG_BRICK_MS = 1000.0, 50.0
 
 
 def untimed_runs(latency_ms: float, *, whole: bool, cold: bool = False) -> int:
-    """Of a brick, or of a whole model, that takes about so long; the more often, the nearer are its weights.
-
-    The caches are swept before a `cold` brick is timed.
-    """
+    """Of a brick, or of a whole model, that takes about so long; before a `cold` brick the caches are swept instead."""
     if whole:
         if latency_ms >= _LONG_MODEL_MS:
             return 0

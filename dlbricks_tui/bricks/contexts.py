@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from dlbricks_tui.bricks.convolutions import MARK, first_part, is_convolution
-from dlbricks_tui.bricks.identity import outer_feeds
+from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import (
     OR,
     PLAIN,
@@ -91,8 +91,14 @@ def is_cold(graph: LayerGraph, layers: Sequence[int]) -> bool:
     return own_bytes >= NEAR_BYTES and graph.weight_bytes > FAR_BYTES
 
 
+def is_swept(context: str) -> bool:
+    """Whether a brick is timed in such a context when the caches hold something else."""
+    return context.rpartition(";")[2] in (COLD, HEAVY)
+
+
 def _own_bytes(graph: LayerGraph, layers: Sequence[int]) -> int:
-    return sum(weight.size_bytes for index in layers for weight in graph.layers[index].weights)
+    paid = times_paid(graph, layers)
+    return sum(graph.layers[index].weight_bytes // paid for index in layers)
 
 
 def streaming_operator(graph: LayerGraph, feed: Feed, layouts: Layouts) -> Operator | None:

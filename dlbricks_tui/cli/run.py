@@ -69,7 +69,10 @@ def add_measuring_options(parser: Parser) -> None:
         help="find out what the method misses on this system: where nobody knows it yet, in any case, or not at all",
     )
     parser.add_argument(
-        "--brick-timeout", metavar="S", type=float, help="how long a brick may hang before it fails (default: 60)"
+        "--brick-timeout",
+        metavar="S",
+        type=float,
+        help="how long a brick may hang before it fails (default: 60 while it is loaded, 30 afterwards)",
     )
     parser.add_argument(
         "--memory-limit", metavar="MIB", type=int, help="what a brick may take before it fails (default: all there is)"

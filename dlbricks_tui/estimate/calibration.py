@@ -94,11 +94,6 @@ class Correction:
             return 0.0
         return sum(constant * TERMS[name](circumstances) for name, constant in self.constants)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the constants are called."""
-        return tuple(name for name, _ in self.constants)
-
     def relative_doubt(self, density: float) -> float:
         """Half of the 95 % interval of the method itself, as a share of an estimate for a model of such a density."""
         if not self.residuals:

@@ -108,14 +108,19 @@ class BrickResults:
         }
 
 
-def correction_of(generation: Generation, way: Way) -> Correction:
-    """The newest calibration of a way of measuring, none where it was never calibrated."""
+def calibration_of(generation: Generation, way: Way) -> Calibration | None:
+    """The newest calibration of a way of measuring, None where it was never calibrated."""
     fitting = [
         each
         for each in records_of(generation, Calibration)
         if Way(each.system, each.runtime, each.level, each.protocol) == way
     ]
-    newest = max(fitting, key=lambda calibration: calibration.when, default=None)
+    return max(fitting, key=lambda calibration: calibration.when, default=None)
+
+
+def correction_of(generation: Generation, way: Way) -> Correction:
+    """What its newest calibration has found."""
+    newest = calibration_of(generation, way)
     if newest is None:
         return UNCALIBRATED
     errors, densities = ([value for _, value in found] for found in (newest.residuals, newest.densities))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from dlbricks_tui.bricks.contexts import is_cold
+from dlbricks_tui.bricks.contexts import is_swept
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
@@ -98,7 +98,7 @@ def _part(graph: LayerGraph, occurrence: Occurrence, knowledge: Knowledge) -> Pa
     times = times_paid(graph, indices)
     measured = knowledge.measured.get((brick.key, context))
     if measured is not None:
-        latency = _corrected(measured.latency, indices, graph, knowledge)
+        latency = _corrected(measured.latency, measured.pair[1], indices, graph, knowledge)
         return Part(indices, brick, context, times, Standing.MEASURED, latency, measured=measured)
     if not any(layer.operators for layer in layers):
         return Part(indices, brick, context, times, Standing.FREE)
@@ -133,13 +133,17 @@ def _guessed(graph: LayerGraph, part: Part, bridge: Bridge, knowledge: Knowledge
     layers = [brick_of(graph, (index,)).canonical for index in part.layers]
     predicted = bridge.predict(whole, layers) if bridge_gaps else None
     if predicted is not None:
-        return replace(part, standing=Standing.BRIDGED, latency=_corrected(predicted, part.layers, graph, knowledge))
+        latency = _corrected(predicted, part.context, part.layers, graph, knowledge)
+        return replace(part, standing=Standing.BRIDGED, latency=latency)
     most_ms = bridge.most_ms(whole, layers)
-    return replace(part, most_ms=_corrected(Latency(most_ms, most_ms, most_ms), part.layers, graph, knowledge).value_ms)
+    most = _corrected(Latency(most_ms, most_ms, most_ms), part.context, part.layers, graph, knowledge)
+    return replace(part, most_ms=most.value_ms)
 
 
-def _corrected(latency: Latency, layers: Sequence[int], graph: LayerGraph, knowledge: Knowledge) -> Latency:
-    """What a brick takes inside of a model."""
-    circumstances = Circumstances(latency.value_ms, graph.touched_bytes, is_cold(graph, layers))
+def _corrected(
+    latency: Latency, context: str, layers: Sequence[int], graph: LayerGraph, knowledge: Knowledge
+) -> Latency:
+    """What a brick takes inside of a model that takes so long in a context."""
+    circumstances = Circumstances(latency.value_ms, graph.touched_bytes, is_swept(context))
     within = [graph.layers[index] for index in layers]
     return latency.shifted(knowledge.correction.added_ms(within, circumstances))

@@ -116,6 +116,11 @@ class Layer:
     # The nodes of the model file that it stands for; at level `fused` layers of both levels meet here.
     nodes: tuple[int, ...] = ()
 
+    @property
+    def weight_bytes(self) -> int:
+        """What its weights take, those of each repetition."""
+        return self.times * sum(weight.size_bytes for weight in self.weights)
+
     def type_of(self, wire: Wire) -> TensorType:
         """Shape and dtype of what one of its operators reads."""
         if wire.origin is Origin.OPERATOR:
@@ -161,7 +166,7 @@ class LayerGraph:
     @cached_property
     def weight_bytes(self) -> int:
         """What the weights of all layers take."""
-        return sum(weight.size_bytes for layer in self.layers for weight in layer.weights)
+        return sum(layer.weight_bytes for layer in self.layers)
 
     @cached_property
     def touched_bytes(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -173,7 +174,8 @@ def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> N
     today = tuple((name, 0.01) for name in CONSTANTS[Format.MXNET])
     outdated = calibration(**way, constants=(("per_sequence_ms", 0.01),))
     of_any_density = calibration(**way, when="2026-11-22T07:00:00.000000+00:00", constants=today, densities=())
-    known = calibration(**way, when="2026-11-22T08:00:00.000000+00:00", constants=today)
+    residuals = tuple((name, 0.01) for name in NETWORKS)
+    known = calibration(**way, when="2026-11-22T08:00:00.000000+00:00", constants=today, residuals=residuals)
     with Store(site.data.store) as store:
 
         def due(policy: CalibrationPolicy, conditions: Conditions, of: Sequence[Job] = jobs) -> Sequence[Level]:
@@ -190,6 +192,31 @@ def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> N
         # With nothing to measure it is found out only if somebody wants to know.
         assert due(CalibrationPolicy.ONCE, elsewhere, of=()) == ()
         assert due(CalibrationPolicy.ANEW, here, of=()) == (graph.level,)
+
+
+def test_what_a_time_budget_cut_short_is_found_out_again_where_there_is_time(site: Site) -> None:
+    subjects = [subject_of(decompose(chain("conv", "relu")))]
+    jobs = plan(subjects, Known(), Adaptive()).jobs
+    here = Conditions("s1", "x", "p")
+    way = {"system": "s1", "runtime": "x", "level": jobs[0].graph.level, "protocol": "p"}
+    constants = tuple((name, 0.01) for name in CONSTANTS[Format.MXNET])
+
+    def due(when: int, networks: Sequence[str], **fields: Any) -> bool:
+        residuals = tuple((name, 0.01) for name in networks)
+        with Store(site.data.store) as store:
+            store.add(
+                calibration(**way, when=f"2026-11-22T0{when}:00:00+00:00", constants=constants, residuals=residuals)
+            )
+            request = site.request(calibration=CalibrationPolicy.ONCE, **fields)
+            return bool(levels_due(request, subjects, jobs, here, store.generation))
+
+    assert due(1, NETWORKS[:ENOUGH_NETWORKS])
+    assert not due(2, NETWORKS[:ENOUGH_NETWORKS], time_budget_seconds=60.0)
+    assert not due(3, NETWORKS)
+    # A network that cannot be measured here would not be next time either.
+    assert not due(4, (*NETWORKS[:3], *NETWORKS[4:]))
+    # By an older version, which had not as many.
+    assert due(5, NETWORKS[3:])
 
 
 def test_by_itself_a_request_calibrates_nothing(site: Site) -> None:

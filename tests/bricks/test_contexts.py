@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from dlbricks_tui.bricks.contexts import context_key, former, kept_feeds
@@ -116,6 +118,15 @@ def test_what_is_streamed_may_have_to_be_kept_too() -> None:
 def test_weights_that_the_whole_model_leaves_no_cache_for_are_cold() -> None:
     graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
     assert [context(graph, layer) for layer in range(3)] == ["plain;cold", "conv;cold", "conv"]
+
+
+def test_each_repetition_of_a_layer_has_weights_of_its_own() -> None:
+    graph = weighing(chain("conv", "conv"), 0, 1)
+    assert context(graph, 0) == "plain"
+    often = replace(graph, layers=(replace(graph.layers[0], times=7), graph.layers[1]))
+    assert context(often, 0) == "plain;cold"
+    # All layers together are the model, which reads nothing else in between.
+    assert context(often, 0, 1) == "plain"
 
 
 def test_weights_of_a_model_that_fit_into_a_cache_stay_there() -> None:

@@ -186,6 +186,18 @@ def test_what_older_calibrations_found_is_applied_as_they_meant_it() -> None:
     assert corrected.sequential_ms == pytest.approx(plain.sequential_ms, abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("context", "added_ms"), [("conv", 0.030), ("conv;cold", -0.070), ("conv:kept;heavy", -0.070), (ANY_CONTEXT, 0.030)]
+)
+def test_the_constant_for_cold_bricks_goes_by_how_a_brick_was_timed(context: str, added_ms: float) -> None:
+    decomposition = decompose(chain("conv"))
+    (pair,) = decomposition.suite
+    known = Measured(Latency(0.6, 0.6, 0.6), (pair[0], context), 50)
+    correction = Correction((("per_warm_sequence_ms", 0.030), ("per_cold_sequence_ms", -0.070)))
+    found = composed(estimate(decomposition, Knowledge({pair: known}, correction=correction)))
+    assert found.sequential_ms == pytest.approx(0.6 + added_ms)
+
+
 def test_a_constant_that_nobody_can_apply_is_refused() -> None:
     with pytest.raises(CalibrationError, match="'magic_ms'"):
         Correction((("magic_ms", 1.0),))
