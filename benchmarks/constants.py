@@ -2,10 +2,11 @@
 
 usage: python -m benchmarks.constants [--level LEVEL]
 
-Each network is measured by bricks and end to end in a run of its own. The first column says what its bricks add up to,
-over end to end, the others by how much its estimate is wrong when it has no part in the fit of the constants: one that
-is the same for each sequence, one that grows with what the model touches, and two that grow with the latency of the
-brick, up to 0.3 ms and up to half of that. The last line has the mean absolute errors.
+Each network is measured by bricks and end to end in a run of its own. The first column says what its bricks add up
+to, over end to end, the others by how much its estimate is wrong when it has no part in the fit of the constants: one
+that is the same for each sequence, one that grows with what the model touches, two that grow with the latency of the
+brick, up to 0.3 ms and up to half of that, and what runs go by: the former of these two, and another one for cold
+bricks. The last line has the mean absolute errors.
 """
 
 import argparse

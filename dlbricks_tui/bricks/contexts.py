@@ -2,7 +2,7 @@
 
 That is the layout in which its inputs arrive, as a brick that is fed another one pays for a conversion or runs another
 kernel; whether they were written past the caches; whether their values are hard to guess; whether it may write over
-them; and whether its weights are still in a cache when it is their turn again, by itself or if others ran in between.
+them; and whether its weights are still in a cache when it is their turn again.
 """
 
 import re
@@ -82,8 +82,8 @@ def former(context: str) -> str:
 def is_cold(graph: LayerGraph, layers: Sequence[int]) -> bool:
     """Whether a sequence reads weights from memory that it would find in a cache if it ran again and again.
 
-    That is so where its own fit into a cache and those of the whole model do not. There are caches for more, so that
-    heavy ones are cold, too, unless hardly anything else is read in between.
+    That is so where its own fit into a cache and those of the whole model do not. Some machines have a cache for heavy
+    ones, too, as long as hardly anything else is read in between.
     """
     own_bytes = _own_bytes(graph, layers)
     if own_bytes > FAR_BYTES:

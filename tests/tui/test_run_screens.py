@@ -11,6 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.bench.calibrating import CONSTANTS
+from dlbricks_tui.bench.calibration_nets import NETWORKS
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.host_lock import HostLock
 from dlbricks_tui.bench.request import read_request
@@ -333,7 +334,8 @@ async def test_where_the_runtime_was_calibrated_before_no_time_is_foretold_for_i
     runtime = Registry(measured.path).suited({Format.MXNET}).identity
     with Store(measured.store) as store:
         way = {"system": fingerprint().id, "runtime": runtime, "level": Level.WRITTEN, "protocol": PROTOCOL}
-        store.add(calibration(**way, constants=tuple((name, 0.01) for name in CONSTANTS[Format.MXNET])))
+        found = {"constants": CONSTANTS[Format.MXNET], "residuals": NETWORKS}
+        store.add(calibration(**way, **{kind: tuple((name, 0.01) for name in names) for kind, names in found.items()}))
     async with running(app_on(measured)) as pilot:
         await press(pilot, *OPEN_ALEXNET, "r")
         shown = screen_text(pilot)
