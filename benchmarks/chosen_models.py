@@ -3,7 +3,7 @@
 import argparse
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -11,23 +11,24 @@ from typing import NamedTuple
 
 from dlbricks_tui.bench.jobs import Target
 from dlbricks_tui.bench.warming import untimed_runs
-from dlbricks_tui.bricks.contexts import context_key, is_cold
+from dlbricks_tui.bricks.contexts import context_key
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import brick_of, times_paid
 from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.bricks.programs import sequence_program
+from dlbricks_tui.bricks.programs import model_program, sequence_program
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Load, Program, Sample
+from dlbricks_tui.runtime.protocol import Load, NullCalls, Program, Sample
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS
 
 ROUNDS = 25
 PATIENCE_SECONDS = 600.0
+WHOLE = "model"
 
 # Layers that run as one program.
 Layers = tuple[int, ...]
@@ -46,6 +47,14 @@ class Place(NamedTuple):
 
     layers: Layers
     times: int
+
+
+class Sums(NamedTuple):
+    """What a model takes, what its bricks add up to in each way, and what a call that computes nothing takes."""
+
+    model_ms: float
+    bricks_ms: Mapping[str, float]
+    call_ms: float
 
 
 @contextmanager
@@ -98,17 +107,37 @@ def round_ms(worker: Worker, untimed: Mapping[str, int]) -> dict[str, float]:
     return taken
 
 
+def beside_model(graph: LayerGraph, chosen: Chosen, ways: Mapping[str, Callable[[Layers], Program]]) -> Sums:
+    """A model and its bricks, each made a program in several ways, by rounds over all that differ."""
+    places = {str(number): place for number, place in enumerate(places_of(graph).values())}
+    programs = {(way, name): made(place.layers) for way, made in ways.items() for name, place in places.items()}
+    samples: dict[str, list[float]] = defaultdict(list)
+    calls_ns: list[int] = []
+    with Worker(chosen.runtime, chosen.folder / "log") as worker:
+        load(worker, WHOLE, model_program(graph))
+        untimed = {WHOLE: untimed_runs(latency_ms(worker, WHOLE, 1), whole=True)}
+        for (way, name), program in programs.items():
+            load(worker, way + name, program)
+            untimed[way + name] = untimed_runs(latency_ms(worker, way + name, 1), whole=False, cold=program.cold)
+        for _ in range(ROUNDS):
+            for name, taken_ms in round_ms(worker, untimed).items():
+                samples[name].append(taken_ms)
+            calls_ns += worker.ask(NullCalls(ROUNDS), PATIENCE_SECONDS).durations_ns[0]
+    sums_ms = {way: sum(it.times * median(samples[way + name]) for name, it in places.items()) for way in ways}
+    return Sums(median(samples[WHOLE]), sums_ms, median(calls_ns) / 1e6)
+
+
 def latencies_ms(graph: LayerGraph, sequences: Sequence[Layers], runtime: Runtime, log: Path) -> dict[Layers, float]:
     """What each of these sequences takes as a brick, by rounds over all that differ."""
     layouts = output_layouts(graph)
     keys = {layers: (brick_of(graph, layers).key, context_key(graph, layers, layouts)) for layers in sequences}
-    named = {key: (str(number), layers) for number, (layers, key) in enumerate(keys.items())}
+    named = {key: (str(number), sequence_program(graph, layers)) for number, (layers, key) in enumerate(keys.items())}
     with Worker(runtime, log) as worker:
-        for name, layers in named.values():
-            load(worker, name, sequence_program(graph, layers))
+        for name, program in named.values():
+            load(worker, name, program)
         warm = {
-            name: untimed_runs(latency_ms(worker, name, 1), whole=False, cold=is_cold(graph, layers))
-            for name, layers in named.values()
+            name: untimed_runs(latency_ms(worker, name, 1), whole=False, cold=program.cold)
+            for name, program in named.values()
         }
         samples: dict[str, list[float]] = defaultdict(list)
         for _ in range(ROUNDS):

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from benchmarks.chosen_models import (
     ROUNDS,
+    WHOLE,
     Chosen,
     Place,
     chosen_models,
@@ -22,13 +23,11 @@ from benchmarks.chosen_models import (
     places_of,
     round_ms,
 )
-from dlbricks_tui.bricks.contexts import is_cold
 from dlbricks_tui.bricks.programs import model_program, sequence_program
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.process import Worker
 
 MODELS = ("table1:10",)
-WHOLE = "whole"
 WAYS = (1, 2, 3, 5, 8)
 MOST_SHOWN = 6
 
@@ -61,12 +60,13 @@ def main() -> int:
 def found_of(graph: LayerGraph, chosen: Chosen) -> Found:
     """A model and its bricks, by rounds over all that differ."""
     places = {str(number): place for number, place in enumerate(places_of(graph).values())}
-    cold = {name: 0 for name, it in places.items() if is_cold(graph, it.layers)}
+    programs = {name: sequence_program(graph, place.layers) for name, place in places.items()}
+    cold = {name: 0 for name, program in programs.items() if program.cold}
     samples: dict[tuple[str, int], list[float]] = defaultdict(list)
     with Worker(chosen.runtime, chosen.folder / "log") as worker:
         load(worker, WHOLE, model_program(graph))
-        for name, place in places.items():
-            load(worker, name, sequence_program(graph, place.layers))
+        for name, program in programs.items():
+            load(worker, name, program)
         for _ in range(ROUNDS):
             for untimed in WAYS:
                 asked = {name: untimed for name in (WHOLE, *places) if name not in cold}

@@ -64,10 +64,10 @@ def context_key(
         + (f":{KEPT}" if feed in kept else "")
         for feed in feeds
     ]
-    if cold is None:
-        cold = is_cold(graph, layers)
-    weights = HEAVY if _own_bytes(graph, layers) > FAR_BYTES else COLD
-    return ("+".join(classes) or NO_INPUTS) + (f";{weights}" if cold else "")
+    inputs = "+".join(classes) or NO_INPUTS
+    if not (is_cold(graph, layers) if cold is None else cold):
+        return inputs
+    return f"{inputs};{HEAVY if _own_bytes(graph, layers) > FAR_BYTES else COLD}"
 
 
 def former(context: str) -> str:

@@ -38,17 +38,22 @@ class Circumstances(NamedTuple):
     cold: bool = False
 
 
+def _share_of(most_ms: float, circumstances: Circumstances) -> float:
+    """How much of a constant a brick pays that pays all of it if it takes so long."""
+    return min(1.0, circumstances.brick_ms / most_ms)
+
+
 # What a constant of this name is multiplied with for one sequence. Constants are milliseconds.
 TERMS: Mapping[str, Callable[[Circumstances], float]] = {
-    "per_warm_sequence_ms": lambda it: 0.0 if it.cold else min(1.0, it.brick_ms / _LOSES_ALL_MS),
+    "per_warm_sequence_ms": lambda it: 0.0 if it.cold else _share_of(_LOSES_ALL_MS, it),
     # By this models take less: what was swept out of all caches before a brick was timed is in some cache there.
-    "per_cold_sequence_ms": lambda it: min(1.0, it.brick_ms / _LOSES_ALL_MS) if it.cold else 0.0,
+    "per_cold_sequence_ms": lambda it: _share_of(_LOSES_ALL_MS, it) if it.cold else 0.0,
     "per_forgotten_sequence_ms": lambda it: min(1.0, it.touched_bytes / _FORGETS_ALL_BYTES),
     # What systems were calibrated with before: when cold bricks were taken for others, while bricks woke up for
     # themselves, and when nothing else was known.
-    "per_evicted_sequence_ms": lambda it: min(1.0, it.brick_ms / _LOSES_ALL_MS),
-    "per_displaced_sequence_ms": lambda it: min(1.0, it.brick_ms / 0.15),
-    "per_woken_sequence_ms": lambda it: min(1.0, it.brick_ms / 0.04),
+    "per_evicted_sequence_ms": lambda it: _share_of(_LOSES_ALL_MS, it),
+    "per_displaced_sequence_ms": lambda it: _share_of(0.15, it),
+    "per_woken_sequence_ms": lambda it: _share_of(0.04, it),
     "per_sequence_ms": lambda it: 1.0,
 }
 # Two networks with so nearly the same shares of two constants say nothing of either.
