@@ -6,9 +6,9 @@ Without models it is the fifty of Table 1, and apart from them the networks of t
 by chance, and ONNX models: those that the onnx package holds for its tests, and a transformer's encoder. The zoo and
 what is made up have data folders of their own below DIR: no brick that was measured for the fifty helps to estimate
 them. What the folders hold already is not measured again, so that the same command goes on after an interruption,
-unless it says little: where samples leave an estimate in doubt by a tenth of it, they are taken once more, whatever the
-model takes. A quiet host needs an hour and more for all. What other hosts have measured and somebody has imported into
-the folders is reported beside it.
+unless it says little: where samples leave an estimate in doubt by a tenth of it, or the host was another one by a tenth
+for a model than for its bricks, all are taken once more, be the estimate right or wrong. A quiet host needs an hour and
+more for all. What other hosts have measured and somebody has imported into the folders is reported beside it.
 """
 
 import argparse
@@ -30,6 +30,8 @@ REPORT = "accuracy.md"
 ALIKE = 0.5
 # Samples that leave an estimate in doubt by more than this share of it were of a restless minute.
 MOST_DOUBT = 0.1
+# Where the host has changed by more than this between the bricks and the model, neither says much about the other.
+MOST_CHANGE = 0.1
 
 
 def main() -> int:
@@ -112,10 +114,13 @@ def measure(group: Group, models: Sequence[str], level: str) -> None:
 
 
 def in_doubt(group: Group, models: Sequence[str], level: str) -> bool:
-    """Whether the samples of any of them say little, be its estimate right or wrong."""
+    """Whether what was measured of any of them says little, be its estimate right or wrong."""
     estimates = told(group.data, "estimate", *models, "--level", level, settings=group.settings)
     residuals = [(it["residual"], it["sequential_ms"]) for it in estimates or () if it["residual"]]
-    return any(residual["sampling_ms"] > MOST_DOUBT * estimate_ms for residual, estimate_ms in residuals)
+    return any(
+        residual["sampling_ms"] > MOST_DOUBT * estimate_ms or abs(residual["times_slower"] - 1) > MOST_CHANGE
+        for residual, estimate_ms in residuals
+    )
 
 
 def export(data: Path, target: Path) -> None:

@@ -3,32 +3,80 @@
 usage: python -m benchmarks.against_a_script [MODEL ...]
 
 MODEL is a name that `dlbricks models` lists or table1:ID. The script is benchmarks/plain_mxnet.py: MXNet's own loader
-and defaults. Two processes differ by two or three percent whatever they run, by how their memory comes to lie: each way
-is tried in several, and what is compared is the median of all. Exit status 1 if they differ by more than a percent.
+and defaults. Two processes differ by two or three percent whatever they run, by how their memory comes to lie, and a
+host that others share changes within a second: so each turn of ours is compared with the script's beside it, each going
+first in turn, the middle of all turns stands for a pair of processes, and what is printed is the mean of all pairs with
+its standard error. Exit status 1 if that is more than a percent.
 """
 
 import json
+import math
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from dlbricks_tui.bricks.programs import model_program
 from dlbricks_tui.models.framework import WorkerFramework
-from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Load, Sample
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS
 
 MODELS = ("table1:16", "table1:10", "table1:14", "table1:7", "table1:2")
 SCRIPT = Path(__file__).parent / "plain_mxnet.py"
-PROCESSES, TURNS, RUNS = 5, 6, 5
+PAIRS, UNTIMED, RUNS = 10, 3, 5
+# Quick models vary most and cost least: turns go on for so long, and there are so many at least.
+PAIR_SECONDS, FEWEST_TURNS = 5.0, 6
 PATIENCE_SECONDS = 600.0
 MOST_APART = 0.01
+
+
+class Turn(NamedTuple):
+    """What a model took in the middle, one way right after the other."""
+
+    ours_ms: float
+    theirs_ms: float
+
+
+class Ways(NamedTuple):
+    """A process of either kind, with the model loaded."""
+
+    worker: Worker
+    script: "subprocess.Popen[str]"
+
+    def ours_ms(self) -> float:
+        """Timed as runs do it."""
+        (durations_ns,) = self.worker.ask(Sample(("model",), UNTIMED, RUNS), PATIENCE_SECONDS).durations_ns
+        return statistics.median(durations_ns) / 1e6
+
+    def theirs_ms(self) -> float:
+        """Timed by the script, after as many runs that do not count."""
+        assert self.script.stdin is not None
+        assert self.script.stdout is not None
+        print(UNTIMED + RUNS, file=self.script.stdin, flush=True)
+        taken_ms: list[float] = json.loads(self.script.stdout.readline())
+        return statistics.median(taken_ms[UNTIMED:])
+
+    def turns(self) -> Iterator[Turn]:
+        """Ours first, then the script first, and so on."""
+        begun = time.monotonic()
+        done = 0
+        while done < FEWEST_TURNS or time.monotonic() - begun < PAIR_SECONDS:
+            if done % 2:
+                theirs_ms = self.theirs_ms()
+                yield Turn(self.ours_ms(), theirs_ms)
+            else:
+                yield Turn(self.ours_ms(), self.theirs_ms())
+            done += 1
 
 
 def main() -> int:
@@ -36,40 +84,40 @@ def main() -> int:
     apart = 0
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
+        runtime = Registry(data).default({})
         for name in sys.argv[1:] or MODELS:
-            ours, theirs = timed(name, data)
-            difference = ours / theirs - 1
+            (source,) = Library(SAMPLE_MODELS, data).find_all([name])
+            with WorkerFramework(runtime, data / "framework.log") as framework:
+                graph = Loader(data / "cache", framework).load(source, Level.FUSED)
+            pairs = [timed(source, graph, runtime, data) for _ in range(PAIRS)]
+            turns = [turn for pair in pairs for turn in pair]
+            ours_ms, theirs_ms = map(statistics.median, zip(*turns, strict=True))
+            differences = [statistics.median(it.ours_ms / it.theirs_ms for it in pair) - 1 for pair in pairs]
+            difference = statistics.mean(differences)
+            doubt = statistics.stdev(differences) / math.sqrt(PAIRS)
             apart += abs(difference) > MOST_APART
-            print(f"{name:16} ours {ours:9.3f} ms  the script {theirs:9.3f} ms  {difference:+.2%}", flush=True)
+            print(
+                f"{name:16} ours {ours_ms:9.3f} ms  the script {theirs_ms:9.3f} ms  "
+                f"{difference:+.2%} (standard error {doubt:.2%}, {len(turns)} turns)",
+                flush=True,
+            )
     return 1 if apart else 0
 
 
-def timed(name: str, data: Path) -> tuple[float, float]:
-    """The medians of both, over all processes."""
-    (source,) = Library(SAMPLE_MODELS, data).find_all([name])
-    runtime = Registry(data).default({})
-    with WorkerFramework(runtime, data / "framework.log") as framework:
-        graph = Loader(data / "cache", framework).load(source, Level.FUSED)
+def timed(source: ModelSource, graph: LayerGraph, runtime: Runtime, data: Path) -> list[Turn]:
+    """The turns of two new processes."""
     command = [sys.executable, str(SCRIPT), str(source.path), json.dumps(dict(source.inputs))]
-    ours: list[float] = []
-    theirs: list[float] = []
-    for _ in range(PROCESSES):
-        with (
-            Worker(runtime, data / "worker.log") as worker,
-            subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-            ) as script,
-        ):
-            assert script.stdin is not None
-            assert script.stdout is not None
-            worker.ask(Load("model", model_program(graph)), PATIENCE_SECONDS)
-            for _ in range(TURNS):
-                (durations_ns,) = worker.ask(Sample(("model",), 3, RUNS), PATIENCE_SECONDS).durations_ns
-                ours += [duration / 1e6 for duration in durations_ns]
-                print(3 + RUNS, file=script.stdin, flush=True)
-                theirs += json.loads(script.stdout.readline())[3:]
-            script.stdin.close()
-    return statistics.median(ours), statistics.median(theirs)
+    with (
+        Worker(runtime, data / "worker.log") as worker,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as script,
+    ):
+        worker.ask(Load("model", model_program(graph)), PATIENCE_SECONDS)
+        turns = list(Ways(worker, script).turns())
+        assert script.stdin is not None
+        script.stdin.close()
+    return turns
 
 
 if __name__ == "__main__":

@@ -136,5 +136,6 @@ def _residual(explained: Residual) -> Json:
         "method_ms": explained.method_ms,
         "lacking_ms": explained.lacking_ms,
         "host_ms": explained.host_ms,
+        "times_slower": explained.times_slower,
         "unexplained_ms": explained.unexplained_ms,
     }

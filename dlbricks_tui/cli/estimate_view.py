@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from dlbricks_tui.cli.tables import Pen, name_cell, pen_for, plain_table
 from dlbricks_tui.estimate.accuracy import Accuracy, Group, accuracy, by_group
 from dlbricks_tui.estimate.explanation import (
     RegionSlice,
-    Residual,
     by_region,
     by_type,
     costliest,
@@ -167,17 +165,11 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
         )
         direction = "more" if explained.residual_ms >= 0 else "less"
         yield Text(f"residual: {_ms(abs(explained.residual_ms))} {direction} was measured; {', '.join(parts)}: {rest}")
-        if explained.host_ms:
-            yield Text(_another_hour(explained, composed))
-
-
-def _another_hour(explained: Residual, composed: Composed) -> str:
-    times = 1.0 + math.copysign(explained.host_ms, explained.residual_ms) / composed.sequential_ms
-    told = f"{times:.2f} times as slow" if times > 1 else f"{1 / times:.2f} times as fast"
-    return (
-        f"the host was {told} while the model was timed as while its bricks were; "
-        "`dlbricks run --again --end-to-end` measures both together"
-    )
+        if explained.host_told:
+            yield Text(
+                f"the host was {explained.host_told} while the model was timed as while its bricks were; "
+                "`dlbricks run --again --end-to-end` measures both together"
+            )
 
 
 def _types(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:

@@ -63,8 +63,18 @@ class Residual:
     lacking_ms: float
     # How much of it is explained by bricks measured while the host was slower or quicker than while the model was.
     host_ms: float
+    # How many times as slow the host was for the model as for its bricks, whatever that explains; 1 where it was alike.
+    times_slower: float
     # What is left when all of these are granted in full; negative where the estimate is too high.
     unexplained_ms: float
+
+    @property
+    def host_told(self) -> str:
+        """The change of the host in words; none where it was alike."""
+        if self.times_slower == 1.0:
+            return ""
+        slower = self.times_slower > 1.0
+        return f"{self.times_slower if slower else 1.0 / self.times_slower:.2f} times as {'slow' if slower else 'fast'}"
 
 
 def by_type(graph: LayerGraph, estimate: Estimate) -> tuple[Slice, ...]:
@@ -139,10 +149,11 @@ def residual(one: SystemEstimate) -> Residual | None:
         sampling_ms = math.hypot(doubt.sampling_below_ms, end_to_end.high_ms - end_to_end.value_ms)
         lacking_ms = 0.0
     moved_ms = _host_change_ms(one)
+    times_slower = 1.0 + moved_ms / composed.sequential_ms if composed.sequential_ms else 1.0
     host_ms = abs(moved_ms) if moved_ms * beyond_ms > 0 else 0.0
     explained_ms = math.hypot(sampling_ms, doubt.method_ms) + lacking_ms + host_ms
     unexplained_ms = math.copysign(max(0.0, abs(beyond_ms) - explained_ms), beyond_ms)
-    return Residual(beyond_ms, sampling_ms, doubt.method_ms, lacking_ms, host_ms, unexplained_ms)
+    return Residual(beyond_ms, sampling_ms, doubt.method_ms, lacking_ms, host_ms, times_slower, unexplained_ms)
 
 
 def _host_change_ms(one: SystemEstimate) -> float:

@@ -118,6 +118,16 @@ def test_an_estimate_says_that_the_host_was_another_for_the_model_than_for_its_b
     _, out, _ = dlbricks([], *asked, "--json")
     (found,) = json.loads(out)
     assert found["residual"]["host_ms"] == pytest.approx(sum_ms(SQUEEZENET) / 3, rel=1e-6)
+    assert found["residual"]["times_slower"] == pytest.approx(2 / 3, rel=1e-6)
+
+
+def test_an_estimate_says_so_too_where_that_is_no_reason_for_its_residual(dlbricks: Command) -> None:
+    then, now = ((("reference_ms", taken_ms),) for taken_ms in (0.6, 0.9))
+    whole = model_record(SQUEEZENET, sum_ms(SQUEEZENET) * 2 / 3, **ON_C5, noise=now)
+    _, out, _ = dlbricks([*on_c5(SQUEEZENET, noise=then), whole], "estimate", "table1:16", "--system", "c5.xlarge")
+    told = " ".join(out.split())
+    assert "the change of the host for" not in told
+    assert "the host was 1.50 times as slow while the model was timed" in told
 
 
 def test_several_models_are_listed_with_how_well_they_agree(dlbricks: Command) -> None:

@@ -140,20 +140,20 @@ def test_missing_layers_may_explain_that_more_was_measured_and_never_that_less_w
 
 
 @pytest.mark.parametrize(
-    ("bricks_ms", "model_ms", "end_to_end_ms", "explained_ms"),
+    ("bricks_ms", "model_ms", "end_to_end_ms", "explained_ms", "times_slower"),
     [
-        (1.0, 0.8, 4.8, 0.2 * 6.0),
-        (1.0, 1.25, 7.5, 0.25 * 6.0),
+        (1.0, 0.8, 4.8, 0.2 * 6.0, 0.8),
+        (1.0, 1.25, 7.5, 0.25 * 6.0, 1.25),
         # Within what the reference varies by anyway, it tells nothing.
-        (1.0, 0.87, 4.8, 0.0),
-        # A host that was quicker for the model is no reason for a model that took longer.
-        (1.0, 0.8, 7.5, 0.0),
-        (0.0, 0.8, 4.8, 0.0),
-        (1.0, 0.0, 4.8, 0.0),
+        (1.0, 0.87, 4.8, 0.0, 1.0),
+        # A host that was quicker for the model is no reason for a model that took longer, but worth knowing.
+        (1.0, 0.8, 7.5, 0.0, 0.8),
+        (0.0, 0.8, 4.8, 0.0, 1.0),
+        (1.0, 0.0, 4.8, 0.0, 1.0),
     ],
 )
 def test_a_host_that_has_changed_between_bricks_and_model_explains_what_its_reference_has_changed_by(
-    bricks_ms: float, model_ms: float, end_to_end_ms: float, explained_ms: float
+    bricks_ms: float, model_ms: float, end_to_end_ms: float, explained_ms: float, times_slower: float
 ) -> None:
     knowledge = knowledge_by_op(chain("conv", "pool"))
     measured_then = {pair: it._replace(reference_ms=bricks_ms) for pair, it in knowledge.measured.items()}
@@ -161,6 +161,7 @@ def test_a_host_that_has_changed_between_bricks_and_model_explains_what_its_refe
     found = residual(replace(one, reference_ms=model_ms))
     assert found is not None
     assert found.host_ms == pytest.approx(explained_ms)
+    assert found.times_slower == pytest.approx(times_slower)
     unexplained_ms = abs(end_to_end_ms - 6.0) - explained_ms - found.sampling_ms
     assert abs(found.unexplained_ms) == pytest.approx(max(0.0, unexplained_ms))
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,14 @@ def test_the_compositions_stand_side_by_side_with_what_was_measured(measured: Da
     ]
     assert "residual       0.315 ms beyond it" in shown_rows
     assert "Where the time goes" in shown_rows and " 100 % of 68 layers" in "".join(shown_rows)
+
+
+def test_a_host_that_was_another_for_the_model_than_for_its_bricks_is_told_of(measured: DataFolder) -> None:
+    view = view_of(measured, "resnet18_v1")
+    assert view.residual is not None and "host was" not in "".join(texts(rows(view, WRITTEN, AVAILABLE, 60)))
+    moved = replace(view, residual=replace(view.residual, times_slower=0.8))
+    shown_rows = " ".join(texts(rows(moved, WRITTEN, AVAILABLE, 40)))
+    assert "the host was 1.25 times as fast for the model as for its bricks" in shown_rows
 
 
 def test_a_part_of_a_model_is_a_bound_and_says_what_is_missing(measured: DataFolder) -> None:

@@ -72,7 +72,7 @@ def rows(
         EstimateRow(BLANK),
         *_plain(each for long in _coverage(subject.judged, width) for each in wrapped(long, width)),
         *_readable(_breakdown(subject, width)),
-        *_readable(_residual(subject.residual)),
+        *_readable(each for long in _residual(subject.residual) for each in wrapped(long, width)),
     )
 
 
@@ -175,6 +175,9 @@ def _residual(left: Residual | None) -> Iterator[Line]:
         if value_ms:
             yield _figure(name, value_ms, "of it at most", "")
     yield _figure("unexplained", left.unexplained_ms, "", "")
+    if left.host_told:
+        told = f"the host was {left.host_told} for the model as for its bricks: both can be measured again, together"
+        yield line(Span(told, "warn"))
 
 
 def _heading(text: str) -> Line:
@@ -185,6 +188,6 @@ def _plain(lines: Iterable[Line]) -> Iterator[EstimateRow]:
     return (EstimateRow(each) for each in lines)
 
 
-def _readable(lines: Iterator[Line]) -> Iterator[EstimateRow]:
+def _readable(lines: Iterable[Line]) -> Iterator[EstimateRow]:
     """Rows that the cursor walks over, so that what is further down can be reached."""
     return (EstimateRow(each, None, bool(each)) for each in lines)
