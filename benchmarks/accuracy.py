@@ -26,8 +26,8 @@ from dlbricks_tui.settings import SAMPLE_MODELS
 
 DEFAULT_DATA = ROOT / "build" / "accuracy"
 REPORT = "accuracy.md"
-# Models with so many bricks in common, of those that either has, are measured in one run.
-ALIKE = 0.5
+# Models with so many bricks in common, of those that either has, are measured in one run, and so is who is like these.
+ALIKE = 0.1
 # Samples that leave an estimate in doubt by more than this share of it were of a restless minute.
 MOST_DOUBT = 0.1
 # Where the host has changed by more than this between the bricks and the model, neither says much about the other.
@@ -91,17 +91,21 @@ def samples_of(groups: Iterable[Group]) -> dict[Path, str]:
 def families(group: Group, level: str) -> Iterator[Sequence[str]]:
     """The models by what they share.
 
-    Hosts change: a model is not to be estimated by bricks that another one needed in another hour.
+    Hosts change: a model is not to be estimated by bricks that another one needed in another hour, nor by those that
+    another one is measured again with.
     """
     found = told(group.data, "corpus", *group.models, "--level", level, settings=group.settings)
     left = list(range(len(group.models)))
     # Where one of them cannot be read, nobody knows which is which.
     shared = found["jaccard"] if found and len(found["models"]) == len(left) else None
     while left:
-        first = left[0]
-        family = [it for it in left if it == first or (shared and shared[first][it] >= ALIKE)]
-        yield [group.models[it] for it in family]
-        left = [it for it in left if it not in family]
+        family = [left.pop(0)]
+        # Whoever joins brings those along that are like it.
+        for member in family:
+            alike = [it for it in left if shared and shared[member][it] >= ALIKE]
+            family += alike
+            left = [it for it in left if it not in alike]
+        yield [group.models[it] for it in sorted(family)]
 
 
 def measure(group: Group, models: Sequence[str], level: str) -> None:

@@ -36,6 +36,7 @@ _BESIDE_BARS_OF_MODELS = 76
 _MOST_REGIONS = 10
 _MOST_NAMED = 8
 _END_TO_END = "end to end"
+_TOGETHER = "`dlbricks run --again --end-to-end` measures both together"
 # Below this share of the time a line tells nothing.
 _LEAST_SHARE = 0.001
 
@@ -74,10 +75,20 @@ def estimates_view(estimates: Sequence[SystemEstimate], console: Console) -> Ite
         )
     yield Text("\n".join(dict.fromkeys(_where(it) for it in estimates if it.estimate.composed)) + "\n")
     yield table
+    yield from _other_hours(estimates)
     groups = by_group(estimates)
     judged = [(group, found) for group, held in groups.items() if (found := accuracy(held)) is not None]
     if judged:
         yield accuracy_view(judged)
+
+
+def _other_hours(estimates: Sequence[SystemEstimate]) -> Iterator[Text]:
+    found = [(one.estimate.model, explained.host_told) for one in estimates if (explained := residual(one)) is not None]
+    moved = [f"{model} {told}" for model, told in found if told]
+    if moved:
+        more = [f"{len(moved) - _MOST_NAMED} more"] if len(moved) > _MOST_NAMED else []
+        named = "; ".join(moved[:_MOST_NAMED] + more)
+        yield Text(f"\nthe host was another for models than for their bricks ({named}); {_TOGETHER}")
 
 
 def accuracy_view(judged: Iterable[tuple[Group, Accuracy]]) -> RenderableType:
@@ -166,10 +177,8 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
         direction = "more" if explained.residual_ms >= 0 else "less"
         yield Text(f"residual: {_ms(abs(explained.residual_ms))} {direction} was measured; {', '.join(parts)}: {rest}")
         if explained.host_told:
-            yield Text(
-                f"the host was {explained.host_told} while the model was timed as while its bricks were; "
-                "`dlbricks run --again --end-to-end` measures both together"
-            )
+            told = f"the host was {explained.host_told} while the model was timed as while its bricks were"
+            yield Text(f"{told}; {_TOGETHER}")
 
 
 def _types(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:

@@ -130,6 +130,17 @@ def test_an_estimate_says_so_too_where_that_is_no_reason_for_its_residual(dlbric
     assert "the host was 1.50 times as slow while the model was timed" in told
 
 
+def test_a_list_names_the_models_for_which_the_host_was_another_than_for_their_bricks(dlbricks: Command) -> None:
+    then, now = ((("reference_ms", taken_ms),) for taken_ms in (0.6, 0.9))
+    bricks = (*on_c5(SQUEEZENET, noise=then), *brick_records(VGG, **ON_C5, noise=now))
+    whole_models = [model_record(it, sum_ms(it), **ON_C5, noise=now) for it in (SQUEEZENET, VGG)]
+    asked = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge")
+    _, out, _ = dlbricks([*bricks, *whole_models], *asked)
+    told = " ".join(out.split())
+    (named,) = re.findall(r"the host was another for models than for their bricks \((.*?)\)", told)
+    assert "SqueezeNet" in named and named.endswith("1.50 times as slow") and "VGG" not in named
+
+
 def test_several_models_are_listed_with_how_well_they_agree(dlbricks: Command) -> None:
     records = [*on_c5(SQUEEZENET), *brick_records(VGG, **ON_C5), model_record(VGG, sum_ms(VGG) / 1.04, **ON_C5)]
     status, out, _ = dlbricks(records, "estimate", "table1:16", "table1:17", "--system", "c5.xlarge")
