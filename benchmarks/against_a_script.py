@@ -4,9 +4,9 @@ usage: python -m benchmarks.against_a_script [MODEL ...]
 
 MODEL is a name that `dlbricks models` lists or table1:ID. The script is benchmarks/plain_mxnet.py: MXNet's own loader
 and defaults. Two processes differ by two or three percent whatever they run, by how their memory comes to lie, and a
-host that others share changes within a second: so each turn of ours is compared with the script's beside it, each going
-first in turn, the middle of all turns stands for a pair of processes, and what is printed is the mean of all pairs with
-its standard error. Exit status 1 if that is more than a percent.
+host that others share changes within a second: so each turn of ours is compared with the script's beside it, after as
+many runs untimed, each going first in turn. The middle of all turns stands for a pair of processes, and what is printed
+is the mean of all pairs with its standard error. Exit status 1 if that is more than a percent.
 """
 
 import json
@@ -20,23 +20,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.chosen_models import PATIENCE_SECONDS, WHOLE, latency_ms, load
+from dlbricks_tui.bench.warming import untimed_runs
 from dlbricks_tui.bricks.programs import model_program
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Load, Sample
+from dlbricks_tui.runtime.protocol import Sample
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS
 
 MODELS = ("table1:16", "table1:10", "table1:14", "table1:7", "table1:2")
 SCRIPT = Path(__file__).parent / "plain_mxnet.py"
-PAIRS, UNTIMED, RUNS = 10, 3, 5
+PAIRS, RUNS = 10, 5
 # Quick models vary most and cost least: turns go on for so long, and there are so many at least.
 PAIR_SECONDS, FEWEST_TURNS = 5.0, 6
-PATIENCE_SECONDS = 600.0
 MOST_APART = 0.01
 
 
@@ -52,19 +53,20 @@ class Ways(NamedTuple):
 
     worker: Worker
     script: "subprocess.Popen[str]"
+    untimed: int
 
     def ours_ms(self) -> float:
         """Timed as runs do it."""
-        (durations_ns,) = self.worker.ask(Sample(("model",), UNTIMED, RUNS), PATIENCE_SECONDS).durations_ns
+        (durations_ns,) = self.worker.ask(Sample((WHOLE,), self.untimed, RUNS), PATIENCE_SECONDS).durations_ns
         return statistics.median(durations_ns) / 1e6
 
     def theirs_ms(self) -> float:
         """Timed by the script, after as many runs that do not count."""
         assert self.script.stdin is not None
         assert self.script.stdout is not None
-        print(UNTIMED + RUNS, file=self.script.stdin, flush=True)
+        print(self.untimed + RUNS, file=self.script.stdin, flush=True)
         taken_ms: list[float] = json.loads(self.script.stdout.readline())
-        return statistics.median(taken_ms[UNTIMED:])
+        return statistics.median(taken_ms[self.untimed :])
 
     def turns(self) -> Iterator[Turn]:
         """Ours first, then the script first, and so on."""
@@ -113,8 +115,9 @@ def timed(source: ModelSource, graph: LayerGraph, runtime: Runtime, data: Path) 
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as script,
     ):
-        worker.ask(Load("model", model_program(graph)), PATIENCE_SECONDS)
-        turns = list(Ways(worker, script).turns())
+        load(worker, WHOLE, model_program(graph))
+        untimed = untimed_runs(latency_ms(worker, WHOLE, 1), whole=True)
+        turns = list(Ways(worker, script, untimed).turns())
         assert script.stdin is not None
         script.stdin.close()
     return turns

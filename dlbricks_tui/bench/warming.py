@@ -1,8 +1,11 @@
 """How often a program runs untimed before each time that it is timed."""
 
-# What others ran in between has left the caches in a state that a model needs some runs to get over; one that takes
-# longer than this fills them by itself.
-_RUNS_OF_A_MODEL, _MODEL_FILLS_CACHES_MS = 3, 150.0
+import math
+
+# What others ran in between has left the caches in a state that a model needs some runs to get over, and so long if it
+# is quick; one that takes longer than the last of these fills them by itself.
+_FEWEST_RUNS_OF_A_MODEL, _MODEL_SETTLES_MS, _MODEL_FILLS_CACHES_MS = 3, 40.0, 150.0
+_MOST_RUNS_OF_A_MODEL = 20
 _RUNS = 1
 # What works on little more than the caches hold has to run some times until all of that is in them, as it is in the
 # middle of a model: so have the copies that it reads.
@@ -14,9 +17,17 @@ _LONG_MODEL_MS, _LONG_BRICK_MS = 1000.0, 50.0
 def untimed_runs(latency_ms: float, *, whole: bool, cold: bool = False) -> int:
     """Of a brick, or of a whole model, that takes about so long; before a `cold` brick the caches are swept instead."""
     if whole:
-        if latency_ms >= _LONG_MODEL_MS:
-            return 0
-        return _RUNS_OF_A_MODEL if latency_ms < _MODEL_FILLS_CACHES_MS else _RUNS
+        return _untimed_runs_of_a_model(latency_ms)
     if cold or latency_ms >= _LONG_BRICK_MS:
         return 0
     return _RUNS if latency_ms >= _SHORT_BRICK_MS else _RUNS_OF_A_SHORT_BRICK
+
+
+def _untimed_runs_of_a_model(latency_ms: float) -> int:
+    if latency_ms >= _LONG_MODEL_MS:
+        return 0
+    if latency_ms >= _MODEL_FILLS_CACHES_MS:
+        return _RUNS
+    if latency_ms * _MOST_RUNS_OF_A_MODEL <= _MODEL_SETTLES_MS:
+        return _MOST_RUNS_OF_A_MODEL
+    return max(_FEWEST_RUNS_OF_A_MODEL, math.ceil(_MODEL_SETTLES_MS / latency_ms))

@@ -168,9 +168,9 @@ def test_nobody_is_always_next_to_the_end_of_a_round_where_the_host_was_found_ca
     assert max(places.values()) < len(orders) * 2 // 3
 
 
-@pytest.mark.parametrize(("factor", "untimed_runs"), [(1, {"3"}), (2000, {"0", "3"})])
+@pytest.mark.parametrize(("factor", "of_model", "of_most_bricks"), [(1, {"5", "20"}, "3"), (2000, {"0", "20"}, "0")])
 def test_what_takes_long_is_not_run_untimed_once_that_is_known(
-    site: Site, monkeypatch: pytest.MonkeyPatch, factor: int, untimed_runs: set[str]
+    site: Site, monkeypatch: pytest.MonkeyPatch, factor: int, of_model: set[str], of_most_bricks: str
 ) -> None:
     diary = site.data.path / "diary"
     monkeypatch.setenv("FAKE_DIARY", str(diary))
@@ -183,12 +183,12 @@ def test_what_takes_long_is_not_run_untimed_once_that_is_known(
     # The reference is none of them.
     asked.pop("Convolution")
     whole = max(asked, key=len)
-    assert set(asked[whole]) == untimed_runs
-    assert asked[whole][0] == max(untimed_runs)
+    assert set(asked[whole]) == of_model
+    assert asked[whole][0] == "20"
     of_bricks = Counter(untimed for operators, taken in asked.items() if operators != whole for untimed in taken)
     # Before bricks whose weights are cold the caches are swept, however long they take.
     assert of_bricks.keys() == {"0", "3"}
-    assert max(of_bricks, key=of_bricks.__getitem__) == min(untimed_runs)
+    assert max(of_bricks, key=of_bricks.__getitem__) == of_most_bricks
 
 
 def test_what_is_still_being_sampled_is_told_apart_from_what_is_measured(
