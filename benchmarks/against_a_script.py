@@ -20,9 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.chosen_models import PATIENCE_SECONDS, WHOLE, latency_ms, load
-from dlbricks_tui.bench.warming import untimed_runs
-from dlbricks_tui.bricks.programs import model_program
+from benchmarks.chosen_models import PATIENCE_SECONDS, WHOLE, load_model
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource
@@ -115,9 +113,7 @@ def timed(source: ModelSource, graph: LayerGraph, runtime: Runtime, data: Path) 
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as script,
     ):
-        load(worker, WHOLE, model_program(graph))
-        untimed = untimed_runs(latency_ms(worker, WHOLE, 1), whole=True)
-        turns = list(Ways(worker, script, untimed).turns())
+        turns = list(Ways(worker, script, load_model(worker, graph)).turns())
         assert script.stdin is not None
         script.stdin.close()
     return turns

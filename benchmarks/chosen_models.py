@@ -97,6 +97,22 @@ def latency_ms(worker: Worker, name: str, untimed: int) -> float:
     return taken / 1e6
 
 
+def load_model(worker: Worker, graph: LayerGraph) -> int:
+    """Makes a whole model ready to be timed; how often it is to run untimed before."""
+    load(worker, WHOLE, model_program(graph))
+    return untimed_runs(latency_ms(worker, WHOLE, 1), whole=True)
+
+
+def load_bricks(worker: Worker, programs: Mapping[str, Program]) -> dict[str, int]:
+    """Makes bricks ready to be timed; how often each of them is to run untimed before."""
+    for name, program in programs.items():
+        load(worker, name, program)
+    return {
+        name: untimed_runs(latency_ms(worker, name, 1), whole=False, cold=program.cold)
+        for name, program in programs.items()
+    }
+
+
 def round_ms(worker: Worker, untimed: Mapping[str, int]) -> dict[str, float]:
     """One sample of each program, which runs so often untimed before, without a pause between them, as in a run."""
     taken: dict[str, float] = {}
@@ -110,15 +126,11 @@ def round_ms(worker: Worker, untimed: Mapping[str, int]) -> dict[str, float]:
 def beside_model(graph: LayerGraph, chosen: Chosen, ways: Mapping[str, Callable[[Layers], Program]]) -> Sums:
     """A model and its bricks, each made a program in several ways, by rounds over all that differ."""
     places = {str(number): place for number, place in enumerate(places_of(graph).values())}
-    programs = {(way, name): made(place.layers) for way, made in ways.items() for name, place in places.items()}
+    programs = {way + name: made(place.layers) for way, made in ways.items() for name, place in places.items()}
     samples: dict[str, list[float]] = defaultdict(list)
     calls_ns: list[int] = []
     with Worker(chosen.runtime, chosen.folder / "log") as worker:
-        load(worker, WHOLE, model_program(graph))
-        untimed = {WHOLE: untimed_runs(latency_ms(worker, WHOLE, 1), whole=True)}
-        for (way, name), program in programs.items():
-            load(worker, way + name, program)
-            untimed[way + name] = untimed_runs(latency_ms(worker, way + name, 1), whole=False, cold=program.cold)
+        untimed = {WHOLE: load_model(worker, graph), **load_bricks(worker, programs)}
         for _ in range(ROUNDS):
             for name, taken_ms in round_ms(worker, untimed).items():
                 samples[name].append(taken_ms)
@@ -133,14 +145,9 @@ def latencies_ms(graph: LayerGraph, sequences: Sequence[Layers], runtime: Runtim
     keys = {layers: (brick_of(graph, layers).key, context_key(graph, layers, layouts)) for layers in sequences}
     named = {key: (str(number), sequence_program(graph, layers)) for number, (layers, key) in enumerate(keys.items())}
     with Worker(runtime, log) as worker:
-        for name, program in named.values():
-            load(worker, name, program)
-        warm = {
-            name: untimed_runs(latency_ms(worker, name, 1), whole=False, cold=program.cold)
-            for name, program in named.values()
-        }
+        untimed = load_bricks(worker, dict(named.values()))
         samples: dict[str, list[float]] = defaultdict(list)
         for _ in range(ROUNDS):
-            for name, taken in round_ms(worker, warm).items():
+            for name, taken in round_ms(worker, untimed).items():
                 samples[name].append(taken)
     return {layers: median(samples[named[key][0]]) for layers, key in keys.items()}

@@ -12,9 +12,17 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import mean, median
 
-from benchmarks.chosen_models import PATIENCE_SECONDS, WHOLE, Chosen, chosen_models, load, places_of
-from dlbricks_tui.bench.warming import untimed_runs
-from dlbricks_tui.bricks.programs import model_program, sequence_program
+from benchmarks.chosen_models import (
+    PATIENCE_SECONDS,
+    WHOLE,
+    Chosen,
+    chosen_models,
+    load_bricks,
+    load_model,
+    places_of,
+    round_ms,
+)
+from dlbricks_tui.bricks.programs import sequence_program
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Sample
@@ -27,8 +35,8 @@ FIRSTS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 30, RUNS + 1)
 
 def main() -> int:
     """Prints a line for each model."""
-    print(f"{'':30}{'in a loop':>12}" + "".join(f"{f'run {first}':>8}" for first in FIRSTS[:-1]))
     with chosen_models(__doc__, MODELS) as chosen:
+        print(f"{'':30}{'in a loop':>12}" + "".join(f"{f'run {first}':>8}" for first in FIRSTS[:-1]))
         for graph in chosen.graphs:
             taken_ms = [median(runs) / 1e6 for runs in zip(*turns_ns(graph, chosen), strict=True)]
             loop_ms = median(taken_ms[RUNS // 2 :])
@@ -42,20 +50,10 @@ def turns_ns(graph: LayerGraph, chosen: Chosen) -> Sequence[Sequence[int]]:
     programs = {str(number): sequence_program(graph, it.layers) for number, it in enumerate(places_of(graph).values())}
     found: list[Sequence[int]] = []
     with Worker(chosen.runtime, chosen.folder / "log") as worker:
-        load(worker, WHOLE, model_program(graph))
-        for name, program in programs.items():
-            load(worker, name, program)
-        bricks = [
-            (
-                tuple(name for name, program in programs.items() if program.cold is cold),
-                untimed_runs(1.0, whole=False, cold=cold),
-            )
-            for cold in (False, True)
-        ]
+        load_model(worker, graph)
+        untimed = load_bricks(worker, programs)
         for _ in range(TURNS):
-            for names, untimed in bricks:
-                if names:
-                    worker.ask(Sample(names, untimed, 1), PATIENCE_SECONDS)
+            round_ms(worker, untimed)
             found += worker.ask(Sample((WHOLE,), 0, RUNS), PATIENCE_SECONDS).durations_ns
     return found
 
