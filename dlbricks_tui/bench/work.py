@@ -51,7 +51,7 @@ from dlbricks_tui.store.store import Store
 # What a framework reserves of the address space without ever touching it.
 _RESERVED_BYTES = 8 * GIBIBYTE
 # Of a host's memory one batch may take one such part.
-_PARTS_OF_MEMORY = 3
+_PARTS_OF_MEMORY = 2
 # What of a time budget may go into what nobody asked for.
 _MOST_OF_A_BUDGET_TO_CALIBRATE, _MOST_OF_A_BUDGET_TO_WAIT = 0.5, 0.1
 # To load a program makes its weights and compiles its kernels, which takes longer than to run it.

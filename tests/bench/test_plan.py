@@ -1,4 +1,5 @@
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from dlbricks_tui.bench.plan import plan, targets_of
 from dlbricks_tui.bench.stopping import Adaptive, FixedRuns
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.store.records import Statistics
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 
@@ -173,10 +174,33 @@ def test_models_that_share_half_of_their_bricks_are_timed_in_the_same_rounds() -
     together = sorted(sorted(whole.uses[0].model for whole in batch.wholes) for batch in found)
     assert together == [["m0", "m1", "m2"], ["m3"]]
     assert sorted(len(batch.bricks) for batch in found) == [1, 4]
-    # Where there is no room for all of them, the others come by themselves.
-    narrow = batches(jobs, BatchLimits(memory_bytes=9 * MEBIBYTE))
-    assert {len(batch.wholes) for batch in narrow if batch.bricks} == {1, 2}
-    assert [len(batch.wholes) for batch in narrow if not batch.bricks] == [1]
+
+
+def test_where_there_is_no_room_for_all_models_each_is_timed_beside_a_part_of_its_bricks() -> None:
+    models = (chain("conv", "relu"), chain("conv", "relu", "conv"), chain("conv", "relu", "pool"))
+    jobs = plan(subjects_of(*models), Known(), RULE, end_to_end=True).jobs
+    found = batches(jobs, BatchLimits(memory_bytes=7 * MEBIBYTE))
+    assert sorted(len(batch.wholes) for batch in found if batch.part == 1) == [1, 2]
+    assert Counter(job for batch in found for job in batch.bricks) == Counter(job for job in jobs if not job.whole)
+    beside_a_brick_of_its_own = {
+        use.model
+        for batch in found
+        for job in batch.bricks
+        for use in job.uses
+        if use.model in {whole.uses[0].model for whole in batch.wholes}
+    }
+    assert beside_a_brick_of_its_own == {"m0", "m1", "m2"}
+
+
+def test_a_fused_model_needs_its_memory_twice() -> None:
+    tiles = chain("conv", "relu", "conv", "pool")
+    limits = BatchLimits(memory_bytes=420 * MEBIBYTE)
+    beside_bricks = {}
+    for level in Level:
+        jobs = plan(subjects_of(replace(tiles, level=level)), Known(), RULE, end_to_end=True).jobs
+        sized = [replace(job, memory_bytes=(250 if job.whole else 20) * MEBIBYTE) for job in jobs]
+        beside_bricks[level] = all(batch.bricks for batch in batches(sized, limits))
+    assert beside_bricks == {Level.WRITTEN: True, Level.FUSED: False}
 
 
 def test_a_model_with_more_bricks_than_fit_into_a_batch_is_in_all_of_their_batches() -> None:
