@@ -19,6 +19,9 @@ _GROWTH_BETWEEN_LOOKS = 1.2
 # Errors of many bricks cancel out: one that is less than this share of each of its models may be known less well, by as
 # much as it is less, within reason.
 _SMALL_SHARE, _MOST_LENIENCY = 0.3, 5.0
+# Programs have run before they are timed: who is slow for longer than this does not warm up. It is the host that has
+# become quicker, and whoever was timed beside them had both of it.
+_LONGEST_WARM_UP = 5
 # Beyond so many interquartile ranges outside the quartiles a sample is no longer noise but an event.
 _FENCE = 3.0
 
@@ -141,12 +144,13 @@ def half_width_ms(statistics: Statistics) -> float:
 
 
 def warm_up_length(samples_ms: Sequence[float]) -> int:
-    """How many of the first samples are slower than anything usual in the second half; less than half of all."""
+    """How many of the first samples are slower than anything usual in the second half, if these are few."""
     half = len(samples_ms) // 2
     if half < 2:
         return 0
     _, high = _fences(samples_ms[half:])
-    return next((place for place, sample in enumerate(samples_ms[:half]) if sample <= high), half)
+    slower = next((place for place, sample in enumerate(samples_ms[:half]) if sample <= high), half)
+    return slower if slower <= _LONGEST_WARM_UP else 0
 
 
 def outliers(samples_ms: Sequence[float]) -> tuple[int, ...]:

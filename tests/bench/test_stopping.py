@@ -121,6 +121,14 @@ def test_slow_first_samples_are_warm_up_and_slow_later_ones_are_not() -> None:
     assert warm_up_length(noisy(30, 0.01)) == 0
 
 
+def test_a_host_that_becomes_quicker_is_no_warm_up() -> None:
+    """Who was done before it did has only slow samples, and whoever goes on must not lose theirs."""
+    samples = [*(1.3 * sample for sample in noisy(20, 0.01)), *noisy(20, 0.01)]
+    series = series_of(samples, Adaptive())
+    assert series.warm_up == 0
+    assert series.statistics.trimmed_mean_ms > 1.1 * min(samples)
+
+
 def test_outliers_are_counted_and_stay_in_the_samples() -> None:
     samples = [*noisy(20, 0.01), 90.0, *noisy(20, 0.01, seed=2)]
     assert outliers(samples) == (20,)
