@@ -14,6 +14,8 @@ from dlbricks_tui.bench.ledger import Entry
 from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Series, StoppingRule, series_of
 from dlbricks_tui.bench.turns import GOLDEN_RATIO
 
+# More samples of such a model cost next to nothing, and it is to have as many moods of the host as its bricks have.
+_QUICK_MS = 50.0
 # In its first run a program converts weights and compiles kernels.
 _FIRST_RUN_SLOWER = 4.0
 
@@ -119,7 +121,7 @@ class Rounds:
 
     def _has_company(self, program: Timed) -> bool:
         """Whether it is a whole model with rounds before it that it is to share, whatever its samples say by now."""
-        if not program.job.whole or self._batch.parts == 1:
+        if not program.job.whole or (self._batch.parts == 1 and program.usual_ms > _QUICK_MS):
             return False
         bricks_go_on = any(not it.job.whole for it in self._programs.values())
         return not self._batch.last or (bricks_go_on and self._lacks_its_share(program))

@@ -74,6 +74,23 @@ def test_what_hardly_varies_is_done_as_soon_as_it_has_the_fewest_samples() -> No
     assert FEWEST_SAMPLES <= len(parts) <= Adaptive().least
 
 
+def test_a_quick_model_is_not_done_before_its_bricks_and_a_slow_one_is() -> None:
+    """A host that changes in between would be another for the model than for what it is compared with."""
+    alone_at_the_end = {}
+    for model_ms in (20.0, 200.0):
+        rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE],), (JOBS[MODEL],)), MODEL, LARGE)
+        number = 0
+        done: dict[str, int] = {}
+        while names := rounds.due():
+            number += 1
+            samples_ms = {called[MODEL]: [model_ms], called[LARGE]: [RESTLESS[number % 3]]}
+            rounds.count({name: samples_ms[name] for name in names})
+            done |= {entry.name: number for entry, _ in rounds.take_done()}
+        alone_at_the_end[model_ms] = done[called[LARGE]] - done[called[MODEL]]
+    assert alone_at_the_end[20.0] == 0
+    assert alone_at_the_end[200.0] > 50
+
+
 def test_a_model_with_bricks_in_several_batches_takes_a_share_in_each_and_is_done_in_the_last() -> None:
     rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL, LARGE)
     parts, done = to_the_end(rounds, RESTLESS)
