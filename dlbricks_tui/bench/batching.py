@@ -139,12 +139,12 @@ def _companies(jobs: Sequence[Job], limits: BatchLimits) -> list[_Company]:
             shared.append([whole])
         else:
             by_themselves.append(whole)
-    dealt = zip(shared, _dealt(bricks, shared), strict=True) if shared else [((), bricks)]
-    return [*(_Company(*it) for it in dealt), *(_Company((whole,), ()) for whole in by_themselves)]
+    dealt = _dealt(bricks, shared) if shared else [_Company((), bricks)]
+    return [*dealt, *(_Company((whole,), ()) for whole in by_themselves)]
 
 
-def _dealt(bricks: Sequence[Job], shared: Sequence[Sequence[Job]]) -> list[list[Job]]:
-    """For each company its part of the bricks: each goes where it is needed and least has gone so far."""
+def _dealt(bricks: Sequence[Job], shared: Sequence[Sequence[Job]]) -> list[_Company]:
+    """Each company of models with its part of the bricks: one goes where it is needed and least has gone so far."""
     names = [{whole.uses[0].model for whole in company} for company in shared]
     parts: list[list[Job]] = [[] for _ in shared]
     taken_ms = [0.0] * len(shared)
@@ -154,7 +154,7 @@ def _dealt(bricks: Sequence[Job], shared: Sequence[Sequence[Job]]) -> list[list[
         place = min(wanting, key=taken_ms.__getitem__)
         parts[place].append(brick)
         taken_ms[place] += brick.expected_ms
-    return parts
+    return [_Company(*it) for it in zip(shared, parts, strict=True)]
 
 
 def _has_room(company: Sequence[Job], whole: Job, brick_bytes: int, limits: BatchLimits) -> bool:

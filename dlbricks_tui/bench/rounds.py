@@ -14,8 +14,6 @@ from dlbricks_tui.bench.ledger import Entry
 from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Series, StoppingRule, series_of
 from dlbricks_tui.bench.turns import GOLDEN_RATIO
 
-# More samples of such a model cost next to nothing, and it is to have as many moods of the host as its bricks have.
-_QUICK_MS = 50.0
 # In its first run a program converts weights and compiles kernels.
 _FIRST_RUN_SLOWER = 4.0
 
@@ -120,8 +118,12 @@ class Rounds:
         return [(it.entry, series_of(it.samples_ms, self._rule)) for it in said]
 
     def _has_company(self, program: Timed) -> bool:
-        """Whether it is a whole model with rounds before it that it is to share, whatever its samples say by now."""
-        if not program.job.whole or (self._batch.parts == 1 and program.usual_ms > _QUICK_MS):
+        """Whether it is a whole model with rounds before it that it is to share, whatever its samples say by now.
+
+        In a batch of its own those are for quick ones: more of their samples cost next to nothing, and they are to have
+        as many moods of the host as their bricks have.
+        """
+        if not program.job.whole or (self._batch.parts == 1 and not self._rule.is_quick(program.usual_ms)):
             return False
         bricks_go_on = any(not it.job.whole for it in self._programs.values())
         return not self._batch.last or (bricks_go_on and self._lacks_its_share(program))

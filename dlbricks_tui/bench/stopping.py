@@ -74,6 +74,10 @@ class Adaptive:
         needed, cap = self.bounds(latency_ms, share)
         return cap if share >= _SMALL_SHARE else max(needed, cap // 2)
 
+    def is_quick(self, latency_ms: float) -> bool:
+        """Whether as many samples as any model gets cost next to nothing."""
+        return latency_ms * self.most_of_quick <= 1000 * self.quick_seconds
+
     def satisfied_by(self, statistics: Statistics, share: float = 1.0) -> bool:
         """Whether a series with these statistics needs no more samples if it is at most such a share of any model."""
         needed, _ = self.bounds(statistics.median_ms, share)
@@ -107,6 +111,10 @@ class FixedRuns:
     def most_samples(self, latency_ms: float, share: float = 1.0) -> int:
         """How many samples are enough, whatever the latency and the share."""
         return self.runs
+
+    def is_quick(self, latency_ms: float) -> bool:
+        """Whether more samples would cost next to nothing: there are never more."""
+        return False
 
     def satisfied_by(self, statistics: Statistics, share: float = 1.0) -> bool:
         """Whether a series with these statistics needs no more samples, whatever it is a share of."""

@@ -193,11 +193,11 @@ def test_where_there_is_no_room_for_all_models_each_is_timed_beside_a_part_of_it
 
 
 def test_a_fused_model_needs_its_memory_twice() -> None:
-    tiles = chain("conv", "relu", "conv", "pool")
+    graph = chain("conv", "relu", "conv", "pool")
     limits = BatchLimits(memory_bytes=420 * MEBIBYTE)
     beside_bricks = {}
     for level in Level:
-        jobs = plan(subjects_of(replace(tiles, level=level)), Known(), RULE, end_to_end=True).jobs
+        jobs = plan(subjects_of(replace(graph, level=level)), Known(), RULE, end_to_end=True).jobs
         sized = [replace(job, memory_bytes=(250 if job.whole else 20) * MEBIBYTE) for job in jobs]
         beside_bricks[level] = all(batch.bricks for batch in batches(sized, limits))
     assert beside_bricks == {Level.WRITTEN: True, Level.FUSED: False}
