@@ -53,6 +53,9 @@ class Notes:
         """A program was timed."""
         self.found.update({entry.job.target: series.statistics for entry, series in finished})
 
+    def take_back(self, entries: Sequence[Entry]) -> None:
+        """What was found stands until they are timed again."""
+
     def fail(self, entry: Entry, reason: str, message: str) -> None:
         """A program cannot be measured."""
         self.reasons.append(f"{entry.job.label}: {reason}: {message}")

@@ -19,6 +19,9 @@ _MOST_WAITING = 0.01
 _MOST_SLOWER = 1.15
 _ROUNDS_TO_KNOW_THE_REFERENCE = 5
 _ROUNDS_REMEMBERED = 200
+# One that was slowed by its neighbours and is no more is quicker by a third, for a minute or for good.
+_QUICKER = 1.1
+ROUNDS_TO_BE_SURE = 5
 # A busy host will not become quiet because somebody waits: after so long in a row its rounds are taken as they are,
 # until so many in a row were calm.
 _PATIENCE_SECONDS = 60.0
@@ -45,6 +48,7 @@ class Calmness:
         self._references: deque[float] = deque(maxlen=_ROUNDS_REMEMBERED)
         self._lost_seconds = 0.0
         self._calm_in_a_row = 0
+        self._times_quicker: float | None = None
 
     @property
     def usual_reference_ms(self) -> float | None:
@@ -63,6 +67,7 @@ class Calmness:
             self._calm_in_a_row += 1
             if round_.reference_ms is not None:
                 self._references.append(round_.reference_ms)
+                self._notice_quickening()
             if self._calm_in_a_row >= _CALM_ROUNDS_FOR_NEW_PATIENCE:
                 self._lost_seconds = 0.0
         else:
@@ -70,6 +75,26 @@ class Calmness:
             self._lost_seconds += round_.seconds
             self._seconds_left -= round_.seconds
         return found
+
+    def take_quickening(self) -> float | None:
+        """How many times quicker the machine has become, as its latest rounds show; None if that is known already."""
+        times_quicker, self._times_quicker = self._times_quicker, None
+        return times_quicker
+
+    def spend(self, seconds: float) -> None:
+        """So much is measured twice for another reason than a disturbance."""
+        self._seconds_left -= seconds
+
+    def _notice_quickening(self) -> None:
+        references = list(self._references)
+        before, latest = references[:-ROUNDS_TO_BE_SURE], references[-ROUNDS_TO_BE_SURE:]
+        if len(before) < _ROUNDS_TO_KNOW_THE_REFERENCE:
+            return
+        usual_ms = median(before)
+        if _QUICKER * max(latest) <= usual_ms:
+            self._times_quicker = usual_ms / median(latest)
+            # From now on that is what is usual, and who is as slow as before is disturbed.
+            self._references = deque(latest, maxlen=_ROUNDS_REMEMBERED)
 
     def _waiting(self, round_: Circumstances) -> str | None:
         if round_.crowding is None or round_.crowding.times_stopped < _FEWEST_STOPS:

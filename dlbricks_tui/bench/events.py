@@ -142,6 +142,15 @@ class RoundRepeated(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BegunAnew(Event):
+    """The machine is quicker than it was: the batch is measured anew, and of each program these samples still count."""
+
+    times_quicker: float
+    samples_ms: tuple[tuple[int, tuple[float, ...]], ...]
+    seconds_left: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrating(Event):
     """A network made for it is measured, once for each system and runtime, to find out what the method misses."""
 
@@ -256,6 +265,7 @@ EVENTS: dict[str, type[Event]] = {
         ProgramLoaded,
         RoundDone,
         RoundRepeated,
+        BegunAnew,
         Calibrating,
         Calibrated,
         CalibrationFailed,

@@ -66,6 +66,11 @@ class Ledger:
             self._count(entry.job, measured=1)
             self._tell(_measured(entry, series))
 
+    def take_back(self, entries: Sequence[Entry]) -> None:
+        """What was kept of these is measured once more; until then it stands."""
+        for entry in entries:
+            self._count(entry.job, measured=-1)
+
     def fail(self, entry: Entry, reason: str, message: str) -> None:
         """A program cannot be measured."""
         if reason != Reason.MALFORMED.value:

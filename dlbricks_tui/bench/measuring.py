@@ -3,18 +3,18 @@
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from statistics import median
 from typing import Protocol
 
 from dlbricks_tui.bench.batching import Batch, BatchLimits, alone, batches
-from dlbricks_tui.bench.calmness import Calmness, Circumstances
+from dlbricks_tui.bench.calmness import ROUNDS_TO_BE_SURE, Calmness, Circumstances
 from dlbricks_tui.bench.control import Control
 from dlbricks_tui.bench.crowding import since
-from dlbricks_tui.bench.events import BatchStarted, DriftNoted, Event, RoundDone, RoundRepeated
+from dlbricks_tui.bench.events import BatchStarted, BegunAnew, DriftNoted, Event, RoundDone, RoundRepeated
 from dlbricks_tui.bench.jobs import Job, Target
 from dlbricks_tui.bench.ledger import Counts, Entry
+from dlbricks_tui.bench.mood import FeltRound, Mood
 from dlbricks_tui.bench.pace import Pace
 from dlbricks_tui.bench.rounds import Rounds, Timed
 from dlbricks_tui.bench.stop_signals import RunStopped
@@ -33,24 +33,8 @@ _NANOSECONDS_PER_MS = 1e6
 _REFERENCE = "reference"
 # On a quiet host the reference varies by one or two percent.
 _NOTEWORTHY_DRIFT = 0.05
-
-
-@dataclass(slots=True)
-class _Mood:
-    """How the machine felt while a batch was measured."""
-
-    null_calls_ms: list[float] = field(default_factory=list)
-    reference_ms: list[float] = field(default_factory=list)
-    repeated_rounds: int = 0
-    disturbed_rounds: int = 0
-
-    @property
-    def facts(self) -> Facts:
-        """What of it is kept with each result."""
-        found = (("null_call_ms", self.null_calls_ms), ("reference_ms", self.reference_ms))
-        medians = tuple((name, median(values)) for name, values in found if values)
-        rounds = (("repeated_rounds", self.repeated_rounds), ("disturbed_rounds", self.disturbed_rounds))
-        return medians + tuple((name, count) for name, count in rounds if count)
+# On a host that keeps changing a batch is to end all the same.
+_MOST_NEW_BEGINNINGS = 2
 
 
 class Keeper(Protocol):
@@ -65,6 +49,9 @@ class Keeper(Protocol):
 
     def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
         """Programs were timed often enough, or as often as there was time for."""
+
+    def take_back(self, entries: Sequence[Entry]) -> None:
+        """What was kept of these is measured once more."""
 
     def fail(self, entry: Entry, reason: str, message: str) -> None:
         """A program cannot be measured."""
@@ -98,7 +85,8 @@ class Measuring:
         # Of the batch at hand, by the name that the worker knows; of a whole model that shares several, in all of them.
         self._batch: dict[str, Entry] = {}
         self._rounds = Rounds(rule)
-        self._mood = _Mood()
+        self._mood = Mood()
+        self._new_beginnings = 0
         self._sampled_rounds = 0
         self._to_try_alone: list[Entry] = []
 
@@ -125,7 +113,7 @@ class Measuring:
         fresh = batch.jobs if batch.part == 1 else batch.bricks
         self._rounds.begin(batch)
         self._batch = {entry.name: entry for entry in (self._entries[job] for job in batch.jobs)}
-        self._mood, self._to_try_alone = _Mood(), []
+        self._mood, self._new_beginnings, self._to_try_alone = Mood(), 0, []
         try:
             for job in fresh:
                 self._control.checkpoint()
@@ -180,14 +168,12 @@ class Measuring:
         reference_ms = max(known_ms, default=None)
         disturbance = self._calmness.disturbance(Circumstances(seconds, runs, since(before, after), reference_ms))
         if disturbance is not None and self._calmness.worth_repeating:
-            self._mood.repeated_rounds += 1
+            self._mood.repeated += 1
             self._face_losses()
             self._tell(RoundRepeated(reason=disturbance, seconds_left=self._seconds_left(later)))
             return False
-        self._mood.disturbed_rounds += disturbance is not None
         self._rounds.count(taken_ms)
-        self._mood.null_calls_ms += null_calls_ms
-        self._mood.reference_ms += known_ms
+        self._mood.rounds.append(FeltRound(seconds, null_calls_ms, known_ms, disturbance is not None))
         self._face_losses()
         self._tell(
             RoundDone(
@@ -197,7 +183,27 @@ class Measuring:
                 seconds_left=self._seconds_left(later),
             )
         )
+        self._begin_anew_where_quicker(later)
         return True
+
+    def _begin_anew_where_quicker(self, later: Sequence[Job]) -> None:
+        """All programs of a batch are to be of the same host: what a slower one took is measured again."""
+        times_quicker = self._calmness.take_quickening()
+        if times_quicker is None or len(self._mood.rounds) <= ROUNDS_TO_BE_SURE:
+            return
+        if self._new_beginnings == _MOST_NEW_BEGINNINGS or not self._calmness.worth_repeating:
+            return
+        self._new_beginnings += 1
+        self._calmness.spend(self._mood.keep_latest(ROUNDS_TO_BE_SURE))
+        self._ledger.take_back(self._rounds.begin_anew(ROUNDS_TO_BE_SURE))
+        programs = self._rounds.programs.values()
+        self._tell(
+            BegunAnew(
+                times_quicker=times_quicker,
+                samples_ms=tuple((it.entry.number, tuple(it.samples_ms)) for it in programs),
+                seconds_left=self._seconds_left(later),
+            )
+        )
 
     def _turns(self, names: Sequence[str]) -> list[tuple[int, list[str]]]:
         """In which order they run in the next round: who runs untimed as often is asked for together."""

@@ -9,6 +9,7 @@ from statistics import median
 
 from dlbricks_tui.bench.events import (
     BatchStarted,
+    BegunAnew,
     Calibrated,
     Calibrating,
     CalibrationFailed,
@@ -176,13 +177,23 @@ class RunProgress:
                 self.programs[program].samples_ms += samples_ms
 
     @take.register
+    def _(self, event: BegunAnew) -> None:
+        if self.calibrating is not None:
+            return
+        self.seconds_left = event.seconds_left
+        for number, samples_ms in event.samples_ms:
+            if number in self.programs:
+                program = self.programs[number]
+                program.samples_ms = list(samples_ms)
+                if program.measured is not None:
+                    self._count_measured(program.measured, -1)
+                    program.measured = None
+
+    @take.register
     def _(self, event: ProgramMeasured) -> None:
         if event.program in self.programs:
             self.programs[event.program].measured = event
-        if event.brick:
-            self.bricks_measured += 1
-        else:
-            self.models_measured += 1
+        self._count_measured(event, 1)
 
     @take.register
     def _(self, event: ProgramFailed) -> None:
@@ -210,6 +221,12 @@ class RunProgress:
     def _(self, event: RunEnded) -> None:
         self.state, self.message, self.ended, self.seconds_left = State(event.state), event.message, event, 0.0
         self.calibrating = None
+
+    def _count_measured(self, event: ProgramMeasured, more: int) -> None:
+        if event.brick:
+            self.bricks_measured += more
+        else:
+            self.models_measured += more
 
     def _seconds_left_before(self, networks: int) -> float | None:
         """What is left of the plan, if the last so many networks take as long as those before them."""

@@ -6,6 +6,7 @@ samples takes them in every so many rounds.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from statistics import median
 
 from dlbricks_tui.bench.batching import Batch
@@ -55,9 +56,11 @@ class Rounds:
     def __init__(self, rule: StoppingRule) -> None:
         self._rule = rule
         self._programs: dict[str, Timed] = {}
+        # Those that were done in this batch.
+        self._done: dict[str, Timed] = {}
         self._batch = Batch(())
-        # How many rounds of the batch have counted.
-        self._number = 0
+        # What was taken in the rounds of the batch that count.
+        self._taken_ms: list[Mapping[str, Sequence[float]]] = []
 
     @property
     def programs(self) -> Mapping[str, Timed]:
@@ -66,7 +69,7 @@ class Rounds:
 
     def begin(self, batch: Batch) -> None:
         """The next rounds are of this batch; whoever is there already goes on in them."""
-        self._batch, self._number = batch, 0
+        self._batch, self._done, self._taken_ms = batch, {}, []
         for program in self._programs.values():
             program.before = len(program.samples_ms)
 
@@ -77,6 +80,7 @@ class Rounds:
     def leave(self, name: str) -> None:
         """Whoever is called so takes part no more."""
         self._programs.pop(name, None)
+        self._done.pop(name, None)
 
     def due(self) -> list[str]:
         """Who takes part in the next round; nobody when the batch is done."""
@@ -91,12 +95,12 @@ class Rounds:
             for name, it in self._programs.items()
             if not it.job.whole or self._batch.parts == 1 or self._lacks_its_share(it)
         }
-        passed = (self._number + 1) / max(quotas.values())
+        passed = (len(self._taken_ms) + 1) / max(quotas.values())
         return [name for name, quota in quotas.items() if self._programs[name].is_due(quota * passed)]
 
     def count(self, taken_ms: Mapping[str, Sequence[float]]) -> None:
         """Takes the samples of one more round."""
-        self._number += 1
+        self._taken_ms.append(taken_ms)
         for name, samples_ms in taken_ms.items():
             self._programs[name].samples_ms += samples_ms
 
@@ -109,8 +113,18 @@ class Rounds:
                 if self._rule.satisfied_by(series.statistics, program.job.share):
                     done.append((program.entry, series))
         for entry, _ in done:
-            self.leave(entry.name)
+            self._done[entry.name] = self._programs.pop(entry.name)
         return done
+
+    def begin_anew(self, latest: int) -> list[Entry]:
+        """Of the batch only so many of the latest rounds count; those that were done, and take part once more."""
+        del self._taken_ms[:-latest]
+        once_more = [program.entry for program in self._done.values()]
+        self._programs |= self._done
+        self._done = {}
+        for name, program in self._programs.items():
+            program.samples_ms[program.before :] = chain.from_iterable(it.get(name, ()) for it in self._taken_ms)
+        return once_more
 
     def so_far(self) -> list[tuple[Entry, Series]]:
         """What is known of those that are not done, where they have samples enough to say anything."""

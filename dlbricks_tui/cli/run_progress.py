@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.bench.events import (
+    BegunAnew,
     Calibrated,
     Calibrating,
     CalibrationFailed,
@@ -134,6 +135,8 @@ def _told_of_course(event: Event) -> str | None:
         return _calibration(event)
     if isinstance(event, RoundRepeated):
         return f"a round is repeated: {event.reason}"
+    if isinstance(event, BegunAnew):
+        return f"the machine is {event.times_quicker:.2f} times quicker now: the batch is measured anew"
     if isinstance(event, DriftNoted):
         change = event.reference_ms / event.usual_ms - 1
         return f"the machine has become {abs(change):.0%} {'slower' if change > 0 else 'faster'} than it was at first"

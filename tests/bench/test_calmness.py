@@ -1,6 +1,8 @@
 from dataclasses import replace
 
-from dlbricks_tui.bench.calmness import Calmness, Circumstances
+import pytest
+
+from dlbricks_tui.bench.calmness import ROUNDS_TO_BE_SURE, Calmness, Circumstances
 from dlbricks_tui.bench.crowding import Crowding
 
 QUIET = Circumstances(1.0, 400, Crowding(0.01, 17), 0.5)
@@ -75,4 +77,31 @@ def test_who_has_little_time_waits_less_for_quiet_however_often_it_becomes_quiet
         assert calmness.disturbance(CROWDED) is not None
         for _ in range(9):
             assert calmness.disturbance(QUIET) is None
+    assert not calmness.worth_repeating
+
+
+def test_a_machine_that_has_become_quicker_is_told_once_and_measured_by_what_it_is_now() -> None:
+    calmness = Calmness()
+    assert [calmness.disturbance(SLOW) for _ in range(10)] == [None] * 10
+    told: list[float | None] = []
+    for _ in range(20):
+        assert calmness.disturbance(QUIET) is None
+        told.append(calmness.take_quickening())
+    assert told == [*[None] * (ROUNDS_TO_BE_SURE - 1), pytest.approx(1.4), *[None] * 15]
+    assert calmness.usual_reference_ms == QUIET.reference_ms
+    assert calmness.disturbance(SLOW) == "the machine was 1.40 times slower than usual"
+
+
+def test_a_machine_that_is_quicker_now_and_then_is_the_same() -> None:
+    calmness = Calmness()
+    for number in range(100):
+        calmness.disturbance(QUIET if number % ROUNDS_TO_BE_SURE else SLOW)
+        assert calmness.take_quickening() is None
+
+
+def test_what_is_measured_anew_is_taken_from_the_time_to_wait() -> None:
+    calmness = Calmness(most_seconds=3.0)
+    calmness.spend(2.0)
+    assert calmness.worth_repeating
+    calmness.spend(1.0)
     assert not calmness.worth_repeating

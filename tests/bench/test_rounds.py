@@ -148,3 +148,35 @@ def test_whoever_leaves_takes_part_no_more_and_has_said_nothing() -> None:
         rounds.count({called[LARGE]: [10.0]})
     ((entry, series),) = rounds.so_far()
     assert (entry.job, len(series.samples_ms)) == (JOBS[LARGE], FEWEST_SAMPLES)
+
+
+def test_who_begins_anew_keeps_the_latest_rounds_and_whoever_was_done_takes_part_again() -> None:
+    rounds, called = rounds_of(FixedRuns(4), Batch((JOBS[LARGE], JOBS[SMALL]), (JOBS[MODEL],)), MODEL, LARGE, SMALL)
+    for number in range(3):
+        rounds.count({called[LARGE]: [float(number)], called[SMALL]: [float(number)]})
+    rounds.count({called[LARGE]: [3.0]})
+    assert [entry.name for entry, _ in rounds.take_done()] == [called[LARGE]]
+    assert [entry.name for entry in rounds.begin_anew(2)] == [called[LARGE]]
+    kept = {name: program.samples_ms for name, program in rounds.programs.items()}
+    assert kept == {called[MODEL]: [], called[LARGE]: [2.0, 3.0], called[SMALL]: [2.0]}
+    _, done = to_the_end(rounds, RESTLESS)
+    assert done.keys() == set(called.values())
+
+
+def test_beginning_anew_leaves_what_a_model_took_in_batches_before() -> None:
+    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL)
+    rounds.count({called[MODEL]: [1.0]})
+    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), part=2, parts=2))
+    for sample_ms in (2.0, 3.0, 4.0):
+        rounds.count({called[MODEL]: [sample_ms]})
+    rounds.begin_anew(1)
+    assert rounds.programs[called[MODEL]].samples_ms == [1.0, 4.0]
+
+
+def test_who_is_lost_does_not_begin_anew() -> None:
+    rounds, called = rounds_of(FixedRuns(1), Batch((JOBS[LARGE],)), LARGE)
+    rounds.count({called[LARGE]: [1.0]})
+    assert rounds.take_done()
+    rounds.leave(called[LARGE])
+    assert not rounds.begin_anew(1)
+    assert not rounds.programs

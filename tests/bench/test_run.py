@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from dlbricks_tui.bench.batching import BatchLimits
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.events import (
     BatchStarted,
+    BegunAnew,
     EstimateChanged,
     Event,
     Planned,
@@ -26,6 +28,7 @@ from dlbricks_tui.bench.events import (
     WorkerReplaced,
 )
 from dlbricks_tui.bench.launch import create_run
+from dlbricks_tui.bench.progress import RunProgress
 from dlbricks_tui.bench.request import Patience
 from dlbricks_tui.bench.results import PROTOCOL
 from dlbricks_tui.bench.run import execute
@@ -350,6 +353,36 @@ def test_a_round_that_somebody_disturbs_before_its_end_is_repeated(site: Site, m
     assert of_kind(events, RoundRepeated)
     for found in site.contents().measurements:
         assert max(found.samples_ms) < 2 * min(found.samples_ms)
+
+
+def test_a_batch_on_a_machine_that_becomes_quicker_is_measured_anew_by_all(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample, rounds, slow_rounds = Workbench.sample, Counter[str](), 14
+
+    def slow_at_first(bench: Workbench, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[int, ...]]:
+        rounds["half"] += names == ["reference"]
+        slower = 3 if rounds["half"] <= 2 * slow_rounds else 2
+        taken = sample(bench, names, warm, repeat)
+        return {name: tuple(slower * duration for duration in durations) for name, durations in taken.items()}
+
+    monkeypatch.setattr(Workbench, "sample", slow_at_first)
+    events: list[Event] = []
+    # By then those that are a small part of the model are done.
+    done = site.run(site.request(rule=Adaptive(1e-9, most=24, most_of_quick=24)), events.append)
+    (begun,) = of_kind(events, BegunAnew)
+    assert begun.times_quicker == pytest.approx(1.5, rel=0.02)
+    assert {len(samples_ms) for _, samples_ms in begun.samples_ms} == {0, 5}
+    assert len(of_kind(events, ProgramMeasured)) > done.bricks.measured == BRICKS
+    progress = RunProgress()
+    progress.take_all(events)
+    assert (progress.bricks_measured, progress.done) == (BRICKS, progress.total)
+    found = sorted(site.contents().measurements, key=attrgetter("when"))
+    newest = {(it.brick, it.context): it for it in found}
+    assert len(newest) == BRICKS
+    for it in newest.values():
+        assert max(it.samples_ms) < 1.3 * min(it.samples_ms)
+        assert dict(it.noise)["repeated_rounds"] == slow_rounds
 
 
 def test_a_reference_that_does_not_run_costs_nothing_but_the_sight_of_drift(

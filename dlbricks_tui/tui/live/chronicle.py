@@ -1,6 +1,7 @@
 """What happens in a run, in words."""
 
 from dlbricks_tui.bench.events import (
+    BegunAnew,
     Calibrated,
     Calibrating,
     CalibrationFailed,
@@ -55,6 +56,8 @@ def _doubt(event: Event) -> tuple[Tone, str] | None:
             return Tone.DOUBT, f"A fresh worker takes over: {event.message}"
         case RoundRepeated():
             return Tone.DOUBT, f"A round is repeated: {event.reason}"
+        case BegunAnew():
+            return Tone.DOUBT, f"The machine is {event.times_quicker:.2f} times quicker now: the batch is measured anew"
         case CalibrationFailed():
             return Tone.DOUBT, f"Not calibrated, so that estimates may be some percent too low: {event.reason}"
         case DriftNoted():

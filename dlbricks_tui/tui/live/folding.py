@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from statistics import median
 
-from dlbricks_tui.bench.events import AboutProgram, EstimateChanged, Event, RoundDone, RunStarted
+from dlbricks_tui.bench.events import AboutProgram, BegunAnew, EstimateChanged, Event, RoundDone, RunStarted
 from dlbricks_tui.bench.progress import ProgramProgress, RunProgress
 from dlbricks_tui.bench.run_folder import State
 from dlbricks_tui.tui.figures import counted
@@ -94,7 +94,9 @@ class Folding:
         self._last_when = when if self._progress.planned is not None else None
 
     def _touch(self, event: Event) -> None:
-        if isinstance(event, RoundDone):
+        if isinstance(event, BegunAnew):
+            self._touched.update(program for program, _ in event.samples_ms)
+        elif isinstance(event, RoundDone):
             if self._progress.calibrating is not None:
                 # Its programs are none of the run, and each network has a worker of its own to compare the machine by.
                 return
