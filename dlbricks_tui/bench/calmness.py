@@ -23,7 +23,7 @@ _ROUNDS_REMEMBERED = 200
 _QUICKER = 1.1
 ROUNDS_TO_BE_SURE = 5
 # A busy host will not become quiet because somebody waits: after so long in a row its rounds are taken as they are,
-# until so many in a row were calm.
+# until so many in a row were calm. And beyond that time no more is measured twice than once, however often it is.
 _PATIENCE_SECONDS = 60.0
 _CALM_ROUNDS_FOR_NEW_PATIENCE = 5
 
@@ -45,6 +45,7 @@ class Calmness:
     def __init__(self, most_seconds: float = math.inf) -> None:
         """However often the machine becomes quiet again, no more than so much is measured twice."""
         self._seconds_left = most_seconds
+        self._counted_seconds = self._repeated_seconds = 0.0
         self._references: deque[float] = deque(maxlen=_ROUNDS_REMEMBERED)
         self._lost_seconds = 0.0
         self._calm_in_a_row = 0
@@ -58,7 +59,8 @@ class Calmness:
     @property
     def worth_repeating(self) -> bool:
         """Whether it still makes sense to measure again what was disturbed."""
-        return self._lost_seconds < _PATIENCE_SECONDS and self._seconds_left > 0
+        in_proportion = self._repeated_seconds < _PATIENCE_SECONDS + self._counted_seconds
+        return in_proportion and self._lost_seconds < _PATIENCE_SECONDS and self._seconds_left > 0
 
     def disturbance(self, round_: Circumstances) -> str | None:
         """What disturbed a round, in words; None if nothing did."""
@@ -73,7 +75,6 @@ class Calmness:
         else:
             self._calm_in_a_row = 0
             self._lost_seconds += round_.seconds
-            self._seconds_left -= round_.seconds
         return found
 
     def take_quickening(self) -> float | None:
@@ -81,9 +82,14 @@ class Calmness:
         times_quicker, self._times_quicker = self._times_quicker, None
         return times_quicker
 
-    def spend(self, seconds: float) -> None:
-        """So much is measured twice for another reason than a disturbance."""
+    def count(self, seconds: float) -> None:
+        """What took so long counts."""
+        self._counted_seconds += seconds
+
+    def repeat(self, seconds: float) -> None:
+        """What took so long is measured again."""
         self._seconds_left -= seconds
+        self._repeated_seconds += seconds
 
     def _notice_quickening(self) -> None:
         references = list(self._references)

@@ -169,9 +169,11 @@ class Measuring:
         disturbance = self._calmness.disturbance(Circumstances(seconds, runs, since(before, after), reference_ms))
         if disturbance is not None and self._calmness.worth_repeating:
             self._mood.repeated += 1
+            self._calmness.repeat(seconds)
             self._face_losses()
             self._tell(RoundRepeated(reason=disturbance, seconds_left=self._seconds_left(later)))
             return False
+        self._calmness.count(seconds)
         self._rounds.count(taken_ms)
         self._mood.rounds.append(FeltRound(seconds, null_calls_ms, known_ms, disturbance is not None))
         self._face_losses()
@@ -194,7 +196,7 @@ class Measuring:
         if self._new_beginnings == _MOST_NEW_BEGINNINGS or not self._calmness.worth_repeating:
             return
         self._new_beginnings += 1
-        self._calmness.spend(self._mood.keep_latest(ROUNDS_TO_BE_SURE))
+        self._calmness.repeat(self._mood.keep_latest(ROUNDS_TO_BE_SURE))
         self._ledger.take_back(self._rounds.begin_anew(ROUNDS_TO_BE_SURE))
         programs = self._rounds.programs.values()
         self._tell(

@@ -75,6 +75,7 @@ def test_who_has_little_time_waits_less_for_quiet_however_often_it_becomes_quiet
     for _ in range(3):
         assert calmness.worth_repeating
         assert calmness.disturbance(CROWDED) is not None
+        calmness.repeat(CROWDED.seconds)
         for _ in range(9):
             assert calmness.disturbance(QUIET) is None
     assert not calmness.worth_repeating
@@ -101,7 +102,17 @@ def test_a_machine_that_is_quicker_now_and_then_is_the_same() -> None:
 
 def test_what_is_measured_anew_is_taken_from_the_time_to_wait() -> None:
     calmness = Calmness(most_seconds=3.0)
-    calmness.spend(2.0)
+    calmness.repeat(2.0)
     assert calmness.worth_repeating
-    calmness.spend(1.0)
+    calmness.repeat(1.0)
+    assert not calmness.worth_repeating
+
+
+def test_beyond_a_minute_no_more_is_measured_twice_than_once() -> None:
+    calmness = Calmness()
+    calmness.repeat(61.0)
+    assert not calmness.worth_repeating
+    calmness.count(10.0)
+    assert calmness.worth_repeating
+    calmness.repeat(10.0)
     assert not calmness.worth_repeating
