@@ -2,8 +2,10 @@
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 from dlbricks_tui.bench.crowding import Crowding
 
@@ -15,17 +17,16 @@ _MOST_STOPS_PER_SECOND, _MOST_STOPS_PER_RUN, _FEWEST_STOPS = 600.0, 0.5, 10
 # others.
 _SHORTEST_SECONDS = 0.05
 _MOST_WAITING = 0.01
-# On a quiet host the reference varies by one or two percent.
+# On a quiet host the reference varies by one or two percent. One whose neighbours come and go is slower or quicker by
+# a third, for minutes.
 _MOST_SLOWER = 1.15
 _ROUNDS_TO_KNOW_THE_REFERENCE = 5
 _ROUNDS_REMEMBERED = 200
-# One that was slowed by its neighbours and is no more is quicker by a third, for a minute or for good.
-_QUICKER = 1.1
-ROUNDS_TO_BE_SURE = 5
-# A busy host will not become quiet because somebody waits: after so long in a row its rounds are taken as they are,
-# until so many in a row were calm. And beyond that time no more is measured twice than once, however often it is.
+# What has lasted for so many rounds, and for so long, is no accident.
+_ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 5, 3.0
+# A busy host will not become quiet because somebody waits: after so long its rounds are taken as they are, until it was
+# calm. And beyond that time no more is measured twice than once, however often it is.
 _PATIENCE_SECONDS = 60.0
-_CALM_ROUNDS_FOR_NEW_PATIENCE = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,20 @@ class Circumstances:
     reference_ms: float | None
 
 
+class Change(NamedTuple):
+    """The machine is another than it was: so many times as fast, and for so many rounds that count."""
+
+    times_as_fast: float
+    rounds: int
+
+
+class _Felt(NamedTuple):
+    """What the reference took in a round of so many seconds."""
+
+    reference_ms: float
+    seconds: float
+
+
 class Calmness:
     """Judges the rounds of a run, one after another."""
 
@@ -46,41 +61,47 @@ class Calmness:
         """However often the machine becomes quiet again, no more than so much is measured twice."""
         self._seconds_left = most_seconds
         self._counted_seconds = self._repeated_seconds = 0.0
-        self._references: deque[float] = deque(maxlen=_ROUNDS_REMEMBERED)
+        # Rounds that were calm, and all that nobody else computed in.
+        self._calm: deque[_Felt] = deque(maxlen=_ROUNDS_REMEMBERED)
+        self._felt: deque[_Felt] = deque(maxlen=_ROUNDS_REMEMBERED)
         self._lost_seconds = 0.0
-        self._calm_in_a_row = 0
-        self._times_quicker: float | None = None
+        self._calm_in_a_row, self._calm_seconds = 0, 0.0
+        self._change: Change | None = None
 
     @property
     def usual_reference_ms(self) -> float | None:
         """What the reference takes when the machine is calm; None until that is known."""
-        return median(self._references) if len(self._references) >= _ROUNDS_TO_KNOW_THE_REFERENCE else None
+        return _usual_ms(self._calm) if len(self._calm) >= _ROUNDS_TO_KNOW_THE_REFERENCE else None
 
     @property
     def worth_repeating(self) -> bool:
         """Whether it still makes sense to measure again what was disturbed."""
         in_proportion = self._repeated_seconds < _PATIENCE_SECONDS + self._counted_seconds
-        return in_proportion and self._lost_seconds < _PATIENCE_SECONDS and self._seconds_left > 0
+        return self.time_left and in_proportion and self._lost_seconds < _PATIENCE_SECONDS
+
+    @property
+    def time_left(self) -> bool:
+        """Whether anything may be measured twice."""
+        return self._seconds_left > 0
 
     def disturbance(self, round_: Circumstances) -> str | None:
         """What disturbed a round, in words; None if nothing did."""
-        found = self._waiting(round_) or self._slowness(round_)
+        waiting = self._waiting(round_)
+        found = waiting or self._slowness(round_)
+        felt = None if waiting or round_.reference_ms is None else _Felt(round_.reference_ms, round_.seconds)
+        if felt is not None:
+            self._felt.append(felt)
         if found is None:
-            self._calm_in_a_row += 1
-            if round_.reference_ms is not None:
-                self._references.append(round_.reference_ms)
+            self._rest(round_.seconds)
+            if felt is not None:
+                self._calm.append(felt)
                 self._notice_quickening()
-            if self._calm_in_a_row >= _CALM_ROUNDS_FOR_NEW_PATIENCE:
-                self._lost_seconds = 0.0
         else:
-            self._calm_in_a_row = 0
+            self._calm_in_a_row, self._calm_seconds = 0, 0.0
             self._lost_seconds += round_.seconds
+            if not self.worth_repeating:
+                self._give_in()
         return found
-
-    def take_quickening(self) -> float | None:
-        """How many times quicker the machine has become, as its latest rounds show; None if that is known already."""
-        times_quicker, self._times_quicker = self._times_quicker, None
-        return times_quicker
 
     def count(self, seconds: float) -> None:
         """What took so long counts."""
@@ -91,16 +112,39 @@ class Calmness:
         self._seconds_left -= seconds
         self._repeated_seconds += seconds
 
+    def take_change(self) -> Change | None:
+        """How the machine has changed, where that has lasted and is news."""
+        change, self._change = self._change, None
+        return change
+
+    def _rest(self, seconds: float) -> None:
+        """After calm enough there is patience again."""
+        self._calm_in_a_row += 1
+        self._calm_seconds += seconds
+        if self._calm_in_a_row >= _ROUNDS_TO_BE_SURE and self._calm_seconds >= _SECONDS_TO_BE_SURE:
+            self._lost_seconds = 0.0
+
     def _notice_quickening(self) -> None:
-        references = list(self._references)
-        before, latest = references[:-ROUNDS_TO_BE_SURE], references[-ROUNDS_TO_BE_SURE:]
-        if len(before) < _ROUNDS_TO_KNOW_THE_REFERENCE:
+        rounds = _lasting(self._calm)
+        calm = list(self._calm)
+        before, latest = calm[:-rounds], calm[-rounds:]
+        if not rounds or len(before) < _ROUNDS_TO_KNOW_THE_REFERENCE:
             return
-        usual_ms = median(before)
-        if _QUICKER * max(latest) <= usual_ms:
-            self._times_quicker = usual_ms / median(latest)
+        if _MOST_SLOWER * max(it.reference_ms for it in latest) <= _usual_ms(before):
             # From now on that is what is usual, and who is as slow as before is disturbed.
-            self._references = deque(latest, maxlen=_ROUNDS_REMEMBERED)
+            self._become(latest, _usual_ms(before), rounds)
+
+    def _give_in(self) -> None:
+        """Where the machine has been slower for as long as anybody waits, that is what is usual now."""
+        usual_ms, rounds = self.usual_reference_ms, _lasting(self._felt)
+        latest = list(self._felt)[-rounds:]
+        if rounds and usual_ms is not None and _usual_ms(latest) > _MOST_SLOWER * usual_ms:
+            self._become(latest, usual_ms, 0)
+
+    def _become(self, latest: Sequence[_Felt], usual_ms: float, rounds: int) -> None:
+        self._calm = deque(latest, maxlen=_ROUNDS_REMEMBERED)
+        self._lost_seconds = 0.0
+        self._change = Change(usual_ms / _usual_ms(latest), rounds)
 
     def _waiting(self, round_: Circumstances) -> str | None:
         if round_.crowding is None or round_.crowding.times_stopped < _FEWEST_STOPS:
@@ -117,3 +161,17 @@ class Calmness:
         if usual_ms is None or round_.reference_ms is None or round_.reference_ms <= _MOST_SLOWER * usual_ms:
             return None
         return f"the machine was {round_.reference_ms / usual_ms:.2f} times slower than usual"
+
+
+def _usual_ms(rounds: Sequence[_Felt]) -> float:
+    return median(it.reference_ms for it in rounds)
+
+
+def _lasting(rounds: Sequence[_Felt]) -> int:
+    """How many of the latest rounds it takes to be sure of what they show; 0 where they do not last long enough."""
+    seconds = 0.0
+    for number, it in enumerate(reversed(rounds), start=1):
+        seconds += it.seconds
+        if number >= _ROUNDS_TO_BE_SURE and seconds >= _SECONDS_TO_BE_SURE:
+            return number
+    return 0

@@ -143,11 +143,17 @@ class RoundRepeated(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunAnew(Event):
-    """The machine is quicker than it was: the batch is measured anew, and of each program these samples still count."""
+    """The machine is another than it was: the batch is measured anew, and of each program these samples still count."""
 
-    times_quicker: float
+    times_as_fast: float
     samples_ms: tuple[tuple[int, tuple[float, ...]], ...]
     seconds_left: float
+
+    @property
+    def how(self) -> str:
+        """What the machine has become."""
+        times = self.times_as_fast
+        return f"{times:.2f} times quicker" if times > 1 else f"{1 / times:.2f} times slower"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from statistics import median
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from dlbricks_tui.bench.batching import Batch, BatchLimits, alone, batches
-from dlbricks_tui.bench.calmness import ROUNDS_TO_BE_SURE, Calmness, Circumstances
+from dlbricks_tui.bench.calmness import Calmness, Circumstances
 from dlbricks_tui.bench.control import Control
 from dlbricks_tui.bench.crowding import since
 from dlbricks_tui.bench.events import BatchStarted, BegunAnew, DriftNoted, Event, RoundDone, RoundRepeated
@@ -35,6 +35,15 @@ _REFERENCE = "reference"
 _NOTEWORTHY_DRIFT = 0.05
 # On a host that keeps changing a batch is to end all the same.
 _MOST_NEW_BEGINNINGS = 2
+
+
+class _Sampled(NamedTuple):
+    """What one round has found, whether it counts or not."""
+
+    taken_ms: Mapping[str, tuple[float, ...]]
+    null_calls_ms: tuple[float, ...]
+    references_ms: tuple[float, ...]
+    circumstances: Circumstances
 
 
 class Keeper(Protocol):
@@ -149,59 +158,69 @@ class Measuring:
 
     def _sample(self, names: Sequence[str], later: Sequence[Job]) -> bool:
         """One round; false where something disturbed it, so that it has to be repeated."""
+        sampled = self._sampled(names)
+        seconds, reference_ms = sampled.circumstances.seconds, sampled.circumstances.reference_ms
+        disturbance = self._calmness.disturbance(sampled.circumstances)
+        if disturbance is not None and self._calmness.worth_repeating:
+            self._calmness.repeat(seconds)
+            self._mood.repeated += 1
+            self._face_losses()
+            self._tell(RoundRepeated(reason=disturbance, seconds_left=self._seconds_left(later)))
+            self._begin_anew_where_changed(later)
+            return False
+        self._calmness.count(seconds)
+        self._rounds.count(sampled.taken_ms)
+        felt = FeltRound(seconds, sampled.null_calls_ms, sampled.references_ms, disturbance is not None)
+        self._mood.rounds.append(felt)
+        self._face_losses()
+        taken = sampled.taken_ms.items()
+        self._tell(
+            RoundDone(
+                samples_ms=tuple((self._batch[name].number, samples_ms) for name, samples_ms in taken),
+                null_call_ms=median(felt.null_calls_ms) if felt.null_calls_ms else None,
+                reference_ms=reference_ms,
+                seconds_left=self._seconds_left(later),
+            )
+        )
+        self._begin_anew_where_changed(later)
+        return True
+
+    def _sampled(self, names: Sequence[str]) -> _Sampled:
         turns = self._turns(names)
         before, began = self._bench.crowding(), time.monotonic()
         references_ms = [self._reference_ms()]
         taken: dict[str, tuple[int, ...]] = {}
         runs = 0
-        for warm_runs, sampled in turns:
-            taken |= self._bench.sample(sampled, warm_runs, _TIMED_RUNS)
+        for warm_runs, at_once in turns:
+            taken |= self._bench.sample(at_once, warm_runs, _TIMED_RUNS)
             # What feeds a program runs as often, to be taken off.
-            runs += 2 * len(sampled) * (warm_runs + _TIMED_RUNS)
+            runs += 2 * len(at_once) * (warm_runs + _TIMED_RUNS)
         # Who comes in the middle of a round disturbs what is sampled last.
         references_ms.append(self._reference_ms())
         seconds, after = time.monotonic() - began, self._bench.crowding()
-        null_calls_ms = _milliseconds(self._bench.null_calls(_NULL_CALLS))
-        taken_ms = {name: _milliseconds(durations) for name, durations in taken.items()}
-        known_ms = [it for it in references_ms if it is not None]
+        known_ms = tuple(it for it in references_ms if it is not None)
         runs += len(known_ms) * (_UNTIMED_REFERENCE_RUNS + _REFERENCE_RUNS)
-        reference_ms = max(known_ms, default=None)
-        disturbance = self._calmness.disturbance(Circumstances(seconds, runs, since(before, after), reference_ms))
-        if disturbance is not None and self._calmness.worth_repeating:
-            self._mood.repeated += 1
-            self._calmness.repeat(seconds)
-            self._face_losses()
-            self._tell(RoundRepeated(reason=disturbance, seconds_left=self._seconds_left(later)))
-            return False
-        self._calmness.count(seconds)
-        self._rounds.count(taken_ms)
-        self._mood.rounds.append(FeltRound(seconds, null_calls_ms, known_ms, disturbance is not None))
-        self._face_losses()
-        self._tell(
-            RoundDone(
-                samples_ms=tuple((self._batch[name].number, samples_ms) for name, samples_ms in taken_ms.items()),
-                null_call_ms=median(null_calls_ms) if null_calls_ms else None,
-                reference_ms=reference_ms,
-                seconds_left=self._seconds_left(later),
-            )
+        return _Sampled(
+            {name: _milliseconds(durations) for name, durations in taken.items()},
+            _milliseconds(self._bench.null_calls(_NULL_CALLS)),
+            known_ms,
+            Circumstances(seconds, runs, since(before, after), max(known_ms, default=None)),
         )
-        self._begin_anew_where_quicker(later)
-        return True
 
-    def _begin_anew_where_quicker(self, later: Sequence[Job]) -> None:
-        """All programs of a batch are to be of the same host: what a slower one took is measured again."""
-        times_quicker = self._calmness.take_quickening()
-        if times_quicker is None or len(self._mood.rounds) <= ROUNDS_TO_BE_SURE:
+    def _begin_anew_where_changed(self, later: Sequence[Job]) -> None:
+        """All programs of a batch are to be of the same host: what another one took is measured again."""
+        change = self._calmness.take_change()
+        if change is None or len(self._mood.rounds) <= change.rounds:
             return
-        if self._new_beginnings == _MOST_NEW_BEGINNINGS or not self._calmness.worth_repeating:
+        if self._new_beginnings == _MOST_NEW_BEGINNINGS or not self._calmness.time_left:
             return
         self._new_beginnings += 1
-        self._calmness.repeat(self._mood.keep_latest(ROUNDS_TO_BE_SURE))
-        self._ledger.take_back(self._rounds.begin_anew(ROUNDS_TO_BE_SURE))
+        self._calmness.repeat(self._mood.keep_latest(change.rounds))
+        self._ledger.take_back(self._rounds.begin_anew(change.rounds))
         programs = self._rounds.programs.values()
         self._tell(
             BegunAnew(
-                times_quicker=times_quicker,
+                times_as_fast=change.times_as_fast,
                 samples_ms=tuple((it.entry.number, tuple(it.samples_ms)) for it in programs),
                 seconds_left=self._seconds_left(later),
             )

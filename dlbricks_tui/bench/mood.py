@@ -42,6 +42,7 @@ class Mood:
 
     def keep_latest(self, rounds: int) -> float:
         """All rounds before the latest are to be repeated; how many seconds these took."""
-        forgotten, self.rounds = self.rounds[:-rounds], self.rounds[-rounds:]
+        first = max(0, len(self.rounds) - rounds)
+        forgotten, self.rounds = self.rounds[:first], self.rounds[first:]
         self.repeated += len(forgotten)
         return sum(it.seconds for it in forgotten)

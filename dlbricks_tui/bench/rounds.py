@@ -118,7 +118,7 @@ class Rounds:
 
     def begin_anew(self, latest: int) -> list[Entry]:
         """Of the batch only so many of the latest rounds count; those that were done, and take part once more."""
-        del self._taken_ms[:-latest]
+        del self._taken_ms[: max(0, len(self._taken_ms) - latest)]
         once_more = [program.entry for program in self._done.values()]
         self._programs |= self._done
         self._done = {}

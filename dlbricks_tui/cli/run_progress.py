@@ -136,7 +136,7 @@ def _told_of_course(event: Event) -> str | None:
     if isinstance(event, RoundRepeated):
         return f"a round is repeated: {event.reason}"
     if isinstance(event, BegunAnew):
-        return f"the machine is {event.times_quicker:.2f} times quicker now: the batch is measured anew"
+        return f"the machine is {event.how} now: the batch is measured anew"
     if isinstance(event, DriftNoted):
         change = event.reference_ms / event.usual_ms - 1
         return f"the machine has become {abs(change):.0%} {'slower' if change > 0 else 'faster'} than it was at first"

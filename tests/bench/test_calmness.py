@@ -1,8 +1,7 @@
+from collections.abc import Iterable
 from dataclasses import replace
 
-import pytest
-
-from dlbricks_tui.bench.calmness import ROUNDS_TO_BE_SURE, Calmness, Circumstances
+from dlbricks_tui.bench.calmness import Calmness, Circumstances
 from dlbricks_tui.bench.crowding import Crowding
 
 QUIET = Circumstances(1.0, 400, Crowding(0.01, 17), 0.5)
@@ -81,23 +80,47 @@ def test_who_has_little_time_waits_less_for_quiet_however_often_it_becomes_quiet
     assert not calmness.worth_repeating
 
 
+def told(calmness: Calmness, rounds: Iterable[Circumstances]) -> list[tuple[float, int]]:
+    """The changes that these rounds show: how many times as fast the machine is, and in how many rounds it was."""
+    changes = []
+    for round_ in rounds:
+        calmness.disturbance(round_)
+        if (change := calmness.take_change()) is not None:
+            changes.append((round(change.times_as_fast, 2), change.rounds))
+    return changes
+
+
 def test_a_machine_that_has_become_quicker_is_told_once_and_measured_by_what_it_is_now() -> None:
     calmness = Calmness()
-    assert [calmness.disturbance(SLOW) for _ in range(10)] == [None] * 10
-    told: list[float | None] = []
-    for _ in range(20):
-        assert calmness.disturbance(QUIET) is None
-        told.append(calmness.take_quickening())
-    assert told == [*[None] * (ROUNDS_TO_BE_SURE - 1), pytest.approx(1.4), *[None] * 15]
+    assert told(calmness, [SLOW] * 10) == []
+    assert told(calmness, [QUIET] * 4) == []
+    assert told(calmness, [QUIET] * 20) == [(1.4, 5)]
     assert calmness.usual_reference_ms == QUIET.reference_ms
     assert calmness.disturbance(SLOW) == "the machine was 1.40 times slower than usual"
 
 
-def test_a_machine_that_is_quicker_now_and_then_is_the_same() -> None:
+def test_a_machine_that_is_quicker_now_and_then_or_for_a_moment_is_the_same() -> None:
+    assert told(Calmness(), [SLOW if number % 5 == 0 else QUIET for number in range(100)]) == []
+    moment = replace(QUIET, seconds=0.06)
+    assert told(Calmness(), [*[SLOW] * 10, *[moment] * 20, SLOW]) == []
+    assert told(Calmness(), [*[SLOW] * 10, *[moment] * 60]) == [(1.4, 50)]
+
+
+def test_of_a_machine_that_stays_slower_for_as_long_as_anybody_waits_that_is_usual() -> None:
     calmness = Calmness()
-    for number in range(100):
-        calmness.disturbance(QUIET if number % ROUNDS_TO_BE_SURE else SLOW)
-        assert calmness.take_quickening() is None
+    assert told(calmness, [QUIET] * 10) == []
+    assert told(calmness, [SLOW] * 59) == []
+    assert told(calmness, [SLOW]) == [(0.71, 0)]
+    assert calmness.disturbance(SLOW) is None
+    assert told(calmness, [QUIET] * 5) == [(1.4, 5)]
+
+
+def test_a_machine_that_is_mostly_slower_is_slower_and_one_in_which_others_compute_is_not() -> None:
+    calmness = Calmness()
+    assert told(calmness, [QUIET] * 10) == []
+    assert told(calmness, [QUIET if number % 4 == 0 else SLOW for number in range(90)]) == [(0.71, 0)]
+    crowded = Calmness()
+    assert told(crowded, [*[QUIET] * 10, *[replace(CROWDED, reference_ms=0.7)] * 100]) == []
 
 
 def test_what_is_measured_anew_is_taken_from_the_time_to_wait() -> None:

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.bench.events import (
+    BegunAnew,
     Calibrating,
     CalibrationFailed,
     Event,
@@ -63,6 +64,7 @@ def test_the_rounds_of_a_calibration_say_nothing_of_the_run() -> None:
     progress.take(planned(bricks=1, reused=0, expected_seconds=100.0))
     progress.take(Calibrating(when=at(0), network="chain", number=1, of=2))
     progress.take(RoundDone(samples_ms=((0, (1.5,)),), null_call_ms=None, reference_ms=None, seconds_left=0.0))
+    progress.take(BegunAnew(times_as_fast=1.4, samples_ms=((0, (1.5,)),), seconds_left=0.0))
     assert (progress.done, progress.total, progress.seconds_left) == (0, 3, 100.0)
     second = Calibrating(when=at(SECONDS_PER_NETWORK), network="heavy", number=2, of=2)
     progress.take(second)

@@ -171,6 +171,8 @@ def test_beginning_anew_leaves_what_a_model_took_in_batches_before() -> None:
         rounds.count({called[MODEL]: [sample_ms]})
     rounds.begin_anew(1)
     assert rounds.programs[called[MODEL]].samples_ms == [1.0, 4.0]
+    rounds.begin_anew(0)
+    assert rounds.programs[called[MODEL]].samples_ms == [1.0]
 
 
 def test_who_is_lost_does_not_begin_anew() -> None:

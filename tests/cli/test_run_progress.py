@@ -6,6 +6,7 @@ from rich.console import Console
 
 from dlbricks_tui.bench.events import (
     BatchStarted,
+    BegunAnew,
     Calibrated,
     Calibrating,
     EstimateChanged,
@@ -120,6 +121,14 @@ def test_a_run_that_calibrates_says_so_and_not_that_nothing_gets_done(capsys: py
     [
         (Waiting(holder="run x of ada"), "waiting for run x of ada"),
         (ModelLeftOut(model="m", reason="m is empty"), "left out: m is empty"),
+        (
+            BegunAnew(times_as_fast=1.376, samples_ms=((0, (1.5,)),), seconds_left=9.0),
+            "the machine is 1.38 times quicker now: the batch is measured anew",
+        ),
+        (
+            BegunAnew(times_as_fast=0.5, samples_ms=((0, ()),), seconds_left=9.0),
+            "the machine is 2.00 times slower now: the batch is measured anew",
+        ),
         (LayerUnmeasurable(model="m", layer="fc", reason="no operator"), "unmeasurable: m: fc: no operator"),
         (
             FailedBefore(brick="b", context="plain", model="", label="conv", reason="hung: it did not answer"),

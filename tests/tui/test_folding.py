@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from dlbricks_tui.bench.events import Event, FailedBefore, Paused, Resumed
+from dlbricks_tui.bench.events import BegunAnew, Event, FailedBefore, Paused, Resumed
 from dlbricks_tui.bench.run_folder import State
 from dlbricks_tui.tui.live.folding import MOST_NOTES, MOST_WIDTHS, Folding
 from dlbricks_tui.tui.live.snapshot import Standing, Tone
@@ -42,6 +42,21 @@ def test_a_brick_goes_from_the_bench_to_a_latency_or_a_reason() -> None:
     assert known.half_width is not None
     assert abs(known.half_width - 0.007) < 1e-9
     assert (lost.standing, lost.reason) == (Standing.FAILED, "crashed: the worker died (SIGSEGV)")
+
+
+def test_bricks_of_a_batch_that_begins_anew_are_on_the_bench_again_with_what_still_counts() -> None:
+    folding = folded(started(), planned(), loaded(1), loaded(2), round_done([1, 2], 0), measured(1))
+    done = folding.snapshot().counts.done
+    folding.take([BegunAnew(when=at(40), times_as_fast=1.4, samples_ms=((1, ()), (2, (0.5,))), seconds_left=50.0)])
+    run = folding.snapshot()
+    assert [(brick.standing, brick.samples_ms) for brick in run.bricks] == [
+        (Standing.ON_BENCH, ()),
+        (Standing.ON_BENCH, (0.5,)),
+    ]
+    assert (run.counts.done, run.seconds_left) == (done - 1, 50.0)
+    assert run.notes[-1].text == "The machine is 1.40 times quicker now: the batch is measured anew"
+    folding.take([measured(1)])
+    assert folding.snapshot().counts.done == done
 
 
 def test_a_brick_that_takes_no_time_at_all_is_measured_like_any_other() -> None:

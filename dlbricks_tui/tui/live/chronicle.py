@@ -57,7 +57,7 @@ def _doubt(event: Event) -> tuple[Tone, str] | None:
         case RoundRepeated():
             return Tone.DOUBT, f"A round is repeated: {event.reason}"
         case BegunAnew():
-            return Tone.DOUBT, f"The machine is {event.times_quicker:.2f} times quicker now: the batch is measured anew"
+            return Tone.DOUBT, f"The machine is {event.how} now: the batch is measured anew"
         case CalibrationFailed():
             return Tone.DOUBT, f"Not calibrated, so that estimates may be some percent too low: {event.reason}"
         case DriftNoted():
