@@ -8,7 +8,7 @@ from dlbricks_tui.bench.jobs import Job, Subject
 from dlbricks_tui.bench.known import Conditions
 from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.request import CalibrationPolicy, RunRequest
-from dlbricks_tui.estimate.lookup import calibration_of
+from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS, calibrations_of
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.generation import Generation
@@ -24,25 +24,30 @@ def levels_due(
     jobs: Iterable[Job],
     conditions: Conditions,
     generation: Generation,
+    expected_seconds: float,
 ) -> tuple[Level, ...]:
     """Those levels of what is to be measured of which nobody knows by today's constants what the method misses.
 
     Where it is asked for anew, those of all models, though there be nothing else to measure. What was found on few
-    networks, in the time that a budget left for it, does where there is a budget.
+    networks, in the time that a budget left for it, does where there is a budget. A level that was calibrated only
+    a few times is calibrated once more by a run that is expected to take longer than that.
     """
     if request.calibration is CalibrationPolicy.NEVER:
         return ()
     levels = {job.graph.level for job in jobs}
     if request.calibration is CalibrationPolicy.ANEW:
         return tuple(sorted(levels | {subject.decomposition.graph.level for subject in subjects}))
-    known = {level: calibration_of(generation, way_of(conditions, level)) for level in sorted(levels)}
     today = CONSTANTS[request.runtime.runs]
     in_haste = request.time_budget_seconds is not None
-    return tuple(
-        level
-        for level, it in known.items()
-        if it is None or names_in(it.constants) != today or not it.densities or (lacks_much(it) and not in_haste)
-    )
+    is_long = expected_seconds >= calibration_seconds(levels)
+
+    def is_due(level: Level) -> bool:
+        found = calibrations_of(generation, way_of(conditions, level))
+        if not found or names_in(found[0].constants) != today or not found[0].densities:
+            return True
+        return not in_haste and (lacks_much(found[0]) or (is_long and len(found) < MOST_CALIBRATIONS))
+
+    return tuple(filter(is_due, sorted(levels)))
 
 
 def lacks_much(calibration: Calibration) -> bool:

@@ -1,7 +1,7 @@
 """What a run does when it has its turn: read the models, see what the store lacks, measure that."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -102,8 +102,9 @@ class Work:
             planned = self._plan(assignment, store)
             counts = _counts(planned)
             subjects, held = assignment.models, store.generation
-            uncalibrated = levels_due(self._request, subjects, planned.jobs, self._conditions, held)
-            self._tell_plan(planned, counts, uncalibrated)
+            seconds = Pace(self._request.rule).seconds_for(dict.fromkeys(planned.jobs, 0))
+            uncalibrated = levels_due(self._request, subjects, planned.jobs, self._conditions, held, seconds)
+            self._tell_plan(planned, counts, calibration_seconds(uncalibrated) + seconds)
             self._control.count(*counts)
             store.add(self._system, runtime_record(self._request.runtime, self._system))
             self._calibrate(uncalibrated, counts, store)
@@ -137,12 +138,11 @@ class Work:
             known = replace(known, failed={})
         return plan(assignment.models, known, self._request.rule, end_to_end, assignment.bricks)
 
-    def _tell_plan(self, found: Plan, counts: Counts, uncalibrated: Collection[Level]) -> None:
+    def _tell_plan(self, found: Plan, counts: Counts, seconds: float) -> None:
         for layer in found.unmeasurable:
             self._tell(LayerUnmeasurable(**layer._asdict()))
         for job, reason in found.failed.items():
             self._tell(FailedBefore(label=job.label, reason=reason, **job.target._asdict()))
-        seconds = Pace(self._request.rule).seconds_for(dict.fromkeys(found.jobs, 0))
         self._tell(
             Planned(
                 system=self._conditions.system,
@@ -153,12 +153,12 @@ class Work:
                 models=counts.whole_models.total,
                 models_reused=counts.whole_models.reused,
                 models_failed_before=counts.whole_models.failed,
-                expected_seconds=calibration_seconds(uncalibrated) + seconds,
+                expected_seconds=seconds,
             )
         )
 
     def _calibrate(self, levels: Iterable[Level], counts: Counts, store: Store) -> None:
-        """Once for each system, runtime and level, before anything is estimated of them."""
+        """Finds out what the method misses there, before anything is estimated of these levels."""
         for level in levels:
             left = self._seconds_to_calibrate
             if left is not None and left < ENOUGH_NETWORKS * SECONDS_PER_NETWORK:

@@ -5,6 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime, timedelta
+from statistics import median
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -23,6 +25,10 @@ from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.queries import Selection, brick_form, newest_by_pair, records_of, select
 from dlbricks_tui.store.records import ANY_CONTEXT, Calibration, Failure
+
+# What one calibration finds varies by chance, on a restless host by as much as it is. So many of a day are enough.
+MOST_CALIBRATIONS = 5
+_ONE_DAY = timedelta(days=1)
 
 # Standard errors to either side between which a mean lies with 95 % confidence.
 _TWO_SIDED_95 = 1.96
@@ -108,23 +114,43 @@ class BrickResults:
         }
 
 
-def calibration_of(generation: Generation, way: Way) -> Calibration | None:
-    """The newest calibration of a way of measuring, None where it was never calibrated."""
-    fitting = [
-        each
-        for each in records_of(generation, Calibration)
-        if Way(each.system, each.runtime, each.level, each.protocol) == way
-    ]
-    return max(fitting, key=lambda calibration: calibration.when, default=None)
+def calibrations_of(generation: Generation, way: Way) -> tuple[Calibration, ...]:
+    """The calibrations of a way of measuring that speak together, newest first; none where it was never calibrated.
+
+    They are of one day, by the same constants, and none is of far fewer networks than another.
+    """
+    fitting = sorted(
+        (
+            each
+            for each in records_of(generation, Calibration)
+            if Way(each.system, each.runtime, each.level, each.protocol) == way
+        ),
+        key=lambda calibration: calibration.when,
+        reverse=True,
+    )
+    alike = [each for each in fitting if _of_one_day(each, fitting[0]) and _names(each) == _names(fitting[0])]
+    most = max([len(each.residuals) for each in alike], default=0)
+    return tuple([each for each in alike if 2 * len(each.residuals) > most][:MOST_CALIBRATIONS])
 
 
 def correction_of(generation: Generation, way: Way) -> Correction:
-    """What its newest calibration has found."""
-    newest = calibration_of(generation, way)
-    if newest is None:
+    """What its calibrations have found: of each constant the median, and all errors."""
+    found = calibrations_of(generation, way)
+    if not found:
         return UNCALIBRATED
-    errors, densities = ([value for _, value in found] for found in (newest.residuals, newest.densities))
-    return Correction(newest.constants, tuple(errors), tuple(densities))
+    errors = [error for each in found for _, error in each.residuals]
+    densities = [density for each in found for _, density in each.densities]
+    values = zip(*[[value for _, value in each.constants] for each in found], strict=True)
+    constants = tuple(zip(_names(found[0]), map(median, values), strict=True))
+    return Correction(constants, tuple(errors), tuple(densities) if len(densities) == len(errors) else ())
+
+
+def _of_one_day(calibration: Calibration, newest: Calibration) -> bool:
+    return datetime.fromisoformat(newest.when) - datetime.fromisoformat(calibration.when) <= _ONE_DAY
+
+
+def _names(calibration: Calibration) -> tuple[str, ...]:
+    return tuple([name for name, _ in calibration.constants])
 
 
 def beside(found: SystemEstimate, timed: Summary | None) -> SystemEstimate:

@@ -28,6 +28,7 @@ from dlbricks_tui.bench.workbench import Workbench
 from dlbricks_tui.bricks.contexts import is_cold
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.errors import CalibrationError
+from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
@@ -179,7 +180,7 @@ def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> N
     with Store(site.data.store) as store:
 
         def due(policy: CalibrationPolicy, conditions: Conditions, of: Sequence[Job] = jobs) -> Sequence[Level]:
-            return levels_due(site.request(calibration=policy), subjects, of, conditions, store.generation)
+            return levels_due(site.request(calibration=policy), subjects, of, conditions, store.generation, 5.0)
 
         assert due(CalibrationPolicy.ONCE, here) == (graph.level,)
         for before in (outdated, of_any_density):
@@ -208,7 +209,7 @@ def test_what_a_time_budget_cut_short_is_found_out_again_where_there_is_time(sit
                 calibration(**way, when=f"2026-11-22T0{when}:00:00+00:00", constants=constants, residuals=residuals)
             )
             request = site.request(calibration=CalibrationPolicy.ONCE, **fields)
-            return bool(levels_due(request, subjects, jobs, here, store.generation))
+            return bool(levels_due(request, subjects, jobs, here, store.generation, 5.0))
 
     assert due(1, NETWORKS[:ENOUGH_NETWORKS])
     assert not due(2, NETWORKS[:ENOUGH_NETWORKS], time_budget_seconds=60.0)
@@ -217,6 +218,27 @@ def test_what_a_time_budget_cut_short_is_found_out_again_where_there_is_time(sit
     assert not due(4, (*NETWORKS[:3], *NETWORKS[4:]))
     # By an older version, which had not as many.
     assert due(5, NETWORKS[3:])
+
+
+def test_what_takes_longer_than_to_calibrate_calibrates_once_more_until_that_was_done_five_times(site: Site) -> None:
+    subjects = [subject_of(decompose(chain("conv", "relu")))]
+    jobs = plan(subjects, Known(), Adaptive()).jobs
+    way = {"system": "s1", "runtime": "x", "level": jobs[0].graph.level, "protocol": "p"}
+    found = {"constants": tuple((name, 0.01) for name in CONSTANTS[Format.MXNET])}
+    found["residuals"] = tuple((name, 0.01) for name in NETWORKS)
+    calibrating = SECONDS_PER_NETWORK * len(NETWORKS)
+    with Store(site.data.store) as store:
+
+        def due(seconds: float, **fields: Any) -> bool:
+            request = site.request(calibration=CalibrationPolicy.ONCE, **fields)
+            return bool(levels_due(request, subjects, jobs, Conditions("s1", "x", "p"), store.generation, seconds))
+
+        for hour in range(1, MOST_CALIBRATIONS + 1):
+            assert due(calibrating)
+            store.add(calibration(**way, when=f"2026-11-22T0{hour}:00:00.000000+00:00", **found))
+            assert not due(calibrating - 1)
+            assert not due(calibrating, time_budget_seconds=3600.0)
+        assert not due(10 * calibrating)
 
 
 def test_by_itself_a_request_calibrates_nothing(site: Site) -> None:

@@ -14,7 +14,7 @@ from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.published import PROTOCOL
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Measurement, Record, new_uuid
+from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Calibration, Measurement, Record, new_uuid
 from tests.bricks.convolutions import convolving
 from tests.bricks.graphs import DATA, Spec, built, chain
 from tests.estimate.stored import brick_records, model_record, store_of, timed
@@ -171,13 +171,49 @@ def test_the_newest_calibration_of_the_same_way_is_applied(tmp_path: Path) -> No
             residuals=(("net-1", 0.02),),
             densities=(("net-1", 3.0),),
         ),
-        calibration(**way, constants=(("per_sequence_ms", 9.0),)),
+        calibration(**way, when=EARLIER, constants=(("per_sequence_ms", 9.0),)),
         calibration(**way, system="a1", when=LATER, constants=(("per_sequence_ms", 7.0),)),
     ]
     with store_of(tmp_path / "store", *records) as store:
         correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
         assert correction == Correction((("per_sequence_ms", 0.5),), (0.02,), (3.0,))
         assert correction_of(store.generation, Way(SYSTEM, "other", Level.WRITTEN, "hot")) == Correction()
+
+
+def calibrated(day: int, hour: int, value_ms: float, **fields: Any) -> Calibration:
+    when = f"2026-11-{day:02}T{hour:02}:00:00.000000+00:00"
+    found = {"constants": (("per_sequence_ms", value_ms),), "residuals": (("net-1", value_ms),)}
+    return calibration(**{"level": Level.WRITTEN, "when": when, **found, "densities": (("net-1", 3.0),), **fields})
+
+
+def test_calibrations_of_a_day_speak_together(tmp_path: Path) -> None:
+    records = [
+        calibrated(21, 9, 9.0),
+        calibrated(21, 10, 0.7),
+        calibrated(21, 12, 8.0, constants=(("per_evicted_sequence_ms", 8.0),)),
+        calibrated(21, 22, 0.2),
+        calibrated(22, 10, 0.3),
+    ]
+    with store_of(tmp_path / "store", *records) as store:
+        correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
+    # One odd hour among them moves nothing.
+    assert correction == Correction((("per_sequence_ms", 0.3),), (0.3, 0.2, 0.7), (3.0, 3.0, 3.0))
+
+
+def test_what_was_found_in_haste_does_not_speak_beside_what_was_not(tmp_path: Path) -> None:
+    many = tuple((f"net-{number}", 0.01) for number in range(4))
+    records = [calibrated(21, 9, 0.1, residuals=many, densities=many), calibrated(21, 10, 5.0)]
+    with store_of(tmp_path / "store", *records) as store:
+        correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
+    assert correction.constants == (("per_sequence_ms", 0.1),)
+
+
+def test_no_more_than_the_five_newest_calibrations_speak(tmp_path: Path) -> None:
+    records = [calibrated(21, hour, float(hour)) for hour in range(1, 9)]
+    with store_of(tmp_path / "store", *records) as store:
+        correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
+    assert correction.constants == (("per_sequence_ms", 6.0),)
+    assert correction.residuals == (8.0, 7.0, 6.0, 5.0, 4.0)
 
 
 def test_alike_models_share_the_newest_result_however_the_model_was_called_then(tmp_path: Path) -> None:

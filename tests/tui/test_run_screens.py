@@ -311,7 +311,7 @@ async def test_before_a_run_its_settings_are_in_view_and_what_it_takes(measured:
         shown = screen_text(pilot)
         assert "Run alexnet" in shown
         assert "18 bricks to run · 1 whole model to time · about" in shown
-        assert "calibrate the runtime, once" in shown
+        assert "calibrate the runtime." in shown
         # From the level down to end to end, and no whole model any more.
         await press(pilot, "j", "j", "j", "l")
         assert "18 bricks to run · about" in screen_text(pilot)
@@ -355,7 +355,7 @@ async def test_what_is_known_is_not_run_again_and_who_is_waited_for_is_said(
         async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN), (80, 24)) as pilot:
             await press(pilot, *OPEN_ALEXNET, "r")
             shown = screen_text(pilot)
-            assert "calibrate the runtime, once" in shown and "since" in shown
+            assert "calibrate the runtime." in shown and "since" in shown
     finally:
         lock.release()
 

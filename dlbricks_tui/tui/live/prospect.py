@@ -49,10 +49,10 @@ def foresee(session: Session, wishes: Sequence[Wish], request: RunRequest) -> Pr
     if request.retry_failed:
         known = replace(known, failed={})
     found = plan(subjects, known, request.rule, request.end_to_end)
+    measuring = Pace(request.rule).seconds_for(dict.fromkeys(found.jobs, 0))
     with session.store.held() as store:
-        uncalibrated = levels_due(request, subjects, found.jobs, conditions, store.generation)
+        uncalibrated = levels_due(request, subjects, found.jobs, conditions, store.generation, measuring)
     calibrating = calibration_seconds(uncalibrated)
-    seconds = calibrating + Pace(request.rule).seconds_for(dict.fromkeys(found.jobs, 0))
     budget = math.inf if request.time_budget_seconds is None else request.time_budget_seconds
     holder = host_lock().holder()
     return Prospect(
@@ -61,7 +61,7 @@ def foresee(session: Session, wishes: Sequence[Wish], request: RunRequest) -> Pr
         sum(job.whole for job in found.jobs),
         len(found.reused),
         len(found.failed),
-        min(seconds, budget),
+        min(calibrating + measuring, budget),
         min(calibrating, budget),
         str(holder) if holder is not None and _is_there(holder) else "",
     )

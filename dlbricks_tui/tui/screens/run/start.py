@@ -101,7 +101,7 @@ class StartRunScreen(Dialog[RunSettings]):
     def _below_lines(self, width: int) -> tuple[Line, ...]:
         found = wrapped(_foreseen(self._prospect), width)
         if self._prospect is not None and self._prospect.calibration_seconds:
-            told = f"Of that about {duration(self._prospect.calibration_seconds)} calibrate the runtime, once."
+            told = f"Of that about {duration(self._prospect.calibration_seconds)} calibrate the runtime."
             found += wrapped(line(Span(told, "muted")), width)
         if self._prospect is not None and self._prospect.holder:
             found += wrapped(line(Span(f"It waits for {self._prospect.holder}", "warn")), width)
