@@ -32,7 +32,7 @@ ENOUGH_NETWORKS = 7
 
 # What a model lacks in the sum of its bricks.
 CONSTANTS: Mapping[Format, tuple[str, ...]] = {
-    Format.MXNET: ("per_warm_sequence_ms", "per_cold_sequence_ms"),
+    Format.MXNET: ("per_lost_sequence_ms", "per_cold_sequence_ms"),
     Format.ONNX: ("per_forgotten_sequence_ms",),
 }
 

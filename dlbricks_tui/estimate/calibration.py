@@ -23,6 +23,9 @@ _NEXT_TO_NOTHING_MS = 0.04
 # Inside of a model others use the nearest caches between two runs of a layer. A brick that takes so long has lost all
 # by that which it can lose.
 _LOSES_ALL_MS = 0.3
+# A model that touches no more than the former finds all of it in the nearest caches again, and what a processor
+# remembers of where its memory lies; one that touches as much as the latter finds none.
+_KEEPS_ALL_BYTES, _KEEPS_NOTHING_BYTES = 3e6, 12e6
 # What a layer finds in any cache of what it left there one inference ago: the less, the more the model touches
 # meanwhile, and nothing from here on.
 _FORGETS_ALL_BYTES = 20e6
@@ -43,14 +46,20 @@ def _share_of(most_ms: float, circumstances: Circumstances) -> float:
     return min(1.0, circumstances.brick_ms / most_ms)
 
 
+def _share_lost(touched_bytes: int) -> float:
+    """How much of what a layer has in the nearest caches others have taken until it runs again."""
+    return min(1.0, max(0.0, (touched_bytes - _KEEPS_ALL_BYTES) / (_KEEPS_NOTHING_BYTES - _KEEPS_ALL_BYTES)))
+
+
 # What a constant of this name is multiplied with for one sequence. Constants are milliseconds.
 TERMS: Mapping[str, Callable[[Circumstances], float]] = {
-    "per_warm_sequence_ms": lambda it: 0.0 if it.cold else _share_of(_LOSES_ALL_MS, it),
+    "per_lost_sequence_ms": lambda it: 0.0 if it.cold else _share_lost(it.touched_bytes) * _share_of(_LOSES_ALL_MS, it),
     # By this models take less: what was swept out of all caches before a brick was timed is in some cache there.
     "per_cold_sequence_ms": lambda it: _share_of(_LOSES_ALL_MS, it) if it.cold else 0.0,
     "per_forgotten_sequence_ms": lambda it: min(1.0, it.touched_bytes / _FORGETS_ALL_BYTES),
-    # What systems were calibrated with before: when cold bricks were taken for others, while bricks woke up for
-    # themselves, and when nothing else was known.
+    # What systems were calibrated with before: when small models were taken to lose as much as large ones, when cold
+    # bricks were taken for others, while bricks woke up for themselves, and when nothing else was known.
+    "per_warm_sequence_ms": lambda it: 0.0 if it.cold else _share_of(_LOSES_ALL_MS, it),
     "per_evicted_sequence_ms": lambda it: _share_of(_LOSES_ALL_MS, it),
     "per_displaced_sequence_ms": lambda it: _share_of(0.15, it),
     "per_woken_sequence_ms": lambda it: _share_of(0.04, it),

@@ -38,7 +38,7 @@ from dlbricks_tui.store.queries import records_of
 from dlbricks_tui.store.records import Calibration
 from dlbricks_tui.store.store import Store
 from tests.bench.runs import BRICKS, Site
-from tests.bricks.graphs import chain
+from tests.bricks.graphs import chain, weighing
 from tests.models.table_framework import TableFramework
 from tests.store.samples import calibration
 
@@ -126,7 +126,9 @@ def test_a_calibration_leaves_half_of_a_time_budget_to_what_was_asked_for(
 def test_half_of_the_networks_are_enough_where_there_is_no_time_for_all(
     in_time: int, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    networks = [subject_of(decompose(replace(chain("conv", "pool"), name=f"network {number}"))) for number in range(9)]
+    # They touch so much that each layer pays the whole constant.
+    graph = weighing(chain("conv", "pool"), 0, 12)
+    networks = [subject_of(decompose(replace(graph, name=f"network {number}"))) for number in range(9)]
     monkeypatch.setattr("dlbricks_tui.bench.calibrating.networks", lambda *_: networks)
     asked: list[StoppingRule] = []
 
@@ -149,8 +151,8 @@ def test_half_of_the_networks_are_enough_where_there_is_no_time_for_all(
     correction, names = found
     assert names == tuple(f"network {number}" for number in range(in_time))
     # Two bricks of a millisecond in a model of two and a half: a quarter for each.
-    warm, cold = CONSTANTS[Format.MXNET]
-    assert dict(correction.constants) == {warm: pytest.approx(0.25), cold: 0.0}
+    lost, cold = CONSTANTS[Format.MXNET]
+    assert dict(correction.constants) == {lost: pytest.approx(0.25), cold: 0.0}
     assert len(correction.residuals) == in_time
 
 

@@ -8,7 +8,7 @@ from dlbricks_tui.estimate.calibration import Circumstances, Correction, Example
 from dlbricks_tui.estimate.errors import CalibrationError
 from tests.bricks.graphs import chain
 
-NAME = "per_warm_sequence_ms"
+NAME = "per_lost_sequence_ms"
 NAMES = (NAME, "per_cold_sequence_ms")
 CONSTANT_MS = 0.02
 
@@ -57,8 +57,9 @@ def test_a_network_without_anything_to_correct_is_no_obstacle() -> None:
 @pytest.mark.parametrize(
     ("constants", "short_ms", "long_ms"),
     [
-        ((("per_warm_sequence_ms", 0.030), ("per_cold_sequence_ms", -0.020)), 0.001, 0.030),
+        ((("per_lost_sequence_ms", 0.030), ("per_cold_sequence_ms", -0.020)), 0.001, 0.030),
         # As systems were calibrated before.
+        ((("per_warm_sequence_ms", 0.030), ("per_cold_sequence_ms", -0.020)), 0.001, 0.030),
         ((("per_evicted_sequence_ms", 0.030),), 0.001, 0.030),
         ((("per_displaced_sequence_ms", 0.060), ("per_woken_sequence_ms", -0.020)), 0.004 - 0.005, 0.040),
     ],
@@ -76,9 +77,20 @@ def test_what_is_short_is_corrected_by_less(
     assert added_ms(0.300) == added_ms(5.0) == pytest.approx(long_ms)
 
 
+@pytest.mark.parametrize(
+    ("touched_bytes", "share"), [(0, 0.0), (3_000_000, 0.0), (7_500_000, 0.5), (12_000_000, 1.0), (10**9, 1.0)]
+)
+def test_the_less_a_model_touches_the_less_its_layers_lose_to_one_another(touched_bytes: int, share: float) -> None:
+    layers = chain("conv").layers
+    correction = Correction((("per_lost_sequence_ms", 0.030), ("per_cold_sequence_ms", -0.020)))
+    assert correction.added_ms(layers, Circumstances(0.6, touched_bytes)) == pytest.approx(share * 0.030)
+    # What was swept out of all caches depends on nobody else.
+    assert correction.added_ms(layers, Circumstances(0.6, touched_bytes, cold=True)) == pytest.approx(-0.020)
+
+
 def test_what_was_timed_cold_is_corrected_apart() -> None:
     layers = chain("conv").layers
-    today = Correction((("per_warm_sequence_ms", 0.030), ("per_cold_sequence_ms", -0.020)))
+    today = Correction((("per_lost_sequence_ms", 0.030), ("per_cold_sequence_ms", -0.020)))
     before = Correction((("per_evicted_sequence_ms", 0.030),))
     for correction, cold_ms in ((today, -0.020), (before, 0.030)):
         assert correction.added_ms(layers, Circumstances(0.6, 10**8)) == pytest.approx(0.030)

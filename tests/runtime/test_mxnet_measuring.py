@@ -94,6 +94,16 @@ def test_an_operator_that_mxnet_lacks_is_named(mxnet_worker: Worker) -> None:
     assert refusal(mxnet_worker, program) == (Reason.UNKNOWN_OPERATOR, "MXNet lacks the operators of mine")
 
 
+def test_what_mxnet_objects_to_as_it_runs_is_refused_and_costs_no_worker(mxnet_worker: Worker) -> None:
+    net = symbols.Network()
+    symbol = net.symbol(net.add("gather_nd", "found", "table", "places"))
+    # Of a table with one row there is no second one.
+    inputs = {"table": ArrayType((1, 3), "float32"), "places": ArrayType((2, 40), "int32")}
+    reason, message = refusal(mxnet_worker, Program(Network(symbol, inputs, {})))
+    assert (reason, message) == (Reason.UNBUILDABLE, "IndexError: index 1 is out of bounds for axis 0 with size 1")
+    load(mxnet_worker, small())
+
+
 def test_values_that_are_not_finite_are_refused_unless_nobody_minds(mxnet_worker: Worker) -> None:
     net = symbols.Network()
     symbol = net.symbol(net.add("log", "log", net.add("negative", "minus", "data")))

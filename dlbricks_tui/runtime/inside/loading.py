@@ -39,9 +39,14 @@ def ask(mxnet: Any, file: SymbolFile, question: Callable[[], Any], reason: Reaso
     """MXNet's answer to the question; what it objects to is told in the file's own names."""
     try:
         return question()
-    except mxnet.base.MXNetError as error:
+    except _errors(mxnet) as error:
         message = file.restored(first_meaningful_line(error))
         node = file.node_in(str(error))
         if node is not None and file.names[node] not in message:
             message = f"{file.names[node]}: {message}"
         raise RefusalError(Reason.TOO_LARGE if OUT_OF_MEMORY in message else reason, message, node) from error
+
+
+def _errors(mxnet: Any) -> tuple[type[Exception], ...]:
+    """What MXNet raises where it objects: since 1.6 also Python's own errors, such as of an index out of bounds."""
+    return (mxnet.base.MXNetError, *getattr(mxnet.base, "error_types", {}).values())
