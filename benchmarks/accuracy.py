@@ -3,12 +3,13 @@
 usage: python -m benchmarks.accuracy [--data-dir DIR] [--level LEVEL ...] [--report-only] [-o DOCS] [MODEL ...]
 
 Without models it is the fifty of Table 1, and apart from them the networks of the Gluon zoo, networks that are made up
-by chance, and ONNX models: those that the onnx package holds for its tests, and a transformer's encoder. The zoo and
-what is made up have data folders of their own below DIR: no brick that was measured for the fifty helps to estimate
-them. What the folders hold already is not measured again, so that the same command goes on after an interruption,
-unless it says little: where samples leave an estimate in doubt by a tenth of it, or the host was another one by a tenth
-for a model than for its bricks, all are taken once more, be the estimate right or wrong. A quiet host needs an hour and
-more for all. What other hosts have measured and somebody has imported into the folders is reported beside it.
+by chance, ONNX models (those that the onnx package holds for its tests, and a transformer's encoder), and what
+`gluoncv_networks` has written to DIR/gluoncv, if anything. The zoo, what is made up and GluonCV's have data folders of
+their own below DIR: no brick that was measured for the fifty helps to estimate them. What the folders hold already is
+not measured again, so that the same command goes on after an interruption, unless it says little: where samples leave
+an estimate in doubt by a tenth of it, or the host was another one by a tenth for a model than for its bricks, all are
+taken once more, be the estimate right or wrong. A quiet host needs an hour and more for all. What other hosts have
+measured and somebody has imported into the folders is reported beside it.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import made_up_networks, onnx_models
-from benchmarks.accuracy_report import FIFTY, LEVELS, MADE_UP, ONNX, ZOO, Group, report
+from benchmarks.accuracy_report import FIFTY, GLUONCV, LEVELS, MADE_UP, ONNX, ZOO, Group, report
 from benchmarks.command_line import ROOT, dlbricks, told
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
 from dlbricks_tui.settings import SAMPLE_MODELS
@@ -68,18 +69,20 @@ def groups_of(data: Path, models: Sequence[str], levels: Sequence[str]) -> Seque
     if models:
         return (Group("Chosen models", models, levels, data),)
     samples = Library(SAMPLE_MODELS, data).samples()
-    made_up = data / "made-up"
+    made_up, gluoncv = data / "made-up", data / "gluoncv"
     made_up_networks.main(made_up)
-    groups = (
+    groups = [
         Group(FIFTY, [f"{TABLE1_PREFIX}:{it.table1_id}" for it in samples if it.table1_id], levels, data),
         Group(ZOO, [it.name for it in samples if not it.table1_id], levels, data / "zoo"),
         Group(MADE_UP, sorted(map(str, made_up.glob("*-symbol.json"))), levels, made_up),
-    )
+        Group(GLUONCV, sorted(map(str, gluoncv.glob("*-symbol.json"))), levels, gluoncv),
+    ]
+    groups = [group for group in groups if group.models]
     if LEVELS[0] not in levels:
         return groups
     onnx_models.main(data / "onnx")
     files = sorted(map(str, (data / "onnx").glob("*.onnx")))
-    return (*groups, Group(ONNX, files, LEVELS[:1], data, {"OMP_NUM_THREADS": "1"}))
+    return [*groups, Group(ONNX, files, LEVELS[:1], data, {"OMP_NUM_THREADS": "1"})]
 
 
 def samples_of(groups: Iterable[Group]) -> dict[Path, str]:

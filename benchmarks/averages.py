@@ -89,9 +89,9 @@ def main() -> int:
     return 0
 
 
-def samples_in(data: DataFolder, level: Level) -> Found:
-    """The newest samples of each brick and each model here, in the order in which they were taken."""
-    here = conditions_of(fingerprint().id, Registry(data.path).default())
+def samples_in(data: DataFolder, level: Level, system: str | None = None) -> Found:
+    """The newest samples of each brick and each model on a system, or here, in the order in which they were taken."""
+    here = conditions_of(system or fingerprint().id, Registry(data.path).default())
     with Store(data.store) as store:
         records: Sequence[Result] = [
             *records_of(store.generation, Measurement),

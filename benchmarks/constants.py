@@ -1,21 +1,24 @@
 """How well constants of several kinds make up for what bricks miss, on the networks that systems are calibrated on.
 
-usage: python -m benchmarks.constants [--level LEVEL]
+usage: python -m benchmarks.constants [--level LEVEL] [DATA-DIR MODEL ... [--system SYSTEM]]
 
-Each network is measured by bricks and end to end in a run of its own. The first column says what its bricks add up
-to, over end to end, the others by how much its estimate is wrong when it has no part in the fit of the constants: one
-that is the same for each sequence, one that grows with what the model touches, two that grow with the latency of the
-brick, up to 0.3 ms and up to half of that, and what runs go by: the former of these two, and another one for cold
-bricks. The last line has the mean absolute errors.
+Each network is measured by bricks and end to end in a run of its own; or the constants are tried on what a data folder
+knows of these models, on this host or on the one of that name, and nothing is measured. The first columns say what it touches in one
+inference and what its bricks add up to, over end to end, the others by how much its estimate is wrong when it has no
+part in the fit of the constants: one that is the same for each sequence, one that grows with what the model touches,
+two that grow with the latency of the brick, up to 0.3 ms and up to half of that; the former of these two with another
+one for cold bricks; and what runs go by: these two, the first of them the less the less the model touches. The last
+line has the mean absolute errors.
 """
 
 import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.averages import samples_in, samples_of, subjects_of
 from dlbricks_tui.bench.calibrating import CONSTANTS, example_of
 from dlbricks_tui.bench.calibration_nets import SUFFIXES, calibration_nets
 from dlbricks_tui.bench.fingerprint import fingerprint
@@ -23,6 +26,7 @@ from dlbricks_tui.bench.jobs import Subject, Target, subject_of
 from dlbricks_tui.bench.known import known_in
 from dlbricks_tui.bench.plan import targets_of
 from dlbricks_tui.bench.results import conditions_of
+from dlbricks_tui.bench.stopping import Adaptive, series_of
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.calibration import fitted
 from dlbricks_tui.models.framework import WorkerFramework
@@ -40,7 +44,8 @@ KINDS = {
     "touched": ("per_forgotten_sequence_ms",),
     "latency": ("per_evicted_sequence_ms",),
     "steeper": ("per_displaced_sequence_ms",),
-    "cold too": CONSTANTS[Format.MXNET],
+    "cold too": ("per_warm_sequence_ms", "per_cold_sequence_ms"),
+    "today": CONSTANTS[Format.MXNET],
 }
 
 Found = tuple[Subject, Mapping[Target, Statistics]]
@@ -49,12 +54,28 @@ Found = tuple[Subject, Mapping[Target, Statistics]]
 def main() -> int:
     """Prints a table for each level."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, metavar="DATA-DIR", nargs="?")
+    parser.add_argument("models", nargs="*", metavar="MODEL")
+    parser.add_argument("--system")
     parser.add_argument("--level", choices=[level.value for level in Level], action="append")
-    for level in parser.parse_args().level or [level.value for level in Level]:
+    arguments = parser.parse_args()
+    for level in map(Level, arguments.level or Level):
+        if arguments.data:
+            tell(level, list(stored(DataFolder(arguments.data.absolute()), arguments.models, level, arguments.system)))
+            continue
         with tempfile.TemporaryDirectory() as folder:
             nets = calibration_nets(Format.MXNET).items()
-            tell(Level(level), [measured(Path(folder, name), name, content, Level(level)) for name, content in nets])
+            tell(level, [measured(Path(folder, name), name, content, level) for name, content in nets])
     return 0
+
+
+def stored(data: DataFolder, models: Sequence[str], level: Level, system: str | None) -> Iterator[Found]:
+    """Those of the models that a data folder knows in both ways, and what it knows of their bricks and of them."""
+    samples = samples_in(data, level, system)
+    for subject in subjects_of(data, models, level):
+        known = samples_of(subject, samples)
+        if known:
+            yield subject, {target: series_of(taken, Adaptive()).statistics for target, taken in known.items()}
 
 
 def measured(folder: Path, name: str, content: bytes, level: Level) -> Found:
@@ -82,14 +103,17 @@ def tell(level: Level, found: list[Found]) -> None:
         kind: fitted([example_of(*each, constants) for each in found], constants).residuals
         for kind, constants in KINDS.items()
     }
-    print(f"{level.value:30} {'bricks':>9}" + "".join(f"{kind:>9}" for kind in KINDS))
-    for number, example in enumerate(example_of(*each, KINDS["latency"]) for each in found):
+    print(f"{level.value:30} {'touches':>9} {'bricks':>9}" + "".join(f"{kind:>9}" for kind in KINDS))
+    for number, (subject, statistics) in enumerate(found):
+        example = example_of(subject, statistics, KINDS["latency"])
+        touched_mb = subject.decomposition.graph.touched_bytes / 1e6
         print(
-            f"{example.name:20} {example.measured_ms:6.2f} ms {example.composed_ms / example.measured_ms:9.3f}"
+            f"{example.name:20} {example.measured_ms:6.2f} ms {touched_mb:6.1f} MB "
+            f"{example.composed_ms / example.measured_ms:9.3f}"
             + "".join(f"{residuals[number]:+9.1%}" for residuals in errors.values())
         )
     means = (sum(map(abs, residuals)) / len(residuals) for residuals in errors.values())
-    print(f"{'mean absolute':40}" + "".join(f"{mean:9.1%}" for mean in means), flush=True)
+    print(f"{'mean absolute':50}" + "".join(f"{mean:9.1%}" for mean in means), flush=True)
 
 
 if __name__ == "__main__":
