@@ -3,12 +3,12 @@
 usage: python -m benchmarks.constants [--level LEVEL] [DATA-DIR MODEL ... [--system SYSTEM]]
 
 Each network is measured by bricks and end to end in a run of its own; or the constants are tried on what a data folder
-knows of these models, on this host or on the one of that name, and nothing is measured. The first columns say what it touches in one
-inference and what its bricks add up to, over end to end, the others by how much its estimate is wrong when it has no
-part in the fit of the constants: one that is the same for each sequence, one that grows with what the model touches,
-two that grow with the latency of the brick, up to 0.3 ms and up to half of that; the former of these two with another
-one for cold bricks; and what runs go by: these two, the first of them the less the less the model touches. The last
-line has the mean absolute errors.
+knows of these models, on this host or on the one of that name, and nothing is measured. The first columns say what it
+touches in one inference and what its bricks add up to, over end to end, the others by how much its estimate is wrong
+when it has no part in the fit of the constants: one that is the same for each sequence, one that grows with what the
+model touches, two that grow with the latency of the brick, up to 0.3 ms and up to half of that; the former of these two
+with another one for cold bricks; and what runs go by: these two, the first of them the less the less the model touches.
+The last line has the mean absolute errors.
 """
 
 import argparse
