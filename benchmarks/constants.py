@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.averages import samples_in, samples_of, subjects_of
+from benchmarks.averages import FEWEST, samples_in, samples_of, subjects_of
 from dlbricks_tui.bench.calibrating import CONSTANTS, example_of
 from dlbricks_tui.bench.calibration_nets import SUFFIXES, calibration_nets
 from dlbricks_tui.bench.fingerprint import fingerprint
@@ -59,6 +59,8 @@ def main() -> int:
     parser.add_argument("--system")
     parser.add_argument("--level", choices=[level.value for level in Level], action="append")
     arguments = parser.parse_args()
+    if arguments.system and not arguments.data:
+        parser.error("what another system has measured is in a data folder: name it, and its models")
     for level in map(Level, arguments.level or Level):
         if arguments.data:
             tell(level, list(stored(DataFolder(arguments.data.absolute()), arguments.models, level, arguments.system)))
@@ -99,6 +101,8 @@ def measured(folder: Path, name: str, content: bytes, level: Level) -> Found:
 
 def tell(level: Level, found: list[Found]) -> None:
     """Prints what was found at a level."""
+    if len(found) < FEWEST:
+        sys.exit(f"{len(found)} networks are known in both ways at level {level.value}, and {FEWEST} are needed")
     errors = {
         kind: fitted([example_of(*each, constants) for each in found], constants).residuals
         for kind, constants in KINDS.items()

@@ -23,8 +23,8 @@ _NEXT_TO_NOTHING_MS = 0.04
 # Inside of a model others use the nearest caches between two runs of a layer. A brick that takes so long has lost all
 # by that which it can lose.
 _LOSES_ALL_MS = 0.3
-# A model that touches no more than the former finds all of it in the nearest caches again, and what a processor
-# remembers of where its memory lies; one that touches as much as the latter finds none.
+# The bricks of a model that touches no more than the former miss nothing, those of one that touches as much as the
+# latter all that they can. With these bounds none of three processors of different caches is worse off than without.
 _KEEPS_ALL_BYTES, _KEEPS_NOTHING_BYTES = 3e6, 12e6
 # What a layer finds in any cache of what it left there one inference ago: the less, the more the model touches
 # meanwhile, and nothing from here on.
