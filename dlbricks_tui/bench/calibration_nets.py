@@ -1,7 +1,8 @@
 """Small networks that a measuring method is calibrated on: kin of nothing that anybody wants to know about.
 
-Their layers are of all common kinds, and short, so that what a layer takes beside its computation can be told. No known
-network has their shapes. Some take less than a millisecond or two: their tensors and code stay in the nearest caches.
+Their layers are of all common kinds, and short, so that what a layer takes beside its computation can be told. No layer
+of a sample has the shapes of one of theirs. Some take less than a millisecond or two: their tensors and code stay in
+the nearest caches.
 """
 
 from collections.abc import Callable, Mapping
@@ -89,7 +90,7 @@ def _inverted(net: NetWriter[T], side: int, widths: tuple[int, int, int], *block
 
 
 def _branches(net: NetWriter[T]) -> T:
-    data = net.pool(net.relu(net.conv(net.image(3, 280), 56, 7, 2)), 3, 2, 1)
+    data = net.pool(net.relu(net.conv(net.image(3, 296), 56, 7, 2)), 3, 2, 1)
     data = net.pool(net.relu(net.conv(net.lrn(data), 136, 3)), 3, 2, 1)
     for number, width in enumerate((24, 32, 40, 40, 48, 64, 72)):
         one = net.relu(net.conv(data, 2 * width))

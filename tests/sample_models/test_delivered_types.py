@@ -3,12 +3,17 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.bench.calibration_nets import SUFFIXES, calibration_nets
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.runtime import Format
 from sample_models.builders.__main__ import SAMPLES
 from sample_models.builders.delivered_types import NoFramework, infer, installed_framework, types_path
+from tests.models.table_framework import TableFramework
 
 VOLUMETRIC_REGRESSION = "47"
 
@@ -33,6 +38,28 @@ def test_every_tensor_of_every_sample_has_a_type(decomposed: tuple[Decomposition
         for layer in model.graph.layers:
             assert layer.unmeasurable is None, (model.graph.name, layer.name)
             assert all(tensor.shape for tensor in (*layer.data, *layer.weights, *layer.outputs)), layer.name
+
+
+def computed(graph: LayerGraph) -> set[tuple[object, ...]]:
+    """Convolutions and linear layers by what they read, learn and make, without regard to a bias or what is fused."""
+    return {
+        (*(tensor.shape for tensor in layer.data), layer.weights[0].shape, layer.outputs[0].shape)
+        for layer in graph.layers
+        if layer.kind in (Kind.CONVOLUTION, Kind.LINEAR) and layer.weights
+    }
+
+
+def test_no_sample_computes_what_a_system_is_calibrated_on(
+    decomposed: tuple[Decomposition, ...], tmp_path: Path
+) -> None:
+    samples = set[tuple[object, ...]]().union(*(computed(model.graph) for model in decomposed))
+    loader = Loader(tmp_path / "cache", TableFramework())
+    for name, content in calibration_nets(Format.ONNX).items():
+        path = tmp_path / f"{name}{SUFFIXES[Format.ONNX]}"
+        path.write_bytes(content)
+        layers = computed(loader.load(source_of(path)))
+        assert layers, name
+        assert not layers & samples, name
 
 
 def test_the_manifest_counts_layers_and_unique_layers_as_decomposing_does(
