@@ -17,6 +17,9 @@ _MOST_STOPS_PER_SECOND, _MOST_STOPS_PER_RUN, _FEWEST_STOPS = 600.0, 0.5, 10
 # others.
 _SHORTEST_SECONDS = 0.05
 _MOST_WAITING = 0.01
+# Threads of a worker stop one another, too, where the kernel puts them on the same core: nobody has disturbed a round
+# in which others computed for less than this. The kernel counts that in hundredths of a second.
+_LEAST_OF_OTHERS, _TICKS_SECONDS = 0.25, 0.02
 # On a quiet host the reference varies by one or two percent. One whose neighbours come and go is slower or quicker by
 # a third, for minutes.
 _MOST_SLOWER = 1.15
@@ -151,7 +154,9 @@ class Calmness:
             return None
         if round_.seconds < _SHORTEST_SECONDS:
             return None
-        waited_seconds, stops = round_.crowding
+        waited_seconds, stops, others_seconds = round_.crowding
+        if others_seconds is not None and others_seconds < _LEAST_OF_OTHERS * round_.seconds + _TICKS_SECONDS:
+            return None
         most = min(_MOST_STOPS_PER_SECOND * round_.seconds, _MOST_STOPS_PER_RUN * round_.runs)
         crowded = stops > most and waited_seconds > _MOST_WAITING * round_.seconds
         return f"others took the processor {stops:,} times in {round_.seconds:.2f} s" if crowded else None

@@ -1,12 +1,14 @@
 """Whether others took the processor away from a process: how often its threads were stopped, and how long they waited.
 
 A thread that was asleep waits a moment, too, until it runs again, however quiet the host is. So waiting alone says
-nothing; a thread that is stopped while it computes makes way for somebody.
+nothing; a thread that is stopped while it computes makes way for somebody. That may be another thread of the same
+process, which the kernel has put on the same core: so what others computed meanwhile is counted as well.
 """
 
 from typing import NamedTuple
 
 from dlbricks_tui.bench.host_files import HostFiles
+from dlbricks_tui.bench.processor_times import processor_times, seconds
 
 _NANOSECONDS = 1e9
 
@@ -16,31 +18,44 @@ class Crowding(NamedTuple):
 
     waited_seconds: float
     times_stopped: int
+    # What all others have had of all processors; None where nobody knows.
+    others_seconds: float | None = None
 
 
 def since(before: Crowding | None, now: Crowding | None) -> Crowding | None:
     """What was counted between two moments; a thread that has ended meanwhile has taken its counts along."""
     if before is None or now is None:
         return None
+    others = None
+    if before.others_seconds is not None and now.others_seconds is not None:
+        others = max(0.0, now.others_seconds - before.others_seconds)
     return Crowding(
-        max(0.0, now.waited_seconds - before.waited_seconds), max(0, now.times_stopped - before.times_stopped)
+        max(0.0, now.waited_seconds - before.waited_seconds), max(0, now.times_stopped - before.times_stopped), others
     )
 
 
 def crowding(pid: int, host: HostFiles | None = None) -> Crowding | None:
     """What is known of a process by now; None where the kernel counts nothing."""
     host = host or HostFiles()
-    waits = [_wait_ns(host, path) for path in host.matching(f"proc/{pid}/task/*/schedstat")]
+    times = [_times_ns(host, path) for path in host.matching(f"proc/{pid}/task/*/schedstat")]
     stops = [_times_stopped(host, path) for path in host.matching(f"proc/{pid}/task/*/status")]
-    if not waits or not stops or None in waits or None in stops:
+    if not times or not stops or None in times or None in stops:
         return None
-    return Crowding(sum(wait for wait in waits if wait) / _NANOSECONDS, sum(stop for stop in stops if stop))
+    computed_ns, waited_ns = (sum(of_each) for of_each in zip(*(it for it in times if it), strict=True))
+    of_all = processor_times(host)
+    return Crowding(
+        waited_ns / _NANOSECONDS,
+        sum(stop for stop in stops if stop),
+        None if of_all is None else seconds(of_all.busy + of_all.stolen) - computed_ns / _NANOSECONDS,
+    )
 
 
-def _wait_ns(host: HostFiles, path: str) -> int | None:
+def _times_ns(host: HostFiles, path: str) -> tuple[int, int] | None:
     # Nanoseconds on the processor, nanoseconds waiting for it, and how often it was given.
     counted = (host.text(path) or "").split()
-    return int(counted[1]) if len(counted) == 3 and counted[1].isdecimal() else None
+    if len(counted) != 3 or not (counted[0].isdecimal() and counted[1].isdecimal()):
+        return None
+    return int(counted[0]), int(counted[1])
 
 
 def _times_stopped(host: HostFiles, path: str) -> int | None:

@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 
 from dlbricks_tui.bench import processor
 from dlbricks_tui.bench.host_files import HostFiles
+from dlbricks_tui.bench.processor_times import ProcessorTimes, processor_times
 
 UNREADABLE = "unknown"
 SECONDS_TO_WATCH = 0.5
@@ -283,31 +284,15 @@ def findings(host: HostFiles | None = None, sources: Iterable[NoiseSource] = SOU
     return tuple(source.find(host) for source in sources)
 
 
-class _Times(NamedTuple):
-    """Time of all cores since the start of the host, in ticks."""
-
-    total: int
-    busy: int
-    stolen: int
-
-
-def _share_of_time(host: HostFiles, wait: Callable[[float], None], part: Callable[[_Times], int]) -> float | None:
-    before = _times(host)
+def _share_of_time(
+    host: HostFiles, wait: Callable[[float], None], part: Callable[[ProcessorTimes], int]
+) -> float | None:
+    before = processor_times(host)
     if before is None:
         return None
     wait(SECONDS_TO_WATCH)
-    after = _times(host) or before
+    after = processor_times(host) or before
     return (part(after) - part(before)) / max(1, after.total - before.total)
-
-
-def _times(host: HostFiles) -> _Times | None:
-    words = (host.text("proc/stat") or "").partition("\n")[0].split()
-    if len(words) < 9 or words[0] != "cpu" or not all(word.isdecimal() for word in words[1:9]):
-        return None
-    # user, nice, system, idle, waiting, interrupts, soft interrupts, stolen; guests count within user.
-    numbers = [int(word) for word in words[1:9]]
-    idle, stolen = numbers[3] + numbers[4], numbers[7]
-    return _Times(sum(numbers), sum(numbers) - idle - stolen, stolen)
 
 
 def _kibibytes(text: str | None) -> int | None:

@@ -1,6 +1,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
+
 from dlbricks_tui.bench.calmness import Calmness, Circumstances
 from dlbricks_tui.bench.crowding import Crowding
 
@@ -31,6 +33,17 @@ def test_threads_of_a_worker_that_make_way_for_one_another_are_not_others() -> N
     own = Circumstances(0.015, 148, Crowding(0.004, 148), 0.5)
     assert Calmness().disturbance(own) is None
     assert Calmness().disturbance(replace(own, seconds=0.15)) is not None
+
+
+@pytest.mark.parametrize(("seconds", "others_seconds"), [(1.0, 0.15), (0.06, 0.03)])
+def test_threads_that_share_a_core_while_nobody_else_computes_disturb_nothing(
+    seconds: float, others_seconds: float
+) -> None:
+    alone = Circumstances(seconds, 200, Crowding(0.05 * seconds, 190, others_seconds), 0.5)
+    assert Calmness().disturbance(alone) is None
+    # Somebody has all of the other core.
+    beside = replace(alone, crowding=Crowding(0.05 * seconds, 190, seconds))
+    assert Calmness().disturbance(beside) == f"others took the processor 190 times in {seconds:.2f} s"
 
 
 def test_a_slow_reference_tells_of_what_the_kernel_does_not_count() -> None:

@@ -1,14 +1,16 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from dlbricks_tui.bench.crowding import Crowding, crowding, since
 from dlbricks_tui.bench.host_files import HostFiles
 
 
-def thread(root: Path, number: int, waited_ns: str, stops: str) -> None:
+def thread(root: Path, number: int, waited_ns: str, stops: str, computed_ns: str = "123456") -> None:
     folder = root / "proc" / "7" / "task" / str(number)
     folder.mkdir(parents=True)
-    (folder / "schedstat").write_text(f"123456 {waited_ns} 99\n")
+    (folder / "schedstat").write_text(f"{computed_ns} {waited_ns} 99\n")
     (folder / "status").write_text(f"Name:\tpython\nnonvoluntary_ctxt_switches:\t{stops}\n")
 
 
@@ -16,6 +18,15 @@ def test_all_threads_of_a_process_count(tmp_path: Path) -> None:
     thread(tmp_path, 7, "1500000000", "20")
     thread(tmp_path, 8, "250000000", "3")
     assert crowding(7, HostFiles(tmp_path)) == Crowding(1.75, 23)
+
+
+def test_what_others_have_had_of_the_processors_is_all_but_what_the_process_had(tmp_path: Path) -> None:
+    thread(tmp_path, 7, "0", "0", computed_ns="1500000000")
+    thread(tmp_path, 8, "0", "0", computed_ns="500000000")
+    (tmp_path / "proc" / "stat").write_text("cpu 100 50 30 5000 600 7 8 5 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n")
+    found = crowding(7, HostFiles(tmp_path))
+    assert found is not None
+    assert found.others_seconds == pytest.approx(200 / os.sysconf("SC_CLK_TCK") - 2.0)
 
 
 def test_a_kernel_that_counts_nothing_leaves_it_open(tmp_path: Path) -> None:
@@ -28,6 +39,8 @@ def test_between_two_moments_nothing_is_counted_backwards() -> None:
     assert since(Crowding(1.0, 10), Crowding(1.5, 25)) == Crowding(0.5, 15)
     # A thread with its counts is gone.
     assert since(Crowding(1.0, 10), Crowding(0.5, 5)) == Crowding(0.0, 0)
+    assert since(Crowding(1.0, 10, 3.0), Crowding(1.5, 25, 2.5)) == Crowding(0.5, 15, 0.0)
+    assert since(Crowding(1.0, 10, 3.0), Crowding(1.5, 25)) == Crowding(0.5, 15)
     assert since(None, Crowding(1.0, 1)) is None
     assert since(Crowding(1.0, 1), None) is None
 
