@@ -22,13 +22,13 @@ from typing import NamedTuple
 
 from benchmarks.command_line import told
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.process import INSIDE
 
 # How soon a thread that was just created is put where it is to be.
 _LOOKS_EVERY_SECONDS = 0.2
-# The arguments by which processes of ours that compute can be told.
-_WORKER = b"runtime/inside"
 
-FREE, ONE, TWO = "as the kernel likes", "on one core", "on two cores"
+# The cores of the thread that asks and of those that compute; None where the kernel chooses.
+Placement = tuple[int, int] | None
 
 
 class Found(NamedTuple):
@@ -45,57 +45,68 @@ def main() -> int:
     parser.add_argument("--level", choices=[level.value for level in Level], default=Level.FUSED.value)
     parser.add_argument("--times", type=int, default=3)
     arguments = parser.parse_args()
+    if not hasattr(os, "sched_getaffinity"):
+        sys.exit("this system does not let anybody choose the cores of threads")
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
         sys.exit("one core is all that may be used here: there is nothing to compare")
+    asking, computing = cores[:2]
+    ways: dict[str, Placement] = {
+        "as the kernel likes": None,
+        "on one core": (computing, computing),
+        "on two cores": (asking, computing),
+    }
     for model in arguments.models:
-        found: dict[str, list[Found]] = {FREE: [], ONE: [], TWO: []}
+        found: dict[str, list[Found]] = {way: [] for way in ways}
         for _ in range(arguments.times):
-            for way, runs in found.items():
-                with tempfile.TemporaryDirectory() as folder, _placed(way, cores[0], cores[1]):
-                    runs.append(_found(Path(folder), model, arguments.level))
-                _tell(model, way, runs[-1])
+            for way, placement in ways.items():
+                with tempfile.TemporaryDirectory() as folder, _placed(placement):
+                    found[way].append(_found(Path(folder), model, arguments.level))
+                _tell(model, way, found[way][-1])
         for way, runs in found.items():
             _tell(f"{model}, median", way, Found(*(median(column) for column in zip(*runs, strict=True))))
     return 0
 
 
 def _found(data: Path, model: str, level: str) -> Found:
-    words = ("--level", level, "--end-to-end", "--again", "--calibrate", "never")
-    (said,) = told(data, "run", model, *words)["models"]
-    return Found(said["sequential_ms"], said["measured_ms"])
+    said = told(data, "run", model, "--level", level, "--end-to-end", "--calibrate", "never")
+    if said is None:
+        sys.exit(f"{model} could not be measured")
+    (of_model,) = said["models"]
+    return Found(of_model["sequential_ms"], of_model["measured_ms"])
 
 
 @contextmanager
-def _placed(way: str, asking: int, computing: int) -> Iterator[None]:
+def _placed(placement: Placement) -> Iterator[None]:
     """Meanwhile all threads of workers lie so; those that ask are the first of their processes."""
+    if placement is None:
+        yield
+        return
     over = threading.Event()
-
-    def place_all() -> None:
-        placed: set[int] = set()
-        while not over.wait(_LOOKS_EVERY_SECONDS):
-            for thread, first in _threads_of_workers():
-                if thread not in placed:
-                    placed.add(thread)
-                    with suppress(OSError):
-                        os.sched_setaffinity(thread, {asking if way == TWO and first else computing})
-
-    watcher = threading.Thread(target=place_all)
-    if way != FREE:
-        watcher.start()
+    watcher = threading.Thread(target=_place_until, args=(over, *placement))
+    watcher.start()
     try:
         yield
     finally:
         over.set()
-        if way != FREE:
-            watcher.join()
+        watcher.join()
+
+
+def _place_until(over: threading.Event, asking: int, computing: int) -> None:
+    placed: set[int] = set()
+    while not over.wait(_LOOKS_EVERY_SECONDS):
+        for thread, first in _threads_of_workers():
+            if thread not in placed:
+                placed.add(thread)
+                with suppress(OSError):
+                    os.sched_setaffinity(thread, {asking if first else computing})
 
 
 def _threads_of_workers() -> Iterator[tuple[int, bool]]:
     """All of them, and whether each is the first of its process."""
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if _WORKER in (process / "cmdline").read_bytes():
+            if str(INSIDE).encode() in (process / "cmdline").read_bytes():
                 for thread in (process / "task").iterdir():
                     yield int(thread.name), thread.name == process.name
 

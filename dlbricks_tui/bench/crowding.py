@@ -8,7 +8,7 @@ process, which the kernel has put on the same core: so what others computed mean
 from typing import NamedTuple
 
 from dlbricks_tui.bench.host_files import HostFiles
-from dlbricks_tui.bench.processor_times import processor_times, seconds
+from dlbricks_tui.bench.processor_times import processor_times
 
 _NANOSECONDS = 1e9
 
@@ -42,11 +42,11 @@ def crowding(pid: int, host: HostFiles | None = None) -> Crowding | None:
     if not times or not stops or None in times or None in stops:
         return None
     computed_ns, waited_ns = (sum(of_each) for of_each in zip(*(it for it in times if it), strict=True))
-    of_all = processor_times(host)
+    all_times = processor_times(host)
     return Crowding(
         waited_ns / _NANOSECONDS,
         sum(stop for stop in stops if stop),
-        None if of_all is None else seconds(of_all.busy + of_all.stolen) - computed_ns / _NANOSECONDS,
+        None if all_times is None else all_times.taken_seconds - computed_ns / _NANOSECONDS,
     )
 
 

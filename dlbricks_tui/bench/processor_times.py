@@ -13,6 +13,11 @@ class ProcessorTimes(NamedTuple):
     busy: int
     stolen: int
 
+    @property
+    def taken_seconds(self) -> float:
+        """How long they have worked for anybody, be it another machine of the same hypervisor."""
+        return (self.busy + self.stolen) / os.sysconf("SC_CLK_TCK")
+
 
 def processor_times(host: HostFiles) -> ProcessorTimes | None:
     """What the kernel has counted by now; None where it tells nobody."""
@@ -23,8 +28,3 @@ def processor_times(host: HostFiles) -> ProcessorTimes | None:
     numbers = [int(word) for word in words[1:9]]
     idle, stolen = numbers[3] + numbers[4], numbers[7]
     return ProcessorTimes(sum(numbers), sum(numbers) - idle - stolen, stolen)
-
-
-def seconds(ticks: int) -> float:
-    """How long so many ticks last."""
-    return ticks / os.sysconf("SC_CLK_TCK")
