@@ -8,8 +8,9 @@ them; and whether its weights are still in a cache when it is their turn again.
 import re
 from collections.abc import Collection, Sequence
 
+from dlbricks_tui.bricks.coldness import is_cold, is_heavy
 from dlbricks_tui.bricks.convolutions import MARK, first_part, is_convolution
-from dlbricks_tui.bricks.identity import outer_feeds, times_paid
+from dlbricks_tui.bricks.identity import outer_feeds
 from dlbricks_tui.bricks.layouts import (
     OR,
     PLAIN,
@@ -28,11 +29,6 @@ STREAMED = "streamed"
 VARIED = "varied"
 COLD = "cold"
 HEAVY = "heavy"
-
-MEBIBYTE = 1 << 20
-# What a core's own cache holds, and what is left for weights of the cache that cores share, with other guests of the
-# machine too. Machines differ in both, but keys must not: a store holds results of many.
-NEAR_BYTES, FAR_BYTES = MEBIBYTE, 6 * MEBIBYTE
 
 # What oneDNN writes to memory directly, in its own layouts: whoever reads it next finds none of it in a cache.
 _STREAMING = "batch_norm"
@@ -67,7 +63,7 @@ def context_key(
     inputs = "+".join(classes) or NO_INPUTS
     if not (is_cold(graph, layers) if cold is None else cold):
         return inputs
-    return f"{inputs};{HEAVY if _own_bytes(graph, layers) > FAR_BYTES else COLD}"
+    return f"{inputs};{HEAVY if is_heavy(graph, layers) else COLD}"
 
 
 def former(context: str) -> str:
@@ -79,26 +75,9 @@ def former(context: str) -> str:
     return _SAID_SINCE.sub("", context)
 
 
-def is_cold(graph: LayerGraph, layers: Sequence[int]) -> bool:
-    """Whether a sequence reads weights from memory that it would find in a cache if it ran again and again.
-
-    That is so where its own fit into a cache and those of the whole model do not. Some machines have a cache for heavy
-    ones, too, as long as hardly anything else is read in between.
-    """
-    own_bytes = _own_bytes(graph, layers)
-    if own_bytes > FAR_BYTES:
-        return graph.weight_bytes - own_bytes > FAR_BYTES
-    return own_bytes >= NEAR_BYTES and graph.weight_bytes > FAR_BYTES
-
-
 def is_swept(context: str) -> bool:
     """Whether a brick is timed in such a context when the caches hold something else."""
     return context.rpartition(";")[2] in (COLD, HEAVY)
-
-
-def _own_bytes(graph: LayerGraph, layers: Sequence[int]) -> int:
-    paid = times_paid(graph, layers)
-    return sum(graph.layers[index].weight_bytes // paid for index in layers)
 
 
 def streaming_operator(graph: LayerGraph, feed: Feed, layouts: Layouts) -> Operator | None:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.bricks.contexts import context_key, is_cold, kept_feeds
+from dlbricks_tui.bricks.coldness import is_cold
+from dlbricks_tui.bricks.contexts import context_key, kept_feeds
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.bricks.lifetimes import is_needed_after

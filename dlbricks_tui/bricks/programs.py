@@ -1,8 +1,9 @@
 """Layer sequences and models as programs that a worker can run: written again operator by operator."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 
-from dlbricks_tui.bricks.contexts import is_cold, kept_feeds, streaming_operator
+from dlbricks_tui.bricks.coldness import is_cold
+from dlbricks_tui.bricks.contexts import kept_feeds, streaming_operator
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.bricks.narrowing import narrowed
@@ -102,6 +103,8 @@ class _Writer:
         self._read: set[Entry] = set()
         self._inputs: dict[str, ArrayType] = {}
         self._weights: dict[str, ArrayType] = {}
+        # By array and repetition, as layers may share them.
+        self._stored: dict[tuple[Hashable, int], Entry] = {}
         # Of a layer that is written several times what each of them makes.
         self._sources: dict[Feed, list[Entry]] = {}
         # What runs although nobody reads it, before anything else does.
@@ -138,7 +141,7 @@ class _Writer:
         results = [self._sources.setdefault(Feed(layer.index, number), []) for number in range(len(layer.results))]
         for repetition in range(times):
             data = [entries[repetition if len(entries) == times else -1] for entries in sources]
-            weights = [self._variable(self._weights, "weight", found, layer.name) for found in layer.weights]
+            weights = [self._weight(layer, number, repetition) for number in range(len(layer.weights))]
             operators: list[int] = []
             for operator in layer.operators:
                 entries = [_found(wire, data, weights, operators) for wire in operator.inputs]
@@ -153,6 +156,12 @@ class _Writer:
         if in_passing:
             entries = list(dict.fromkeys(Entry(*shown) for entry in entries for shown in self._sheet.in_passing(entry)))
         return Network(self._sheet.text(entries), self._inputs, self._weights)
+
+    def _weight(self, layer: Layer, number: int, repetition: int) -> Entry:
+        which = (layer.array(number), repetition)
+        if which not in self._stored:
+            self._stored[which] = self._variable(self._weights, "weight", layer.weights[number], layer.name)
+        return self._stored[which]
 
     def _streamed(self, feed: Feed, layouts: Layouts) -> Entry | None:
         """A copy that is written as the tensor was: by the same operator, if that writes past the caches."""

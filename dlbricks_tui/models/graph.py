@@ -1,6 +1,8 @@
 """What every model file becomes: a directed acyclic graph of layers."""
 
 import math
+from collections import Counter
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -22,6 +24,9 @@ class Level(str, Enum):
 
 
 UNKNOWN_DTYPE = "unknown"
+
+# The operators, by neutral name, that read of a table only the rows that they hand on.
+LOOK_UPS = frozenset({"embedding", "mxnet.take", "mxnet._contrib_SparseEmbedding", "onnx.Gather"})
 
 _DEFAULT_ITEM_BYTES = 4
 _ITEM_BYTES = {"float64": 8, "int64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "bool": 1}
@@ -115,17 +120,39 @@ class Layer:
     unmeasurable: str | None = None
     # The nodes of the model file that it stands for; at level `fused` layers of both levels meet here.
     nodes: tuple[int, ...] = ()
+    # Which array of the model each weight is, as layers may read the same ones; empty where each is one of its own.
+    arrays: tuple[int, ...] = ()
 
-    @property
-    def weight_bytes(self) -> int:
-        """What its weights take, those of each repetition."""
-        return self.times * sum(weight.size_bytes for weight in self.weights)
+    def array(self, weight: int) -> Hashable:
+        """What tells a weight from all others of the model that are another array."""
+        return (self.weights[weight], self.arrays[weight]) if self.arrays else (self.index, weight)
 
     def type_of(self, wire: Wire) -> TensorType:
         """Shape and dtype of what one of its operators reads."""
         if wire.origin is Origin.OPERATOR:
             return self.operators[wire.number].outputs[wire.output]
         return (self.data if wire.origin is Origin.DATA else self.weights)[wire.number]
+
+
+def bytes_read(layers: Iterable[Layer], paid: int = 1) -> dict[Hashable, int]:
+    """What layers read of each weight when a model pays for them, which it does so often in an inference.
+
+    What several layers read is read once, and of a table no more than the rows that are looked up.
+    """
+    read: dict[Hashable, int] = {}
+    for layer in layers:
+        for number in range(len(layer.weights)):
+            array = layer.array(number)
+            read[array] = max(read.get(array, 0), layer.times // paid * _bytes_read(layer, number))
+    return read
+
+
+def _bytes_read(layer: Layer, weight: int) -> int:
+    size = layer.weights[weight].size_bytes
+    readers = [operator for operator in layer.operators if Wire(Origin.WEIGHT, weight) in operator.inputs]
+    if not readers or any(operator.op not in LOOK_UPS for operator in readers):
+        return size
+    return min(size, sum(made.size_bytes for operator in readers for made in operator.outputs))
 
 
 class GraphInput(NamedTuple):
@@ -165,8 +192,16 @@ class LayerGraph:
 
     @cached_property
     def weight_bytes(self) -> int:
-        """What the weights of all layers take."""
-        return sum(layer.weight_bytes for layer in self.layers)
+        """What one inference reads of weights."""
+        return sum(bytes_read(self.layers).values())
+
+    @cached_property
+    def shared_arrays(self) -> frozenset[Hashable]:
+        """The weights that several layers read."""
+        read = Counter(
+            array for layer in self.layers for array in {layer.array(it) for it in range(len(layer.weights))}
+        )
+        return frozenset(array for array, readers in read.items() if readers > 1)
 
     @cached_property
     def touched_bytes(self) -> int:

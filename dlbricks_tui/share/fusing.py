@@ -33,7 +33,9 @@ class Fuser:
                 # An input of the layer by itself is called after its number among those of the layer.
                 numbers = [int(each.name.removeprefix(DATA)) for each in alone.inputs]
                 sources = [layer.feeds[numbers[feed.output]] for feed in found.feeds]
-                found = replace(found, index=layer.index, name=layer.name, feeds=tuple([moved[it] for it in sources]))
+                feeds = tuple([moved[it] for it in sources])
+                # Each layer is fused by itself: which arrays it shares with others is not known any more.
+                found = replace(found, index=layer.index, name=layer.name, feeds=feeds, arrays=())
                 results = [head.output for head in alone.heads]
             layers.append(found)
             moved |= {Feed(layer.index, number): Feed(layer.index, result) for number, result in enumerate(results)}

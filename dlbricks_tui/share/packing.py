@@ -1,6 +1,6 @@
 """An excerpt of a model as a symbol file: operators and shapes, no names, no weights, nothing that the model says."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.excerpts import Excerpt
@@ -46,6 +46,7 @@ class _Packer:
         self._nodes: list[dict[str, Any]] = []
         self._counts: dict[str, int] = {}
         self._inputs = [self._variable(DATA, found.type) for found in graph.inputs]
+        self._stored: dict[tuple[str, Hashable], _Entry] = {}
         # What each layer puts out.
         self._results: list[list[_Entry]] = []
 
@@ -62,7 +63,11 @@ class _Packer:
             for feed in layer.feeds
         ]
         role, mark = (WEIGHT, None) if layer.operators else (CONSTANT, layer.index)
-        weights = [self._variable(role, found, mark) for found in layer.weights]
+        weights = []
+        for number, found in enumerate(layer.weights):
+            if (stored := (role, layer.array(number))) not in self._stored:
+                self._stored[stored] = self._variable(role, found, mark)
+            weights.append(self._stored[stored])
         made: list[list[_Entry]] = []
 
         def entry(wire: Wire) -> _Entry:

@@ -25,7 +25,7 @@ from dlbricks_tui.bench.request import CalibrationPolicy
 from dlbricks_tui.bench.run_folder import State, Tally
 from dlbricks_tui.bench.stopping import Adaptive, StoppingRule, series_of
 from dlbricks_tui.bench.workbench import Workbench
-from dlbricks_tui.bricks.contexts import is_cold
+from dlbricks_tui.bricks.coldness import is_cold
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS

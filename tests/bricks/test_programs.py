@@ -50,6 +50,20 @@ def test_a_model_runs_every_layer_as_often_as_it_is_paid_for(graph: LayerGraph) 
     assert model_program(graph).producer is None
 
 
+def test_layers_that_share_an_array_read_the_same_one() -> None:
+    graph = chain("conv", "relu", "conv", "conv")
+    for layer, array in ((0, 7), (2, 7), (3, 8)):
+        graph = with_layer(graph, replace(graph.layers[layer], arrays=(array,)))
+    assert len(model_program(graph).network.weights) == 2
+    assert (
+        len(sequence_program(graph, (1, 2, 3)).network.weights) - len(sequence_program(graph, (1,)).network.weights)
+        == 2
+    )
+    often = with_layer(graph, replace(graph.layers[2], times=3))
+    # Its repetitions have arrays of their own.
+    assert len(model_program(often).network.weights) == 4
+
+
 @given(graphs())
 def test_a_sequence_puts_out_what_others_read(graph: LayerGraph) -> None:
     for sequence in cut(graph, 3, Cut.RUNNABLE):

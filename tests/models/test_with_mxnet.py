@@ -11,7 +11,7 @@ from benchmarks.unrolled_lstm import unrolled_lstm
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.models.errors import InconsistentModelError, ModelError
 from dlbricks_tui.models.framework import WorkerFramework
-from dlbricks_tui.models.graph import Level, shared_layers
+from dlbricks_tui.models.graph import Level, NativeNode, shared_layers
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
@@ -69,6 +69,16 @@ def test_the_rest_of_a_model_with_an_unknown_operator_is_usable(loader: Loader, 
         "operator NobodyHasThis is not known to the installed MXNet",
         "operator Custom is not known to the installed MXNet",
     }
+
+
+def test_what_is_made_of_nothing_is_as_large_as_its_readers_want(loader: Loader, tmp_path: Path) -> None:
+    def start(shape: str) -> NativeNode:
+        nodes = [variable("data"), node("_zeros", "start", shape=shape), node("elemwise_add", "sum", 0, 1)]
+        graph = loader.load(source_of(saved(tmp_path, content(nodes, 2))), given={"data": (5, 7)})
+        (operator,) = next(it for it in graph.layers if it.name == "start").operators
+        return operator.native
+
+    assert start("(0, 7)") == start("(-1, 7)") == start("(5, 7)") == NativeNode("_zeros", (("shape", "(5, 7)"),))
 
 
 CONVOLUTION = [variable("data"), variable("conv_weight"), variable("conv_bias")]

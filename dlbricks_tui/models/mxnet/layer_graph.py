@@ -1,5 +1,6 @@
 """An MXNet file with the types that inference found becomes a layer graph."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -23,12 +24,14 @@ from dlbricks_tui.models.kinds import Kind, heaviest, kind_of
 from dlbricks_tui.models.mxnet.layers import Group, group_layers
 from dlbricks_tui.models.mxnet.nested import nested_graph
 from dlbricks_tui.models.mxnet.neutral import neutral_operator
-from dlbricks_tui.models.mxnet.symbol_file import Entry, SymbolFile
+from dlbricks_tui.models.mxnet.symbol_file import Entry, SymbolFile, SymbolNode
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, Role
 from dlbricks_tui.models.neutral import Site
 
 # MXNet counts elements in 32 bits.
 MOST_ELEMENTS = 2**31 - 1
+SHAPE = "shape"
+_SIZE = re.compile(r"-?\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,7 @@ class _Builder:
             times=group.times,
             unmeasurable=self._why_unmeasurable(group, (*reads.data, *weights)),
             nodes=nodes,
+            arrays=tuple(reads.weights),
         )
 
     def _operators(self, group: Group, reads: "_Reads") -> tuple[Operator, ...]:
@@ -158,8 +162,8 @@ class _Builder:
 
     def _operator(self, number: int, wires: tuple[Wire, ...]) -> Operator:
         node = self._nodes[number]
-        params = node.params
         outputs = tuple(self._types[number])
+        params = _with_sizes(node, outputs)
         neutral = neutral_operator(node.op, params, Site(tuple([self._type(entry) for entry in node.inputs]), outputs))
         native = NativeNode(node.op, tuple(params.items()), tuple([subgraph.text for subgraph in node.subgraphs]))
         parts: tuple[str, ...] = (neutral.op,)
@@ -227,6 +231,15 @@ class _Builder:
         if self._unknown:
             return "its shape depends on an operator that the installed MXNet does not know"
         return "MXNet does not find out its shape"
+
+
+def _with_sizes(node: SymbolNode, outputs: Sequence[TensorType]) -> Mapping[str, str]:
+    """The parameters of an operator; what is made of nothing may leave it to its readers how large it is."""
+    declared = node.params.get(SHAPE)
+    if node.inputs or declared is None or not outputs[0].is_known:
+        return node.params
+    sizes = [int(size) for size in _SIZE.findall(declared)]
+    return node.params if sizes and min(sizes) > 0 else {**node.params, SHAPE: str(outputs[0].shape)}
 
 
 class _Reads:

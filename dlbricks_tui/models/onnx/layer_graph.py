@@ -84,6 +84,8 @@ class _Builder:
         self._name = name
         self._level = level
         self._inputs = {name: number for number, name in enumerate(found.inputs)}
+        # Numbers of stored arrays.
+        self._arrays: dict[str, int] = {}
         # By name where a tensor is made, and of each node which of its outputs others read, with their numbers.
         read = {name for node in self._nodes for name in reads(node)}.union(found.outputs)
         self._made: dict[str, Feed] = {}
@@ -126,6 +128,7 @@ class _Builder:
             outputs=outputs,
             unmeasurable=self._why_unmeasurable(node, (*data, *weights), outputs),
             nodes=self._found.parts[index],
+            arrays=tuple([self._arrays.setdefault(name, len(self._arrays)) for name in taken.weights]),
         )
 
     def _operator(self, node: "NodeProto", taken: _Reads) -> Operator:

@@ -1,7 +1,7 @@
 """Writes layers as an ONNX model whose weights have types and no values: whoever runs it makes them."""
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -131,18 +131,20 @@ def whole_model(graph: LayerGraph) -> WholeModel:
     sheet = OnnxSheet()
     owners: dict[int, int] = {}
     weights: dict[str, TensorType] = {}
+    stored: dict[Hashable, tuple[int, int]] = {}
     entries: dict[Feed, tuple[int, int]] = {}
     for number, given in enumerate(graph.inputs):
         entries[Feed(None, number)] = (sheet.variable(f"data{number}", given.type, learned=False), 0)
     for layer in graph.layers:
         (operator,) = layer.operators
-        stored = []
-        for found in layer.weights:
-            name = f"weight{len(weights)}"
-            weights[name] = found
-            stored.append((sheet.variable(name, found, learned=True), 0))
+        arrays = [layer.array(number) for number in range(len(layer.weights))]
+        for array, found in zip(arrays, layer.weights, strict=True):
+            if array not in stored:
+                name = f"weight{len(weights)}"
+                weights[name] = found
+                stored[array] = (sheet.variable(name, found, learned=True), 0)
         read = [
-            entries[layer.feeds[wire.number]] if wire.origin is Origin.DATA else stored[wire.number]
+            entries[layer.feeds[wire.number]] if wire.origin is Origin.DATA else stored[arrays[wire.number]]
             for wire in operator.inputs
         ]
         node = sheet.operator(operator.native, layer.name, read)

@@ -1,0 +1,54 @@
+"""Whether a sequence finds its weights in a cache when it is their turn again, or something else lies there by then."""
+
+from collections.abc import Hashable, Mapping, Sequence, Set
+
+from dlbricks_tui.bricks.identity import times_paid
+from dlbricks_tui.models.graph import LayerGraph, bytes_read
+
+MEBIBYTE = 1 << 20
+# What a core's own cache holds, and what is left for weights of the cache that cores share, with other guests of the
+# machine too. Machines differ in both, but keys must not: a store holds results of many.
+NEAR_BYTES, FAR_BYTES = MEBIBYTE, 6 * MEBIBYTE
+
+
+def is_cold(graph: LayerGraph, layers: Sequence[int]) -> bool:
+    """Whether a sequence reads weights from memory that it would find in a cache if it ran again and again.
+
+    That is so where its own fit into a cache and those of the whole model do not. Some machines have a cache for heavy
+    ones, too, as long as hardly anything else is read in between. What a layer shortly before has read is never cold.
+    """
+    if graph.weight_bytes <= FAR_BYTES:
+        return False
+    own_bytes = _own_bytes(graph, layers)
+    return own_bytes >= NEAR_BYTES and (own_bytes <= FAR_BYTES or graph.weight_bytes - own_bytes > FAR_BYTES)
+
+
+def is_heavy(graph: LayerGraph, layers: Sequence[int]) -> bool:
+    """Whether the weights of a sequence are more than a cache holds."""
+    return _own_bytes(graph, layers) > FAR_BYTES
+
+
+def _own_bytes(graph: LayerGraph, layers: Sequence[int]) -> int:
+    """What a sequence reads of weights each time, but for those that others have just read."""
+    read = bytes_read([graph.layers[index] for index in layers], times_paid(graph, layers))
+    shared = {array: size for array, size in read.items() if array in graph.shared_arrays}
+    return sum(read.values()) - sum(shared[array] for array in _read_lately(graph, min(layers), shared))
+
+
+def _read_lately(graph: LayerGraph, first: int, wanted: Mapping[Hashable, int]) -> Set[Hashable]:
+    """Which of the wanted arrays were read, and as much of them, since when no more was read than a cache holds.
+
+    One inference follows another: before the first layer come the last ones.
+    """
+    found: set[Hashable] = set()
+    read: dict[Hashable, int] = {}
+    for distance in range(1, len(graph.layers)):
+        if len(found) == len(wanted):
+            break
+        for array, size in bytes_read([graph.layers[first - distance]]).items():
+            read[array] = max(size, read.get(array, 0))
+            if sum(read.values()) > FAR_BYTES:
+                return found
+            if array in wanted and size >= wanted[array]:
+                found.add(array)
+    return found
