@@ -34,7 +34,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
         register(data, SEQUENTIAL, arguments.framework)
-        register(data, PARALLEL, arguments.framework, *side_by_side(arguments.framework, arguments.workers))
+        register(data, PARALLEL, arguments.framework, "--at-once", str(arguments.workers))
         print("model               one after another         side by side    gained")
         print(f"                estimate   measured   {arguments.workers} workers   measured   estimate  measured")
         for model in arguments.models or usual_models(data, arguments.framework):
@@ -58,16 +58,8 @@ def usual_models(data: Path, framework: str) -> Sequence[str]:
     return [str(data / "onnx" / f"{name}.onnx") for name in ONNX_MODELS]
 
 
-def side_by_side(framework: str, workers: int) -> Sequence[str]:
-    """The variables by which a framework runs so many operators at once."""
-    if framework == MXNET:
-        return ("MXNET_EXEC_BULK_EXEC_INFERENCE=0", f"MXNET_CPU_WORKER_NTHREADS={workers}")
-    return (f"ORT_INTER_OP_THREADS={workers}",)
-
-
-def register(data: Path, name: str, framework: str, *variables: str) -> None:
+def register(data: Path, name: str, framework: str, *settings: str) -> None:
     """This interpreter as a runtime with such settings."""
-    settings = [word for variable in variables for word in ("--env", variable)]
     named = ["--name", name, "--framework", framework, "--threads", "1"]
     quietly(data, "runtimes", "add", sys.executable, *named, *settings)
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from dlbricks_tui.bench.batching import BatchLimits
@@ -114,7 +115,8 @@ class Work:
             state = State.INTERRUPTED
             try:
                 if planned.jobs:
-                    self._measure(planned.jobs, self._request.rule, ledger)
+                    side_by_side = self._request.runtime.at_once > 1
+                    self._measure(planned.jobs, self._request.rule, ledger, side_by_side=side_by_side)
                 state = State.FINISHED
             except RunStopped as stopped:
                 state = stopped.state
@@ -197,7 +199,8 @@ class Work:
         left = self._seconds_to_calibrate
         if left is not None and left < 0:
             raise CalibrationError("it has taken half of the time budget")
-        self._measure(jobs, rule, ledger)
+        # The sum of bricks, which is what it looks into, is of layers that run one after another.
+        self._measure(jobs, rule, ledger, side_by_side=False)
 
     @property
     def _seconds_to_calibrate(self) -> float | None:
@@ -205,7 +208,8 @@ class Work:
         budget, left = self._request.time_budget_seconds, self._control.seconds_left
         return None if budget is None or left is None else left - (1 - _MOST_OF_A_BUDGET_TO_CALIBRATE) * budget
 
-    def _measure(self, jobs: Sequence[Job], rule: StoppingRule, ledger: Keeper) -> None:
+    def _measure(self, jobs: Sequence[Job], rule: StoppingRule, ledger: Keeper, *, side_by_side: bool) -> None:
+        task = partial(self._task, side_by_side=side_by_side)
         with Workbench(
             lambda: Worker(self._runtime(), self._folder.worker_log, self._place.worker_program),
             self._signals.waiting,
@@ -214,14 +218,17 @@ class Work:
             self._memory_limit_bytes,
         ) as bench:
             self._refuse_another_version(bench.describe().version)
-            measuring = Measuring(bench, ledger, self._control, rule, self._task, self._tell, self._calmness)
+            measuring = Measuring(bench, ledger, self._control, rule, task, self._tell, self._calmness)
             measuring.take_reference(
                 Task(reference_program(self._request.runtime.runs), self._request.patience.load_seconds)
             )
             measuring.work_through(jobs, self._limits)
 
-    def _task(self, job: Job) -> Task:
-        program = model_program(job.graph) if job.whole else sequence_program(job.graph, job.layers, job.kept, job.cold)
+    def _task(self, job: Job, *, side_by_side: bool) -> Task:
+        if job.whole:
+            program = replace(model_program(job.graph), side_by_side=side_by_side)
+        else:
+            program = sequence_program(job.graph, job.layers, job.kept, job.cold)
         return Task(program, self._request.patience.load_seconds + _RUNS_PER_LOAD * job.expected_ms / 1000)
 
     def _runtime(self) -> Runtime:

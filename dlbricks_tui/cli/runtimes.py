@@ -30,6 +30,13 @@ def register(groups: Groups) -> None:
     adding.add_argument("--name", help="what to call it (default: its framework, version and Python)")
     adding.add_argument("--threads", metavar="N", type=int, help="how many threads it computes with (default: its own)")
     adding.add_argument(
+        "--at-once",
+        metavar="K",
+        type=int,
+        default=1,
+        help="how many operators of a model it runs at the same time, end to end (default: one after another)",
+    )
+    adding.add_argument(
         "--env",
         metavar="NAME=VALUE",
         action="append",
@@ -60,7 +67,9 @@ def list_runtimes(args: argparse.Namespace) -> int:
 
 def add_runtime(args: argparse.Namespace) -> int:
     """Registers one more runtime."""
-    runtime = _registry(args).add(args.python, args.name, _settings(args), args.framework)
+    if args.at_once < 1:
+        raise UsageError(f"--at-once {args.at_once}: a framework runs 1 operator at a time or more")
+    runtime = _registry(args).add(args.python, args.name, _settings(args), args.framework, args.at_once)
     _tell(args, [runtime])
     narrate(f"use it with --runtime {runtime.name}")
     return Status.DONE

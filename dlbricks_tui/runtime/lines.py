@@ -170,7 +170,13 @@ _ARRAYS = _by_name(_array_type)
 _network = _record(Network, {"symbol": _text, "inputs": _ARRAYS, "weights": _ARRAYS})
 _program = _record(
     Program,
-    {"network": _network, "producer": _optional(_network), "prelude": _optional(_network), "cold": _flag},
+    {
+        "network": _network,
+        "producer": _optional(_network),
+        "prelude": _optional(_network),
+        "cold": _flag,
+        "side_by_side": _flag,
+    },
 )
 _NAMES = _list(_text)
 

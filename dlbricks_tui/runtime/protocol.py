@@ -44,12 +44,14 @@ class Program:
     The heads of `producer`, in order, become the inputs of `network`, so that these have the layout that a model gives
     them; without one they are plain arrays. `prelude` is a part of the network with the same inputs that is not asked
     about: the time that it takes by itself is taken off. A `cold` program is timed when the caches hold something else.
+    The operators of a network run one after another, unless they may run `side_by_side`.
     """
 
     network: Network
     producer: Network | None = None
     prelude: Network | None = None
     cold: bool = False
+    side_by_side: bool = False
 
 
 class Reason(str, Enum):

@@ -106,11 +106,17 @@ class Registry:
         raise RegistryError(f"no runtime is called {name}; there are {names} (dlbricks runtimes add PATH adds one)")
 
     def add(
-        self, python: str, name: str | None = None, settings: Settings = UNTUNED, framework: str | None = None
+        self,
+        python: str,
+        name: str | None = None,
+        settings: Settings = UNTUNED,
+        framework: str | None = None,
+        at_once: int = 1,
     ) -> Runtime:
         """Registers an interpreter, or the virtual environment that holds it, after it has shown that it works.
 
-        Where it has both frameworks and none is named, it is one that runs MXNet.
+        Where it has both frameworks and none is named, it is one that runs MXNet. Of a model it runs so many operators
+        `at_once`.
         """
         interpreter = _interpreter(python)
         described = self._first_described(
@@ -120,6 +126,8 @@ class Registry:
             ]
         )
         runtime = _as_described(Runtime(name or _name(described), str(interpreter), "", "", "", settings), described)
+        if at_once > 1:
+            runtime = runtime.side_by_side(at_once)
         if not NAME.fullmatch(runtime.name):
             raise RegistryError(f"{runtime.name!r} cannot be a name; take letters, digits, dots and hyphens")
 

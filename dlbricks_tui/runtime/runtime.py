@@ -33,6 +33,9 @@ class Format(str, Enum):
 
 
 MXNET, ONNX_RUNTIME = "mxnet", "onnxruntime"
+# By these variables a framework runs several operators at once; MXNet only those that its engine gets singly.
+_AT_ONCE: Mapping[str, str] = {MXNET: "MXNET_CPU_WORKER_NTHREADS", ONNX_RUNTIME: "ORT_INTER_OP_THREADS"}
+_SINGLY = ("MXNET_EXEC_BULK_EXEC_INFERENCE", "0")
 # What each framework runs.
 FRAMEWORKS: Mapping[str, Format] = {MXNET: Format.MXNET, ONNX_RUNTIME: Format.ONNX}
 
@@ -76,6 +79,21 @@ class Runtime:
     def with_threads(self, threads: int | None) -> "Runtime":
         """The same with so many threads; None leaves their number as it is."""
         return self if threads is None else replace(self, settings=replace(self.settings, threads=threads))
+
+    def side_by_side(self, operators: int) -> "Runtime":
+        """The same with so many operators of a model at the same time."""
+        variables = dict(self.settings.environment) | {_AT_ONCE[self.framework]: str(operators)}
+        if self.framework == MXNET:
+            variables |= [_SINGLY]
+        return replace(self, settings=replace(self.settings, environment=tuple(variables.items())))
+
+    @property
+    def at_once(self) -> int:
+        """How many operators of a model it runs at the same time where they do not need one another."""
+        variables = dict(self.settings.environment)
+        number = variables.get(_AT_ONCE.get(self.framework, ""), "")
+        singly = self.framework != MXNET or _SINGLY in variables.items()
+        return int(number) if number.isdecimal() and int(number) > 1 and singly else 1
 
     @property
     def identity(self) -> str:

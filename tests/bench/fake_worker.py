@@ -3,7 +3,8 @@
 FAKE_MANNERS is a JSON object that says, by the name of an operator, how programs with that operator behave.
 FAKE_NAP is how many seconds each round of samples takes, FAKE_FACTOR by how much latencies are longer than usual, and
 FAKE_NOISE by what share they vary.
-FAKE_DIARY is a file that gets a line for each program that is sampled: its operators, untimed runs, timed runs.
+FAKE_DIARY is a file that gets a line for each program that is sampled: its operators, untimed runs, timed runs,
+and whether these operators may run side by side ("abreast").
 """
 
 import argparse
@@ -121,7 +122,8 @@ def write_diary(program: Program, request: Sample) -> None:
     """Notes what a program was asked for."""
     if diary := os.environ.get("FAKE_DIARY"):
         with Path(diary).open("a") as file:
-            file.write(f"{'+'.join(operators_of(program))} {request.warm} {request.repeat}\n")
+            abreast = "abreast" if program.side_by_side else "in-turn"
+            file.write(f"{'+'.join(operators_of(program))} {request.warm} {request.repeat} {abreast}\n")
 
 
 def operators_of(program: Program) -> list[str]:

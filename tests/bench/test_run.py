@@ -182,7 +182,7 @@ def test_what_takes_long_is_not_run_untimed_once_that_is_known(
     site.run(site.request(end_to_end=True, rule=FixedRuns(5)))
     asked: defaultdict[str, list[str]] = defaultdict(list)
     for line in diary.read_text().splitlines():
-        operators, untimed, _ = line.split()
+        operators, untimed, _, _ = line.split()
         asked[operators].append(untimed)
     # The reference is none of them.
     asked.pop("Convolution")
@@ -193,6 +193,21 @@ def test_what_takes_long_is_not_run_untimed_once_that_is_known(
     # Before bricks whose weights are cold the caches are swept, however long they take.
     assert of_bricks.keys() == {"0", "3"}
     assert max(of_bricks, key=of_bricks.__getitem__) == of_most_bricks
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_only_models_run_their_operators_side_by_side(
+    site: Site, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    diary = site.data.path / "diary"
+    monkeypatch.setenv("FAKE_DIARY", str(diary))
+    runtime = replace(FAKE, framework="mxnet")
+    if at_once > 1:
+        runtime = runtime.side_by_side(at_once)
+    site.run(site.request(end_to_end=True, rule=FixedRuns(5), runtime=runtime))
+    asked = dict.fromkeys((operators, way) for operators, *_, way in map(str.split, diary.read_text().splitlines()))
+    abreast = [operators for operators, way in asked if way == "abreast"]
+    assert [len(operators.split("+")) for operators in abreast] == ([] if at_once == 1 else [21])
 
 
 def test_what_is_still_being_sampled_is_told_apart_from_what_is_measured(

@@ -49,6 +49,13 @@ def test_a_runtime_is_added_listed_checked_and_removed(dlbricks: Command, interp
     assert [it["name"] for it in json.loads(dlbricks("--json")[1])] == ["default", "default-onnx"]
 
 
+def test_a_runtime_may_run_several_operators_at_once(dlbricks: Command) -> None:
+    added = ("add", sys.executable, "--framework", "onnxruntime", "--name", "abreast", "--at-once", "2", "--json")
+    status, out, _ = dlbricks(*added, "--env", "ORT_X=1")
+    assert status == 0
+    assert json.loads(out)[0]["environment"] == {"ORT_X": "1", "ORT_INTER_OP_THREADS": "2"}
+
+
 def test_a_person_reads_a_table(dlbricks: Command, interpreter: Path) -> None:
     dlbricks("add", str(interpreter), "--name", "old")
     out = dlbricks()[1]
@@ -86,6 +93,7 @@ def test_where_ours_has_no_framework_a_registered_one_answers(
         (["add", "/no/such/python"], "/no/such/python"),
         (["add", sys.executable, "--env", "NAME"], "NAME=VALUE"),
         (["add", sys.executable, "--threads", "0"], "--threads"),
+        (["add", sys.executable, "--at-once", "0"], "--at-once"),
         (["check", "nobody"], "nobody"),
         (["remove", "default"], "cannot be removed"),
     ],

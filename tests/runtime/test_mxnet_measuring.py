@@ -1,5 +1,6 @@
 """What the worker loads and times with the real MXNet."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -203,6 +204,39 @@ def test_a_loop_runs(mxnet_worker: Worker) -> None:
 def test_an_operator_that_reads_nothing_runs(mxnet_worker: Worker) -> None:
     nodes = [node("_arange", "numbers", start="0", stop="9")]
     assert load(mxnet_worker, Program(Network(symbol_of(nodes, (0, 0)), {}, {}))).outputs == ((9,),)
+
+
+def abreast(count: int) -> Program:
+    """Convolutions that do not need one another."""
+    net = symbols.Network()
+    heads = [net.convolution(f"conv{number}", "data") for number in range(count)]
+    weights = {name: shape for number in range(count) for name, shape in convolution(f"conv{number}").items()}
+    total = net.add("add_n", "sum", *heads, num_args=str(count))
+    return Program(Network(net.symbol(total), arrays({"data": (1, 3, 512, 512)}), arrays(weights)), side_by_side=True)
+
+
+def seconds_of(worker: Worker) -> float:
+    """What processors have spent on it."""
+    taken = Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, taken)) / os.sysconf("SC_CLK_TCK")
+
+
+def cores_at_work(worker: Worker, program: Program) -> float:
+    """How many, on average, while it runs."""
+    assert load(worker, program).outputs == ((1, 3, 512, 512),)
+    before = seconds_of(worker)
+    durations = worker.ask(Sample(("it",), 0, 30), PATIENCE_SECONDS).durations_ns[0]
+    return (seconds_of(worker) - before) / (sum(durations) / 1e9)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="nobody tells here what a process has used")
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core")
+def test_operators_of_a_program_run_side_by_side_where_it_may(our_runtime: Runtime, tmp_path: Path) -> None:
+    runtime = replace(our_runtime, settings=Settings(1)).side_by_side(2)
+    with Worker(runtime, tmp_path / "worker.log") as worker:
+        assert cores_at_work(worker, replace(abreast(8), side_by_side=False)) < 1.2
+        # Somebody else may have the other core for a while.
+        assert any(cores_at_work(worker, abreast(8)) > 1.3 for _ in range(10))
 
 
 # Timing.

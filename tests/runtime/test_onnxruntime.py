@@ -176,13 +176,14 @@ def test_at_level_fused_convolutions_work_on_blocks_of_channels(loader: Loader, 
     assert [layer.kind for layer in graph.layers[:2]] == [Kind.CONVOLUTION] * 2
 
 
-def test_operators_run_side_by_side_where_the_settings_say_so(loader: Loader, tmp_path: Path) -> None:
-    settings = Settings(2, (("ORT_INTER_OP_THREADS", "2"),))
+def test_a_model_runs_its_operators_side_by_side(loader: Loader, tmp_path: Path) -> None:
+    runtime = replace(RUNTIME, settings=Settings(2)).side_by_side(2)
     program = model_program(loader.load(source_of(saved(tmp_path, small())), Level.FUSED))
-    with Worker(replace(RUNTIME, settings=settings), tmp_path / "log") as started:
+    with Worker(runtime, tmp_path / "log") as started:
+        program = replace(program, side_by_side=True)
         assert started.ask(Load("model", program), SECONDS).outputs == ((1, 10),)
         assert len(started.ask(Sample(("model",), 1, 3), SECONDS).durations_ns[0]) == 3
-    assert "ORT_INTER_OP_THREADS=2" in replace(RUNTIME, settings=settings).identity
+    assert "ORT_INTER_OP_THREADS=2" in runtime.identity
 
 
 def test_what_is_no_model_is_refused_in_one_line(worker: Worker, loader: Loader, tmp_path: Path) -> None:

@@ -48,9 +48,9 @@ def test_to_fuse_everything_is_optimised(ort: Any) -> None:
     assert options(ort, optimised=True).graph_optimization_level == ort.GraphOptimizationLevel.ORT_ENABLE_ALL
 
 
-def test_operators_run_side_by_side_only_where_the_settings_say_so(ort: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ORT_INTER_OP_THREADS", "2")
-    assert options(ort, optimised=False).execution_mode == ort.ExecutionMode.ORT_PARALLEL
+def test_operators_run_side_by_side_only_where_that_is_asked_for(ort: Any) -> None:
+    assert options(ort, optimised=False).execution_mode == ort.ExecutionMode.ORT_SEQUENTIAL
+    assert options(ort, optimised=False, side_by_side=True).execution_mode == ort.ExecutionMode.ORT_PARALLEL
 
 
 def test_results_are_always_in_the_same_arrays(backend: OnnxRuntime, tmp_path: Path) -> None:

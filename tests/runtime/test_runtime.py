@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -42,6 +43,38 @@ def test_a_process_gets_the_settings_and_no_tuning_of_the_shell() -> None:
     settings = Settings(2, (("MXNET_SUBGRAPH_BACKEND", "NONE"),))
     environment = runtime(settings=settings).environment(shell)
     assert environment == {"HOME": "/home/me", "OMP_NUM_THREADS": "2", "MXNET_SUBGRAPH_BACKEND": "NONE"}
+
+
+@pytest.mark.parametrize(
+    ("framework", "variables"),
+    [
+        ("mxnet", {"MXNET_CPU_WORKER_NTHREADS": "3", "MXNET_EXEC_BULK_EXEC_INFERENCE": "0"}),
+        ("onnxruntime", {"ORT_INTER_OP_THREADS": "3"}),
+    ],
+)
+def test_operators_run_at_once_by_variables_that_are_part_of_the_runtime(
+    framework: str, variables: dict[str, str]
+) -> None:
+    one = replace(runtime(settings=Settings(1, (("MXNET_A", "1"),))), framework=framework)
+    several = one.side_by_side(3)
+    assert (one.at_once, several.at_once) == (1, 3)
+    assert dict(several.settings.environment) == {"MXNET_A": "1"} | variables
+    assert several.identity != one.identity
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"MXNET_CPU_WORKER_NTHREADS": "4"},
+        {"MXNET_CPU_WORKER_NTHREADS": "4", "MXNET_EXEC_BULK_EXEC_INFERENCE": "1"},
+        {"MXNET_CPU_WORKER_NTHREADS": "1", "MXNET_EXEC_BULK_EXEC_INFERENCE": "0"},
+        {"MXNET_CPU_WORKER_NTHREADS": "many", "MXNET_EXEC_BULK_EXEC_INFERENCE": "0"},
+        {"MXNET_EXEC_BULK_EXEC_INFERENCE": "0"},
+        {"ORT_INTER_OP_THREADS": "2"},
+    ],
+)
+def test_workers_that_get_operators_together_run_one_after_another(variables: dict[str, str]) -> None:
+    assert runtime(settings=Settings(1, tuple(variables.items()))).at_once == 1
 
 
 def test_another_interpreter_does_not_get_our_modules() -> None:

@@ -51,8 +51,11 @@ class Backend(ABC):
         """The graph that the framework would run."""
 
     @abstractmethod
-    def bind(self, network: Network, fed: Sequence[Any] | None = None) -> BoundNetwork:
-        """Makes a network ready; `fed` are the arrays that its inputs read, which are made where there are none."""
+    def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
+        """Makes a network ready; `fed` are the arrays that its inputs read, which are made where there are none.
+
+        Of one that is bound `side_by_side` operators run at the same time where the settings of the runtime let them.
+        """
 
 
 ONE = ArrayType((1,), "float32")

@@ -2,12 +2,14 @@
 
 MXNet has two ways to run a graph. An executor is how a symbol file is run by default, with memory and layouts planned
 once; a CachedOp with all its flags takes 0.3 ms and more longer on the same graph, and without them twice the time. And
-an executor leaves the arrays that it reads as they are: a CachedOp that has to convert one converts it for good.
+an executor leaves the arrays that it reads as they are: a CachedOp that has to convert one converts it for good. But an
+executor has its operators compute in one workspace, so that convolutions never run at the same time.
 """
 
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -33,33 +35,25 @@ BACKEND_VARIABLE = "MXNET_SUBGRAPH_BACKEND"
 # Before 1.6 there was none to switch off, and its name was not known.
 NO_BACKEND = "NONE"
 EQUALS_ONCE_VARIABLE = "MXNET_ELIMINATE_COMMON_EXPR"
+# How far apart operators are that write to the same memory one after the other, and so have to wait; 0: none does.
+SHARED_MEMORY_VARIABLE = "NNVM_EXEC_MATCH_RANGE"
+# The engine gets operators singly: of those that it gets together none runs beside another.
+ONE_BY_ONE = (("forward_bulk_size", 1),)
 
 NOT_TRAINING = 0
 
 
-class BoundSymbol(BoundNetwork):
-    """A symbol that is bound to its arrays."""
+class _Symbol(BoundNetwork):
+    """A symbol with its arrays; how it runs is for others to say."""
 
     def __init__(self, mxnet: Any, network: Network, fed: Sequence[Any] | None = None) -> None:
         """`fed` are the arrays that the data inputs read; without them they are made."""
         self._mxnet = mxnet
         self._file = SymbolFile(network.symbol)
         refuse_unknown(mxnet, self._file)
-        arrays = _made(mxnet, self._file, network, fed)
-        self._executor = self._asked(lambda: self._bound(arrays))
-        # Executor.forward also makes handles of all outputs anew, which takes longer than some operators.
-        self._forward = mxnet.base._LIB.MXExecutorForward
-        self._wait_for_all = mxnet.base._LIB.MXNDArrayWaitAll
-        self._check = mxnet.base.check_call
-        self._handle = self._executor.handle
-        self.inputs = [arrays[self._file.alias(name)] for name in network.inputs]
-        self.outputs: list[Any] = self._executor.outputs
-
-    def run(self) -> None:
-        """Computes the outputs and waits for them; nothing is copied out of the framework."""
-        failed = self._forward(self._handle, NOT_TRAINING) or self._wait_for_all()
-        if failed:
-            self._asked(lambda: self._check(failed))
+        self._arrays = _made(mxnet, self._file, network, fed)
+        self.inputs = [self._arrays[self._file.alias(name)] for name in network.inputs]
+        self._asked(lambda: self._bind(load(self._mxnet, self._file)))
 
     def output_types(self) -> list[ArrayType]:
         """What the outputs are."""
@@ -72,21 +66,59 @@ class BoundSymbol(BoundNetwork):
                 message = f"output {head.output} of {self._file.names[head.node]} holds values that are not finite"
                 raise RefusalError(Reason.NOT_FINITE, message, head.node)
 
+    @abstractmethod
+    def _bind(self, symbol: Any) -> None:
+        """Has the symbol read and write arrays."""
+
+    def _array(self, alias: str) -> Any:
+        if alias not in self._arrays:
+            raise RefusalError(Reason.MALFORMED, f"nobody says what {self._file.restored(alias)} is")
+        return self._arrays[alias]
+
     def _asked(self, question: Callable[[], Any]) -> Any:
         return ask(self._mxnet, self._file, question, Reason.UNBUILDABLE)
 
-    def _bound(self, arrays: Mapping[str, Any]) -> Any:
-        symbol = load(self._mxnet, self._file)
 
-        def array(alias: str) -> Any:
-            if alias not in arrays:
-                raise RefusalError(Reason.MALFORMED, f"nobody says what {self._file.restored(alias)} is")
-            return arrays[alias]
+class BoundSymbol(_Symbol):
+    """A symbol whose operators run one after another, in an executor."""
 
-        arguments = {alias: array(alias) for alias in symbol.list_arguments()}
-        states = {alias: array(alias) for alias in symbol.list_auxiliary_states()}
-        with _left_as_it_stands(self._mxnet):
-            return symbol.bind(self._mxnet.cpu(), arguments, aux_states=states, grad_req="null")
+    def run(self) -> None:
+        """Computes the outputs and waits for them; nothing is copied out of the framework."""
+        failed = self._forward(self._handle, NOT_TRAINING) or self._wait_for_all()
+        if failed:
+            self._asked(lambda: self._check(failed))
+
+    def _bind(self, symbol: Any) -> None:
+        arguments = {alias: self._array(alias) for alias in symbol.list_arguments()}
+        states = {alias: self._array(alias) for alias in symbol.list_auxiliary_states()}
+        with _variables(_as_it_stands(self._mxnet)):
+            self._executor = symbol.bind(self._mxnet.cpu(), arguments, aux_states=states, grad_req="null")
+        # Executor.forward also makes handles of all outputs anew, which takes longer than some operators.
+        self._forward = self._mxnet.base._LIB.MXExecutorForward
+        self._wait_for_all = self._mxnet.base._LIB.MXNDArrayWaitAll
+        self._check = self._mxnet.base.check_call
+        self._handle = self._executor.handle
+        self.outputs: list[Any] = self._executor.outputs
+
+
+class SideBySideSymbol(_Symbol):
+    """A symbol whose operators run at the same time where they can, on as many workers of the engine as it has."""
+
+    def run(self) -> None:
+        """Computes the outputs and waits for them."""
+        self._asked(self._run)
+
+    def _bind(self, symbol: Any) -> None:
+        self._read = [self._array(alias) for alias in symbol.list_inputs()]
+        # Memory is planned when it runs for the first time.
+        with _variables(_as_it_stands(self._mxnet) | {SHARED_MEMORY_VARIABLE: "0"}):
+            self._operator = self._mxnet.nd.CachedOp(symbol, ONE_BY_ONE)
+            self._run()
+
+    def _run(self) -> None:
+        found = self._operator(*self._read)
+        self._mxnet.nd.waitall()
+        self.outputs = found if isinstance(found, list) else [found]
 
 
 def _made(mxnet: Any, file: SymbolFile, network: Network, fed: Sequence[Any] | None) -> dict[str, Any]:
@@ -116,19 +148,26 @@ def _in_their_places(network: Network, fed: Sequence[Any]) -> dict[str, Any]:
     return {name: fed[place] for place, name in enumerate(network.inputs)}
 
 
+def _as_it_stands(mxnet: Any) -> dict[str, str | None]:
+    """The variables by which what is bound is run as it is: neither fused nor rid of what it computes twice."""
+    knows_backends = hasattr(mxnet.executor.Executor, "get_optimized_symbol")
+    return {BACKEND_VARIABLE: NO_BACKEND if knows_backends else None, EQUALS_ONCE_VARIABLE: "0"}
+
+
 @contextmanager
-def _left_as_it_stands(mxnet: Any) -> Iterator[None]:
-    """What is bound inside is run as it is: neither fused nor rid of what it computes twice."""
-    before = {name: os.environ.get(name) for name in (BACKEND_VARIABLE, EQUALS_ONCE_VARIABLE)}
-    os.environ.pop(BACKEND_VARIABLE, None)
-    if hasattr(mxnet.executor.Executor, "get_optimized_symbol"):
-        os.environ[BACKEND_VARIABLE] = NO_BACKEND
-    os.environ[EQUALS_ONCE_VARIABLE] = "0"
+def _variables(wanted: Mapping[str, str | None]) -> Iterator[None]:
+    """Has variables of the environment be so inside; those that are None are not there."""
+    before = {name: os.environ.get(name) for name in wanted}
+    _set(wanted)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

@@ -112,7 +112,7 @@ class _BoundProgram:
             producer.run()
             fed = producer.outputs
         self.cold = program.cold
-        self.network = backend.bind(program.network, fed)
+        self.network = backend.bind(program.network, fed, side_by_side=program.side_by_side)
         self._prelude: BoundNetwork | None = None
         if program.prelude is not None:
             self._prelude = backend.bind(program.prelude, self.network.inputs)

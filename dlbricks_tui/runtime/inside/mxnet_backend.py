@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import ONE, SWEPT, Backend, BoundNetwork
-from dlbricks_tui.runtime.inside.binding import BoundSymbol
+from dlbricks_tui.runtime.inside.binding import BoundSymbol, SideBySideSymbol
 from dlbricks_tui.runtime.inside.framework import describe
 from dlbricks_tui.runtime.inside.fuse import fuse
 from dlbricks_tui.runtime.inside.infer import infer
@@ -39,6 +39,7 @@ class MXNet(Backend):
         """The graph that an executor would run."""
         return fuse(self._mxnet, request)
 
-    def bind(self, network: Network, fed: Sequence[Any] | None = None) -> BoundNetwork:
+    def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
         """Binds a symbol as it stands."""
-        return BoundSymbol(self._mxnet, network, fed)
+        bound = SideBySideSymbol if side_by_side else BoundSymbol
+        return bound(self._mxnet, network, fed)

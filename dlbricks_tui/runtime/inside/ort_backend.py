@@ -63,15 +63,15 @@ class OnnxRuntime(Backend):
             session(self._ort, request.symbol, weights, settings, Reason.UNFUSABLE)
             return Fused(b64encode(path.read_bytes()).decode(), (), ())
 
-    def bind(self, network: Network, fed: Sequence[Any] | None = None) -> BoundNetwork:
+    def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
         """A session that runs a model as it stands."""
-        return _BoundModel(self._ort, network, fed)
+        settings = options(self._ort, optimised=False, side_by_side=side_by_side)
+        return _BoundModel(self._ort, network, fed, settings)
 
 
 class _BoundModel(BoundNetwork):
-    def __init__(self, ort: Any, network: Network, fed: Sequence[Any] | None) -> None:
+    def __init__(self, ort: Any, network: Network, fed: Sequence[Any] | None, settings: Any) -> None:
         self._ort = ort
-        settings = options(ort, optimised=False)
         self._session = session(ort, network.symbol, network.weights, settings, Reason.UNBUILDABLE)
         self.inputs = list(fed) if fed is not None else self._made(network)
         self.outputs: list[Any] = []

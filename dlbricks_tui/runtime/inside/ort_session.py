@@ -48,12 +48,12 @@ def ask(ort: Any, question: Callable[[], Any], reason: Reason) -> Any:
         raise RefusalError(Reason.TOO_LARGE if large else reason, message) from error
 
 
-def options(ort: Any, *, optimised: bool) -> Any:
+def options(ort: Any, *, optimised: bool, side_by_side: bool = False) -> Any:
     """The settings of a session."""
     found = ort.SessionOptions()
     found.log_severity_level = ONLY_ERRORS
     found.use_per_session_threads = False
-    if _number(AT_ONCE_VARIABLE, 1) > 1:
+    if side_by_side:
         found.execution_mode = ort.ExecutionMode.ORT_PARALLEL
     levels = ort.GraphOptimizationLevel
     found.graph_optimization_level = levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
