@@ -3,9 +3,9 @@
 usage: python -m benchmarks.accuracy [--data-dir DIR] [--level LEVEL ...] [--report-only] [-o DOCS] [MODEL ...]
 
 Without models it is the fifty of Table 1, and apart from them the networks of the Gluon zoo, networks that are made up
-by chance, ONNX models (those that the onnx package holds for its tests, and a transformer's encoder), and what
-`gluoncv_networks` has written to DIR/gluoncv, if anything. The zoo, what is made up and GluonCV's have data folders of
-their own below DIR: no brick that was measured for the fifty helps to estimate them. What the folders hold already is
+by chance, networks of other kinds than images, ONNX models (those that the onnx package holds for its tests, and a
+transformer's encoder), and what `gluoncv_networks` has written to DIR/gluoncv, if anything. All but the fifty and ONNX
+models have data folders of their own below DIR: no brick that was measured for the fifty helps to estimate them. What the folders hold already is
 not measured again, so that the same command goes on after an interruption, unless it says little: where samples leave
 an estimate in doubt by a tenth of it, or the host was another one by a tenth for a model than for its bricks, all are
 taken once more, be the estimate right or wrong. A quiet host needs an hour and more for all. What other hosts have
@@ -15,12 +15,13 @@ measured and somebody has imported into the folders is reported beside it.
 import argparse
 import gzip
 import io
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import made_up_networks, onnx_models
-from benchmarks.accuracy_report import FIFTY, GLUONCV, LEVELS, MADE_UP, ONNX, ZOO, Group, report
+from benchmarks.accuracy_report import FIFTY, GLUONCV, LEVELS, MADE_UP, ONNX, OTHER_KINDS, ZOO, Group, report
 from benchmarks.command_line import ROOT, dlbricks, told
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
 from dlbricks_tui.settings import SAMPLE_MODELS
@@ -69,13 +70,16 @@ def groups_of(data: Path, models: Sequence[str], levels: Sequence[str]) -> Seque
     if models:
         return (Group("Chosen models", models, levels, data),)
     samples = Library(SAMPLE_MODELS, data).samples()
-    made_up, gluoncv = data / "made-up", data / "gluoncv"
+    made_up, gluoncv, other = data / "made-up", data / "gluoncv", data / "other"
     made_up_networks.main(made_up)
+    # MXNet writes them, which here is for processes of their own.
+    subprocess.run([sys.executable, "-m", "benchmarks.other_networks", str(other)], cwd=ROOT, check=False)
     groups = [
         Group(FIFTY, [f"{TABLE1_PREFIX}:{it.table1_id}" for it in samples if it.table1_id], levels, data),
         Group(ZOO, [it.name for it in samples if not it.table1_id], levels, data / "zoo"),
         Group(MADE_UP, sorted(map(str, made_up.glob("*-symbol.json"))), levels, made_up),
         Group(GLUONCV, sorted(map(str, gluoncv.glob("*-symbol.json"))), levels, gluoncv),
+        Group(OTHER_KINDS, sorted(map(str, other.glob("*-symbol.json"))), levels, other),
     ]
     groups = [group for group in groups if group.models]
     if LEVELS[0] not in levels:

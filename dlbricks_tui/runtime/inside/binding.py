@@ -35,10 +35,12 @@ BACKEND_VARIABLE = "MXNET_SUBGRAPH_BACKEND"
 # Before 1.6 there was none to switch off, and its name was not known.
 NO_BACKEND = "NONE"
 EQUALS_ONCE_VARIABLE = "MXNET_ELIMINATE_COMMON_EXPR"
-# How far apart operators are that write to the same memory one after the other, and so have to wait; 0: none does.
-SHARED_MEMORY_VARIABLE = "NNVM_EXEC_MATCH_RANGE"
-# The engine gets operators singly: of those that it gets together none runs beside another.
-ONE_BY_ONE = (("forward_bulk_size", 1),)
+WORKERS_VARIABLE = "MXNET_CPU_WORKER_NTHREADS"
+# For how many branches memory is planned apart: of operators that write to the same memory one waits for the other.
+BRANCHES_VARIABLE = "NNVM_EXEC_NUM_TEMP"
+# Planned once, as an executor does. The engine gets operators singly: of those that it gets together none runs beside
+# another.
+ONE_BY_ONE = (("static_alloc", True), ("static_shape", True), ("forward_bulk_size", 1))
 
 NOT_TRAINING = 0
 
@@ -111,7 +113,7 @@ class SideBySideSymbol(_Symbol):
     def _bind(self, symbol: Any) -> None:
         self._read = [self._array(alias) for alias in symbol.list_inputs()]
         # Memory is planned when it runs for the first time.
-        with _variables(_as_it_stands(self._mxnet) | {SHARED_MEMORY_VARIABLE: "0"}):
+        with _variables(_as_it_stands(self._mxnet) | {BRANCHES_VARIABLE: os.environ.get(WORKERS_VARIABLE)}):
             self._operator = self._mxnet.nd.CachedOp(symbol, ONE_BY_ONE)
             self._run()
 
