@@ -5,11 +5,11 @@ usage: python -m benchmarks.accuracy [--data-dir DIR] [--level LEVEL ...] [--rep
 Without models it is the fifty of Table 1, and apart from them the networks of the Gluon zoo, networks that are made up
 by chance, networks of other kinds than images, ONNX models (those that the onnx package holds for its tests, and a
 transformer's encoder), and what `gluoncv_networks` has written to DIR/gluoncv, if anything. All but the fifty and ONNX
-models have data folders of their own below DIR: no brick that was measured for the fifty helps to estimate them. What the folders hold already is
-not measured again, so that the same command goes on after an interruption, unless it says little: where samples leave
-an estimate in doubt by a tenth of it, or the host was another one by a tenth for a model than for its bricks, all are
-taken once more, be the estimate right or wrong. A quiet host needs an hour and more for all. What other hosts have
-measured and somebody has imported into the folders is reported beside it.
+models have data folders of their own below DIR: no brick that was measured for the fifty helps to estimate them. What
+the folders hold already is not measured again, so that the same command goes on after an interruption, unless it says
+little: where samples leave an estimate in doubt by a tenth of it, or the host was another one by a tenth for a model
+than for its bricks, all are taken once more, be the estimate right or wrong. A quiet host needs an hour and more for
+all. What other hosts have measured and somebody has imported into the folders is reported beside it.
 """
 
 import argparse
