@@ -81,6 +81,16 @@ def test_what_is_made_of_nothing_is_as_large_as_its_readers_want(loader: Loader,
     assert start("(0, 7)") == start("(-1, 7)") == start("(5, 7)") == NativeNode("_zeros", (("shape", "(5, 7)"),))
 
 
+def test_what_is_fused_keeps_copies_of_weights_that_others_read_too(loader: Loader, tmp_path: Path) -> None:
+    arrays = [variable("data"), variable("fc_weight"), variable("fc_bias")]
+    about = {"num_hidden": "512", "flatten": "False"}
+    steps = [node("FullyConnected", f"step{place}", last, 1, 2, **about) for place, last in enumerate((0, 3))]
+    source = source_of(saved(tmp_path, content([*arrays, *steps], 4)))
+    once = 4 * (512 * 512 + 512)
+    assert loader.load(source, given={"data": (1, 512)}).weight_bytes == once
+    assert loader.load(source, Level.FUSED, {"data": (1, 512)}).weight_bytes == 2 * once
+
+
 CONVOLUTION = [variable("data"), variable("conv_weight"), variable("conv_bias")]
 
 

@@ -141,7 +141,8 @@ class _Builder:
             times=group.times,
             unmeasurable=self._why_unmeasurable(group, (*reads.data, *weights)),
             nodes=nodes,
-            arrays=tuple(reads.weights),
+            # Operators that are fused keep copies of their own, in a layout that they choose when they first run.
+            arrays=() if any(operator.inner for operator in operators) else tuple(reads.weights),
         )
 
     def _operators(self, group: Group, reads: "_Reads") -> tuple[Operator, ...]:
