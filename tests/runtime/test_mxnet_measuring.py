@@ -1,9 +1,10 @@
 """What the worker loads and times with the real MXNet."""
 
-import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -215,28 +216,29 @@ def abreast(count: int) -> Program:
     return Program(Network(net.symbol(total), arrays({"data": (1, 3, 512, 512)}), arrays(weights)), side_by_side=True)
 
 
-def seconds_of(worker: Worker) -> float:
-    """What processors have spent on it."""
-    taken = Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return sum(map(int, taken)) / os.sysconf("SC_CLK_TCK")
-
-
-def cores_at_work(worker: Worker, program: Program) -> float:
-    """How many, on average, while it runs."""
+def share_abreast(worker: Worker, program: Program) -> float:
+    """How often, while it runs, more than one thread of the worker computes, or would if it had a core."""
     assert load(worker, program).outputs == ((1, 3, 512, 512),)
-    before = seconds_of(worker)
-    durations = worker.ask(Sample(("it",), 0, 30), PATIENCE_SECONDS).durations_ns[0]
-    return (seconds_of(worker) - before) / (sum(durations) / 1e9)
+    computing: list[int] = []
+    with ThreadPoolExecutor(1) as beside:
+        sampled = beside.submit(worker.ask, Sample(("it",), 0, 30), PATIENCE_SECONDS)
+        while not sampled.done():
+            states = [
+                path.read_text().rpartition(")")[2].split()[0]
+                for path in Path(f"/proc/{worker.pid}/task").glob("*/stat")
+            ]
+            computing.append(states.count("R"))
+            time.sleep(0.002)
+        assert len(sampled.result().durations_ns[0]) == 30
+    return sum(count > 1 for count in computing) / len(computing)
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="nobody tells here what a process has used")
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core")
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="nobody tells here what threads do")
 def test_operators_of_a_program_run_side_by_side_where_it_may(our_runtime: Runtime, tmp_path: Path) -> None:
     runtime = replace(our_runtime, settings=Settings(1)).side_by_side(2)
     with Worker(runtime, tmp_path / "worker.log") as worker:
-        assert cores_at_work(worker, replace(abreast(8), side_by_side=False)) < 1.2
-        # Somebody else may have the other core for a while.
-        assert any(cores_at_work(worker, abreast(8)) > 1.3 for _ in range(10))
+        # Of an executor's it is 2 %, but for a host where others want the cores, where it can be half.
+        assert share_abreast(worker, abreast(8)) > 0.4
 
 
 # Timing.
