@@ -113,7 +113,8 @@ class SideBySideSymbol(_Symbol):
     def _bind(self, symbol: Any) -> None:
         self._read = [self._array(alias) for alias in symbol.list_inputs()]
         # Memory is planned when it runs for the first time.
-        with _variables(_as_it_stands(self._mxnet) | {BRANCHES_VARIABLE: os.environ.get(WORKERS_VARIABLE)}):
+        apart = {BRANCHES_VARIABLE: os.environ.get(WORKERS_VARIABLE)}
+        with _variables({**_as_it_stands(self._mxnet), **apart}):
             self._operator = self._mxnet.nd.CachedOp(symbol, ONE_BY_ONE)
             self._run()
 
