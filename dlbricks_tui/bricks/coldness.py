@@ -42,12 +42,14 @@ def _read_lately(graph: LayerGraph, first: int, wanted: Mapping[Hashable, int]) 
     """
     found: set[Hashable] = set()
     read: dict[Hashable, int] = {}
+    read_bytes = 0
     for distance in range(1, len(graph.layers)):
         if len(found) == len(wanted):
             break
         for array, size in bytes_read([graph.layers[first - distance]]).items():
+            read_bytes += max(0, size - read.get(array, 0))
             read[array] = max(size, read.get(array, 0))
-            if sum(read.values()) > FAR_BYTES:
+            if read_bytes > FAR_BYTES:
                 return found
             if array in wanted and size >= wanted[array]:
                 found.add(array)
