@@ -16,6 +16,7 @@ TUNING_PREFIXES = (
     "ONEDNN_",
     "OPENBLAS_",
     "MXNET_",
+    "NNVM_",
     "ORT_",
     "MALLOC_",
 )

@@ -37,7 +37,7 @@ from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.store.queries import records_of
 from dlbricks_tui.store.records import Calibration
 from dlbricks_tui.store.store import Store
-from tests.bench.runs import BRICKS, Site
+from tests.bench.runs import BRICKS, FAKE, Site
 from tests.bricks.graphs import chain, weighing
 from tests.models.table_framework import TableFramework
 from tests.store.samples import calibration
@@ -281,3 +281,21 @@ def test_a_round_in_which_others_computed_is_repeated(site: Site, monkeypatch: p
     assert (ended.state, ended.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
     noise = [dict(result.noise) for result in site.contents().measurements]
     assert [facts["repeated_rounds"] for facts in noise if "repeated_rounds" in facts]
+
+
+def test_networks_run_their_operators_one_after_another_where_models_do_not(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def one_network(*about: Any) -> None:
+        *_, measure, counts, _ = about
+        subject = subject_of(decompose(chain("conv", "relu")))
+        measure(plan((subject,), Known(), Adaptive(), end_to_end=True).jobs, Adaptive(), Notes(counts))
+
+    diary = site.data.path / "diary"
+    monkeypatch.setenv("FAKE_DIARY", str(diary))
+    monkeypatch.setattr("dlbricks_tui.bench.work.calibrate", one_network)
+    runtime = replace(FAKE, framework="mxnet").side_by_side(2)
+    site.run(site.request(end_to_end=True, runtime=runtime, calibration=CalibrationPolicy.ANEW))
+    ways = {way for operators, *_, way in map(str.split, diary.read_text().splitlines()) if operators == "conv+relu"}
+    assert ways == {"in-turn"}
+    assert "abreast" in diary.read_text()

@@ -39,7 +39,12 @@ def test_the_order_of_settings_does_not_matter() -> None:
 
 
 def test_a_process_gets_the_settings_and_no_tuning_of_the_shell() -> None:
-    shell = {"HOME": "/home/me", "OMP_NUM_THREADS": "64", "KMP_BLOCKTIME": "0", "MXNET_EXEC_BULK_EXEC_INFERENCE": "0"}
+    shell = {
+        "HOME": "/home/me",
+        "OMP_NUM_THREADS": "64",
+        "NNVM_EXEC_NUM_TEMP": "4",
+        "MXNET_EXEC_BULK_EXEC_INFERENCE": "0",
+    }
     settings = Settings(2, (("MXNET_SUBGRAPH_BACKEND", "NONE"),))
     environment = runtime(settings=settings).environment(shell)
     assert environment == {"HOME": "/home/me", "OMP_NUM_THREADS": "2", "MXNET_SUBGRAPH_BACKEND": "NONE"}
