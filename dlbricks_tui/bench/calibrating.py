@@ -12,7 +12,7 @@ from dlbricks_tui.bench.known import Known
 from dlbricks_tui.bench.ledger import Counts, Entry
 from dlbricks_tui.bench.plan import plan
 from dlbricks_tui.bench.stopping import Adaptive, Series, StoppingRule
-from dlbricks_tui.bricks.contexts import is_swept
+from dlbricks_tui.bricks.contexts import is_swept, warm_twin
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.estimate.calibration import TERMS, Circumstances, Correction, Example, density_of, fitted
@@ -28,11 +28,11 @@ from dlbricks_tui.store.records import Facts, Statistics
 # networks tell most of it, vary most, and cost next to nothing.
 RULE = Adaptive(least=20, most=20, most_of_quick=80, quick_seconds=0.4, enough_seconds=2.0)
 # Where there is no time for all of the networks, so many do.
-ENOUGH_NETWORKS = 7
+ENOUGH_NETWORKS = 9
 
 # What a model lacks in the sum of its bricks.
 CONSTANTS: Mapping[Format, tuple[str, ...]] = {
-    Format.MXNET: ("per_lost_sequence_ms", "per_cold_sequence_ms"),
+    Format.MXNET: ("per_lost_sequence_ms", "per_cold_sequence_ms", "stays_share"),
     Format.ONNX: ("per_forgotten_sequence_ms",),
 }
 
@@ -131,7 +131,10 @@ def example_of(subject: Subject, found: Mapping[Target, Statistics], constants: 
         layers, brick_ms = occurrence.sequence.layers, brick.trimmed_mean_ms
         times = times_paid(graph, layers)
         paid.append((times, brick_ms))
-        circumstances = Circumstances(brick_ms, graph.touched_bytes, is_swept(occurrence.context))
+        twin = warm_twin(graph, occurrence.context)
+        warm = found.get(Target(occurrence.brick.key, twin)) if twin is not None else None
+        warm_ms = None if warm is None else warm.trimmed_mean_ms
+        circumstances = Circumstances(brick_ms, graph.touched_bytes, is_swept(occurrence.context), warm_ms)
         for number, constant in enumerate(constants):
             terms[number] += times * TERMS[constant](circumstances)
     measured_ms = found[Target(model=subject.key)].trimmed_mean_ms

@@ -2,13 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dlbricks_tui.bench.expectation import expected_ms, memory_bytes
 from dlbricks_tui.bench.jobs import Job, Subject, Target, Use
 from dlbricks_tui.bench.known import Known
 from dlbricks_tui.bench.stopping import StoppingRule
+from dlbricks_tui.bricks.contexts import warm_twin
 from dlbricks_tui.bricks.decomposition import Occurrence
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.models.graph import LayerGraph
@@ -72,10 +73,12 @@ def plan(
 def targets_of(subjects: Iterable[Subject], end_to_end: bool = False) -> tuple[Target, ...]:
     """Everything that the estimates of these models are made of, each once."""
     found = dict.fromkeys(
-        Target(it.brick.key, it.context)
+        Target(it.brick.key, context)
         for subject in subjects
         for it in subject.decomposition.occurrences
         if _is_run(subject.decomposition.graph, it)
+        for context in (it.context, warm_twin(subject.decomposition.graph, it.context))
+        if context is not None
     )
     if end_to_end:
         found.update(dict.fromkeys(Target(model=subject.key) for subject in subjects))
@@ -84,11 +87,19 @@ def targets_of(subjects: Iterable[Subject], end_to_end: bool = False) -> tuple[T
 
 @dataclass(slots=True)
 class _Place:
-    """Where a brick in a context stands first, and how often it stands in each model."""
+    """Where a brick in a context stands first, and how often each model pays for it, or might."""
 
     graph: LayerGraph
     occurrence: Occurrence
-    uses: Counter[str]
+    # Whether it is cold there; None: as the graph shows.
+    cold: bool | None = None
+    uses: Counter[str] = field(default_factory=Counter)
+    might_use: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def all_uses(self) -> Counter[str]:
+        """How often it matters to each model."""
+        return self.uses + self.might_use
 
 
 def _brick_jobs(subjects: Sequence[Subject], known: Known) -> Iterable[Job]:
@@ -97,9 +108,14 @@ def _brick_jobs(subjects: Sequence[Subject], known: Known) -> Iterable[Job]:
         graph = subject.decomposition.graph
         for occurrence in subject.decomposition.occurrences:
             if _is_run(graph, occurrence):
+                times = times_paid(graph, occurrence.sequence.layers)
                 target = Target(occurrence.brick.key, occurrence.context)
-                place = places.setdefault(target, _Place(graph, occurrence, Counter()))
-                place.uses[subject.name] += times_paid(graph, occurrence.sequence.layers)
+                places.setdefault(target, _Place(graph, occurrence)).uses[subject.name] += times
+                twin = warm_twin(graph, occurrence.context)
+                if twin is not None:
+                    target = target._replace(context=twin)
+                    place = places.setdefault(target, _Place(graph, occurrence, cold=False))
+                    place.might_use[subject.name] += times
     expected = {target: expected_ms(place.occurrence.brick.canonical) for target, place in places.items()}
     latencies = expected | {target: it.trimmed_mean_ms for target, it in known.measured.items() if target in places}
     wholes = _wholes(places, latencies)
@@ -114,11 +130,12 @@ def _brick_jobs(subjects: Sequence[Subject], known: Known) -> Iterable[Job]:
             place.occurrence.brick.canonical,
             place.graph,
             place.occurrence.sequence.layers,
-            tuple(Use(model, times) for model, times in place.uses.items()),
+            tuple(Use(model, times) for model, times in place.all_uses.items()),
             latencies[target],
             memory_bytes(layers),
-            gain=sum(times * doubt_ms / wholes[model] for model, times in place.uses.items()),
-            share=max(times * expected[target] / expected_wholes[model] for model, times in place.uses.items()),
+            gain=sum(times * doubt_ms / wholes[model] for model, times in place.all_uses.items()),
+            share=max(times * expected[target] / expected_wholes[model] for model, times in place.all_uses.items()),
+            cold=place.cold,
         )
 
 

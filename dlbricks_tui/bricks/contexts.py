@@ -30,6 +30,9 @@ VARIED = "varied"
 COLD = "cold"
 HEAVY = "heavy"
 
+# On an Intel Xeon nothing that a model touches which touches no more than this in one inference leaves all caches.
+_MAY_STAY_BYTES = 45_000_000
+
 # What oneDNN writes to memory directly, in its own layouts: whoever reads it next finds none of it in a cache.
 _STREAMING = "batch_norm"
 _SUMS = frozenset({"add", "sum"})
@@ -78,6 +81,17 @@ def former(context: str) -> str:
 def is_swept(context: str) -> bool:
     """Whether a brick is timed in such a context when the caches hold something else."""
     return context.rpartition(";")[2] in (COLD, HEAVY)
+
+
+def warm_twin(graph: LayerGraph, context: str) -> str | None:
+    """The context in which a brick is timed, too, that is cold in this one: where its weights may stay in a cache.
+
+    A large cache that cores share holds all that a model touches which touches little, a small one does not; where it
+    is in between, a model takes what is in between. None where there is no such doubt.
+    """
+    if graph.format is Format.ONNX or graph.touched_bytes > _MAY_STAY_BYTES or not is_swept(context):
+        return None
+    return context.rpartition(";")[0]
 
 
 def streaming_operator(graph: LayerGraph, feed: Feed, layouts: Layouts) -> Operator | None:

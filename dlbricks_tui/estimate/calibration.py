@@ -7,9 +7,12 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.graph import Layer
+
+Array = NDArray[np.float64]
 
 # Two standard deviations, for 95 % of a normal distribution.
 _SIGMAS = 1.96
@@ -39,6 +42,8 @@ class Circumstances(NamedTuple):
     touched_bytes: int
     # Whether the caches held something else when the brick was timed.
     cold: bool = False
+    # What it takes when they do not, where its model is so small that they may not.
+    warm_ms: float | None = None
 
 
 def _share_of(most_ms: float, circumstances: Circumstances) -> float:
@@ -51,11 +56,17 @@ def _share_lost(touched_bytes: int) -> float:
     return min(1.0, max(0.0, (touched_bytes - _KEEPS_ALL_BYTES) / (_KEEPS_NOTHING_BYTES - _KEEPS_ALL_BYTES)))
 
 
-# What a constant of this name is multiplied with for one sequence. Constants are milliseconds.
+def _cold_for_sure(circumstances: Circumstances) -> bool:
+    return circumstances.cold and circumstances.warm_ms is None
+
+
+# What a constant of this name is multiplied with for one sequence. Constants are milliseconds, or shares of some.
 TERMS: Mapping[str, Callable[[Circumstances], float]] = {
     "per_lost_sequence_ms": lambda it: 0.0 if it.cold else _share_lost(it.touched_bytes) * _share_of(_LOSES_ALL_MS, it),
     # By this models take less: what was swept out of all caches before a brick was timed is in some cache there.
-    "per_cold_sequence_ms": lambda it: _share_of(_LOSES_ALL_MS, it) if it.cold else 0.0,
+    "per_cold_sequence_ms": lambda it: _share_of(_LOSES_ALL_MS, it) if _cold_for_sure(it) else 0.0,
+    # And of models that touch little some cache may hold all weights: by this share of the way they are warm.
+    "stays_share": lambda it: it.warm_ms - it.brick_ms if it.cold and it.warm_ms is not None else 0.0,
     "per_forgotten_sequence_ms": lambda it: min(1.0, it.touched_bytes / _FORGETS_ALL_BYTES),
     # What systems were calibrated with before: when small models were taken to lose as much as large ones, when cold
     # bricks were taken for others, while bricks woke up for themselves, and when nothing else was known.
@@ -65,6 +76,8 @@ TERMS: Mapping[str, Callable[[Circumstances], float]] = {
     "per_woken_sequence_ms": lambda it: _share_of(0.04, it),
     "per_sequence_ms": lambda it: 1.0,
 }
+# Between which bounds a constant lies that may be anything else by chance only.
+BOUNDS: Mapping[str, tuple[float, float]] = {"stays_share": (0.0, 1.0)}
 # Two networks with so nearly the same shares of two constants say nothing of either.
 _ALIKE = 1e6
 # One is left out in turn, and the others have to agree.
@@ -155,34 +168,45 @@ def fitted(examples: Sequence[Example], names: Sequence[str]) -> Correction:
             "`dlbricks runs watch last` tells what kept them"
         )
     residuals = [
-        example.error(_constants_ms([*examples[:number], *examples[number + 1 :]], len(names)))
+        example.error(_constants([*examples[:number], *examples[number + 1 :]], names))
         for number, example in enumerate(examples)
     ]
     densities = tuple([example.density for example in examples])
-    constants = zip(names, _constants_ms(examples, len(names)), strict=True)
+    constants = zip(names, _constants(examples, names), strict=True)
     return Correction(tuple(constants), tuple(residuals), densities)
 
 
-def _constants_ms(examples: Sequence[Example], count: int) -> tuple[float, ...]:
+def _constants(examples: Sequence[Example], names: Sequence[str]) -> tuple[float, ...]:
     """Those with the least sum of absolute errors, which one odd network does not move.
 
     Such a sum is least where as many examples come out right as there are constants, or where some of these are
-    nothing: all such are tried.
+    nothing, or as much as they can be: all such are tried.
     """
-    candidates = [(0.0,) * count]
-    for size in range(1, count + 1):
-        for chosen in combinations(range(count), size):
-            for right in combinations(examples, size):
-                found = _making_right(right, chosen)
-                if found is not None:
-                    candidates.append(tuple([found.get(place, 0.0) for place in range(count)]))
-    return min(candidates, key=lambda constants_ms: sum(abs(it.error(constants_ms)) for it in examples))
+    terms = np.array([it.terms for it in examples])
+    measured_ms = np.array([it.measured_ms for it in examples])
+    missing_ms = measured_ms - np.array([it.composed_ms for it in examples])
+    low, high = (np.array(ends) for ends in zip(*(BOUNDS.get(name, (-np.inf, np.inf)) for name in names), strict=True))
+    at_an_end = [np.zeros(len(names))]
+    for place in np.flatnonzero(np.isfinite(high)):
+        at_an_end += [np.where(np.arange(len(names)) == place, high, given) for given in at_an_end]
+    tried = np.concatenate([_making_right(terms, missing_ms, given) for given in at_an_end])
+    tried = tried[((tried >= low) & (tried <= high)).all(axis=1)]
+    errors = np.abs((tried @ terms.T - missing_ms) / measured_ms).sum(axis=1)
+    return tuple(tried[errors.argmin()].tolist())
 
 
-def _making_right(examples: Sequence[Example], chosen: Sequence[int]) -> dict[int, float] | None:
-    """The chosen constants by which these examples have no error; None where nothing tells them apart."""
-    terms = np.array([[example.terms[place] for place in chosen] for example in examples])
-    if not np.linalg.cond(terms) < _ALIKE:
-        return None
-    missing_ms = np.array([example.measured_ms - example.composed_ms for example in examples])
-    return dict(zip(chosen, np.linalg.solve(terms, missing_ms).tolist(), strict=True))
+def _making_right(terms: Array, missing_ms: Array, given: Array) -> Array:
+    """All constants, one of them a row, by which as many examples come out right as are not given."""
+    free = np.flatnonzero(given == 0.0)
+    missing_ms = missing_ms - terms @ given
+    found = [given[None, :]]
+    for size in range(1, len(free) + 1):
+        right = np.array(list(combinations(range(len(terms)), size)))
+        for chosen in combinations(free, size):
+            shares = terms[right][:, :, chosen]
+            # Nothing tells the others apart.
+            told = np.linalg.cond(shares) < _ALIKE
+            constants = np.repeat(given[None, :], int(told.sum()), axis=0)
+            constants[:, chosen] = np.linalg.solve(shares[told], missing_ms[right[told], None])[:, :, 0]
+            found.append(constants)
+    return np.concatenate(found)

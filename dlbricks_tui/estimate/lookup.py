@@ -90,7 +90,7 @@ class BrickResults:
                 newest[result.pair] = _measured(result)
         means = {brick: _mean(brick, results) for brick, results in anywhere.items()}
         found: dict[Pair, Measured] = {}
-        for pair in self._decomposition.suite:
+        for pair in self._decomposition.suite | self._decomposition.twins:
             brick, context = pair
             # What was measured when contexts were told apart less finely stands until it is measured anew.
             in_context = newest.get(pair) or newest.get((brick, former(context)))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from dlbricks_tui.bricks.contexts import is_swept
+from dlbricks_tui.bricks.contexts import is_swept, warm_twin
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
@@ -98,7 +98,9 @@ def _part(graph: LayerGraph, occurrence: Occurrence, knowledge: Knowledge) -> Pa
     times = times_paid(graph, indices)
     measured = knowledge.measured.get((brick.key, context))
     if measured is not None:
-        latency = _corrected(measured.latency, measured.pair[1], indices, graph, knowledge)
+        twin = warm_twin(graph, measured.pair[1])
+        warm = knowledge.measured.get((brick.key, twin)) if twin is not None else None
+        latency = _corrected(measured.latency, measured.pair[1], indices, graph, knowledge, warm)
         return Part(indices, brick, context, times, Standing.MEASURED, latency, measured=measured)
     if not any(layer.operators for layer in layers):
         return Part(indices, brick, context, times, Standing.FREE)
@@ -141,9 +143,15 @@ def _guessed(graph: LayerGraph, part: Part, bridge: Bridge, knowledge: Knowledge
 
 
 def _corrected(
-    latency: Latency, context: str, layers: Sequence[int], graph: LayerGraph, knowledge: Knowledge
+    latency: Latency,
+    context: str,
+    layers: Sequence[int],
+    graph: LayerGraph,
+    knowledge: Knowledge,
+    warm: Measured | None = None,
 ) -> Latency:
-    """What a brick takes inside of a model that takes so long in a context."""
-    circumstances = Circumstances(latency.value_ms, graph.touched_bytes, is_swept(context))
+    """What a brick takes inside of a model that takes so long in a context; its warm twin may be known, too."""
+    warm_ms = None if warm is None else warm.latency.value_ms
+    circumstances = Circumstances(latency.value_ms, graph.touched_bytes, is_swept(context), warm_ms)
     within = [graph.layers[index] for index in layers]
     return latency.shifted(knowledge.correction.added_ms(within, circumstances))
