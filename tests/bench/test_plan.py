@@ -17,7 +17,7 @@ from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.store.records import Statistics
-from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
+from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs, weighing
 
 RULE = Adaptive(enough_ms=0.0)
 
@@ -102,6 +102,26 @@ def test_repetitions_count_as_uses_and_constants_are_never_run() -> None:
     graph = built([Spec("constant"), Spec("conv", DATA, times=3), Spec("add", after(0, 1))])
     jobs = plan(subjects_of(graph), Known(), RULE).jobs
     assert {job.label.split()[0]: job.uses[0].times for job in jobs} == {"conv": 3, "add": 1}
+
+
+def test_what_may_stay_in_a_cache_is_timed_warm_beside_cold_and_paid_for_once() -> None:
+    graph = weighing(chain("conv", "conv", "relu"), 1, 6)
+    (subject,) = subjects_of(weighing(graph, 0, 2))
+    jobs = {job.target: job for job in plan((subject,), Known(), RULE).jobs}
+    contexts = sorted(target.context for target in jobs)
+    assert contexts == ["conv", "conv", "conv;cold", "plain", "plain;cold"]
+    assert set(jobs) == set(targets_of((subject,)))
+    for target, job in jobs.items():
+        cold = jobs.get(target._replace(context=f"{target.context};cold"))
+        # Its weights are cold, unless it is said.
+        assert job.cold is (None if cold is None else False)
+        assert job.uses == (("m0", 1),)
+        if cold is not None:
+            assert (job.layers, job.share, job.gain) == (cold.layers, cold.share, cold.gain)
+    assert sum(job.share for job in jobs.values() if job.cold is None) == pytest.approx(1.0)
+    # In a model that leaves all caches there is one way to time it.
+    (large,) = subjects_of(weighing(weighing(graph, 0, 2), 2, 40))
+    assert not [job for job in plan((large,), Known(), RULE).jobs if job.cold is not None]
 
 
 def test_what_takes_away_most_doubt_comes_first() -> None:

@@ -2,9 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.bricks.contexts import context_key, former, kept_feeds
+from dlbricks_tui.bricks.contexts import context_key, former, kept_feeds, warm_twin
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.models.graph import Feed, LayerGraph, Shape
+from dlbricks_tui.runtime.runtime import Format
 from tests.bricks.convolutions import convolving, named
 from tests.bricks.graphs import DATA, Spec, after, built, chain, weighing
 
@@ -138,3 +139,12 @@ def test_weights_that_are_more_than_a_cache_holds_are_cold_if_much_else_is_read_
     assert [context(graph, 0), context(graph, 1), context(graph, 0, 1)] == ["plain;cold", "conv", "plain"]
     graph = weighing(graph, 2, 3)
     assert [context(graph, 0), context(graph, 1), context(graph, 0, 1)] == ["plain;cold", "conv;heavy", "plain"]
+
+
+def test_what_is_cold_where_all_may_stay_in_a_cache_is_timed_warm_too() -> None:
+    graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
+    assert [warm_twin(graph, it) for it in ("conv;cold", "conv|conv/8:kept;heavy")] == ["conv", "conv|conv/8:kept"]
+    assert warm_twin(graph, "conv") is None
+    # No cache holds what a larger model touches, and ONNX Runtime has no constant for it.
+    assert warm_twin(weighing(graph, 2, 35), "conv;cold") is None
+    assert warm_twin(replace(graph, format=Format.ONNX), "conv;cold") is None

@@ -111,6 +111,17 @@ def test_of_two_constants_each_is_found(cold_ms: float) -> None:
     assert dict(odd.constants) == pytest.approx(dict(found.constants))
 
 
+@pytest.mark.parametrize(("share", "found"), [(0.0, 0.0), (0.4, 0.4), (1.0, 1.0), (1.3, 1.0), (-0.3, 0.0)])
+def test_nothing_stays_more_than_all_of_it_or_less_than_nothing(share: float, found: float) -> None:
+    names = (NAME, "stays_share")
+    true = [
+        Example("net", (lost, -staying), 12.0, 12.0 + CONSTANT_MS * lost - share * staying)
+        for lost, staying in ((30.0, 0.0), (20.0, 0.0), (10.0, 0.0), (25.0, 0.0), (4.0, 2.0), (8.0, 3.0))
+    ]
+    constants = dict(fitted(true, names).constants)
+    assert constants == pytest.approx({NAME: CONSTANT_MS, "stays_share": found})
+
+
 def test_a_constant_of_which_no_network_tells_is_none() -> None:
     found = fitted([Example("net", (term, 0.0), 5.0, 5.0 + 0.02 * term) for term in (40.0, 20.0, 30.0)], NAMES)
     assert dict(found.constants) == dict(zip(NAMES, (pytest.approx(0.02), 0.0), strict=True))

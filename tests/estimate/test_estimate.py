@@ -16,7 +16,7 @@ from dlbricks_tui.estimate.rules import parse_rules
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.store.records import ANY_CONTEXT
 from tests.bricks.graphs import DATA as GRAPH_INPUT
-from tests.bricks.graphs import Spec, after, built, chain, chains, graphs
+from tests.bricks.graphs import Spec, after, built, chain, chains, graphs, weighing
 from tests.estimate.knowledge_of import latency_of, measured
 
 CUTTINGS = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut))
@@ -196,6 +196,22 @@ def test_the_constant_for_cold_bricks_goes_by_how_a_brick_was_timed(context: str
     correction = Correction((("per_warm_sequence_ms", 0.030), ("per_cold_sequence_ms", -0.070)))
     found = composed(estimate(decomposition, Knowledge({pair: known}, correction=correction)))
     assert found.sequential_ms == pytest.approx(0.6 + added_ms)
+
+
+@pytest.mark.parametrize(("warm_ms", "expected_ms"), [(None, 0.5), (0.2, 0.6 - 0.75 * 0.4), (0.7, 0.6 + 0.75 * 0.1)])
+def test_what_may_stay_in_a_cache_takes_what_the_calibration_says_lies_between(
+    warm_ms: float | None, expected_ms: float
+) -> None:
+    graph = weighing(weighing(chain("conv", "pool"), 0, 3), 1, 4)
+    decomposition = decompose(graph)
+    assert decomposition.twins == {(brick, context.removesuffix(";cold")) for brick, context in decomposition.suite}
+    known = {pair: Measured(Latency(0.6, 0.6, 0.6), pair, 50) for pair in decomposition.suite}
+    if warm_ms is not None:
+        latency = Latency(warm_ms, warm_ms, warm_ms)
+        known |= {pair: Measured(latency, pair, 50) for pair in decomposition.twins}
+    correction = Correction((("per_cold_sequence_ms", -0.1), ("stays_share", 0.75)))
+    found = composed(estimate(decomposition, Knowledge(known, correction=correction)))
+    assert found.sequential_ms == pytest.approx(2 * expected_ms)
 
 
 def test_a_constant_that_nobody_can_apply_is_refused() -> None:
