@@ -9,7 +9,7 @@ from dlbricks_tui.bench.expectation import expected_ms, memory_bytes
 from dlbricks_tui.bench.jobs import Job, Subject, Target, Use
 from dlbricks_tui.bench.known import Known
 from dlbricks_tui.bench.stopping import StoppingRule
-from dlbricks_tui.bricks.contexts import warm_twin
+from dlbricks_tui.bricks.contexts import timed_in
 from dlbricks_tui.bricks.decomposition import Occurrence
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.models.graph import LayerGraph
@@ -77,8 +77,7 @@ def targets_of(subjects: Iterable[Subject], end_to_end: bool = False) -> tuple[T
         for subject in subjects
         for it in subject.decomposition.occurrences
         if _is_run(subject.decomposition.graph, it)
-        for context in (it.context, warm_twin(subject.decomposition.graph, it.context))
-        if context is not None
+        for context in timed_in(subject.decomposition.graph, it.context)
     )
     if end_to_end:
         found.update(dict.fromkeys(Target(model=subject.key) for subject in subjects))
@@ -109,12 +108,10 @@ def _brick_jobs(subjects: Sequence[Subject], known: Known) -> Iterable[Job]:
         for occurrence in subject.decomposition.occurrences:
             if _is_run(graph, occurrence):
                 times = times_paid(graph, occurrence.sequence.layers)
-                target = Target(occurrence.brick.key, occurrence.context)
-                places.setdefault(target, _Place(graph, occurrence)).uses[subject.name] += times
-                twin = warm_twin(graph, occurrence.context)
-                if twin is not None:
-                    target = target._replace(context=twin)
-                    place = places.setdefault(target, _Place(graph, occurrence, cold=False))
+                own, *twins = (Target(occurrence.brick.key, it) for it in timed_in(graph, occurrence.context))
+                places.setdefault(own, _Place(graph, occurrence)).uses[subject.name] += times
+                for twin in twins:
+                    place = places.setdefault(twin, _Place(graph, occurrence, cold=False))
                     place.might_use[subject.name] += times
     expected = {target: expected_ms(place.occurrence.brick.canonical) for target, place in places.items()}
     latencies = expected | {target: it.trimmed_mean_ms for target, it in known.measured.items() if target in places}

@@ -94,6 +94,12 @@ def warm_twin(graph: LayerGraph, context: str) -> str | None:
     return context.rpartition(";")[0]
 
 
+def timed_in(graph: LayerGraph, context: str) -> tuple[str, ...]:
+    """The contexts in which a brick is timed that stands in this one: its own, and that of its twin if it has one."""
+    twin = warm_twin(graph, context)
+    return (context,) if twin is None else (context, twin)
+
+
 def streaming_operator(graph: LayerGraph, feed: Feed, layouts: Layouts) -> Operator | None:
     """The operator that has written a tensor past the caches, if one has."""
     if feed.layer is None or layout_of(feed, layouts) == PLAIN:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from dlbricks_tui.bricks.contexts import context_key, warm_twin
+from dlbricks_tui.bricks.contexts import context_key, timed_in
 from dlbricks_tui.bricks.cutting import Cut, LayerSequence, cut
 from dlbricks_tui.bricks.identity import Brick, brick_of
 from dlbricks_tui.bricks.layouts import output_layouts
@@ -51,8 +51,8 @@ class Decomposition:
     @cached_property
     def twins(self) -> frozenset[tuple[str, str]]:
         """The pairs that are timed beside those of the suite, as nobody knows what stays in a cache of the machine."""
-        found = ((brick, warm_twin(self.graph, context)) for brick, context in self.suite)
-        return frozenset((brick, twin) for brick, twin in found if twin is not None)
+        timed = {(brick, it) for brick, context in self.suite for it in timed_in(self.graph, context)}
+        return frozenset(timed - self.suite)
 
 
 @without_cycle_search()

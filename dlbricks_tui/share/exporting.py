@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from dlbricks_tui.bricks.contexts import is_swept, timed_in
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
 from dlbricks_tui.bricks.layouts import output_layouts
@@ -106,24 +107,25 @@ class _Packer:
             for occurrence in decomposition.occurrences:
                 if not _is_run(decomposition.graph, occurrence):
                     continue
-                pair = occurrence.brick.key, occurrence.context
-                if pair not in self._tried:
-                    alone = excerpt(decomposition.graph, occurrence.sequence.layers, layouts)
-                    self._tried[pair] = self._pack(occurrence, alone)
-                name = self._tried[pair]
-                if name is not None:
-                    found[name] = Meaning(*pair, occurrence.brick.canonical)
+                for context in timed_in(decomposition.graph, occurrence.context):
+                    pair = occurrence.brick.key, context
+                    if pair not in self._tried:
+                        alone = excerpt(decomposition.graph, occurrence.sequence.layers, layouts)
+                        self._tried[pair] = self._pack(pair, replace(alone, cold=is_swept(context)))
+                    name = self._tried[pair]
+                    if name is not None:
+                        found[name] = Meaning(*pair, occurrence.brick.canonical)
         return found
 
-    def _pack(self, occurrence: Occurrence, alone: Excerpt) -> str | None:
-        name = self._seed.id_of("brick", occurrence.brick.key, occurrence.context)
+    def _pack(self, pair: tuple[str, str], alone: Excerpt) -> str | None:
+        name = self._seed.id_of("brick", *pair)
         try:
             content = packed(alone)
             if len(content) > MOST_NETWORK_BYTES:
                 raise CannotTravelError(f"takes {len(content):,} bytes with its context, more than a suite allows")
             self._check(content, alone)
         except (CannotTravelError, BrokenBrickError, ModelError) as error:
-            self.left_out.append(LeftOut(label_of(occurrence.brick.canonical), str(error)))
+            self.left_out.append(LeftOut(label_of(alone.brick.canonical), str(error)))
             return None
         self.networks[name] = content
         self.bricks[name] = SuiteBrick(name, alone.held, alone.cold, len(content), sha256(content))

@@ -10,15 +10,20 @@ from dlbricks_tui.bench.events import Event, ModelLeftOut
 from dlbricks_tui.bench.launch import create_run
 from dlbricks_tui.bench.request import read_request
 from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State
+from dlbricks_tui.bricks.contexts import is_swept
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.share.errors import KeyFileError
+from dlbricks_tui.share.exporting import arriving, assemble
 from dlbricks_tui.share.key_file import key_path, read_key
 from dlbricks_tui.share.results_file import read_results
 from dlbricks_tui.share.running import execute_any
+from dlbricks_tui.share.seed import seed_of
+from dlbricks_tui.share.unpacking import Unpacker
 from dlbricks_tui.store.queries import records_of
 from dlbricks_tui.store.records import Calibration, Measurement, utc_now
 from dlbricks_tui.store.store import Store
-from tests.share.trio import PRIVATE_WIDTHS, Trio
+from tests.models.table_framework import TableFramework
+from tests.share.trio import GIBIBYTE, PRIVATE_WIDTHS, Trio
 
 
 @pytest.fixture
@@ -39,6 +44,17 @@ def test_a_suite_measures_exactly_what_the_owner_lacks(trio: Trio, level: Level)
     suite = trio.taken_apart(PRIVATE_WIDTHS, level).suite
     assert set(trio.owner.contents().measured) == suite
     assert found.new == len(suite)
+
+
+def test_what_is_timed_in_two_ways_is_handed_on_in_both(trio: Trio) -> None:
+    mine = trio.taken_apart((200, 400, 400), Level.WRITTEN)
+    assert mine.twins
+    check = arriving(Unpacker(TableFramework(), Level.WRITTEN, GIBIBYTE))
+    suite = assemble([mine], [], seed_of("a seed"), Level.WRITTEN, check)
+    names = {(meaning.brick, meaning.context): name for name, meaning in suite.key.meanings.items()}
+    assert mine.twins <= names.keys() <= mine.suite | mine.twins
+    cold = {brick.id: brick.cold for brick in suite.manifest.bricks}
+    assert {pair: cold[name] for pair, name in names.items()} == {pair: is_swept(pair[1]) for pair in names}
 
 
 def test_a_suite_that_was_measured_is_reused(trio: Trio) -> None:
