@@ -2,53 +2,52 @@
 
 usage: python -m benchmarks.caches [--level LEVEL] [MODEL ...]
 
-MODEL is a name that `dlbricks models` lists, or table1:ID. In rounds, in one worker: the model, its bricks after they
-have just run, and its bricks after 64 MiB of something else went through the caches. Printed is by how much their sums
-miss the model; the last line has the mean absolute errors.
+MODEL is a name that `dlbricks models` lists, a file, or table1:ID. In rounds, in one worker: the model, its bricks after
+they have just run, and its bricks after 64 MiB of something else went through the caches. Printed is what it touches in
+one inference, and by how much the sums miss it: with all bricks warm, with those cold whose context says so, half-way
+between warm and all cold, and all cold. Nothing is corrected. The last line has the mean absolute errors.
 """
 
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
 
-from benchmarks.chosen_models import Chosen, Sums, beside_model, chosen_models
+from benchmarks.chosen_models import Chosen, beside_model, chosen_models
 from dlbricks_tui.bricks.programs import sequence_program
 from dlbricks_tui.models.graph import LayerGraph
 
 MODELS = ("squeezenet1.1", "mobilenet0.5", "mobilenetv2_1.0", "resnet50_v1")
-# How much of the way from warm to cold.
-WAYS: Mapping[str, float] = {"warm": 0.0, "a third": 1 / 3, "half-way": 0.5, "cold": 1.0}
-WARM, COLD = "warm", "cold"
+WARM, AS_THEIR_CONTEXTS, HALF_WAY, COLD = "warm", "contexts", "half-way", "cold"
+WAYS = (WARM, AS_THEIR_CONTEXTS, HALF_WAY, COLD)
 
 
 def main() -> int:
     """Prints a line for each model."""
     with chosen_models(__doc__, MODELS) as chosen:
-        print(f"{'':28} {'end to end':>12}" + "".join(f"{way:>10}" for way in WAYS))
+        print(f"{'':28} {'end to end':>12} {'touches':>12}" + "".join(f"{way:>10}" for way in WAYS))
         errors: dict[str, list[float]] = defaultdict(list)
         for graph in chosen.graphs:
-            sums = sums_of(graph, chosen)
-            for way, share in WAYS.items():
-                errors[way].append(error(sums, share))
+            model_ms, sums_ms = sums_of(graph, chosen)
+            for way in WAYS:
+                errors[way].append(sums_ms[way] / model_ms - 1)
             shown = "".join(f"{errors[way][-1]:+10.1%}" for way in WAYS)
-            print(f"{graph.name[:28]:28} {sums.model_ms:9.2f} ms{shown}", flush=True)
-        print(f"{'mean absolute':41}" + "".join(f"{sum(map(abs, it)) / len(it):10.1%}" for it in errors.values()))
+            print(f"{graph.name[:28]:28} {model_ms:9.2f} ms {graph.touched_bytes / 1e6:9.1f} MB{shown}", flush=True)
+        print(f"{'mean absolute':54}" + "".join(f"{sum(map(abs, it)) / len(it):10.1%}" for it in errors.values()))
     return 0
 
 
-def sums_of(graph: LayerGraph, chosen: Chosen) -> Sums:
-    """What a model takes, and its bricks with warm caches and with cold ones."""
-    ways = {
-        WARM: lambda layers: sequence_program(graph, layers, cold=False),
-        COLD: lambda layers: sequence_program(graph, layers, cold=True),
-    }
-    return beside_model(graph, chosen, ways)
-
-
-def error(sums: Sums, share: float) -> float:
-    """By how much bricks that lie so far from warm to cold miss the model."""
-    warm_ms, cold_ms = sums.bricks_ms[WARM], sums.bricks_ms[COLD]
-    return (warm_ms + share * (cold_ms - warm_ms)) / sums.model_ms - 1
+def sums_of(graph: LayerGraph, chosen: Chosen) -> tuple[float, dict[str, float]]:
+    """What a model takes, and its bricks in each way."""
+    sums = beside_model(
+        graph,
+        chosen,
+        {
+            WARM: lambda layers: sequence_program(graph, layers, cold=False),
+            AS_THEIR_CONTEXTS: lambda layers: sequence_program(graph, layers),
+            COLD: lambda layers: sequence_program(graph, layers, cold=True),
+        },
+    )
+    half_way_ms = (sums.bricks_ms[WARM] + sums.bricks_ms[COLD]) / 2
+    return sums.model_ms, {**sums.bricks_ms, HALF_WAY: half_way_ms}
 
 
 if __name__ == "__main__":
