@@ -121,17 +121,22 @@ def sources_of(data: DataFolder, models: Sequence[str]) -> Iterator[ModelSource]
 
 
 def samples_of(subject: Subject, measured: Found) -> Found:
-    """Those of a model and its bricks, also under what their contexts were called before; none if any has none."""
+    """Those of a model and its bricks, also under what their contexts were called before; none if any has none.
+
+    Twins may have none: they were not timed before.
+    """
     targets = targets_of((subject,), end_to_end=True)
     found = {it: measured.get(it) or measured.get(it._replace(context=former(it.context))) for it in targets}
     samples = {target: samples_ms for target, samples_ms in found.items() if samples_ms}
-    return samples if len(samples) == len(targets) else {}
+    needed = [it for it in targets if (it.brick, it.context) not in subject.decomposition.twins]
+    return samples if samples.keys() >= set(needed) else {}
 
 
 def taken(subject: Subject, samples: Found, rule: Adaptive) -> Found:
     """Those of them that a run by that rule would have taken."""
     jobs = plan((subject,), Known(), rule, end_to_end=True).jobs
-    return {job.target: until_enough(samples[job.target], rule, job.share) for job in jobs}
+    timed = [job for job in jobs if job.target in samples]
+    return {job.target: until_enough(samples[job.target], rule, job.share) for job in timed}
 
 
 def until_enough(samples_ms: Samples, rule: Adaptive, share: float) -> Samples:

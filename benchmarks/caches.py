@@ -2,10 +2,10 @@
 
 usage: python -m benchmarks.caches [--level LEVEL] [MODEL ...]
 
-MODEL is a name that `dlbricks models` lists, a file, or table1:ID. In rounds, in one worker: the model, its bricks after
-they have just run, and its bricks after 64 MiB of something else went through the caches. Printed is what it touches in
-one inference, and by how much the sums miss it: with all bricks warm, with those cold whose context says so, half-way
-between warm and all cold, and all cold. Nothing is corrected. The last line has the mean absolute errors.
+MODEL is a name that `dlbricks models` lists, a file, or table1:ID. In rounds, in one worker: the model, its bricks
+after they have just run, and its bricks after 64 MiB of something else went through the caches. Printed is what it
+touches in one inference, and by how much the sums miss it: with all bricks warm, with those cold whose context says so,
+half-way between warm and all cold, and all cold. Nothing is corrected. The last line has the mean absolute errors.
 """
 
 import sys

@@ -3,9 +3,10 @@
 usage: python -m benchmarks.calibrations DATA-DIR
 
 DATA-DIR is of this host; nothing is measured now. There is a line for each calibration for MXNet whose run is still
-there: its constants, of bricks that were timed warm and of cold ones, the mean absolute error of the networks that they
-are of, each with no part in the fit, and by how much the constants vary (standard deviation) if samples are drawn again
-by chance from those that were taken, with as many of each program, and with twenty of each.
+there: its constants, of bricks that were timed warm, of cold ones, and the share of the way from cold bricks to their
+twins, the mean absolute error of the networks that they are of, each with no part in the fit, and by how much the
+constants vary (standard deviation) if samples are drawn again by chance from those that were taken, with as many of
+each program, and with twenty of each.
 """
 
 import argparse
@@ -50,16 +51,16 @@ def main() -> int:
     parser.add_argument("data", type=Path, metavar="DATA-DIR")
     data = DataFolder(parser.parse_args().data.absolute())
     subjects = {level: subjects_at(level, data) for level in Level}
-    print(f"{'when':20} {'level':8} {'constants':>16} {'error':>8} {'by chance':>16} {f'of {FEW}':>16}")
+    print(f"{'when':20} {'level':8} {'constants':>22} {'error':>8} {'by chance':>22} {f'of {FEW}':>22}")
     for calibration, found in calibrations(data):
         examples = [subjects[calibration.level][name] for name in found]
         residuals = [abs(residual) for _, residual in calibration.residuals]
-        values_ms = [constants_ms(calibration)]
-        values_ms += [by_chance(examples, list(found.values()), most) for most in (None, FEW)]
-        said = ["".join(f"{1000 * value_ms:6.1f}" for value_ms in each) + "  us" for each in values_ms]
+        values = [constants(calibration)]
+        values += [by_chance(examples, list(found.values()), most) for most in (None, FEW)]
+        said = ["".join(map(shown, NAMES, each)) for each in values]
         print(
-            f"{calibration.when[:19]:20} {calibration.level.value:8} {said[0]:>16} {mean(residuals):8.1%} "
-            f"{said[1]:>16} {said[2]:>16}",
+            f"{calibration.when[:19]:20} {calibration.level.value:8} {said[0]:>22} {mean(residuals):8.1%} "
+            f"{said[1]:>22} {said[2]:>22}",
             flush=True,
         )
     return 0
@@ -108,10 +109,15 @@ def samples_in(events: Path) -> Iterator[Mapping[str, Samples]]:
                 found, network = {}, ""
 
 
-def constants_ms(found: Calibration | Correction) -> list[float]:
+def constants(found: Calibration | Correction) -> list[float]:
     """Those that a calibration for MXNet has, in the order of their names."""
-    constants = dict(found.constants)
-    return [constants[name] for name in NAMES]
+    values = dict(found.constants)
+    return [values[name] for name in NAMES]
+
+
+def shown(name: str, value: float) -> str:
+    """A constant of that name in microseconds, or as the share that it is."""
+    return f"{1000 * value:6.1f} us" if name.endswith("_ms") else f"{value:5.2f}"
 
 
 def by_chance(subjects: Sequence[Subject], samples: Sequence[Samples], most: int | None) -> list[float]:
@@ -123,7 +129,7 @@ def by_chance(subjects: Sequence[Subject], samples: Sequence[Samples], most: int
         for jobs in [plan((subject,), Known(), RULE, end_to_end=True).jobs]
     ]
     corrections = [fitted([drawn(*each, most, chance) for each in found_of], NAMES) for _ in range(DRAWS)]
-    return [stdev(each) for each in zip(*map(constants_ms, corrections), strict=True)]
+    return [stdev(each) for each in zip(*map(constants, corrections), strict=True)]
 
 
 def drawn(

@@ -7,7 +7,8 @@ knows of these models, on this host or on the one of that name, and nothing is m
 touches in one inference and what its bricks add up to, over end to end, the others by how much its estimate is wrong
 when it has no part in the fit of the constants: one that is the same for each sequence, one that grows with what the
 model touches, two that grow with the latency of the brick, up to 0.3 ms and up to half of that; the former of these two
-with another one for cold bricks; and what runs go by: these two, the first of them the less the less the model touches.
+with another one for cold bricks; and what runs go by: these two, the first of them the less the less the model touches,
+with a share of the way from cold bricks to their twins.
 The last line has the mean absolute errors.
 """
 
