@@ -15,7 +15,7 @@ from dlbricks_tui.bench.stopping import Adaptive, Series, StoppingRule
 from dlbricks_tui.bricks.contexts import is_swept, warm_twin
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.estimate.calibration import TERMS, Circumstances, Correction, Example, density_of, fitted
+from dlbricks_tui.estimate.calibration import STAYS, TERMS, Circumstances, Correction, Example, density_of, fitted
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
@@ -32,7 +32,7 @@ ENOUGH_NETWORKS = 9
 
 # What a model lacks in the sum of its bricks.
 CONSTANTS: Mapping[Format, tuple[str, ...]] = {
-    Format.MXNET: ("per_lost_sequence_ms", "per_cold_sequence_ms", "stays_share"),
+    Format.MXNET: ("per_lost_sequence_ms", "per_cold_sequence_ms", STAYS),
     Format.ONNX: ("per_forgotten_sequence_ms",),
 }
 

@@ -30,7 +30,7 @@ VARIED = "varied"
 COLD = "cold"
 HEAVY = "heavy"
 
-# On an Intel Xeon nothing that a model touches which touches no more than this in one inference leaves all caches.
+# On an Intel Xeon a model that touches no more than this in one inference finds all of its weights in some cache.
 _MAY_STAY_BYTES = 45_000_000
 
 # What oneDNN writes to memory directly, in its own layouts: whoever reads it next finds none of it in a cache.

@@ -60,13 +60,15 @@ def _cold_for_sure(circumstances: Circumstances) -> bool:
     return circumstances.cold and circumstances.warm_ms is None
 
 
+# The constant that says where between what is cold and its twin a model lies.
+STAYS = "stays_share"
 # What a constant of this name is multiplied with for one sequence. Constants are milliseconds, or shares of some.
 TERMS: Mapping[str, Callable[[Circumstances], float]] = {
     "per_lost_sequence_ms": lambda it: 0.0 if it.cold else _share_lost(it.touched_bytes) * _share_of(_LOSES_ALL_MS, it),
     # By this models take less: what was swept out of all caches before a brick was timed is in some cache there.
     "per_cold_sequence_ms": lambda it: _share_of(_LOSES_ALL_MS, it) if _cold_for_sure(it) else 0.0,
     # And of models that touch little some cache may hold all weights: by this share of the way they are warm.
-    "stays_share": lambda it: it.warm_ms - it.brick_ms if it.cold and it.warm_ms is not None else 0.0,
+    STAYS: lambda it: it.warm_ms - it.brick_ms if it.cold and it.warm_ms is not None else 0.0,
     "per_forgotten_sequence_ms": lambda it: min(1.0, it.touched_bytes / _FORGETS_ALL_BYTES),
     # What systems were calibrated with before: when small models were taken to lose as much as large ones, when cold
     # bricks were taken for others, while bricks woke up for themselves, and when nothing else was known.
@@ -77,7 +79,7 @@ TERMS: Mapping[str, Callable[[Circumstances], float]] = {
     "per_sequence_ms": lambda it: 1.0,
 }
 # Between which bounds a constant lies that may be anything else by chance only.
-BOUNDS: Mapping[str, tuple[float, float]] = {"stays_share": (0.0, 1.0)}
+BOUNDS: Mapping[str, tuple[float, float]] = {STAYS: (0.0, 1.0)}
 # Two networks with so nearly the same shares of two constants say nothing of either.
 _ALIKE = 1e6
 # One is left out in turn, and the others have to agree.
@@ -119,6 +121,9 @@ class Correction:
         """What a sequence takes inside of its model beyond what its brick was measured at."""
         if not any(layer.operators for layer in layers):
             return 0.0
+        if not any(name == STAYS for name, _ in self.constants):
+            # Who was calibrated before there were twins means all that is cold.
+            circumstances = circumstances._replace(warm_ms=None)
         return sum(constant * TERMS[name](circumstances) for name, constant in self.constants)
 
     def relative_doubt(self, density: float) -> float:

@@ -212,6 +212,10 @@ def test_what_may_stay_in_a_cache_takes_what_the_calibration_says_lies_between(
     correction = Correction((("per_cold_sequence_ms", -0.1), ("stays_share", 0.75)))
     found = composed(estimate(decomposition, Knowledge(known, correction=correction)))
     assert found.sequential_ms == pytest.approx(2 * expected_ms)
+    # To whoever was calibrated before there were twins all of it is cold.
+    before = replace(correction, constants=correction.constants[:1])
+    found = composed(estimate(decomposition, Knowledge(known, correction=before)))
+    assert found.sequential_ms == pytest.approx(2 * 0.5)
 
 
 def test_a_constant_that_nobody_can_apply_is_refused() -> None:
