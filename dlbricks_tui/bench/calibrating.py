@@ -28,7 +28,7 @@ from dlbricks_tui.store.records import Facts, Statistics
 # networks tell most of it, vary most, and cost next to nothing.
 RULE = Adaptive(least=20, most=20, most_of_quick=80, quick_seconds=0.4, enough_seconds=2.0)
 # Where there is no time for all of the networks, so many do.
-ENOUGH_NETWORKS = 9
+ENOUGH_NETWORKS = 8
 
 # What a model lacks in the sum of its bricks.
 CONSTANTS: Mapping[Format, tuple[str, ...]] = {

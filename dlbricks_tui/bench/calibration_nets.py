@@ -240,8 +240,8 @@ def _small_branches(net: NetWriter[T]) -> T:
     return _classes(net, net.whole_mean(data), 104)
 
 
-# The small ones first: they tell most for the time that they take. Then those whose weights are in a cache that cores
-# share, if it is large enough, and those whose weights are in none.
+# The small ones first: they tell most for the time that they take. Then, in turns, those whose weights are in a cache
+# that cores share, if it is large enough, and those whose weights are in none.
 _NETS: Mapping[str, Callable[[NetWriter[Any]], Any]] = {
     "small chain": _small_chain,
     "small separable": _small_separable,
@@ -250,8 +250,8 @@ _NETS: Mapping[str, Callable[[NetWriter[Any]], Any]] = {
     "small inverted": _small_inverted,
     "small dense": _small_dense,
     "staying residual": _staying_residual,
-    "staying wide": _staying_wide,
     "cold chain": _cold_chain,
+    "staying wide": _staying_wide,
     "cold residual": _cold_residual,
     "cold wide": _cold_wide,
     "middle separable": _middle_separable,

@@ -98,8 +98,8 @@ def test_what_is_cold_has_enough_networks_of_its_own(tmp_path: Path) -> None:
     # And so has what may stay in a cache.
     doubtful = [name for name, count in staying.items() if name.startswith("staying") and count]
     assert len(doubtful) == 2
-    # Where time is short, they are among those that are measured.
-    assert {*told[:1], *doubtful} <= set(NETWORKS[:ENOUGH_NETWORKS])
+    # Where time is short, some of each are among those that are measured.
+    assert {told[0], doubtful[0]} <= set(NETWORKS[:ENOUGH_NETWORKS])
 
 
 @pytest.mark.parametrize("warm_ms", [None, 0.7])
@@ -144,7 +144,7 @@ def test_a_calibration_leaves_half_of_a_time_budget_to_what_was_asked_for(
     assert (ended.state, ended.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
 
 
-@pytest.mark.parametrize("in_time", [8, 9, 11])
+@pytest.mark.parametrize("in_time", [7, 8, 11])
 def test_half_of_the_networks_are_enough_where_there_is_no_time_for_all(
     in_time: int, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,7 +165,7 @@ def test_half_of_the_networks_are_enough_where_there_is_no_time_for_all(
     counts = Counts(Tally(0), Tally(0))
     found = calibrate(site.path, Format.MXNET, nobody, Level.WRITTEN, measure, counts, events.append)
     assert len(asked) == min(in_time + 1, 11)
-    if in_time < 9:
+    if in_time < ENOUGH_NETWORKS:
         assert found is None
         assert [event.reason for event in events if isinstance(event, CalibrationFailed)] == ["no more time"]
         return
