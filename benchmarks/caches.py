@@ -4,20 +4,22 @@ usage: python -m benchmarks.caches [--level LEVEL] [MODEL ...]
 
 MODEL is a name that `dlbricks models` lists, a file, or table1:ID. In rounds, in one worker: the model, its bricks
 after they have just run, and its bricks after 64 MiB of something else went through the caches. Printed is what it
-touches in one inference, and by how much the sums miss it: with all bricks warm, with those cold whose context says so,
-half-way between warm and all cold, and all cold. Nothing is corrected. The last line has the mean absolute errors.
+touches in one inference, and by how much the sums miss it: with all bricks warm, with something else in the nearest
+caches, with those cold whose context says so, half-way between warm and all cold, and all cold. Nothing is corrected.
+The last line has the mean absolute errors.
 """
 
 import sys
 from collections import defaultdict
 
 from benchmarks.chosen_models import Chosen, beside_model, chosen_models
+from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.programs import sequence_program
 from dlbricks_tui.models.graph import LayerGraph
 
 MODELS = ("squeezenet1.1", "mobilenet0.5", "mobilenetv2_1.0", "resnet50_v1")
-WARM, AS_THEIR_CONTEXTS, HALF_WAY, COLD = "warm", "contexts", "half-way", "cold"
-WAYS = (WARM, AS_THEIR_CONTEXTS, HALF_WAY, COLD)
+WARM, DISPLACED, AS_THEIR_CONTEXTS, HALF_WAY, COLD = "warm", "displaced", "contexts", "half-way", "cold"
+WAYS = (WARM, DISPLACED, AS_THEIR_CONTEXTS, HALF_WAY, COLD)
 
 
 def main() -> int:
@@ -41,9 +43,10 @@ def sums_of(graph: LayerGraph, chosen: Chosen) -> tuple[float, dict[str, float]]
         graph,
         chosen,
         {
-            WARM: lambda layers: sequence_program(graph, layers, cold=False),
+            WARM: lambda layers: sequence_program(graph, layers, caches=Caches.WARM),
+            DISPLACED: lambda layers: sequence_program(graph, layers, caches=Caches.DISPLACED),
             AS_THEIR_CONTEXTS: lambda layers: sequence_program(graph, layers),
-            COLD: lambda layers: sequence_program(graph, layers, cold=True),
+            COLD: lambda layers: sequence_program(graph, layers, caches=Caches.COLD),
         },
     )
     half_way_ms = (sums.bricks_ms[WARM] + sums.bricks_ms[COLD]) / 2

@@ -3,10 +3,10 @@
 usage: python -m benchmarks.calibrations DATA-DIR
 
 DATA-DIR is of this host; nothing is measured now. There is a line for each calibration for MXNet whose run is still
-there: its constants, of bricks that were timed warm, of cold ones, and the share of the way from cold bricks to their
-twins, the mean absolute error of the networks that they are of, each with no part in the fit, and by how much the
-constants vary (standard deviation) if samples are drawn again by chance from those that were taken, with as many of
-each program, and with twenty of each.
+there: its constants, of bricks that were timed warm, of cold ones, and the shares of the way from cold and from warm
+bricks to their twins, the mean absolute error of the networks that they are of, each with no part in the fit, and by
+how much the constants vary (standard deviation) if samples are drawn again by chance from those that were taken, with
+as many of each program, and with twenty of each.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def main() -> int:
     parser.add_argument("data", type=Path, metavar="DATA-DIR")
     data = DataFolder(parser.parse_args().data.absolute())
     subjects = {level: subjects_at(level, data) for level in Level}
-    print(f"{'when':20} {'level':8} {'constants':>22} {'error':>8} {'by chance':>22} {f'of {FEW}':>22}")
+    print(f"{'when':20} {'level':8} {'constants':>30} {'error':>8} {'by chance':>30} {f'of {FEW}':>30}")
     for calibration, found in calibrations(data):
         examples = [subjects[calibration.level][name] for name in found]
         residuals = [abs(residual) for _, residual in calibration.residuals]
@@ -59,8 +59,8 @@ def main() -> int:
         values += [by_chance(examples, list(found.values()), most) for most in (None, FEW)]
         said = ["".join(map(shown, NAMES, each)) for each in values]
         print(
-            f"{calibration.when[:19]:20} {calibration.level.value:8} {said[0]:>22} {mean(residuals):8.1%} "
-            f"{said[1]:>22} {said[2]:>22}",
+            f"{calibration.when[:19]:20} {calibration.level.value:8} {said[0]:>30} {mean(residuals):8.1%} "
+            f"{said[1]:>30} {said[2]:>30}",
             flush=True,
         )
     return 0

@@ -12,10 +12,20 @@ from dlbricks_tui.bench.known import Known
 from dlbricks_tui.bench.ledger import Counts, Entry
 from dlbricks_tui.bench.plan import plan
 from dlbricks_tui.bench.stopping import Adaptive, Series, StoppingRule
-from dlbricks_tui.bricks.contexts import is_swept, warm_twin
+from dlbricks_tui.bricks.coldness import Caches
+from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.estimate.calibration import STAYS, TERMS, Circumstances, Correction, Example, density_of, fitted
+from dlbricks_tui.estimate.calibration import (
+    DISPLACED,
+    STAYS,
+    TERMS,
+    Circumstances,
+    Correction,
+    Example,
+    density_of,
+    fitted,
+)
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
@@ -32,7 +42,7 @@ ENOUGH_NETWORKS = 8
 
 # What a model lacks in the sum of its bricks.
 CONSTANTS: Mapping[Format, tuple[str, ...]] = {
-    Format.MXNET: ("per_lost_sequence_ms", "per_cold_sequence_ms", STAYS),
+    Format.MXNET: ("per_lost_sequence_ms", "per_cold_sequence_ms", STAYS, DISPLACED),
     Format.ONNX: ("per_forgotten_sequence_ms",),
 }
 
@@ -131,10 +141,10 @@ def example_of(subject: Subject, found: Mapping[Target, Statistics], constants: 
         layers, brick_ms = occurrence.sequence.layers, brick.trimmed_mean_ms
         times = times_paid(graph, layers)
         paid.append((times, brick_ms))
-        twin = warm_twin(graph, occurrence.context)
-        warm = found.get(Target(occurrence.brick.key, twin)) if twin is not None else None
-        warm_ms = None if warm is None else warm.trimmed_mean_ms
-        circumstances = Circumstances(brick_ms, graph.touched_bytes, is_swept(occurrence.context), warm_ms)
+        twin = found.get(Target(occurrence.brick.key, occurrence.twin)) if occurrence.twin is not None else None
+        twin_ms = None if twin is None else twin.trimmed_mean_ms
+        cold = caches_in(occurrence.context) is Caches.COLD
+        circumstances = Circumstances(brick_ms, graph.touched_bytes, cold, twin_ms)
         for number, constant in enumerate(constants):
             terms[number] += times * TERMS[constant](circumstances)
     measured_ms = found[Target(model=subject.key)].trimmed_mean_ms

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dlbricks_tui.bench.warming import untimed_runs
-from dlbricks_tui.bricks.contexts import is_swept
+from dlbricks_tui.bricks.coldness import Caches
+from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.whole_model import whole_model
 from dlbricks_tui.models.graph import Feed, LayerGraph
@@ -56,8 +57,8 @@ class Job:
     share: float = 1.0
     # What it must not write over; None: what the graph shows to be needed afterwards.
     kept: frozenset[Feed] | None = None
-    # Whether its weights are in no cache; None: as the graph shows.
-    cold: bool | None = None
+    # What the caches hold of it; None: as the graph shows.
+    caches: Caches | None = None
 
     @property
     def whole(self) -> bool:
@@ -66,7 +67,7 @@ class Job:
 
     def untimed_runs(self, latency_ms: float) -> int:
         """How often it runs untimed before each time that it is timed, if it takes about so long."""
-        return untimed_runs(latency_ms, whole=self.whole, cold=is_swept(self.target.context))
+        return untimed_runs(latency_ms, whole=self.whole, cold=caches_in(self.target.context) is Caches.COLD)
 
 
 def subject_of(decomposition: Decomposition) -> Subject:

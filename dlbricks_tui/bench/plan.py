@@ -9,7 +9,8 @@ from dlbricks_tui.bench.expectation import expected_ms, memory_bytes
 from dlbricks_tui.bench.jobs import Job, Subject, Target, Use
 from dlbricks_tui.bench.known import Known
 from dlbricks_tui.bench.stopping import StoppingRule
-from dlbricks_tui.bricks.contexts import timed_in
+from dlbricks_tui.bricks.coldness import Caches
+from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.decomposition import Occurrence
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.models.graph import LayerGraph
@@ -77,7 +78,7 @@ def targets_of(subjects: Iterable[Subject], end_to_end: bool = False) -> tuple[T
         for subject in subjects
         for it in subject.decomposition.occurrences
         if _is_run(subject.decomposition.graph, it)
-        for context in timed_in(subject.decomposition.graph, it.context)
+        for context in it.contexts
     )
     if end_to_end:
         found.update(dict.fromkeys(Target(model=subject.key) for subject in subjects))
@@ -90,8 +91,8 @@ class _Place:
 
     graph: LayerGraph
     occurrence: Occurrence
-    # Whether it is cold there; None: as the graph shows.
-    cold: bool | None = None
+    # What the caches hold of it; None: as the graph shows.
+    caches: Caches | None = None
     uses: Counter[str] = field(default_factory=Counter)
     might_use: Counter[str] = field(default_factory=Counter)
 
@@ -108,10 +109,11 @@ def _brick_jobs(subjects: Sequence[Subject], known: Known) -> Iterable[Job]:
         for occurrence in subject.decomposition.occurrences:
             if _is_run(graph, occurrence):
                 times = times_paid(graph, occurrence.sequence.layers)
-                own, *twins = (Target(occurrence.brick.key, it) for it in timed_in(graph, occurrence.context))
+                own = Target(occurrence.brick.key, occurrence.context)
                 places.setdefault(own, _Place(graph, occurrence)).uses[subject.name] += times
-                for twin in twins:
-                    place = places.setdefault(twin, _Place(graph, occurrence, cold=False))
+                if occurrence.twin is not None:
+                    twin = _Place(graph, occurrence, caches_in(occurrence.twin))
+                    place = places.setdefault(Target(occurrence.brick.key, occurrence.twin), twin)
                     place.might_use[subject.name] += times
     expected = {target: expected_ms(place.occurrence.brick.canonical) for target, place in places.items()}
     latencies = expected | {target: it.trimmed_mean_ms for target, it in known.measured.items() if target in places}
@@ -132,7 +134,7 @@ def _brick_jobs(subjects: Sequence[Subject], known: Known) -> Iterable[Job]:
             memory_bytes(layers),
             gain=sum(times * doubt_ms / wholes[model] for model, times in place.all_uses.items()),
             share=max(times * expected[target] / expected_wholes[model] for model, times in place.all_uses.items()),
-            cold=place.cold,
+            caches=place.caches,
         )
 
 

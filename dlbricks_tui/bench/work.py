@@ -228,7 +228,7 @@ class Work:
         if job.whole:
             program = replace(model_program(job.graph), side_by_side=side_by_side)
         else:
-            program = sequence_program(job.graph, job.layers, job.kept, job.cold)
+            program = sequence_program(job.graph, job.layers, job.kept, job.caches)
         return Task(program, self._request.patience.load_seconds + _RUNS_PER_LOAD * job.expected_ms / 1000)
 
     def _runtime(self) -> Runtime:

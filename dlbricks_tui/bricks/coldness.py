@@ -1,14 +1,26 @@
 """Whether a sequence finds its weights in a cache when it is their turn again, or something else lies there by then."""
 
 from collections.abc import Hashable, Mapping, Sequence, Set
+from enum import Enum
 
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.models.graph import LayerGraph, bytes_read
+from dlbricks_tui.models.graph import LayerGraph, bytes_read, bytes_touched
 
 MEBIBYTE = 1 << 20
 # What a core's own cache holds, and what is left for weights of the cache that cores share, with other guests of the
 # machine too. Machines differ in both, but keys must not: a store holds results of many.
 NEAR_BYTES, FAR_BYTES = MEBIBYTE, 6 * MEBIBYTE
+
+
+class Caches(str, Enum):
+    """What of a brick is in the caches when it is timed, but for its inputs.
+
+    All that they hold if it has just run; nothing in those that a core has for itself; or nothing in any.
+    """
+
+    WARM = "warm"
+    DISPLACED = "displaced"
+    COLD = "cold"
 
 
 def is_cold(graph: LayerGraph, layers: Sequence[int]) -> bool:
@@ -26,6 +38,12 @@ def is_cold(graph: LayerGraph, layers: Sequence[int]) -> bool:
 def is_heavy(graph: LayerGraph, layers: Sequence[int]) -> bool:
     """Whether the weights of a sequence are more than a cache holds."""
     return _own_bytes(graph, layers) > FAR_BYTES
+
+
+def gives_way(graph: LayerGraph, layers: Sequence[int]) -> bool:
+    """Whether others touch as much as a sequence does until it runs again: one that is most of a model stays."""
+    computing = [graph.layers[index] for index in layers if graph.layers[index].operators]
+    return 0 < 2 * bytes_touched(computing) <= graph.touched_bytes
 
 
 def _own_bytes(graph: LayerGraph, layers: Sequence[int]) -> int:

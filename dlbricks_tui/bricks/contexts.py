@@ -8,7 +8,7 @@ them; and whether its weights are still in a cache when it is their turn again.
 import re
 from collections.abc import Collection, Sequence
 
-from dlbricks_tui.bricks.coldness import is_cold, is_heavy
+from dlbricks_tui.bricks.coldness import Caches, gives_way, is_cold, is_heavy
 from dlbricks_tui.bricks.convolutions import MARK, first_part, is_convolution
 from dlbricks_tui.bricks.identity import outer_feeds
 from dlbricks_tui.bricks.layouts import (
@@ -29,9 +29,12 @@ STREAMED = "streamed"
 VARIED = "varied"
 COLD = "cold"
 HEAVY = "heavy"
+DISPLACED = "displaced"
 
 # On an Intel Xeon a model that touches no more than this in one inference finds all of its weights in some cache.
 _MAY_STAY_BYTES = 45_000_000
+
+_CACHES = {COLD: Caches.COLD, HEAVY: Caches.COLD, DISPLACED: Caches.DISPLACED}
 
 # What oneDNN writes to memory directly, in its own layouts: whoever reads it next finds none of it in a cache.
 _STREAMING = "batch_norm"
@@ -45,7 +48,7 @@ def context_key(
     layers: Sequence[int],
     layouts: Layouts,
     kept: Collection[Feed] | None = None,
-    cold: bool | None = None,
+    caches: Caches | None = None,
 ) -> str:
     """The classes of a sequence's data inputs in order, as in `conv`, `plain+depthwise:kept` or `conv:streamed;cold`.
 
@@ -64,9 +67,11 @@ def context_key(
         for feed in feeds
     ]
     inputs = "+".join(classes) or NO_INPUTS
-    if not (is_cold(graph, layers) if cold is None else cold):
-        return inputs
-    return f"{inputs};{HEAVY if is_heavy(graph, layers) else COLD}"
+    if caches is None:
+        caches = Caches.COLD if is_cold(graph, layers) else Caches.WARM
+    if caches is Caches.COLD:
+        return f"{inputs};{HEAVY if is_heavy(graph, layers) else COLD}"
+    return f"{inputs};{DISPLACED}" if caches is Caches.DISPLACED else inputs
 
 
 def former(context: str) -> str:
@@ -78,26 +83,23 @@ def former(context: str) -> str:
     return _SAID_SINCE.sub("", context)
 
 
-def is_swept(context: str) -> bool:
-    """Whether a brick is timed in such a context when the caches hold something else."""
-    return context.rpartition(";")[2] in (COLD, HEAVY)
+def caches_in(context: str) -> Caches:
+    """What the caches hold of a brick that is timed in such a context."""
+    return _CACHES.get(context.rpartition(";")[2], Caches.WARM)
 
 
-def warm_twin(graph: LayerGraph, context: str) -> str | None:
-    """The context in which a brick is timed, too, that is cold in this one: where its weights may stay in a cache.
+def twin_context(graph: LayerGraph, layers: Sequence[int], context: str) -> str | None:
+    """The context in which a sequence is timed beside this one, as nobody knows what the caches of the machine keep.
 
-    A large cache that cores share holds all that a model touches which touches little, a small one does not; where it
-    is in between, a model takes what is in between. None where there is no such doubt.
+    A large cache that cores share holds all that a model touches which touches little, a small one does not: what is
+    cold may be warm. And a core's own caches hold of such a model more or less: what is warm may be displaced. A model
+    takes what is in between. None where there is no such doubt.
     """
-    if graph.format is Format.ONNX or graph.touched_bytes > _MAY_STAY_BYTES or not is_swept(context):
+    if graph.format is Format.ONNX or graph.touched_bytes > _MAY_STAY_BYTES:
         return None
-    return context.rpartition(";")[0]
-
-
-def timed_in(graph: LayerGraph, context: str) -> tuple[str, ...]:
-    """The contexts in which a brick is timed that stands in this one: its own, and that of its twin if it has one."""
-    twin = warm_twin(graph, context)
-    return (context,) if twin is None else (context, twin)
+    if caches_in(context) is Caches.COLD:
+        return context.rpartition(";")[0]
+    return f"{context};{DISPLACED}" if gives_way(graph, layers) else None
 
 
 def streaming_operator(graph: LayerGraph, feed: Feed, layouts: Layouts) -> Operator | None:

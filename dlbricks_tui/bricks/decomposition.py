@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from dlbricks_tui.bricks.contexts import context_key, timed_in
+from dlbricks_tui.bricks.contexts import context_key, twin_context
 from dlbricks_tui.bricks.cutting import Cut, LayerSequence, cut
 from dlbricks_tui.bricks.identity import Brick, brick_of
-from dlbricks_tui.bricks.layouts import output_layouts
+from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.models.allocation import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph
@@ -23,11 +23,17 @@ class Cutting:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A layer sequence where it stands in a model."""
+    """A layer sequence where it stands in a model; in the context of its `twin` it is timed, too, if it has one."""
 
     sequence: LayerSequence
     brick: Brick
     context: str
+    twin: str | None = None
+
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """Those in which it is timed, its own first."""
+        return (self.context,) if self.twin is None else (self.context, self.twin)
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class Decomposition:
     @cached_property
     def twins(self) -> frozenset[tuple[str, str]]:
         """The pairs that are timed beside those of the suite, as nobody knows what stays in a cache of the machine."""
-        timed = {(brick, it) for brick, context in self.suite for it in timed_in(self.graph, context)}
+        timed = {(occurrence.brick.key, it) for occurrence in self.occurrences for it in occurrence.contexts}
         return frozenset(timed - self.suite)
 
 
@@ -61,8 +67,11 @@ def decompose(graph: LayerGraph, cutting: Cutting | None = None) -> Decompositio
     cutting = cutting or Cutting()
     layouts = output_layouts(graph)
     sequences = cut(graph, cutting.granularity, cutting.cut, cutting.order)
-    return Decomposition(
-        graph,
-        cutting,
-        tuple([Occurrence(it, brick_of(graph, it.layers), context_key(graph, it.layers, layouts)) for it in sequences]),
+    return Decomposition(graph, cutting, tuple([_occurrence(graph, it, layouts) for it in sequences]))
+
+
+def _occurrence(graph: LayerGraph, sequence: LayerSequence, layouts: Layouts) -> Occurrence:
+    context = context_key(graph, sequence.layers, layouts)
+    return Occurrence(
+        sequence, brick_of(graph, sequence.layers), context, twin_context(graph, sequence.layers, context)
     )

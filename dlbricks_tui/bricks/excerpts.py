@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.bricks.coldness import is_cold
+from dlbricks_tui.bricks.coldness import Caches, is_cold
 from dlbricks_tui.bricks.contexts import context_key, kept_feeds
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
@@ -19,12 +19,12 @@ class Excerpt:
     """Layers that bring the inputs of a sequence into their state, and behind them the `held` ones of the sequence.
 
     What must outlive the sequence in the model is a head here. That tells of an input, too, whether the sequence may
-    write over it: otherwise inputs of a model always stay. Whether the weights are cold in the model has to be said.
+    write over it: otherwise inputs of a model always stay. What the caches hold of it in the model has to be said.
     """
 
     graph: LayerGraph
     held: int
-    cold: bool = False
+    caches: Caches = Caches.WARM
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -44,12 +44,12 @@ class Excerpt:
     @property
     def context(self) -> str:
         """The context that the brick has there."""
-        return context_key(self.graph, self.layers, output_layouts(self.graph), self.kept, self.cold)
+        return context_key(self.graph, self.layers, output_layouts(self.graph), self.kept, self.caches)
 
     @property
     def program(self) -> Program:
         """The sequence, fed as it is in the model."""
-        return sequence_program(self.graph, self.layers, self.kept, self.cold)
+        return sequence_program(self.graph, self.layers, self.kept, self.caches)
 
 
 def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excerpt:
@@ -93,5 +93,5 @@ def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excer
             graph.format,
         ),
         len(layers),
-        is_cold(graph, layers),
+        Caches.COLD if is_cold(graph, layers) else Caches.WARM,
     )

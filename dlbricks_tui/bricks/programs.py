@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Hashable, Sequence
 
-from dlbricks_tui.bricks.coldness import is_cold
+from dlbricks_tui.bricks.coldness import Caches, is_cold
 from dlbricks_tui.bricks.contexts import kept_feeds, streaming_operator
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.bricks.narrowing import narrowed
-from dlbricks_tui.bricks.sheets import Entry, copy_of, plain_copy, sheet_for, wakers
+from dlbricks_tui.bricks.sheets import Entry, copy_of, displacer, plain_copy, sheet_for, wakers
 from dlbricks_tui.bricks.values import feeding_layers, varied_feeds
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, NativeNode, Origin, TensorType, Wire, type_of
@@ -24,7 +24,7 @@ def sequence_program(
     graph: LayerGraph,
     layers: Sequence[int],
     kept: Collection[Feed] | None = None,
-    cold: bool | None = None,
+    caches: Caches | None = None,
     awake: bool = True,
 ) -> Program:
     """A sequence of layers, fed as it is in the model.
@@ -32,17 +32,21 @@ def sequence_program(
     What is not plain there comes from the layers before it. MXNet never writes over what a network is fed, but inside a
     model over whatever nobody needs any more: so the sequence reads copies, whose making is the prelude, and which lie
     in the caches, or do not, as what they are copies of does in the model. Of `kept` copies, by default those that the
-    graph shows to be needed afterwards, it is kept from doing so. Whether its weights are `cold` follows from the
-    graph, too, unless it is said. And where frameworks sleep between two runs, it finds them `awake`, as in the middle
-    of a model.
+    graph shows to be needed afterwards, it is kept from doing so. Whether its weights are cold follows from the
+    graph, too, unless it is said what the `caches` hold. And where frameworks sleep between two runs, it finds them
+    `awake`, as in the middle of a model.
     """
+    if caches is None:
+        caches = Caches.COLD if is_cold(graph, layers) else Caches.WARM
     feeds = outer_feeds([graph.layers[index] for index in layers])
     layouts = output_layouts(graph)
     paid = times_paid(graph, layers)
     network, prelude = _Writer(graph), _Writer(graph)
     for writer in (network, prelude):
-        if awake:
+        if awake or caches is Caches.DISPLACED:
             writer.wake()
+        if caches is Caches.DISPLACED:
+            writer.displace()
         writer.copy_all(feeds, layouts)
     for index in layers:
         network.write(graph.layers[index], graph.layers[index].times // paid)
@@ -52,7 +56,7 @@ def sequence_program(
         network.network([*results_of(graph, layers), *(feed for feed in feeds if feed in kept)], in_passing=True),
         _producer(graph, feeds, layers, layouts),
         prelude.network(feeds),
-        is_cold(graph, layers) if cold is None else cold,
+        caches is Caches.COLD,
     )
 
 
@@ -103,6 +107,7 @@ class _Writer:
         self._read: set[Entry] = set()
         self._inputs: dict[str, ArrayType] = {}
         self._weights: dict[str, ArrayType] = {}
+        self._shared: dict[str, ArrayType] = {}
         # By array and repetition, as layers may share them.
         self._stored: dict[tuple[Hashable, int], Entry] = {}
         # Of a layer that is written several times what each of them makes.
@@ -115,6 +120,12 @@ class _Writer:
         for waker in wakers(self._graph.format):
             weights = [self._variable(self._weights, "weight", found, "what wakes") for found in waker.weights]
             self._ahead = [Entry(self._operator(waker.native, "wake", [*self._ahead, *weights]), 0)]
+
+    def displace(self) -> None:
+        """Lets something else take the caches that cores have for themselves, once these are awake."""
+        native, weights = displacer(self._graph.format)
+        read = [self._variable(self._shared, "shared", found, "what displaces") for found in weights]
+        self._ahead = [Entry(self._operator(native, "displace", [*self._ahead, *read]), 0)]
 
     def copy_all(self, feeds: Sequence[Feed], layouts: Layouts) -> None:
         """Lets layers read copies of these tensors; where there are none, copies one that nobody reads."""
@@ -155,7 +166,7 @@ class _Writer:
         entries = [*self._ahead, *results, *self._unread()]
         if in_passing:
             entries = list(dict.fromkeys(Entry(*shown) for entry in entries for shown in self._sheet.in_passing(entry)))
-        return Network(self._sheet.text(entries), self._inputs, self._weights)
+        return Network(self._sheet.text(entries), self._inputs, self._weights, self._shared)
 
     def _weight(self, layer: Layer, number: int, repetition: int) -> Entry:
         which = (layer.array(number), repetition)
@@ -189,4 +200,4 @@ class _Writer:
             )
         name = self._sheet.fresh(f"{role}{len(arrays)}")
         arrays[name] = ArrayType(found.shape, found.dtype)
-        return Entry(self._sheet.variable(name, found, learned=arrays is self._weights), 0)
+        return Entry(self._sheet.variable(name, found, learned=arrays is not self._inputs), 0)

@@ -42,8 +42,9 @@ class Circumstances(NamedTuple):
     touched_bytes: int
     # Whether the caches held something else when the brick was timed.
     cold: bool = False
-    # What it takes when they do not, where its model is so small that they may not.
-    warm_ms: float | None = None
+    # What it takes otherwise, where its model is so small that nobody knows: if they do not hold something else, or
+    # if a core's own caches do.
+    twin_ms: float | None = None
 
 
 def _share_of(most_ms: float, circumstances: Circumstances) -> float:
@@ -57,18 +58,21 @@ def _share_lost(touched_bytes: int) -> float:
 
 
 def _cold_for_sure(circumstances: Circumstances) -> bool:
-    return circumstances.cold and circumstances.warm_ms is None
+    return circumstances.cold and circumstances.twin_ms is None
 
 
-# The constant that says where between what is cold and its twin a model lies.
+# The constants that say where between what is cold or warm and its twin a model lies.
 STAYS = "stays_share"
+DISPLACED = "displaced_share"
 # What a constant of this name is multiplied with for one sequence. Constants are milliseconds, or shares of some.
 TERMS: Mapping[str, Callable[[Circumstances], float]] = {
     "per_lost_sequence_ms": lambda it: 0.0 if it.cold else _share_lost(it.touched_bytes) * _share_of(_LOSES_ALL_MS, it),
     # By this models take less: what was swept out of all caches before a brick was timed is in some cache there.
     "per_cold_sequence_ms": lambda it: _share_of(_LOSES_ALL_MS, it) if _cold_for_sure(it) else 0.0,
     # And of models that touch little some cache may hold all weights: by this share of the way they are warm.
-    STAYS: lambda it: it.warm_ms - it.brick_ms if it.cold and it.warm_ms is not None else 0.0,
+    STAYS: lambda it: it.twin_ms - it.brick_ms if it.cold and it.twin_ms is not None else 0.0,
+    # And by this share of the way others have taken the nearest caches from what is warm.
+    DISPLACED: lambda it: it.twin_ms - it.brick_ms if not it.cold and it.twin_ms is not None else 0.0,
     "per_forgotten_sequence_ms": lambda it: min(1.0, it.touched_bytes / _FORGETS_ALL_BYTES),
     # What systems were calibrated with before: when small models were taken to lose as much as large ones, when cold
     # bricks were taken for others, while bricks woke up for themselves, and when nothing else was known.
@@ -79,7 +83,7 @@ TERMS: Mapping[str, Callable[[Circumstances], float]] = {
     "per_sequence_ms": lambda it: 1.0,
 }
 # Between which bounds a constant lies that may be anything else by chance only.
-BOUNDS: Mapping[str, tuple[float, float]] = {STAYS: (0.0, 1.0)}
+BOUNDS: Mapping[str, tuple[float, float]] = {STAYS: (0.0, 1.0), DISPLACED: (0.0, 1.0)}
 # Two networks with so nearly the same shares of two constants say nothing of either.
 _ALIKE = 1e6
 # One is left out in turn, and the others have to agree.
@@ -123,7 +127,7 @@ class Correction:
             return 0.0
         if not any(name == STAYS for name, _ in self.constants):
             # Who was calibrated before there were twins means all that is cold.
-            circumstances = circumstances._replace(warm_ms=None)
+            circumstances = circumstances._replace(twin_ms=None)
         return sum(constant * TERMS[name](circumstances) for name, constant in self.constants)
 
     def relative_doubt(self, density: float) -> float:

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from dlbricks_tui.bricks.contexts import is_swept, warm_twin
+from dlbricks_tui.bricks.coldness import Caches
+from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
@@ -46,6 +47,8 @@ class Part:
     latency: Latency = _NOTHING
     most_ms: float = 0.0
     measured: Measured | None = None
+    # What else was measured to know it, with something else in the caches.
+    twin: Measured | None = None
     # Why it cannot be measured, whether or not the gap is bridged.
     reason: str = ""
 
@@ -98,10 +101,12 @@ def _part(graph: LayerGraph, occurrence: Occurrence, knowledge: Knowledge) -> Pa
     times = times_paid(graph, indices)
     measured = knowledge.measured.get((brick.key, context))
     if measured is not None:
-        twin = warm_twin(graph, measured.pair[1])
-        warm = knowledge.measured.get((brick.key, twin)) if twin is not None else None
-        latency = _corrected(measured.latency, measured.pair[1], indices, graph, knowledge, warm)
-        return Part(indices, brick, context, times, Standing.MEASURED, latency, measured=measured)
+        twin = knowledge.measured.get((brick.key, occurrence.twin)) if occurrence.twin is not None else None
+        if twin is not None and twin.pair == measured.pair:
+            # Whoever measures without regard to contexts knows of none.
+            twin = None
+        latency = _corrected(measured.latency, measured.pair[1], indices, graph, knowledge, twin)
+        return Part(indices, brick, context, times, Standing.MEASURED, latency, measured=measured, twin=twin)
     if not any(layer.operators for layer in layers):
         return Part(indices, brick, context, times, Standing.FREE)
     reasons = [layer.unmeasurable for layer in layers if layer.unmeasurable is not None]
@@ -148,10 +153,11 @@ def _corrected(
     layers: Sequence[int],
     graph: LayerGraph,
     knowledge: Knowledge,
-    warm: Measured | None = None,
+    twin: Measured | None = None,
 ) -> Latency:
-    """What a brick takes inside of a model that takes so long in a context; its warm twin may be known, too."""
-    warm_ms = None if warm is None else warm.latency.value_ms
-    circumstances = Circumstances(latency.value_ms, graph.touched_bytes, is_swept(context), warm_ms)
+    """What a brick takes inside of a model that takes so long in a context; its twin may be known, too."""
+    twin_ms = None if twin is None else twin.latency.value_ms
+    cold = caches_in(context) is Caches.COLD
+    circumstances = Circumstances(latency.value_ms, graph.touched_bytes, cold, twin_ms)
     within = [graph.layers[index] for index in layers]
     return latency.shifted(knowledge.correction.added_ms(within, circumstances))

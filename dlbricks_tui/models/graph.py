@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -147,6 +147,13 @@ def bytes_read(layers: Iterable[Layer], paid: int = 1) -> dict[Hashable, int]:
     return read
 
 
+def bytes_touched(layers: Collection[Layer]) -> int:
+    """What layers read or write in one inference, of weights and of what they hand on."""
+    computing = (layer for layer in layers if layer.operators)
+    handed_on = sum(layer.times * made.size_bytes for layer in computing for made in layer.outputs)
+    return sum(bytes_read(layers).values()) + handed_on
+
+
 def _bytes_read(layer: Layer, weight: int) -> int:
     size = layer.weights[weight].size_bytes
     readers = [operator for operator in layer.operators if Wire(Origin.WEIGHT, weight) in operator.inputs]
@@ -206,8 +213,7 @@ class LayerGraph:
     @cached_property
     def touched_bytes(self) -> int:
         """What one inference reads or writes of weights and of what layers hand on."""
-        computing = (layer for layer in self.layers if layer.operators)
-        return self.weight_bytes + sum(layer.times * made.size_bytes for layer in computing for made in layer.outputs)
+        return bytes_touched(self.layers)
 
     @cached_property
     def edges(self) -> tuple[tuple[int, int], ...]:

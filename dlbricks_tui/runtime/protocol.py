@@ -6,7 +6,7 @@ Both sides import this module, so that it keeps to the syntax and the library of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -29,12 +29,14 @@ class ArrayType(NamedTuple):
 class Network:
     """A graph to be run as it stands: a symbol file of unique node names, and what its variables are, by name.
 
-    `weights` never change; `inputs` are fed, and their order counts.
+    `weights` never change; `inputs` are fed, and their order counts. Nor does what is `shared` change: of each type a
+    worker has one array for all of its networks.
     """
 
     symbol: str
     inputs: Mapping[str, ArrayType]
     weights: Mapping[str, ArrayType]
+    shared: Mapping[str, ArrayType] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

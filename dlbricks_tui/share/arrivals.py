@@ -59,7 +59,7 @@ class Arriving:
                 if (number - 1) % max(1, len(bricks) // _TIMES_TOLD) == 0:
                     tell(ModelLoading(model=f"brick {brick.id}", number=number, of=len(bricks)))
                 try:
-                    jobs[brick.id] = _job(unpacker.unpacked(suite.network(brick), brick.layers, brick.cold))
+                    jobs[brick.id] = _job(unpacker.unpacked(suite.network(brick), brick.layers, brick.caches))
                 except BrokenBrickError as error:
                     refused[brick.id] = str(error)
                     tell(ModelLeftOut(model=f"brick {brick.id}", reason=f"brick {brick.id} {error}"))
@@ -105,5 +105,5 @@ def _job(alone: Excerpt) -> Job:
         expected_ms(brick.canonical),
         memory_bytes(alone.graph.layers),
         kept=alone.kept,
-        cold=alone.cold,
+        caches=alone.caches,
     )

@@ -25,6 +25,10 @@ def parsed_document(content: bytes, format_name: str, schema: int) -> dict[str, 
     found = document.pop("schema", None)
     if type(found) is int and found > schema:
         raise ValueError(f"was written by a newer dlbricks (schema {found}, this one knows {schema}); update dlbricks")
+    if type(found) is int and 0 < found < schema:
+        raise ValueError(
+            f"was written by an older dlbricks (schema {found}, this one knows {schema}); have it written again"
+        )
     if type(found) is not int or found != schema:
         raise ValueError(f"has the schema {str(found)[:20]!r}, which nobody knows")
     return document

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.bricks.contexts import is_swept, timed_in
+from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
 from dlbricks_tui.bricks.layouts import output_layouts
@@ -80,7 +80,7 @@ def arriving(unpacker: Unpacker) -> Check:
     """Sends each file on its way, and looks at what comes out."""
 
     def check(content: bytes, alone: Excerpt) -> None:
-        arrived = unpacker.unpacked(content, alone.held, alone.cold)
+        arrived = unpacker.unpacked(content, alone.held, alone.caches)
         if (arrived.brick, arrived.context) != (alone.brick, alone.context):
             raise CannotTravelError("would arrive as another brick, or in another context")
 
@@ -107,11 +107,11 @@ class _Packer:
             for occurrence in decomposition.occurrences:
                 if not _is_run(decomposition.graph, occurrence):
                     continue
-                for context in timed_in(decomposition.graph, occurrence.context):
+                for context in occurrence.contexts:
                     pair = occurrence.brick.key, context
                     if pair not in self._tried:
                         alone = excerpt(decomposition.graph, occurrence.sequence.layers, layouts)
-                        self._tried[pair] = self._pack(pair, replace(alone, cold=is_swept(context)))
+                        self._tried[pair] = self._pack(pair, replace(alone, caches=caches_in(context)))
                     name = self._tried[pair]
                     if name is not None:
                         found[name] = Meaning(*pair, occurrence.brick.canonical)
@@ -128,7 +128,7 @@ class _Packer:
             self.left_out.append(LeftOut(label_of(alone.brick.canonical), str(error)))
             return None
         self.networks[name] = content
-        self.bricks[name] = SuiteBrick(name, alone.held, alone.cold, len(content), sha256(content))
+        self.bricks[name] = SuiteBrick(name, alone.held, alone.caches, len(content), sha256(content))
         return name
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
+from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.share.documents import check_fields, parsed_document
 from dlbricks_tui.share.errors import BrokenSuiteError
@@ -15,7 +16,7 @@ from dlbricks_tui.share.seed import ID_DIGITS
 
 MANIFEST = "suite.json"
 FORMAT = "dlbricks-suite"
-SCHEMA = 1
+SCHEMA = 2
 # Ten times the bricks of the fifty models of the paper, and far more than any network file of a brick holds.
 MOST_BRICKS = 50_000
 MOST_NETWORK_BYTES = 4 * 2**20
@@ -29,12 +30,12 @@ _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 class SuiteBrick:
     """A brick under its random id: how many of the last layers in its file are its own, and size and hash of that.
 
-    A `cold` one is measured with its weights in no cache, as its model has too many for that.
+    What the caches hold of it when it is measured is as they may hold it in its model.
     """
 
     id: str
     layers: int
-    cold: bool
+    caches: Caches
     bytes: int
     sha256: str
 
@@ -84,7 +85,7 @@ def read_manifest(content: bytes, where: str) -> Manifest:
 
 def _brick(number: int, raw: Any) -> SuiteBrick:
     try:
-        check_fields(raw, {"id": str, "layers": int, "cold": bool, "bytes": int, "sha256": str})
+        check_fields(raw, {"id": str, "layers": int, "caches": str, "bytes": int, "sha256": str})
     except ValueError as error:
         raise ValueError(f"has a brick {number} that {error}") from None
     if not is_id(raw["id"]):
@@ -93,7 +94,9 @@ def _brick(number: int, raw: Any) -> SuiteBrick:
         raise ValueError(f"has a brick {number} without a hash")
     if not 1 <= raw["layers"] <= _MOST_LAYERS or not 1 <= raw["bytes"] <= MOST_NETWORK_BYTES:
         raise ValueError(f"has a brick {number} of {raw['layers']} layers and {raw['bytes']} bytes, which cannot be")
-    return SuiteBrick(**raw)
+    if raw["caches"] not in [it.value for it in Caches]:
+        raise ValueError(f"has a brick {number} of which caches hold {raw['caches'][:40]!r}, which nobody knows")
+    return SuiteBrick(**{**raw, "caches": Caches(raw["caches"])})
 
 
 def _refuse_disorder(bricks: Sequence[SuiteBrick]) -> None:

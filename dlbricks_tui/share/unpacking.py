@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 from dlbricks_tui.bench.workbench import LOST_WORKER
+from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.excerpts import Excerpt
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, TensorType
@@ -38,14 +39,14 @@ class Unpacker:
         self._most_bytes = most_bytes
         self._fuser = Fuser(framework)
 
-    def unpacked(self, content: bytes, held: int, cold: bool = False) -> Excerpt:
-        """The excerpt in a file, whose last `held` layers are the sequence; its weights may be said to be cold."""
+    def unpacked(self, content: bytes, held: int, caches: Caches = Caches.WARM) -> Excerpt:
+        """The excerpt in a file, whose last `held` layers are the sequence; what the caches hold of it is said."""
         try:
-            return self._excerpt(content, held, cold)
+            return self._excerpt(content, held, caches)
         except (CannotTravelError, ModelError, WorkerRefusedError, *LOST_WORKER) as error:
             raise BrokenBrickError(str(error)) from None
 
-    def _excerpt(self, content: bytes, held: int, cold: bool) -> Excerpt:
+    def _excerpt(self, content: bytes, held: int, caches: Caches) -> Excerpt:
         file = parse_symbol(content, _WHAT_IT_IS)
         types = {number: _declared_type(node) for number, node in enumerate(file.nodes) if node.is_variable}
         # Before anybody computes with these shapes, and before anything is made of those that follow from them.
@@ -62,7 +63,7 @@ class Unpacker:
         for layer in layers:
             if layer.unmeasurable is not None:
                 raise CannotTravelError(f"cannot be run here: {layer.unmeasurable}")
-        return Excerpt(self._fuser.fused(graph) if self._level is Level.FUSED else graph, held, cold)
+        return Excerpt(self._fuser.fused(graph) if self._level is Level.FUSED else graph, held, caches)
 
     def _graph(self, file: SymbolFile, types: Mapping[int, TensorType]) -> LayerGraph:
         shapes = {unique_name(number): found.shape for number, found in types.items() if found.shape is not None}

@@ -25,7 +25,8 @@ from dlbricks_tui.bench.request import CalibrationPolicy
 from dlbricks_tui.bench.run_folder import State, Tally
 from dlbricks_tui.bench.stopping import Adaptive, StoppingRule, series_of
 from dlbricks_tui.bench.workbench import Workbench
-from dlbricks_tui.bricks.contexts import is_swept
+from dlbricks_tui.bricks.coldness import Caches
+from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS
@@ -86,12 +87,15 @@ def test_what_is_cold_has_enough_networks_of_its_own(tmp_path: Path) -> None:
     loader = Loader(tmp_path / "cache", TableFramework())
     cold: dict[str, int] = {}
     staying: dict[str, int] = {}
+    displaced: dict[str, int] = {}
     for name, content in calibration_nets(Format.ONNX).items():
         path = tmp_path / f"{name}{SUFFIXES[Format.ONNX]}"
         path.write_bytes(content)
         decomposition = decompose(replace(loader.load(source_of(path)), format=Format.MXNET))
-        staying[name] = len(decomposition.twins)
-        cold[name] = sum(is_swept(context) for _, context in decomposition.suite) - staying[name]
+        states = Counter((caches_in(it.context), it.twin is not None) for it in decomposition.occurrences)
+        staying[name] = states[Caches.COLD, True]
+        cold[name] = states[Caches.COLD, False]
+        displaced[name] = states[Caches.WARM, True]
     told = [name for name, count in cold.items() if name.startswith("cold") and count]
     assert len(told) >= 3
     assert not any(staying[name] for name in told)
@@ -100,22 +104,35 @@ def test_what_is_cold_has_enough_networks_of_its_own(tmp_path: Path) -> None:
     assert len(doubtful) == 2
     # Where time is short, some of each are among those that are measured.
     assert {told[0], doubtful[0]} <= set(NETWORKS[:ENOUGH_NETWORKS])
+    assert all(displaced[name] >= 10 for name in NETWORKS if name.startswith("small"))
 
 
-@pytest.mark.parametrize("warm_ms", [None, 0.7])
-def test_a_network_tells_what_its_bricks_take_warm_and_cold(warm_ms: float | None) -> None:
-    subject = subject_of(decompose(weighing(weighing(chain("conv", "pool"), 0, 3), 1, 4)))
+@pytest.mark.parametrize("twin_ms", [None, 0.7])
+@pytest.mark.parametrize("cold", [True, False])
+def test_a_network_tells_what_its_bricks_and_their_twins_take(cold: bool, twin_ms: float | None) -> None:
+    mebibytes = 3 if cold else 1
+    graph = weighing(weighing(chain("conv", "pool"), 0, mebibytes), 1, mebibytes + cold)
+    subject = subject_of(decompose(graph))
+    own = Caches.COLD if cold else Caches.WARM
+    assert {caches_in(it.context) for it in subject.decomposition.occurrences} == {own}
     rule = Adaptive()
     found = {
-        target: series_of([2.5 if target.model else 1.0 if is_swept(target.context) else warm_ms or 0.0] * 20, rule)
+        target: series_of(
+            [2.5 if target.model else 1.0 if caches_in(target.context) is own else twin_ms or 0.0] * 20, rule
+        )
         for target in targets_of((subject,), end_to_end=True)
-        if warm_ms is not None or target.model or is_swept(target.context)
+        if twin_ms is not None or target.model or caches_in(target.context) is own
     }
+    assert len(found) == (3 if twin_ms is None else 5)
     statistics = {target: series.statistics for target, series in found.items()}
-    example = example_of(subject, statistics, ("per_cold_sequence_ms", "stays_share"))
+    example = example_of(subject, statistics, ("per_cold_sequence_ms", "stays_share", "displaced_share"))
     assert (example.composed_ms, example.measured_ms) == (2.0, 2.5)
-    # What is timed in one way is cold for sure.
-    assert example.terms == pytest.approx((2.0, 0.0) if warm_ms is None else (0.0, 2 * (0.7 - 1.0)))
+    apart_ms = 2 * (0.7 - 1.0)
+    if cold:
+        # What is timed in one way is cold for sure.
+        assert example.terms == pytest.approx((2.0, 0.0, 0.0) if twin_ms is None else (0.0, apart_ms, 0.0))
+    else:
+        assert example.terms == pytest.approx((0.0, 0.0, 0.0 if twin_ms is None else apart_ms))
 
 
 def test_where_nothing_can_be_found_out_the_run_goes_on_and_says_so(site: Site) -> None:
@@ -127,7 +144,7 @@ def test_where_nothing_can_be_found_out_the_run_goes_on_and_says_so(site: Site) 
     assert not calibrations(site)
 
 
-@pytest.mark.parametrize(("left_seconds", "gives_up"), [(40.0, True), (70.0, True), (90.0, False)])
+@pytest.mark.parametrize(("left_seconds", "gives_up"), [(40.0, True), (90.0, True), (99.0, False)])
 def test_a_calibration_leaves_half_of_a_time_budget_to_what_was_asked_for(
     left_seconds: float, gives_up: bool, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

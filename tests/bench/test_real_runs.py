@@ -103,8 +103,8 @@ def test_a_brick_that_needs_more_memory_than_allowed_fails_alone(
         ("Flatten", "segfault", 1, "crashed"),
         ("Flatten", "segfault", 2, "crashed"),
         ("softmax", "sleep", 1, "hung"),
-        ("FullyConnected", "devour", 1, "too large"),
-        ("FullyConnected", "devour", 2, "too large"),
+        ("Flatten", "devour", 1, "too large"),
+        ("Flatten", "devour", 2, "too large"),
         ("Flatten", "not a number", 1, "not finite"),
     ],
 )
@@ -118,13 +118,15 @@ def test_a_brick_that_takes_the_real_framework_along_fails_alone_and_is_named(
     asked = request(model, site, FixedRuns(10), patience=patience, level=Level.WRITTEN, memory_limit_bytes=1 << 30)
     events: list[Event] = []
     state = site.run(asked, events.append)
-    (failed,) = [event for event in events if isinstance(event, ProgramFailed)]
-    assert failed.reason == reason
-    assert failed.label.split()[0] in {"flatten", "linear", "softmax"}
-    assert state.bricks.failed == 1
-    assert state.bricks.measured == state.bricks.total - 1 > 3
+    failed = [event for event in events if isinstance(event, ProgramFailed)]
+    assert {it.reason for it in failed} == {reason}
+    assert {it.label.split()[0] for it in failed} < {"flatten", "linear", "softmax"}
+    # In each way in which it is timed.
+    assert state.bricks.failed == len(failed) in (1, 2)
+    assert state.bricks.measured == state.bricks.total - len(failed) > 3
     contents = site.contents()
-    assert [it.reason for it in contents.failures] == [reason]
+    assert [it.reason for it in contents.failures] == [reason] * len(failed)
+    assert len({it.brick for it in contents.failures}) == 1
     assert len(contents.measurements) == state.bricks.measured
 
 
@@ -140,11 +142,11 @@ def test_a_brick_that_mxnet_itself_dies_of_fails_alone_however_little_patience_t
     # To start a worker takes longer, for which no brick is to blame.
     asked = request(divided, site, FixedRuns(5), patience=Patience(1.0, 1.0), level=Level.WRITTEN)
     state = site.run(asked)
-    assert (state.bricks.total, state.bricks.measured) == (3, 2)
-    (failure,) = site.contents().failures
-    assert failure.reason == "crashed"
+    assert (state.bricks.total, state.bricks.measured) == (6, 4)
+    one, other = site.contents().failures
+    assert (one.brick, one.reason) == (other.brick, other.reason) == (one.brick, "crashed")
     # Of what MXNet had printed by then nothing has to do with it.
-    assert "SIGFPE: it printed nothing" in failure.message
+    assert all("SIGFPE: it printed nothing" in failure.message for failure in (one, other))
 
 
 @pytest.mark.soak

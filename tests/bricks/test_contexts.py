@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.bricks.contexts import context_key, former, kept_feeds, warm_twin
+from dlbricks_tui.bricks.coldness import Caches
+from dlbricks_tui.bricks.contexts import caches_in, context_key, former, kept_feeds, twin_context
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.models.graph import Feed, LayerGraph, Shape
 from dlbricks_tui.runtime.runtime import Format
@@ -143,8 +144,28 @@ def test_weights_that_are_more_than_a_cache_holds_are_cold_if_much_else_is_read_
 
 def test_what_is_cold_where_all_may_stay_in_a_cache_is_timed_warm_too() -> None:
     graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
-    assert [warm_twin(graph, it) for it in ("conv;cold", "conv|conv/8:kept;heavy")] == ["conv", "conv|conv/8:kept"]
-    assert warm_twin(graph, "conv") is None
+    twins = [twin_context(graph, [0], it) for it in ("conv;cold", "conv|conv/8:kept;heavy")]
+    assert twins == ["conv", "conv|conv/8:kept"]
     # No cache holds what a larger model touches, and ONNX Runtime has no constant for it.
-    assert warm_twin(weighing(graph, 2, 35), "conv;cold") is None
-    assert warm_twin(replace(graph, format=Format.ONNX), "conv;cold") is None
+    assert twin_context(weighing(graph, 2, 35), [0], "conv;cold") is None
+    assert twin_context(replace(graph, format=Format.ONNX), [0], "conv;cold") is None
+
+
+def test_what_is_warm_where_others_may_take_the_nearest_caches_is_timed_without_them_too() -> None:
+    graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
+    assert twin_context(graph, [0], "conv:kept") == "conv:kept;displaced"
+    # What is most of a model has them for itself.
+    assert twin_context(graph, [1], "conv") is None
+    assert twin_context(graph, [0, 1, 2], "plain") is None
+    assert twin_context(weighing(graph, 2, 35), [0], "conv") is None
+    assert twin_context(replace(graph, format=Format.ONNX), [0], "conv") is None
+    assert twin_context(built([Spec("constant"), Spec("add", (*DATA, *after(0)))]), [0], "none") is None
+
+
+def test_a_context_says_what_the_caches_hold_of_a_brick() -> None:
+    said = {it: caches_in(it) for it in ("conv", "none", "conv:kept;displaced", "conv+plain;cold", "conv;heavy")}
+    assert list(said.values()) == [Caches.WARM, Caches.WARM, Caches.DISPLACED, Caches.COLD, Caches.COLD]
+    graph = weighing(chain("conv", "conv"), 0, 2)
+    layouts = output_layouts(graph)
+    for caches in Caches:
+        assert caches_in(context_key(graph, [0], layouts, caches=caches)) is caches

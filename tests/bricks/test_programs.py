@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.cutting import Cut, cut
 from dlbricks_tui.bricks.programs import ProgramError, model_program, sequence_program
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, Feed, LayerGraph, NativeNode, Origin, TensorType, Wire
@@ -153,6 +154,23 @@ def test_a_sequence_finds_awake_whom_its_prelude_wakes_too() -> None:
     asleep = sequence_program(chain("relu", "pool"), [1], awake=False)
     assert ops_of(asleep.network) == ["Activation", "pool"]
     assert ops_of(model_program(chain("relu", "pool")).network) == ["relu", "pool"], "a model wakes up by itself"
+
+
+@pytest.mark.parametrize("awake", [True, False])
+def test_what_is_displaced_runs_when_others_have_the_nearest_caches_as_its_prelude_does(awake: bool) -> None:
+    graph = chain("relu", "pool")
+    program = sequence_program(graph, [1], caches=Caches.DISPLACED, awake=awake)
+    warm = sequence_program(graph, [1], caches=Caches.WARM)
+    assert not program.cold
+    assert program.prelude is not None
+    for network, undisturbed in ((program.network, warm.network), (program.prelude, warm.prelude)):
+        first, *_ = heads_of(network)
+        assert first.startswith("displace"), "it runs before the copies are made"
+        displacing, *others = woken(network)
+        assert (displacing, others) == ("FullyConnected", woken(undisturbed))
+        ((shape, dtype),) = network.shared.values()
+        assert (shape[0] * shape[1] * 4, dtype) == (4 * 2**20, "float32")
+    assert not warm.network.shared
 
 
 def test_what_is_needed_afterwards_is_put_out_so_that_nobody_writes_over_it() -> None:

@@ -108,9 +108,9 @@ def test_a_run_that_calibrates_says_so_and_not_that_nothing_gets_done(capsys: py
         "calibrating on network 1 of 11: net 1",
         "calibrating, network 1 of 11, about 3 min left",
         "calibrating on network 2 of 11: net 2",
-        "calibrating, network 2 of 11, about 3 min left",
+        "calibrating, network 2 of 11, about 2 min left",
         "calibrating on network 3 of 11: net 3",
-        "calibrating, network 3 of 11, about 3 min left",
+        "calibrating, network 3 of 11, about 2 min left",
         "calibrated: on networks that had no part in it the mean error is 1.2%",
         "1 of 3 done, about 3 min left",
     ]

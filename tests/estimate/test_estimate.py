@@ -218,6 +218,25 @@ def test_what_may_stay_in_a_cache_takes_what_the_calibration_says_lies_between(
     assert found.sequential_ms == pytest.approx(2 * 0.5)
 
 
+@pytest.mark.parametrize(("twin_ms", "expected_ms"), [(None, 0.6), (1.0, 0.6 + 0.25 * 0.4), (0.5, 0.6 - 0.25 * 0.1)])
+def test_what_others_may_displace_takes_what_the_calibration_says_lies_between(
+    twin_ms: float | None, expected_ms: float
+) -> None:
+    decomposition = decompose(weighing(weighing(chain("conv", "pool"), 0, 1), 1, 1))
+    assert decomposition.twins == {(brick, f"{context};displaced") for brick, context in decomposition.suite}
+    known = {pair: Measured(Latency(0.6, 0.6, 0.6), pair, 50) for pair in decomposition.suite}
+    if twin_ms is not None:
+        latency = Latency(twin_ms, twin_ms, twin_ms)
+        known |= {pair: Measured(latency, pair, 50) for pair in decomposition.twins}
+    correction = Correction((("stays_share", 1.0), ("displaced_share", 0.25)))
+    found = composed(estimate(decomposition, Knowledge(known, correction=correction)))
+    assert found.sequential_ms == pytest.approx(2 * expected_ms)
+    # To whoever was calibrated before there were such twins all of it is warm.
+    before = replace(correction, constants=correction.constants[:1])
+    found = composed(estimate(decomposition, Knowledge(known, correction=before)))
+    assert found.sequential_ms == pytest.approx(2 * 0.6)
+
+
 def test_a_constant_that_nobody_can_apply_is_refused() -> None:
     with pytest.raises(CalibrationError, match="'magic_ms'"):
         Correction((("magic_ms", 1.0),))

@@ -261,6 +261,24 @@ def test_cold_programs_are_timed_like_others_in_whatever_order(mxnet_worker: Wor
     assert all(duration > 0 for duration in durations[1])
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="nobody tells here what memory processes have")
+def test_what_networks_share_is_there_once(mxnet_worker: Worker) -> None:
+    def resident_mebibytes() -> int:
+        (said,) = [it for it in Path(f"/proc/{mxnet_worker.pid}/status").read_text().splitlines() if "VmRSS" in it]
+        return int(said.split()[1]) >> 10
+
+    net = symbols.Network()
+    symbol = net.symbol(net.add("broadcast_add", "sum", "data", "common"))
+    common = {"common": ArrayType((1, 4 << 20), "float32")}
+    program = Program(Network(symbol, arrays({"data": (1, 1)}), {}, common))
+    load(mxnet_worker, program, "first")
+    before = resident_mebibytes()
+    for number in range(20):
+        load(mxnet_worker, program, f"p{number}")
+    # Each puts out as much.
+    assert resident_mebibytes() - before < 20 * 16 * 1.5
+
+
 def test_what_is_not_asked_about_is_taken_off(mxnet_worker: Worker) -> None:
     program = small()
     load(mxnet_worker, Program(program.network, prelude=program.network), "nothing")

@@ -129,7 +129,7 @@ def test_a_million_bricks_are_refused(trio: Trio) -> None:
 
 def test_bricks_beyond_any_suite_are_refused_by_their_number() -> None:
     brick = {"id": "0" * 32, "layers": 1, "bytes": 1, "sha256": "0" * 64}
-    head = {"format": "dlbricks-suite", "schema": 1, "suite": "0" * 32, "level": "fused"}
+    head = {"format": "dlbricks-suite", "schema": 2, "suite": "0" * 32, "level": "fused"}
     content = json.dumps({**head, "bricks": [brick] * 50_001}).encode()
     with pytest.raises(BrokenSuiteError, match="50,001 bricks"):
         read_manifest(content, "suite.json")
@@ -157,6 +157,11 @@ def test_a_suite_of_a_newer_dlbricks_says_so(trio: Trio) -> None:
     assert "newer dlbricks" in refusal(trio)
 
 
+def test_a_suite_of_an_older_dlbricks_has_to_be_exported_again(trio: Trio) -> None:
+    change_manifest(trio, lambda document: document.update(schema=1))
+    assert "older dlbricks (schema 1, this one knows 2); have it written again" in refusal(trio)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -170,6 +175,8 @@ def test_a_suite_of_a_newer_dlbricks_says_so(trio: Trio) -> None:
         lambda document: document["bricks"][0].update(layers=True),
         lambda document: document["bricks"][0].update(layers=0),
         lambda document: document["bricks"][0].update(bytes=1 << 40),
+        lambda document: document["bricks"][0].update(caches="lukewarm"),
+        lambda document: document["bricks"][0].update(caches=True),
         lambda document: document["bricks"][0].update(path="../.."),
         lambda document: document["bricks"].__setitem__(0, 7),
     ],
@@ -315,7 +322,7 @@ def test_no_network_makes_more_than_a_line(nodes: list[Any], heads: Any) -> None
 
 @given(JSON, JSON, JSON)
 def test_no_manifest_makes_more_than_a_line(suite: Any, level: Any, bricks: Any) -> None:
-    head = {"format": "dlbricks-suite", "schema": 1, "suite": suite, "level": level, "bricks": bricks}
+    head = {"format": "dlbricks-suite", "schema": 2, "suite": suite, "level": level, "bricks": bricks}
     with pytest.raises(BrokenSuiteError) as refused_manifest:
         read_manifest(json.dumps(head).encode(), "suite.json")
     one_line(refused_manifest.value)

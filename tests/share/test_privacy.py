@@ -103,12 +103,13 @@ def test_the_order_shows_no_dependence_on_the_model(small: Sequence[Assembled]) 
 
 def test_each_brick_of_the_model_may_stand_anywhere(small: Sequence[Assembled]) -> None:
     total = len(small[0].manifest.bricks)
-    for mine in {meaning.brick for meaning in small[0].key.meanings.values()}:
+    for mine in {(meaning.brick, meaning.context) for meaning in small[0].key.meanings.values()}:
         places = Counter(
             place
             for suite in small
             for place, brick in enumerate(suite.manifest.bricks)
-            if brick.id in suite.key.meanings and suite.key.meanings[brick.id].brick == mine
+            for meaning in [suite.key.meanings.get(brick.id)]
+            if meaning is not None and (meaning.brick, meaning.context) == mine
         )
         # One test for each brick: each may be as unlikely as one of so many is allowed to be.
         assert chi_square([places[place] for place in range(total)], SEEDS / total) > P / total

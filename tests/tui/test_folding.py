@@ -105,8 +105,8 @@ def test_the_bar_foretells_the_calibration_and_is_not_led_astray_by_the_end_of_a
         shares.append(run.share)
         assert run.counts.done == 8
     assert shares == sorted(shares, key=lambda share: share or 0.0)
-    assert (shares[0], shares[-1]) == (0.0, 20 / 80)
-    assert folding.snapshot().seconds_left == 60
+    assert (shares[0], shares[-1]) == (0.0, 30 / 80)
+    assert folding.snapshot().seconds_left == 50
     folding.take([round_done([], 36, seconds_left=40)])
     assert folding.snapshot().share == 40 / 80
 
@@ -131,9 +131,9 @@ def test_what_calibrates_is_no_brick_of_the_run_and_says_nothing_of_how_the_mach
 
 def test_a_second_level_to_calibrate_takes_from_what_is_left_and_does_not_give_it_back() -> None:
     folding = folded(started(), planned(0, expected_seconds=100), *calibrated(5, 0))
-    assert folding.snapshot().seconds_left == 80
-    folding.take(calibrated(5, 20))
-    assert folding.snapshot().seconds_left == 60
+    assert folding.snapshot().seconds_left == 70
+    folding.take(calibrated(5, 30))
+    assert folding.snapshot().seconds_left == 40
 
 
 def test_time_that_the_run_stands_still_is_not_spent() -> None:
