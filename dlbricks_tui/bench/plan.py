@@ -97,6 +97,12 @@ class _Place:
     might_use: Counter[str] = field(default_factory=Counter)
 
     @property
+    def label(self) -> str:
+        """The brick, and what the caches hold of it where it is timed in two ways."""
+        brick = label_of(self.occurrence.brick.canonical)
+        return brick if self.caches is None else f"{brick}, {self.caches.value}"
+
+    @property
     def all_uses(self) -> Counter[str]:
         """How often it matters to each model."""
         return self.uses + self.might_use
@@ -125,7 +131,7 @@ def _brick_jobs(subjects: Sequence[Subject], known: Known) -> Iterable[Job]:
         doubt_ms = _doubt_ms(latencies[target], known.measured.get(target))
         yield Job(
             target,
-            label_of(place.occurrence.brick.canonical),
+            place.label,
             place.occurrence.brick.canonical,
             place.graph,
             place.occurrence.sequence.layers,

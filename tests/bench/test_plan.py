@@ -125,6 +125,7 @@ def test_what_caches_may_hold_or_not_is_timed_in_both_ways_and_paid_for_once() -
         assert own.caches is None
         assert it.twin is not None
         assert twin.caches is caches_in(it.twin)
+        assert twin.label == f"{own.label}, {twin.caches.value}"
         assert own.uses == twin.uses == (("m0", 1),)
         assert (own.layers, own.share, own.gain) == (twin.layers, twin.share, twin.gain)
     assert sum(job.share for job in jobs.values() if job.caches is None) == pytest.approx(1.0)
