@@ -35,6 +35,11 @@ def is_cold(graph: LayerGraph, layers: Sequence[int]) -> bool:
     return own_bytes >= NEAR_BYTES and (own_bytes <= FAR_BYTES or graph.weight_bytes - own_bytes > FAR_BYTES)
 
 
+def caches_of(graph: LayerGraph, layers: Sequence[int]) -> Caches:
+    """What the caches hold of a sequence as far as its model shows."""
+    return Caches.COLD if is_cold(graph, layers) else Caches.WARM
+
+
 def is_heavy(graph: LayerGraph, layers: Sequence[int]) -> bool:
     """Whether the weights of a sequence are more than a cache holds."""
     return _own_bytes(graph, layers) > FAR_BYTES

@@ -8,7 +8,7 @@ them; and whether its weights are still in a cache when it is their turn again.
 import re
 from collections.abc import Collection, Sequence
 
-from dlbricks_tui.bricks.coldness import Caches, gives_way, is_cold, is_heavy
+from dlbricks_tui.bricks.coldness import Caches, caches_of, gives_way, is_heavy
 from dlbricks_tui.bricks.convolutions import MARK, first_part, is_convolution
 from dlbricks_tui.bricks.identity import outer_feeds
 from dlbricks_tui.bricks.layouts import (
@@ -67,8 +67,7 @@ def context_key(
         for feed in feeds
     ]
     inputs = "+".join(classes) or NO_INPUTS
-    if caches is None:
-        caches = Caches.COLD if is_cold(graph, layers) else Caches.WARM
+    caches = caches or caches_of(graph, layers)
     if caches is Caches.COLD:
         return f"{inputs};{HEAVY if is_heavy(graph, layers) else COLD}"
     return f"{inputs};{DISPLACED}" if caches is Caches.DISPLACED else inputs

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.bricks.coldness import Caches, is_cold
+from dlbricks_tui.bricks.coldness import Caches, caches_of
 from dlbricks_tui.bricks.contexts import context_key, kept_feeds
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
@@ -93,5 +93,5 @@ def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excer
             graph.format,
         ),
         len(layers),
-        Caches.COLD if is_cold(graph, layers) else Caches.WARM,
+        caches_of(graph, layers),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Hashable, Sequence
 
-from dlbricks_tui.bricks.coldness import Caches, is_cold
+from dlbricks_tui.bricks.coldness import Caches, caches_of
 from dlbricks_tui.bricks.contexts import kept_feeds, streaming_operator
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
@@ -36,8 +36,7 @@ def sequence_program(
     graph, too, unless it is said what the `caches` hold. And where frameworks sleep between two runs, it finds them
     `awake`, as in the middle of a model.
     """
-    if caches is None:
-        caches = Caches.COLD if is_cold(graph, layers) else Caches.WARM
+    caches = caches or caches_of(graph, layers)
     feeds = outer_feeds([graph.layers[index] for index in layers])
     layouts = output_layouts(graph)
     paid = times_paid(graph, layers)
