@@ -91,14 +91,14 @@ def twin_context(graph: LayerGraph, layers: Sequence[int], context: str) -> str 
     """The context in which a sequence is timed beside this one, as nobody knows what the caches of the machine keep.
 
     A large cache that cores share holds all that a model touches which touches little, a small one does not: what is
-    cold may be warm. And a core's own caches hold of such a model more or less: what is warm may be displaced. A model
-    takes what is in between. None where there is no such doubt.
+    cold may lie in it. And a core's own caches hold of such a model more or less: what is warm may be displaced, and
+    what is cold is, where it is not colder. A model takes what is in between. None where there is no such doubt.
     """
     if graph.format is Format.ONNX or graph.touched_bytes > _MAY_STAY_BYTES:
         return None
-    if caches_in(context) is Caches.COLD:
-        return context.rpartition(";")[0]
-    return f"{context};{DISPLACED}" if gives_way(graph, layers) else None
+    inputs = context.rpartition(";")[0] if caches_in(context) is Caches.COLD else context
+    twin = f"{inputs};{DISPLACED}" if gives_way(graph, layers) else inputs
+    return None if twin == context else twin
 
 
 def streaming_operator(graph: LayerGraph, feed: Feed, layouts: Layouts) -> Operator | None:

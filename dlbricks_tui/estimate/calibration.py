@@ -42,8 +42,8 @@ class Circumstances(NamedTuple):
     touched_bytes: int
     # Whether the caches held something else when the brick was timed.
     cold: bool = False
-    # What it takes otherwise, where its model is so small that nobody knows: if they do not hold something else, or
-    # if a core's own caches do.
+    # What it takes otherwise, where its model is so small that nobody knows: if only a core's own caches hold something
+    # else.
     twin_ms: float | None = None
 
 
@@ -69,7 +69,7 @@ TERMS: Mapping[str, Callable[[Circumstances], float]] = {
     "per_lost_sequence_ms": lambda it: 0.0 if it.cold else _share_lost(it.touched_bytes) * _share_of(_LOSES_ALL_MS, it),
     # By this models take less: what was swept out of all caches before a brick was timed is in some cache there.
     "per_cold_sequence_ms": lambda it: _share_of(_LOSES_ALL_MS, it) if _cold_for_sure(it) else 0.0,
-    # And of models that touch little some cache may hold all weights: by this share of the way they are warm.
+    # And of models that touch little some cache that cores share may hold all weights: by this share of the way.
     STAYS: lambda it: it.twin_ms - it.brick_ms if it.cold and it.twin_ms is not None else 0.0,
     # And by this share of the way others have taken the nearest caches from what is warm.
     DISPLACED: lambda it: it.twin_ms - it.brick_ms if not it.cold and it.twin_ms is not None else 0.0,

@@ -142,10 +142,12 @@ def test_weights_that_are_more_than_a_cache_holds_are_cold_if_much_else_is_read_
     assert [context(graph, 0), context(graph, 1), context(graph, 0, 1)] == ["plain;cold", "conv;heavy", "plain"]
 
 
-def test_what_is_cold_where_all_may_stay_in_a_cache_is_timed_warm_too() -> None:
+def test_what_is_cold_where_all_may_stay_in_a_cache_is_timed_out_of_that_too() -> None:
     graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
     twins = [twin_context(graph, [0], it) for it in ("conv;cold", "conv|conv/8:kept;heavy")]
-    assert twins == ["conv", "conv|conv/8:kept"]
+    assert twins == ["conv;displaced", "conv|conv/8:kept;displaced"]
+    # What is most of a model has a core's own caches for itself.
+    assert twin_context(graph, [1], "conv;cold") == "conv"
     # No cache holds what a larger model touches, and ONNX Runtime has no constant for it.
     assert twin_context(weighing(graph, 2, 35), [0], "conv;cold") is None
     assert twin_context(replace(graph, format=Format.ONNX), [0], "conv;cold") is None

@@ -198,16 +198,18 @@ def test_the_constant_for_cold_bricks_goes_by_how_a_brick_was_timed(context: str
     assert found.sequential_ms == pytest.approx(0.6 + added_ms)
 
 
-@pytest.mark.parametrize(("warm_ms", "expected_ms"), [(None, 0.5), (0.2, 0.6 - 0.75 * 0.4), (0.7, 0.6 + 0.75 * 0.1)])
+@pytest.mark.parametrize(("twin_ms", "expected_ms"), [(None, 0.5), (0.2, 0.6 - 0.75 * 0.4), (0.7, 0.6 + 0.75 * 0.1)])
 def test_what_may_stay_in_a_cache_takes_what_the_calibration_says_lies_between(
-    warm_ms: float | None, expected_ms: float
+    twin_ms: float | None, expected_ms: float
 ) -> None:
-    graph = weighing(weighing(chain("conv", "pool"), 0, 3), 1, 4)
+    graph = weighing(weighing(chain("conv", "pool"), 0, 4), 1, 4)
     decomposition = decompose(graph)
-    assert decomposition.twins == {(brick, context.removesuffix(";cold")) for brick, context in decomposition.suite}
+    assert decomposition.twins == {
+        (brick, context.replace("cold", "displaced")) for brick, context in decomposition.suite
+    }
     known = {pair: Measured(Latency(0.6, 0.6, 0.6), pair, 50) for pair in decomposition.suite}
-    if warm_ms is not None:
-        latency = Latency(warm_ms, warm_ms, warm_ms)
+    if twin_ms is not None:
+        latency = Latency(twin_ms, twin_ms, twin_ms)
         known |= {pair: Measured(latency, pair, 50) for pair in decomposition.twins}
     correction = Correction((("per_cold_sequence_ms", -0.1), ("stays_share", 0.75)))
     found = composed(estimate(decomposition, Knowledge(known, correction=correction)))
