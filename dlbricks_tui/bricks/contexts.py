@@ -40,7 +40,9 @@ _CACHES = {COLD: Caches.COLD, HEAVY: Caches.COLD, DISPLACED: Caches.DISPLACED}
 _STREAMING = "batch_norm"
 _SUMS = frozenset({"add", "sum"})
 
-_SAID_SINCE = re.compile(rf"{MARK}\w+|:{VARIED}|;{HEAVY}|{re.escape(OR)}[^+;]*?(?=:{STREAMED}|:{KEPT}|[+;]|$)")
+_SAID_SINCE = re.compile(
+    rf"{MARK}\w+|:{VARIED}|;{HEAVY}|;{DISPLACED}|{re.escape(OR)}[^+;]*?(?=:{STREAMED}|:{KEPT}|[+;]|$)"
+)
 
 
 def context_key(
@@ -77,7 +79,8 @@ def former(context: str) -> str:
     """What a context was called by versions that told fewer of them apart.
 
     Since then classes say what a convolution reads, all that a sum may get its layout of, and which values vary. With
-    AVX-512 models and their bricks compute the same by either name. And no cache was swept for what is heavy.
+    AVX-512 models and their bricks compute the same by either name. And no cache was swept for what is heavy, and the
+    twin of what is cold was warm.
     """
     return _SAID_SINCE.sub("", context)
 

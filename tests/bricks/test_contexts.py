@@ -40,6 +40,7 @@ def test_a_context_is_the_classes_of_all_that_enters_a_sequence() -> None:
         ("plain:varied;cold", "plain;cold"),
         ("conv/8~1:streamed;heavy", "conv/8:streamed"),
         ("conv/8|conv:kept+plain:varied:kept", "conv/8:kept+plain:kept"),
+        ("conv:kept;displaced", "conv:kept"),
     ],
 )
 def test_what_a_context_was_called_before_it_said_more(context: str, expected: str) -> None:
