@@ -38,6 +38,8 @@ from dlbricks_tui.store.queries import records_of
 from dlbricks_tui.store.records import Calibration
 from dlbricks_tui.store.store import Store
 
+# What all constants take on a line.
+WIDE = 30
 NAMES = CONSTANTS[Format.MXNET]
 FEW, DRAWS = 20, 50
 
@@ -51,7 +53,7 @@ def main() -> int:
     parser.add_argument("data", type=Path, metavar="DATA-DIR")
     data = DataFolder(parser.parse_args().data.absolute())
     subjects = {level: subjects_at(level, data) for level in Level}
-    print(f"{'when':20} {'level':8} {'constants':>30} {'error':>8} {'by chance':>30} {f'of {FEW}':>30}")
+    print(f"{'when':20} {'level':8} {'constants':>{WIDE}} {'error':>8} {'by chance':>{WIDE}} {f'of {FEW}':>{WIDE}}")
     for calibration, found in calibrations(data):
         examples = [subjects[calibration.level][name] for name in found]
         residuals = [abs(residual) for _, residual in calibration.residuals]
@@ -59,8 +61,8 @@ def main() -> int:
         values += [by_chance(examples, list(found.values()), most) for most in (None, FEW)]
         said = ["".join(map(shown, NAMES, each)) for each in values]
         print(
-            f"{calibration.when[:19]:20} {calibration.level.value:8} {said[0]:>30} {mean(residuals):8.1%} "
-            f"{said[1]:>30} {said[2]:>30}",
+            f"{calibration.when[:19]:20} {calibration.level.value:8} {said[0]:>{WIDE}} {mean(residuals):8.1%} "
+            f"{said[1]:>{WIDE}} {said[2]:>{WIDE}}",
             flush=True,
         )
     return 0

@@ -9,7 +9,7 @@ when it has no part in the fit of the constants: one that is the same for each s
 model touches, two that grow with the latency of the brick, up to 0.3 ms and up to half of that; the former of these two
 with another one for cold bricks; and what runs go by: these two, the first of them the less the less the model touches,
 with a share of the way from cold bricks to their twins, and of that from warm ones to theirs. `no twins` is the same
-without these shares, and `warm` with the former alone, as long as nothing was displaced.
+without these shares, and `cold's` with the former alone.
 The last line has the mean absolute errors.
 """
 
@@ -48,7 +48,7 @@ KINDS = {
     "steeper": ("per_displaced_sequence_ms",),
     "cold too": ("per_warm_sequence_ms", "per_cold_sequence_ms"),
     "no twins": ("per_lost_sequence_ms", "per_cold_sequence_ms"),
-    "warm": ("per_lost_sequence_ms", "per_cold_sequence_ms", STAYS),
+    "cold's": ("per_lost_sequence_ms", "per_cold_sequence_ms", STAYS),
     "today": CONSTANTS[Format.MXNET],
 }
 
