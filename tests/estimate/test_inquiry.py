@@ -16,7 +16,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Calibration, Measurement, Record, new_uuid
 from tests.bricks.convolutions import convolving
-from tests.bricks.graphs import DATA, Spec, built, chain
+from tests.bricks.graphs import DATA, Spec, built, chain, weighing
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.test_published import GRAPH, convolution
 from tests.store.samples import calibration, failure, measurement
@@ -133,6 +133,30 @@ def test_what_was_measured_before_contexts_said_more_stands_until_it_is_measured
             found = Inquiry(store.generation, model).on(SYSTEM, RUNTIME)
             known = found.estimate.parts[1].measured if found else None
             assert (known.latency.value_ms if known else None) == expected
+
+
+def test_the_warm_twin_of_what_is_cold_stands_until_a_displaced_one_is_measured(tmp_path: Path) -> None:
+    model = decompose(weighing(weighing(chain("conv", "pool"), 0, 4), 1, 4))
+    first = model.occurrences[0]
+    assert (first.context, first.twin) == ("plain;cold", "plain;displaced")
+    for number, (names, expected) in enumerate(
+        (
+            (["plain;cold"], None),
+            (["plain;cold", "plain"], 2.0),
+            (["plain;cold", "plain", "plain;displaced"], 3.0),
+            # What is known of it only warm is no twin of itself.
+            (["plain"], None),
+        )
+    ):
+        records = [
+            measurement(brick=first.brick.key, context=name, level=Level.WRITTEN, statistics=timed(value))
+            for name, value in (("plain;cold", 5.0), ("plain", 2.0), ("plain;displaced", 3.0))
+            if name in names
+        ]
+        with store_of(tmp_path / str(number), *records) as store:
+            found = Inquiry(store.generation, model).on(SYSTEM, RUNTIME)
+            twin = found.estimate.parts[0].twin if found else None
+            assert (twin.latency.value_ms if twin else None) == expected
 
 
 def test_of_several_runtimes_the_one_that_covers_most_is_taken_unless_one_is_asked_for(tmp_path: Path) -> None:
