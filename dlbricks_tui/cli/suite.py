@@ -51,6 +51,7 @@ def register(groups: Groups) -> None:
 def export_suite(args: argparse.Namespace) -> int:
     """Writes the bricks of models and of decoys into a folder, and the key to it where only the owner reads it."""
     from dlbricks_tui.bricks.decomposition import decompose
+    from dlbricks_tui.cli.results_store import counted
     from dlbricks_tui.models.framework import WorkerFramework
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.loading import Loader
@@ -71,7 +72,8 @@ def export_suite(args: argparse.Namespace) -> int:
         refuse_other_formats(sources)
         models = [decompose(graph, cutting(args)) for _, graph in load_all(loader, sources, args)]
         decoys = _decoys(args, loader, level, seed, sources, models)
-        narrate(f"sending {len(models)} models and {len(decoys)} decoys on their way, to see whether they arrive")
+        sent = f"{counted(len(models), 'model')} and {counted(len(decoys), 'decoy')}"
+        narrate(f"sending {sent} on their way, to see whether they arrive")
         check = arriving(Unpacker(framework, level, _memory_bytes()))
         assembled = assemble(models, decoys, seed, level, check)
     key_file = args.key or key_path(args.data, assembled.manifest.suite)
@@ -171,6 +173,8 @@ def _memory_bytes() -> int:
 
 
 def _tell_export(args: argparse.Namespace, assembled: Assembled, decoys: int, key_file: Path) -> None:
+    from dlbricks_tui.cli.results_store import counted
+
     mine, others = len(assembled.key.meanings), len(assembled.key.decoys)
     for left_out in assembled.left_out[:_MOST_NAMED]:
         narrate(f"cannot travel: {left_out.label}: it {left_out.reason}")
@@ -178,7 +182,8 @@ def _tell_export(args: argparse.Namespace, assembled: Assembled, decoys: int, ke
         narrate(f"and {len(untold)} more that cannot travel, which --json lists")
     if not decoys:
         narrate("without decoys, whoever reads the suite knows that all of it is yours")
-    narrate(f"{mine} bricks of yours among {others} of {decoys} decoys; the key is {key_file}: keep it to yourself")
+    brought = f"{counted(mine, 'brick')} of yours among {others} of {counted(decoys, 'decoy')}"
+    narrate(f"{brought}; the key is {key_file}: keep it to yourself")
     if args.json:
         write_json(
             {

@@ -86,7 +86,9 @@ def document(out: str) -> Any:
 def test_an_owner_estimates_a_machine_that_never_saw_the_model(people: People, level: str) -> None:
     status, out, told = people.export("--level", level, "--json")
     assert status == 0, told
+    assert "sending 1 model and 2 decoys on their way" in told
     exported = document(out)
+    assert f"{exported['bricks']} bricks of yours among {exported['decoys']} of 2 decoys; " in told
     assert exported["left_out"] == []
     assert exported["decoys"] >= exported["bricks"] > 3
     assert stat.S_IMODE(Path(exported["key"]).stat().st_mode) == 0o600
