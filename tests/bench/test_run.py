@@ -172,7 +172,7 @@ def test_nobody_is_always_next_to_the_end_of_a_round_where_the_host_was_found_ca
     assert max(places.values()) < len(orders) * 2 // 3
 
 
-@pytest.mark.parametrize(("factor", "of_model", "of_most_bricks"), [(1, {"5", "20"}, "3"), (2000, {"0", "20"}, "0")])
+@pytest.mark.parametrize(("factor", "of_model", "of_most_bricks"), [(1, {"5", "6"}, "3"), (2000, {"0"}, "0")])
 def test_what_takes_long_is_not_run_untimed_once_that_is_known(
     site: Site, monkeypatch: pytest.MonkeyPatch, factor: int, of_model: set[str], of_most_bricks: str
 ) -> None:
@@ -187,8 +187,11 @@ def test_what_takes_long_is_not_run_untimed_once_that_is_known(
     # The reference is none of them.
     asked.pop("Convolution")
     whole = max(asked, key=len)
-    assert set(asked[whole]) == of_model
-    assert asked[whole][0] == "20"
+    first, *later = asked[whole]
+    assert first == "20"
+    # It takes about 8 ms, of which 5 settle it, and 6 of a little less.
+    assert later
+    assert of_model.issuperset(later)
     of_bricks = Counter(untimed for operators, taken in asked.items() if operators != whole for untimed in taken)
     # Before bricks whose weights are cold the caches are swept, however long they take.
     assert of_bricks.keys() == {"0", "3"}
