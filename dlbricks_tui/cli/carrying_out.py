@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.output import Json, data_console, narrate, show, write, write_json
-from dlbricks_tui.cli.results_store import counted
+from dlbricks_tui.cli.output import Json, counted, data_console, narrate, show, write, write_json
 from dlbricks_tui.cli.status import Status
 
 if TYPE_CHECKING:

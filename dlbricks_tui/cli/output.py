@@ -27,6 +27,11 @@ class OutputError(UserError):
     """What was asked for could not be written out."""
 
 
+def counted(count: int, noun: str = "result") -> str:
+    """So many of something, in words."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def write(text: str) -> None:
     """Writes data to standard output at once."""
     stream: TextIO | None = sys.stdout

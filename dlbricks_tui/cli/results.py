@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli import results_import
-from dlbricks_tui.cli.output import narrate, write, write_json
+from dlbricks_tui.cli.output import counted, narrate, write, write_json
 from dlbricks_tui.cli.parser import Groups, Parser, UsageError, add_json_option
-from dlbricks_tui.cli.results_store import counted, open_store
+from dlbricks_tui.cli.results_store import open_store
 from dlbricks_tui.cli.status import Status
 
 if TYPE_CHECKING:

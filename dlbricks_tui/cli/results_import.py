@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.choices import library, open_loader
-from dlbricks_tui.cli.output import Json, narrate, write_json
+from dlbricks_tui.cli.output import Json, counted, narrate, write_json
 from dlbricks_tui.cli.parser import Groups, add_json_option
-from dlbricks_tui.cli.results_store import counted, open_store
+from dlbricks_tui.cli.results_store import open_store
 from dlbricks_tui.cli.status import Status
 
 if TYPE_CHECKING:

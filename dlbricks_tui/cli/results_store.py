@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.output import narrate
+from dlbricks_tui.cli.output import counted, narrate
 
 if TYPE_CHECKING:
     from dlbricks_tui.store.store import Store
@@ -27,8 +27,3 @@ def open_store(args: argparse.Namespace) -> Iterator[Store]:
                 f"{counted(count, 'damaged line')} of the store {verb} set aside{more}: {store.damage[0]}; "
                 "`dlbricks results verify` reads everything"
             )
-
-
-def counted(count: int, noun: str = "result") -> str:
-    """So many of something, in words."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -29,8 +29,7 @@ from dlbricks_tui.bench.events import (
     WorkerReplaced,
 )
 from dlbricks_tui.bench.progress import RunProgress
-from dlbricks_tui.cli.output import narrate, narration_console
-from dlbricks_tui.cli.results_store import counted
+from dlbricks_tui.cli.output import counted, narrate, narration_console
 from dlbricks_tui.store.histogram import format_ms
 
 if TYPE_CHECKING:

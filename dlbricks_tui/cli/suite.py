@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, cutting, library, load_all
-from dlbricks_tui.cli.output import Json, narrate, write, write_json
+from dlbricks_tui.cli.output import Json, counted, narrate, write, write_json
 from dlbricks_tui.cli.parser import Groups, Parser, UsageError, add_json_option
 from dlbricks_tui.cli.run import add_measuring_options, measuring
 from dlbricks_tui.cli.status import Status
@@ -51,7 +51,6 @@ def register(groups: Groups) -> None:
 def export_suite(args: argparse.Namespace) -> int:
     """Writes the bricks of models and of decoys into a folder, and the key to it where only the owner reads it."""
     from dlbricks_tui.bricks.decomposition import decompose
-    from dlbricks_tui.cli.results_store import counted
     from dlbricks_tui.models.framework import WorkerFramework
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.loading import Loader
@@ -173,8 +172,6 @@ def _memory_bytes() -> int:
 
 
 def _tell_export(args: argparse.Namespace, assembled: Assembled, decoys: int, key_file: Path) -> None:
-    from dlbricks_tui.cli.results_store import counted
-
     mine, others = len(assembled.key.meanings), len(assembled.key.decoys)
     for left_out in assembled.left_out[:_MOST_NAMED]:
         narrate(f"cannot travel: {left_out.label}: it {left_out.reason}")
