@@ -24,7 +24,7 @@ from dlbricks_tui.bench.known import Known
 from dlbricks_tui.bench.plan import plan, targets_of
 from dlbricks_tui.bench.results import conditions_of
 from dlbricks_tui.bench.stopping import Adaptive, Series, outliers, series_of
-from dlbricks_tui.bricks.contexts import former
+from dlbricks_tui.bricks.contexts import formers
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.calibration import Example, fitted
 from dlbricks_tui.models.framework import WorkerFramework
@@ -126,7 +126,7 @@ def samples_of(subject: Subject, measured: Found) -> Found:
     Twins may have none: they were not timed before.
     """
     targets = targets_of((subject,), end_to_end=True)
-    found = {it: measured.get(it) or measured.get(it._replace(context=former(it.context))) for it in targets}
+    found = {it: measured.get(it) or measured.get(it._replace(context=formers(it.context)[-1])) for it in targets}
     samples = {target: samples_ms for target, samples_ms in found.items() if samples_ms}
     needed = [it for it in targets if (it.brick, it.context) not in subject.decomposition.twins]
     return samples if samples.keys() >= set(needed) else {}

@@ -4,9 +4,9 @@ usage: python -m benchmarks.caches [--level LEVEL] [MODEL ...]
 
 MODEL is a name that `dlbricks models` lists, a file, or table1:ID. In rounds, in one worker: the model, its bricks
 after they have just run, and its bricks after 64 MiB of something else went through the caches. Printed is what it
-touches in one inference, and by how much the sums miss it: with all bricks warm, with something else in the nearest
-caches, with those cold whose context says so, half-way between warm and all cold, and all cold. Nothing is corrected.
-The last line has the mean absolute errors.
+touches in one inference, and by how much the sums miss it: with all bricks warm, with what is written past the caches
+resident in them, with something else in the nearest caches, with those cold whose context says so, half-way between
+warm and all cold, and all cold. Nothing is corrected. The last line has the mean absolute errors.
 """
 
 import sys
@@ -18,8 +18,15 @@ from dlbricks_tui.bricks.programs import sequence_program
 from dlbricks_tui.models.graph import LayerGraph
 
 MODELS = ("squeezenet1.1", "mobilenet0.5", "mobilenetv2_1.0", "resnet50_v1")
-WARM, DISPLACED, AS_THEIR_CONTEXTS, HALF_WAY, COLD = "warm", "displaced", "contexts", "half-way", "cold"
-WAYS = (WARM, DISPLACED, AS_THEIR_CONTEXTS, HALF_WAY, COLD)
+WARM, RESIDENT, EVICTED, AS_THEIR_CONTEXTS, HALF_WAY, COLD = (
+    "warm",
+    "resident",
+    "evicted",
+    "contexts",
+    "half-way",
+    "cold",
+)
+WAYS = (WARM, RESIDENT, EVICTED, AS_THEIR_CONTEXTS, HALF_WAY, COLD)
 
 
 def main() -> int:
@@ -44,7 +51,8 @@ def sums_of(graph: LayerGraph, chosen: Chosen) -> tuple[float, dict[str, float]]
         chosen,
         {
             WARM: lambda layers: sequence_program(graph, layers, caches=Caches.WARM),
-            DISPLACED: lambda layers: sequence_program(graph, layers, caches=Caches.DISPLACED),
+            RESIDENT: lambda layers: sequence_program(graph, layers, caches=Caches.RESIDENT),
+            EVICTED: lambda layers: sequence_program(graph, layers, caches=Caches.EVICTED),
             AS_THEIR_CONTEXTS: lambda layers: sequence_program(graph, layers),
             COLD: lambda layers: sequence_program(graph, layers, caches=Caches.COLD),
         },

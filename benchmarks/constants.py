@@ -8,8 +8,9 @@ touches in one inference and what its bricks add up to, over end to end, the oth
 when it has no part in the fit of the constants: one that is the same for each sequence, one that grows with what the
 model touches, two that grow with the latency of the brick, up to 0.3 ms and up to half of that; the former of these two
 with another one for cold bricks; and what runs go by: these two, the first of them the less the less the model touches,
-with a share of the way from cold bricks to their twins, and of that from warm ones to theirs. `no twins` is the same
-without these shares, and `cold's` with the former alone.
+with a share of the way from cold bricks to their twins, of that from warm ones to evicted ones, and of that from warm
+ones to resident ones. `no twins` is the same without these shares, `cold's` with the first of them alone, and `evicted`
+with the first two.
 The last line has the mean absolute errors.
 """
 
@@ -30,7 +31,7 @@ from dlbricks_tui.bench.plan import targets_of
 from dlbricks_tui.bench.results import conditions_of
 from dlbricks_tui.bench.stopping import Adaptive, series_of
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.calibration import STAYS, fitted
+from dlbricks_tui.estimate.calibration import EVICTED_SHARE, STAYS_SHARE, fitted
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
@@ -48,7 +49,8 @@ KINDS = {
     "steeper": ("per_displaced_sequence_ms",),
     "cold too": ("per_warm_sequence_ms", "per_cold_sequence_ms"),
     "no twins": ("per_lost_sequence_ms", "per_cold_sequence_ms"),
-    "cold's": ("per_lost_sequence_ms", "per_cold_sequence_ms", STAYS),
+    "cold's": ("per_lost_sequence_ms", "per_cold_sequence_ms", STAYS_SHARE),
+    "evicted": ("per_lost_sequence_ms", "per_cold_sequence_ms", STAYS_SHARE, EVICTED_SHARE),
     "today": CONSTANTS[Format.MXNET],
 }
 

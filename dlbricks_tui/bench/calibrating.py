@@ -13,12 +13,13 @@ from dlbricks_tui.bench.ledger import Counts, Entry
 from dlbricks_tui.bench.plan import plan
 from dlbricks_tui.bench.stopping import Adaptive, Series, StoppingRule
 from dlbricks_tui.bricks.coldness import Caches
-from dlbricks_tui.bricks.contexts import caches_in
+from dlbricks_tui.bricks.contexts import caches_in, word_of
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.estimate.calibration import (
-    DISPLACED,
-    STAYS,
+    EVICTED_SHARE,
+    RESIDENT_SHARE,
+    STAYS_SHARE,
     TERMS,
     Circumstances,
     Correction,
@@ -42,7 +43,7 @@ ENOUGH_NETWORKS = 8
 
 # What a model lacks in the sum of its bricks.
 CONSTANTS: Mapping[Format, tuple[str, ...]] = {
-    Format.MXNET: ("per_lost_sequence_ms", "per_cold_sequence_ms", STAYS, DISPLACED),
+    Format.MXNET: ("per_lost_sequence_ms", "per_cold_sequence_ms", STAYS_SHARE, EVICTED_SHARE, RESIDENT_SHARE),
     Format.ONNX: ("per_forgotten_sequence_ms",),
 }
 
@@ -144,7 +145,7 @@ def example_of(subject: Subject, found: Mapping[Target, Statistics], constants: 
         twin = found.get(Target(occurrence.brick.key, occurrence.twin)) if occurrence.twin is not None else None
         twin_ms = None if twin is None else twin.trimmed_mean_ms
         cold = caches_in(occurrence.context) is Caches.COLD
-        circumstances = Circumstances(brick_ms, graph.touched_bytes, cold, twin_ms)
+        circumstances = Circumstances(brick_ms, graph.touched_bytes, cold, twin_ms, word_of(occurrence.twin or ""))
         for number, constant in enumerate(constants):
             terms[number] += times * TERMS[constant](circumstances)
     measured_ms = found[Target(model=subject.key)].trimmed_mean_ms

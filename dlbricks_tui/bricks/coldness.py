@@ -15,11 +15,13 @@ NEAR_BYTES, FAR_BYTES = MEBIBYTE, 6 * MEBIBYTE
 class Caches(str, Enum):
     """What of a brick is in the caches when it is timed, but for its inputs.
 
-    All that they hold if it has just run; nothing in those that a core has for itself; or nothing in any.
+    All that they hold if it has just run; that, and what is written past them, too; nothing in those that a core has
+    for itself; or nothing in any.
     """
 
     WARM = "warm"
-    DISPLACED = "displaced"
+    RESIDENT = "resident"
+    EVICTED = "evicted"
     COLD = "cold"
 
 

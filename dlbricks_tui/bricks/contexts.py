@@ -29,20 +29,24 @@ STREAMED = "streamed"
 VARIED = "varied"
 COLD = "cold"
 HEAVY = "heavy"
+RESIDENT = "resident"
+EVICTED = "evicted"
+# As twins were timed before.
 DISPLACED = "displaced"
 
 # On an Intel Xeon a model that touches no more than this in one inference finds all of its weights in some cache.
 _MAY_STAY_BYTES = 45_000_000
 
-_CACHES = {COLD: Caches.COLD, HEAVY: Caches.COLD, DISPLACED: Caches.DISPLACED}
+_CACHES = {HEAVY: Caches.COLD, **{caches.value: caches for caches in Caches}}
 
 # What oneDNN writes to memory directly, in its own layouts: whoever reads it next finds none of it in a cache.
 _STREAMING = "batch_norm"
 _SUMS = frozenset({"add", "sum"})
 
 _SAID_SINCE = re.compile(
-    rf"{MARK}\w+|:{VARIED}|;{HEAVY}|;{DISPLACED}|{re.escape(OR)}[^+;]*?(?=:{STREAMED}|:{KEPT}|[+;]|$)"
+    rf"{MARK}\w+|:{VARIED}|;{HEAVY}|;{RESIDENT}|;{EVICTED}|{re.escape(OR)}[^+;]*?(?=:{STREAMED}|:{KEPT}|[+;]|$)"
 )
+_TWINS = re.compile(rf";({RESIDENT}|{EVICTED})$")
 
 
 def context_key(
@@ -72,36 +76,62 @@ def context_key(
     caches = caches or caches_of(graph, layers)
     if caches is Caches.COLD:
         return f"{inputs};{HEAVY if is_heavy(graph, layers) else COLD}"
-    return f"{inputs};{DISPLACED}" if caches is Caches.DISPLACED else inputs
+    return inputs if caches is Caches.WARM else f"{inputs};{caches.value}"
 
 
-def former(context: str) -> str:
-    """What a context was called by versions that told fewer of them apart.
+def formers(context: str) -> tuple[str, ...]:
+    """What a context was called by versions that timed it otherwise, or told fewer of them apart; the latest first.
 
-    Since then classes say what a convolution reads, all that a sum may get its layout of, and which values vary. With
-    AVX-512 models and their bricks compute the same by either name. And no cache was swept for what is heavy, and the
-    twin of what is cold was warm.
+    What is evicted or resident now was displaced: something else ran in the program that was timed. Before that classes
+    did not say what a convolution reads, all that a sum may get its layout of, and which values vary. With AVX-512
+    models and their bricks compute the same by either name. And no cache was swept for what is heavy, and the twin of
+    what is cold was warm.
     """
-    return _SAID_SINCE.sub("", context)
+    displaced, is_twin = _TWINS.subn(f";{DISPLACED}", context)
+    told_apart_less = _SAID_SINCE.sub("", context)
+    return (displaced, told_apart_less) if is_twin else (told_apart_less,)
+
+
+def word_of(context: str) -> str:
+    """What a context says of the caches, in a word; nothing of what is warm."""
+    return context.partition(";")[2]
 
 
 def caches_in(context: str) -> Caches:
     """What the caches hold of a brick that is timed in such a context."""
-    return _CACHES.get(context.rpartition(";")[2], Caches.WARM)
+    return _CACHES.get(word_of(context), Caches.WARM)
 
 
-def twin_context(graph: LayerGraph, layers: Sequence[int], context: str) -> str | None:
+def twin_context(graph: LayerGraph, layers: Sequence[int], layouts: Layouts, context: str) -> str | None:
     """The context in which a sequence is timed beside this one, as nobody knows what the caches of the machine keep.
 
-    A large cache that cores share holds all that a model touches which touches little, a small one does not: what is
-    cold may lie in it. And a core's own caches hold of such a model more or less: what is warm may be displaced, and
+    What is written past the caches may be written to memory that lies in them: then writing takes longer, and reading
+    less. A large cache that cores share holds all that a model touches which touches little, a small one does not: what
+    is cold may lie in it. And a core's own caches hold of such a model more or less: what is warm may be evicted, and
     what is cold is, where it is not colder. A model takes what is in between. None where there is no such doubt.
     """
-    if graph.format is Format.ONNX or graph.touched_bytes > _MAY_STAY_BYTES:
+    if graph.format is Format.ONNX:
         return None
-    inputs = context.rpartition(";")[0] if caches_in(context) is Caches.COLD else context
-    twin = f"{inputs};{DISPLACED}" if gives_way(graph, layers) else inputs
+    caches = caches_in(context)
+    if caches is Caches.WARM and resident_feeds(graph, layers, layouts):
+        return f"{context};{RESIDENT}"
+    if graph.touched_bytes > _MAY_STAY_BYTES:
+        return None
+    inputs = context.rpartition(";")[0] if caches is Caches.COLD else context
+    twin = f"{inputs};{EVICTED}" if gives_way(graph, layers) else inputs
     return None if twin == context else twin
+
+
+def resident_feeds(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> frozenset[Feed]:
+    """What a sequence reads that was written past the caches, or of which one layer itself writes something past them.
+
+    A sequence of several layers leaves itself memory in the caches that such a layer may write over.
+    """
+    first, *more = layers
+    alone = not more and len(graph.layers[first].operators) == 1
+    streaming = alone and streaming_operator(graph, Feed(first, 0), layouts) is not None
+    feeds = outer_feeds([graph.layers[index] for index in layers])
+    return frozenset(feed for feed in feeds if streaming or streaming_operator(graph, feed, layouts) is not None)
 
 
 def streaming_operator(graph: LayerGraph, feed: Feed, layouts: Layouts) -> Operator | None:

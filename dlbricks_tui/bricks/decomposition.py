@@ -73,5 +73,5 @@ def decompose(graph: LayerGraph, cutting: Cutting | None = None) -> Decompositio
 def _occurrence(graph: LayerGraph, sequence: LayerSequence, layouts: Layouts) -> Occurrence:
     context = context_key(graph, sequence.layers, layouts)
     return Occurrence(
-        sequence, brick_of(graph, sequence.layers), context, twin_context(graph, sequence.layers, context)
+        sequence, brick_of(graph, sequence.layers), context, twin_context(graph, sequence.layers, layouts, context)
     )

@@ -3,16 +3,18 @@
 from collections.abc import Collection, Hashable, Sequence
 
 from dlbricks_tui.bricks.coldness import Caches, caches_of
-from dlbricks_tui.bricks.contexts import kept_feeds, streaming_operator
+from dlbricks_tui.bricks.contexts import kept_feeds, resident_feeds, streaming_operator
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.bricks.narrowing import narrowed
-from dlbricks_tui.bricks.sheets import Entry, copy_of, displacer, plain_copy, sheet_for, wakers
+from dlbricks_tui.bricks.sheets import Entry, copy_of, plain_copy, sheet_for, wakers
 from dlbricks_tui.bricks.values import feeding_layers, varied_feeds
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, NativeNode, Origin, TensorType, Wire, type_of
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 
+# Only MXNet is fed what oneDNN has written past the caches.
+_ADDER = NativeNode("elemwise_add")
 _NOTHING = TensorType((1,))
 
 
@@ -39,14 +41,13 @@ def sequence_program(
     caches = caches or caches_of(graph, layers)
     feeds = outer_feeds([graph.layers[index] for index in layers])
     layouts = output_layouts(graph)
+    resident = resident_feeds(graph, layers, layouts) if caches is Caches.RESIDENT else ()
     paid = times_paid(graph, layers)
     network, prelude = _Writer(graph), _Writer(graph)
     for writer in (network, prelude):
-        if awake or caches is Caches.DISPLACED:
+        if awake:
             writer.wake()
-        if caches is Caches.DISPLACED:
-            writer.displace()
-        writer.copy_all(feeds, layouts)
+        writer.copy_all(feeds, layouts, resident)
     for index in layers:
         network.write(graph.layers[index], graph.layers[index].times // paid)
     if kept is None:
@@ -55,7 +56,8 @@ def sequence_program(
         network.network([*results_of(graph, layers), *(feed for feed in feeds if feed in kept)], in_passing=True),
         _producer(graph, feeds, layers, layouts),
         prelude.network(feeds),
-        caches is Caches.COLD,
+        cold=caches is Caches.COLD,
+        evicted=caches is Caches.EVICTED,
     )
 
 
@@ -106,7 +108,6 @@ class _Writer:
         self._read: set[Entry] = set()
         self._inputs: dict[str, ArrayType] = {}
         self._weights: dict[str, ArrayType] = {}
-        self._shared: dict[str, ArrayType] = {}
         # By array and repetition, as layers may share them.
         self._stored: dict[tuple[Hashable, int], Entry] = {}
         # Of a layer that is written several times what each of them makes.
@@ -120,20 +121,9 @@ class _Writer:
             weights = [self._variable(self._weights, "weight", found, "what wakes") for found in waker.weights]
             self._ahead = [Entry(self._operator(waker.native, "wake", [*self._ahead, *weights]), 0)]
 
-    def displace(self) -> None:
-        """Lets something else take the caches that cores have for themselves, once these are awake."""
-        native, weights = displacer(self._graph.format)
-        read = [self._variable(self._shared, "shared", found, "what displaces") for found in weights]
-        self._ahead = [Entry(self._operator(native, "displace", [*self._ahead, *read]), 0)]
-
-    def copy_all(self, feeds: Sequence[Feed], layouts: Layouts) -> None:
+    def copy_all(self, feeds: Sequence[Feed], layouts: Layouts, resident: Collection[Feed]) -> None:
         """Lets layers read copies of these tensors; where there are none, copies one that nobody reads."""
-        for feed in feeds:
-            copied = self._streamed(feed, layouts)
-            if copied is None:
-                native = copy_of(self._graph, type_of(self._graph, feed).dtype)
-                copied = Entry(self._operator(native, "copy", self.source(feed)), 0)
-            self._sources[feed] = [copied]
+        self._sources |= {feed: [self._copy(feed, layouts, resident=feed in resident)] for feed in feeds}
         if not feeds:
             nothing = self._variable(self._inputs, "data", _NOTHING, "")
             self._ahead.append(Entry(self._operator(plain_copy(self._graph.format), "copy", [nothing]), 0))
@@ -165,7 +155,7 @@ class _Writer:
         entries = [*self._ahead, *results, *self._unread()]
         if in_passing:
             entries = list(dict.fromkeys(Entry(*shown) for entry in entries for shown in self._sheet.in_passing(entry)))
-        return Network(self._sheet.text(entries), self._inputs, self._weights, self._shared)
+        return Network(self._sheet.text(entries), self._inputs, self._weights)
 
     def _weight(self, layer: Layer, number: int, repetition: int) -> Entry:
         which = (layer.array(number), repetition)
@@ -173,16 +163,25 @@ class _Writer:
             self._stored[which] = self._variable(self._weights, "weight", layer.weights[number], layer.name)
         return self._stored[which]
 
-    def _streamed(self, feed: Feed, layouts: Layouts) -> Entry | None:
-        """A copy that is written as the tensor was: by the same operator, if that writes past the caches."""
+    def _copy(self, feed: Feed, layouts: Layouts, *, resident: bool) -> Entry:
+        """A copy that is written as the tensor was: by the same operator, if that writes past the caches.
+
+        Where that is `resident` all the same, a second copy leaves memory in the caches to whoever writes past them: it
+        is added to the first and then needed no more.
+        """
+        native = copy_of(self._graph, type_of(self._graph, feed).dtype)
+        read = self.source(feed)
+        if resident:
+            both = [Entry(self._operator(native, "copy", read), 0) for _ in range(2)]
+            read = [Entry(self._operator(_ADDER, "copy", both), 0)]
         operator = streaming_operator(self._graph, feed, layouts)
         if operator is None or feed.layer is None:
-            return None
+            return read[0] if resident else Entry(self._operator(native, "copy", read), 0)
         weights = self._graph.layers[feed.layer].weights
         learned = [
             self._variable(self._weights, "weight", weights[wire.number], "a copy") for wire in operator.inputs[1:]
         ]
-        return Entry(self._operator(operator.native, "copy", [*self.source(feed), *learned]), 0)
+        return Entry(self._operator(operator.native, "copy", [*read, *learned]), 0)
 
     def _unread(self) -> list[Entry]:
         """What is paid for although nobody reads it: MXNet runs only what some output needs."""

@@ -12,11 +12,8 @@ from dlbricks_tui.runtime.runtime import Format
 # Channels that fill the blocks of any layout of oneDNN's.
 _CHANNELS = 16
 
-# What wakes MXNet makes so many values, on a side of so many. A matrix of so many rows for them takes 4 MiB, more than
-# a core has of caches for itself.
+# What wakes MXNet makes arrays whose sides are so long.
 _SIDE = 4
-_WOKEN_VALUES = _CHANNELS * _SIDE * _SIDE
-_DISPLACING_ROWS = 4096
 
 # The version of ONNX's operators that brought it.
 _ERF_SINCE = 9
@@ -78,14 +75,6 @@ def wakers(form: Format) -> Sequence[Waker]:
     # It is MXNet's own and reads a plain tensor.
     conversion = NativeNode("_plus_scalar", (("scalar", "1"),))
     return Waker(NativeNode("Convolution", attributes), (tensor, kernel)), Waker(conversion, ())
-
-
-def displacer(form: Format) -> Waker:
-    """What fills the caches that cores have for themselves, behind what wakes MXNet: a linear layer of one row."""
-    if form is Format.ONNX:
-        raise ValueError("ONNX Runtime computes in the thread that asks, and no brick of it is displaced")
-    attributes = (("no_bias", "True"), ("num_hidden", str(_DISPLACING_ROWS)))
-    return Waker(NativeNode("FullyConnected", attributes), (TensorType((_DISPLACING_ROWS, _WOKEN_VALUES)),))
 
 
 def copy_of(graph: LayerGraph, dtype: str) -> NativeNode:

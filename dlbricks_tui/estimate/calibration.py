@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dlbricks_tui.bricks.contexts import DISPLACED, EVICTED, RESIDENT
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.graph import Layer
 
@@ -42,9 +43,9 @@ class Circumstances(NamedTuple):
     touched_bytes: int
     # Whether the caches held something else when the brick was timed.
     cold: bool = False
-    # What it takes otherwise, where its model is so small that nobody knows: if only a core's own caches hold something
-    # else.
+    # What it takes otherwise, where nobody knows: if only a core's own caches hold something else, or as the word says.
     twin_ms: float | None = None
+    twin: str = EVICTED
 
 
 def _share_of(most_ms: float, circumstances: Circumstances) -> float:
@@ -61,18 +62,23 @@ def _cold_for_sure(circumstances: Circumstances) -> bool:
     return circumstances.cold and circumstances.twin_ms is None
 
 
+def _way_to_twin(circumstances: Circumstances) -> float:
+    return 0.0 if circumstances.twin_ms is None else circumstances.twin_ms - circumstances.brick_ms
+
+
 # The constants that say where between what is cold or warm and its twin a model lies.
-STAYS = "stays_share"
-DISPLACED = "displaced_share"
+STAYS_SHARE, EVICTED_SHARE, RESIDENT_SHARE = "stays_share", "evicted_share", "resident_share"
 # What a constant of this name is multiplied with for one sequence. Constants are milliseconds, or shares of some.
 TERMS: Mapping[str, Callable[[Circumstances], float]] = {
     "per_lost_sequence_ms": lambda it: 0.0 if it.cold else _share_lost(it.touched_bytes) * _share_of(_LOSES_ALL_MS, it),
     # By this models take less: what was swept out of all caches before a brick was timed is in some cache there.
     "per_cold_sequence_ms": lambda it: _share_of(_LOSES_ALL_MS, it) if _cold_for_sure(it) else 0.0,
     # And of models that touch little some cache that cores share may hold all weights: by this share of the way.
-    STAYS: lambda it: it.twin_ms - it.brick_ms if it.cold and it.twin_ms is not None else 0.0,
+    STAYS_SHARE: lambda it: _way_to_twin(it) if it.cold else 0.0,
     # And by this share of the way others have taken the nearest caches from what is warm.
-    DISPLACED: lambda it: it.twin_ms - it.brick_ms if not it.cold and it.twin_ms is not None else 0.0,
+    EVICTED_SHARE: lambda it: _way_to_twin(it) if not it.cold and it.twin == EVICTED else 0.0,
+    # And by this share of the way what is written past the caches is written over what lies in them.
+    RESIDENT_SHARE: lambda it: _way_to_twin(it) if not it.cold and it.twin == RESIDENT else 0.0,
     "per_forgotten_sequence_ms": lambda it: min(1.0, it.touched_bytes / _FORGETS_ALL_BYTES),
     # What systems were calibrated with before: when small models were taken to lose as much as large ones, when cold
     # bricks were taken for others, while bricks woke up for themselves, and when nothing else was known.
@@ -81,12 +87,15 @@ TERMS: Mapping[str, Callable[[Circumstances], float]] = {
     "per_displaced_sequence_ms": lambda it: _share_of(0.15, it),
     "per_woken_sequence_ms": lambda it: _share_of(0.04, it),
     "per_sequence_ms": lambda it: 1.0,
+    # And when others took the nearest caches in the program that was timed.
+    "displaced_share": lambda it: _way_to_twin(it) if not it.cold and it.twin == DISPLACED else 0.0,
 }
 # Between which bounds a constant lies that may be anything else by chance only: nothing is gained by what is lost.
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "per_lost_sequence_ms": (0.0, math.inf),
-    STAYS: (0.0, 1.0),
-    DISPLACED: (0.0, 1.0),
+    STAYS_SHARE: (0.0, 1.0),
+    EVICTED_SHARE: (0.0, 1.0),
+    RESIDENT_SHARE: (0.0, 1.0),
 }
 # Two networks with so nearly the same shares of two constants say nothing of either.
 _ALIKE = 1e6
@@ -129,7 +138,7 @@ class Correction:
         """What a sequence takes inside of its model beyond what its brick was measured at."""
         if not any(layer.operators for layer in layers):
             return 0.0
-        if not any(name == STAYS for name, _ in self.constants):
+        if not any(name == STAYS_SHARE for name, _ in self.constants):
             # Who was calibrated before there were twins means all that is cold.
             circumstances = circumstances._replace(twin_ms=None)
         return sum(constant * TERMS[name](circumstances) for name, constant in self.constants)

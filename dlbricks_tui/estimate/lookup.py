@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from dlbricks_tui.bricks.contexts import former
+from dlbricks_tui.bricks.contexts import formers
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.calibration import UNCALIBRATED, Correction
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, Similar
@@ -93,7 +93,8 @@ class BrickResults:
         for pair in self._decomposition.suite | self._decomposition.twins:
             brick, context = pair
             # What was measured when contexts were told apart less finely stands until it is measured anew.
-            in_context = newest.get(pair) or newest.get((brick, former(context)))
+            names = (context, *formers(context))
+            in_context = next((newest[brick, name] for name in names if (brick, name) in newest), None)
             measured = in_context or means.get(kin.get(brick, brick))
             if measured is not None:
                 found[pair] = measured

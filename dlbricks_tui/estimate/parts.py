@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from dlbricks_tui.bricks.coldness import Caches
-from dlbricks_tui.bricks.contexts import caches_in
+from dlbricks_tui.bricks.contexts import caches_in, word_of
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
@@ -158,6 +158,7 @@ def _corrected(
     """What a brick takes inside of a model that takes so long in a context; its twin may be known, too."""
     twin_ms = None if twin is None else twin.latency.value_ms
     cold = caches_in(context) is Caches.COLD
-    circumstances = Circumstances(latency.value_ms, graph.touched_bytes, cold, twin_ms)
+    word = "" if twin is None else word_of(twin.pair[1])
+    circumstances = Circumstances(latency.value_ms, graph.touched_bytes, cold, twin_ms, word)
     within = [graph.layers[index] for index in layers]
     return latency.shifted(knowledge.correction.added_ms(within, circumstances))

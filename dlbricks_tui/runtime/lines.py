@@ -167,7 +167,7 @@ def _array_type(value: Any) -> ArrayType:
 _GRAPH = {"symbol": _text, "shapes": _by_name(_shape), "dtypes": _by_name(_text)}
 _OUTPUTS = _list(_list(_tensor))
 _ARRAYS = _by_name(_array_type)
-_network = _record(Network, {"symbol": _text, "inputs": _ARRAYS, "weights": _ARRAYS, "shared": _ARRAYS})
+_network = _record(Network, {"symbol": _text, "inputs": _ARRAYS, "weights": _ARRAYS})
 _program = _record(
     Program,
     {
@@ -175,6 +175,7 @@ _program = _record(
         "producer": _optional(_network),
         "prelude": _optional(_network),
         "cold": _flag,
+        "evicted": _flag,
         "side_by_side": _flag,
     },
 )

@@ -6,7 +6,7 @@ Both sides import this module, so that it keeps to the syntax and the library of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -29,14 +29,12 @@ class ArrayType(NamedTuple):
 class Network:
     """A graph to be run as it stands: a symbol file of unique node names, and what its variables are, by name.
 
-    `weights` never change; `inputs` are fed, and their order counts. Nor does what is `shared` change: of each type a
-    worker has one array for all of its networks.
+    `weights` never change; `inputs` are fed, and their order counts.
     """
 
     symbol: str
     inputs: Mapping[str, ArrayType]
     weights: Mapping[str, ArrayType]
-    shared: Mapping[str, ArrayType] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,14 +43,16 @@ class Program:
 
     The heads of `producer`, in order, become the inputs of `network`, so that these have the layout that a model gives
     them; without one they are plain arrays. `prelude` is a part of the network with the same inputs that is not asked
-    about: the time that it takes by itself is taken off. A `cold` program is timed when the caches hold something else.
-    The operators of a network run one after another, unless they may run `side_by_side`.
+    about: the time that it takes by itself is taken off. A `cold` program is timed when the caches hold something else,
+    and an `evicted` one when those do that a core has for itself. The operators of a network run one after another,
+    unless they may run `side_by_side`.
     """
 
     network: Network
     producer: Network | None = None
     prelude: Network | None = None
     cold: bool = False
+    evicted: bool = False
     side_by_side: bool = False
 
 

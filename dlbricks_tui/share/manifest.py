@@ -16,7 +16,7 @@ from dlbricks_tui.share.seed import ID_DIGITS
 
 MANIFEST = "suite.json"
 FORMAT = "dlbricks-suite"
-SCHEMA = 2
+SCHEMA = 3
 # Ten times the bricks of the fifty models of the paper, and far more than any network file of a brick holds.
 MOST_BRICKS = 50_000
 MOST_NETWORK_BYTES = 4 * 2**20

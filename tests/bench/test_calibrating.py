@@ -87,7 +87,7 @@ def test_what_is_cold_has_enough_networks_of_its_own(tmp_path: Path) -> None:
     loader = Loader(tmp_path / "cache", TableFramework())
     cold: dict[str, int] = {}
     staying: dict[str, int] = {}
-    displaced: dict[str, int] = {}
+    evicted: dict[str, int] = {}
     for name, content in calibration_nets(Format.ONNX).items():
         path = tmp_path / f"{name}{SUFFIXES[Format.ONNX]}"
         path.write_bytes(content)
@@ -95,7 +95,7 @@ def test_what_is_cold_has_enough_networks_of_its_own(tmp_path: Path) -> None:
         states = Counter((caches_in(it.context), it.twin is not None) for it in decomposition.occurrences)
         staying[name] = states[Caches.COLD, True]
         cold[name] = states[Caches.COLD, False]
-        displaced[name] = states[Caches.WARM, True]
+        evicted[name] = states[Caches.WARM, True]
     told = [name for name, count in cold.items() if name.startswith("cold") and count]
     assert len(told) >= 3
     assert not any(staying[name] for name in told)
@@ -104,7 +104,7 @@ def test_what_is_cold_has_enough_networks_of_its_own(tmp_path: Path) -> None:
     assert len(doubtful) == 2
     # Where time is short, some of each are among those that are measured.
     assert {told[0], doubtful[0]} <= set(NETWORKS[:ENOUGH_NETWORKS])
-    assert all(displaced[name] >= 10 for name in NETWORKS if name.startswith("small"))
+    assert all(evicted[name] >= 10 for name in NETWORKS if name.startswith("small"))
 
 
 @pytest.mark.parametrize("twin_ms", [None, 0.7])
@@ -125,7 +125,7 @@ def test_a_network_tells_what_its_bricks_and_their_twins_take(cold: bool, twin_m
     }
     assert len(found) == (3 if twin_ms is None else 5)
     statistics = {target: series.statistics for target, series in found.items()}
-    example = example_of(subject, statistics, ("per_cold_sequence_ms", "stays_share", "displaced_share"))
+    example = example_of(subject, statistics, ("per_cold_sequence_ms", "stays_share", "evicted_share"))
     assert (example.composed_ms, example.measured_ms) == (2.0, 2.5)
     apart_ms = 2 * (0.7 - 1.0)
     if cold:

@@ -116,7 +116,7 @@ def test_what_caches_may_hold_or_not_is_timed_in_both_ways_and_paid_for_once() -
     (subject,) = subjects_of(weighing(graph, 0, 2))
     jobs = {job.target: job for job in plan((subject,), Known(), RULE).jobs}
     contexts = sorted(target.context for target in jobs)
-    assert contexts == ["conv", "conv", "conv;cold", "conv;displaced", "plain;cold", "plain;displaced"]
+    assert contexts == ["conv", "conv", "conv;cold", "conv;evicted", "plain;cold", "plain;evicted"]
     assert set(jobs) == set(targets_of((subject,)))
     decomposition = subject.decomposition
     for it in decomposition.occurrences:

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.bricks.coldness import Caches
-from dlbricks_tui.bricks.contexts import caches_in, context_key, former, kept_feeds, twin_context
+from dlbricks_tui.bricks.contexts import caches_in, context_key, formers, kept_feeds, resident_feeds, twin_context
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.models.graph import Feed, LayerGraph, Shape
 from dlbricks_tui.runtime.runtime import Format
@@ -13,6 +13,10 @@ from tests.bricks.graphs import DATA, Spec, after, built, chain, weighing
 
 def context(graph: LayerGraph, *layers: int) -> str:
     return context_key(graph, layers, output_layouts(graph))
+
+
+def twin_in(graph: LayerGraph, layers: list[int], its_context: str) -> str | None:
+    return twin_context(graph, layers, output_layouts(graph), its_context)
 
 
 def test_what_enters_a_model_is_plain() -> None:
@@ -40,11 +44,15 @@ def test_a_context_is_the_classes_of_all_that_enters_a_sequence() -> None:
         ("plain:varied;cold", "plain;cold"),
         ("conv/8~1:streamed;heavy", "conv/8:streamed"),
         ("conv/8|conv:kept+plain:varied:kept", "conv/8:kept+plain:kept"),
-        ("conv:kept;displaced", "conv:kept"),
+        ("conv:kept;evicted", "conv:kept"),
+        ("conv/8~1:streamed;resident", "conv/8:streamed"),
     ],
 )
 def test_what_a_context_was_called_before_it_said_more(context: str, expected: str) -> None:
-    assert former(context) == expected
+    *otherwise, told_less = formers(context)
+    assert told_less == expected
+    # Twins were timed otherwise.
+    assert otherwise == [f"{context.rpartition(';')[0]};displaced"] * context.endswith((";evicted", ";resident"))
 
 
 # What may be written over.
@@ -115,6 +123,23 @@ def test_what_is_streamed_may_have_to_be_kept_too() -> None:
     assert context(named(graph, "conv", "batch_norm", "add", "relu"), 2) == "conv+conv:streamed:kept"
 
 
+def test_what_streams_and_what_reads_it_is_timed_when_that_lies_in_the_caches_too() -> None:
+    graph = named(chain("conv", "relu", "relu", "pool"), "conv", "batch_norm", "relu", "pool")
+    layouts = output_layouts(graph)
+    for layers in ([1], [2], [2, 3]):
+        own = context(graph, *layers)
+        assert twin_in(graph, layers, own) == f"{own};resident"
+        assert caches_in(f"{own};resident") is Caches.RESIDENT
+    assert resident_feeds(graph, [1], layouts) == frozenset(after(0))
+    assert resident_feeds(graph, [2], layouts) == frozenset(after(1))
+    # A sequence of several layers has memory of its own that lies in the caches, and reads what another one has made.
+    assert resident_feeds(graph, [0, 1], layouts) == resident_feeds(graph, [3], layouts) == frozenset()
+    # However much the model touches; but ONNX Runtime does not stream.
+    large = weighing(graph, 0, 60)
+    assert twin_in(large, [1], "conv") == "conv;resident"
+    assert twin_in(replace(large, format=Format.ONNX), [1], "conv") is None
+
+
 # Whether weights are still in a cache.
 
 
@@ -145,29 +170,29 @@ def test_weights_that_are_more_than_a_cache_holds_are_cold_if_much_else_is_read_
 
 def test_what_is_cold_where_all_may_stay_in_a_cache_is_timed_out_of_that_too() -> None:
     graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
-    twins = [twin_context(graph, [0], it) for it in ("conv;cold", "conv|conv/8:kept;heavy")]
-    assert twins == ["conv;displaced", "conv|conv/8:kept;displaced"]
+    twins = [twin_in(graph, [0], it) for it in ("conv;cold", "conv|conv/8:kept;heavy")]
+    assert twins == ["conv;evicted", "conv|conv/8:kept;evicted"]
     # What is most of a model has a core's own caches for itself.
-    assert twin_context(graph, [1], "conv;cold") == "conv"
+    assert twin_in(graph, [1], "conv;cold") == "conv"
     # No cache holds what a larger model touches, and ONNX Runtime has no constant for it.
-    assert twin_context(weighing(graph, 2, 35), [0], "conv;cold") is None
-    assert twin_context(replace(graph, format=Format.ONNX), [0], "conv;cold") is None
+    assert twin_in(weighing(graph, 2, 35), [0], "conv;cold") is None
+    assert twin_in(replace(graph, format=Format.ONNX), [0], "conv;cold") is None
 
 
 def test_what_is_warm_where_others_may_take_the_nearest_caches_is_timed_without_them_too() -> None:
     graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
-    assert twin_context(graph, [0], "conv:kept") == "conv:kept;displaced"
+    assert twin_in(graph, [0], "conv:kept") == "conv:kept;evicted"
     # What is most of a model has them for itself.
-    assert twin_context(graph, [1], "conv") is None
-    assert twin_context(graph, [0, 1, 2], "plain") is None
-    assert twin_context(weighing(graph, 2, 35), [0], "conv") is None
-    assert twin_context(replace(graph, format=Format.ONNX), [0], "conv") is None
-    assert twin_context(built([Spec("constant"), Spec("add", (*DATA, *after(0)))]), [0], "none") is None
+    assert twin_in(graph, [1], "conv") is None
+    assert twin_in(graph, [0, 1, 2], "plain") is None
+    assert twin_in(weighing(graph, 2, 35), [0], "conv") is None
+    assert twin_in(replace(graph, format=Format.ONNX), [0], "conv") is None
+    assert twin_in(built([Spec("constant"), Spec("add", (*DATA, *after(0)))]), [0], "none") is None
 
 
 def test_a_context_says_what_the_caches_hold_of_a_brick() -> None:
-    said = {it: caches_in(it) for it in ("conv", "none", "conv:kept;displaced", "conv+plain;cold", "conv;heavy")}
-    assert list(said.values()) == [Caches.WARM, Caches.WARM, Caches.DISPLACED, Caches.COLD, Caches.COLD]
+    said = {it: caches_in(it) for it in ("conv", "none", "conv:kept;evicted", "conv+plain;cold", "conv;heavy")}
+    assert list(said.values()) == [Caches.WARM, Caches.WARM, Caches.EVICTED, Caches.COLD, Caches.COLD]
     graph = weighing(chain("conv", "conv"), 0, 2)
     layouts = output_layouts(graph)
     for caches in Caches:

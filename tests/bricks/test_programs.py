@@ -156,21 +156,11 @@ def test_a_sequence_finds_awake_whom_its_prelude_wakes_too() -> None:
     assert ops_of(model_program(chain("relu", "pool")).network) == ["relu", "pool"], "a model wakes up by itself"
 
 
-@pytest.mark.parametrize("awake", [True, False])
-def test_what_is_displaced_runs_when_others_have_the_nearest_caches_as_its_prelude_does(awake: bool) -> None:
+def test_what_is_evicted_is_what_is_warm_timed_otherwise() -> None:
     graph = chain("relu", "pool")
-    program = sequence_program(graph, [1], caches=Caches.DISPLACED, awake=awake)
-    warm = sequence_program(graph, [1], caches=Caches.WARM)
-    assert not program.cold
-    assert program.prelude is not None
-    for network, undisturbed in ((program.network, warm.network), (program.prelude, warm.prelude)):
-        first, *_ = heads_of(network)
-        assert first.startswith("displace"), "it runs before the copies are made"
-        displacing, *others = woken(network)
-        assert (displacing, others) == ("FullyConnected", woken(undisturbed))
-        ((shape, dtype),) = network.shared.values()
-        assert (shape[0] * shape[1] * 4, dtype) == (4 * 2**20, "float32")
-    assert not warm.network.shared
+    warm, evicted = (sequence_program(graph, [1], caches=caches) for caches in (Caches.WARM, Caches.EVICTED))
+    assert evicted == replace(warm, evicted=True)
+    assert not warm.evicted
 
 
 def test_what_is_needed_afterwards_is_put_out_so_that_nobody_writes_over_it() -> None:
@@ -179,10 +169,7 @@ def test_what_is_needed_afterwards_is_put_out_so_that_nobody_writes_over_it() ->
 
 
 def test_what_was_written_past_the_caches_is_copied_by_what_has_done_so() -> None:
-    graph = named(chain("conv", "conv", "relu"), "conv", "batch_norm", "relu")
-    norm = graph.layers[1].operators[0]
-    norm = replace(norm, inputs=(Wire(Origin.DATA, 0), Wire(Origin.WEIGHT, 0)), native=NativeNode("BatchNorm"))
-    program = sequence_program(with_layer(graph, replace(graph.layers[1], operators=(norm,))), [2])
+    program = sequence_program(streaming("conv", "conv", "relu"), [2])
     assert program.prelude is not None
     assert woken(program.prelude) == ["BatchNorm"]
     assert woken(program.network) == ["BatchNorm", "relu"]
@@ -192,6 +179,28 @@ def test_what_was_written_past_the_caches_is_copied_by_what_has_done_so() -> Non
     assert [name in program.network.inputs for name in read] == [True, False]
     woken_with = [ArrayType((1, 16, 4, 4), "float32"), ArrayType((16, 16, 1, 1), "float32")]
     assert list(program.prelude.weights.values()) == [*woken_with, ArrayType((1, 8), "float32")]
+
+
+def streaming(*ops: str) -> LayerGraph:
+    """A chain of operators, the second of which is a batch norm."""
+    graph = named(chain(*ops), ops[0], "batch_norm", *ops[2:])
+    norm = graph.layers[1].operators[0]
+    norm = replace(norm, inputs=(Wire(Origin.DATA, 0), Wire(Origin.WEIGHT, 0)), native=NativeNode("BatchNorm"))
+    return with_layer(graph, replace(graph.layers[1], operators=(norm,)))
+
+
+def test_what_is_resident_is_streamed_over_a_copy_that_lies_in_the_caches() -> None:
+    twice = ["Activation", "Activation", "elemwise_add"]
+    graph = streaming("conv", "conv", "relu")
+    writer, reader = (sequence_program(graph, [layer], caches=Caches.RESIDENT) for layer in (1, 2))
+    assert (woken(writer.prelude), woken(writer.network)) == (twice, [*twice, "BatchNorm"])
+    assert (woken(reader.prelude), woken(reader.network)) == ([*twice, "BatchNorm"], [*twice, "BatchNorm", "relu"])
+    nodes = [node for node in nodes_of(reader.network) if node["op"] != "null"][len(WAKE) :]
+    names = [node["name"] for node in nodes]
+    read = [[nodes_of(reader.network)[source]["name"] for source, _, _ in node["inputs"]] for node in nodes]
+    assert read[2] == names[:2], "nobody else needs the second copy"
+    assert read[3][0] == names[2]
+    assert read[4] == [names[3]]
 
 
 def test_numbers_of_rows_are_copied_as_they_are() -> None:

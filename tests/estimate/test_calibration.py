@@ -125,7 +125,7 @@ def test_nothing_stays_more_than_all_of_it_or_less_than_nothing(share: float, fo
 @pytest.mark.parametrize(("lost_ms", "found_ms"), [(0.02, 0.02), (0.0, 0.0), (-0.05, 0.0)])
 def test_nothing_is_gained_by_what_layers_lose_to_one_another(lost_ms: float, found_ms: float) -> None:
     # One of few networks tells of what is lost, and is too high by chance.
-    names = ("per_lost_sequence_ms", "displaced_share")
+    names = ("per_lost_sequence_ms", "evicted_share")
     telling = Example("net", (20.0, 1.0), 7.0, 7.0 + 20.0 * lost_ms + 0.5)
     true = [Example("net", (0.0, way_ms), 2.0, 2.0 + 0.5 * way_ms) for way_ms in (0.3, 0.5, 0.2, 0.4)]
     found = dict(fitted([*true, telling], names).constants)

@@ -15,6 +15,7 @@ from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.rules import parse_rules
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.store.records import ANY_CONTEXT
+from tests.bricks.convolutions import named
 from tests.bricks.graphs import DATA as GRAPH_INPUT
 from tests.bricks.graphs import Spec, after, built, chain, chains, graphs, weighing
 from tests.estimate.knowledge_of import latency_of, measured
@@ -205,7 +206,7 @@ def test_what_may_stay_in_a_cache_takes_what_the_calibration_says_lies_between(
     graph = weighing(weighing(chain("conv", "pool"), 0, 4), 1, 4)
     decomposition = decompose(graph)
     assert decomposition.twins == {
-        (brick, context.replace("cold", "displaced")) for brick, context in decomposition.suite
+        (brick, context.replace("cold", "evicted")) for brick, context in decomposition.suite
     }
     known = {pair: Measured(Latency(0.6, 0.6, 0.6), pair, 50) for pair in decomposition.suite}
     if twin_ms is not None:
@@ -221,22 +222,46 @@ def test_what_may_stay_in_a_cache_takes_what_the_calibration_says_lies_between(
 
 
 @pytest.mark.parametrize(("twin_ms", "expected_ms"), [(None, 0.6), (1.0, 0.6 + 0.25 * 0.4), (0.5, 0.6 - 0.25 * 0.1)])
-def test_what_others_may_displace_takes_what_the_calibration_says_lies_between(
+def test_what_others_may_evict_takes_what_the_calibration_says_lies_between(
     twin_ms: float | None, expected_ms: float
 ) -> None:
     decomposition = decompose(weighing(weighing(chain("conv", "pool"), 0, 1), 1, 1))
-    assert decomposition.twins == {(brick, f"{context};displaced") for brick, context in decomposition.suite}
+    assert decomposition.twins == {(brick, f"{context};evicted") for brick, context in decomposition.suite}
     known = {pair: Measured(Latency(0.6, 0.6, 0.6), pair, 50) for pair in decomposition.suite}
     if twin_ms is not None:
         latency = Latency(twin_ms, twin_ms, twin_ms)
         known |= {pair: Measured(latency, pair, 50) for pair in decomposition.twins}
-    correction = Correction((("stays_share", 1.0), ("displaced_share", 0.25)))
+    correction = Correction((("stays_share", 1.0), ("evicted_share", 0.25)))
     found = composed(estimate(decomposition, Knowledge(known, correction=correction)))
     assert found.sequential_ms == pytest.approx(2 * expected_ms)
     # To whoever was calibrated before there were such twins all of it is warm.
     before = replace(correction, constants=correction.constants[:1])
     found = composed(estimate(decomposition, Knowledge(known, correction=before)))
     assert found.sequential_ms == pytest.approx(2 * 0.6)
+
+
+@pytest.mark.parametrize(("twin_ms", "expected_ms"), [(None, 0.6), (1.0, 0.6 + 0.5 * 0.4), (0.2, 0.6 - 0.5 * 0.4)])
+def test_what_streams_takes_what_the_calibration_says_lies_between_too(
+    twin_ms: float | None, expected_ms: float
+) -> None:
+    graph = named(chain("conv", "relu", "pool"), "conv", "batch_norm", "pool")
+    decomposition = decompose(weighing(graph, 0, 60))
+    twins = {(brick, context) for brick, context in decomposition.twins if context.endswith(";resident")}
+    assert len(twins) == 2
+    known = {pair: Measured(Latency(0.6, 0.6, 0.6), pair, 50) for pair in decomposition.suite}
+    if twin_ms is not None:
+        known |= {pair: Measured(Latency(twin_ms, twin_ms, twin_ms), pair, 50) for pair in twins}
+    correction = Correction((("stays_share", 1.0), ("evicted_share", 0.25), ("resident_share", 0.5)))
+    found = composed(estimate(decomposition, Knowledge(known, correction=correction)))
+    assert found.sequential_ms == pytest.approx(0.6 + 2 * expected_ms)
+
+
+@pytest.mark.parametrize("calibrated", ["evicted", "resident", "displaced"])
+def test_a_share_is_of_the_way_to_twins_that_were_timed_as_those_of_the_calibration(calibrated: str) -> None:
+    correction = Correction((("stays_share", 1.0), (f"{calibrated}_share", 0.5)))
+    for word in ("evicted", "resident", "displaced"):
+        added_ms = correction.added_ms(chain("conv").layers, Circumstances(0.6, 10**7, twin_ms=1.0, twin=word))
+        assert added_ms == (pytest.approx(0.2) if word == calibrated else 0.0)
 
 
 def test_a_constant_that_nobody_can_apply_is_refused() -> None:

@@ -135,22 +135,23 @@ def test_what_was_measured_before_contexts_said_more_stands_until_it_is_measured
             assert (known.latency.value_ms if known else None) == expected
 
 
-def test_the_warm_twin_of_what_is_cold_stands_until_a_displaced_one_is_measured(tmp_path: Path) -> None:
+def test_a_former_twin_of_what_is_cold_stands_until_an_evicted_one_is_measured(tmp_path: Path) -> None:
     model = decompose(weighing(weighing(chain("conv", "pool"), 0, 4), 1, 4))
     first = model.occurrences[0]
-    assert (first.context, first.twin) == ("plain;cold", "plain;displaced")
+    assert (first.context, first.twin) == ("plain;cold", "plain;evicted")
     for number, (names, expected) in enumerate(
         (
             (["plain;cold"], None),
             (["plain;cold", "plain"], 2.0),
-            (["plain;cold", "plain", "plain;displaced"], 3.0),
+            (["plain;cold", "plain", "plain;displaced"], 4.0),
+            (["plain;cold", "plain", "plain;displaced", "plain;evicted"], 3.0),
             # What is known of it only warm is no twin of itself.
             (["plain"], None),
         )
     ):
         records = [
             measurement(brick=first.brick.key, context=name, level=Level.WRITTEN, statistics=timed(value))
-            for name, value in (("plain;cold", 5.0), ("plain", 2.0), ("plain;displaced", 3.0))
+            for name, value in (("plain;cold", 5.0), ("plain", 2.0), ("plain;displaced", 4.0), ("plain;evicted", 3.0))
             if name in names
         ]
         with store_of(tmp_path / str(number), *records) as store:

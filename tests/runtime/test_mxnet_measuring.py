@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -261,22 +262,19 @@ def test_cold_programs_are_timed_like_others_in_whatever_order(mxnet_worker: Wor
     assert all(duration > 0 for duration in durations[1])
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="nobody tells here what memory processes have")
-def test_what_networks_share_is_there_once(mxnet_worker: Worker) -> None:
-    def resident_mebibytes() -> int:
-        (said,) = [it for it in Path(f"/proc/{mxnet_worker.pid}/status").read_text().splitlines() if "VmRSS" in it]
-        return int(said.split()[1]) >> 10
-
+def test_an_evicted_program_finds_less_in_the_caches_than_another(mxnet_worker: Worker) -> None:
     net = symbols.Network()
-    symbol = net.symbol(net.add("broadcast_add", "sum", "data", "common"))
-    common = {"common": ArrayType((1, 4 << 20), "float32")}
-    program = Program(Network(symbol, arrays({"data": (1, 1)}), {}, common))
-    load(mxnet_worker, program, "first")
-    before = resident_mebibytes()
-    for number in range(20):
-        load(mxnet_worker, program, f"p{number}")
-    # Each puts out as much.
-    assert resident_mebibytes() - before < 20 * 16 * 1.5
+    names = ["data"]
+    for number in range(8):
+        names.append(net.add("FullyConnected", f"f{number}", names[-1], f"w{number}", num_hidden="256", no_bias="True"))
+    weights = {f"w{number}": (256, 256) for number in range(8)}
+    warm = Program(Network(net.symbol(names[-1]), arrays({"data": (1, 256)}), arrays(weights)))
+    load(mxnet_worker, warm, "warm")
+    load(mxnet_worker, replace(warm, evicted=True), "evicted")
+    durations = mxnet_worker.ask(Sample(("warm", "evicted", "warm"), 1, 40), PATIENCE_SECONDS).durations_ns
+    assert [len(taken) for taken in durations] == [40, 40, 40]
+    quick, slow, again = (median(taken) for taken in durations)
+    assert slow > max(quick, again)
 
 
 def test_what_is_not_asked_about_is_taken_off(mxnet_worker: Worker) -> None:

@@ -129,7 +129,7 @@ def test_a_million_bricks_are_refused(trio: Trio) -> None:
 
 def test_bricks_beyond_any_suite_are_refused_by_their_number() -> None:
     brick = {"id": "0" * 32, "layers": 1, "bytes": 1, "sha256": "0" * 64}
-    head = {"format": "dlbricks-suite", "schema": 2, "suite": "0" * 32, "level": "fused"}
+    head = {"format": "dlbricks-suite", "schema": 3, "suite": "0" * 32, "level": "fused"}
     content = json.dumps({**head, "bricks": [brick] * 50_001}).encode()
     with pytest.raises(BrokenSuiteError, match="50,001 bricks"):
         read_manifest(content, "suite.json")
@@ -159,7 +159,7 @@ def test_a_suite_of_a_newer_dlbricks_says_so(trio: Trio) -> None:
 
 def test_a_suite_of_an_older_dlbricks_has_to_be_exported_again(trio: Trio) -> None:
     change_manifest(trio, lambda document: document.update(schema=1))
-    assert "older dlbricks (schema 1, this one knows 2); have it written again" in refusal(trio)
+    assert "older dlbricks (schema 1, this one knows 3); have it written again" in refusal(trio)
 
 
 @pytest.mark.parametrize(
@@ -194,11 +194,16 @@ def test_a_folder_that_is_no_suite_says_what_to_give(tmp_path: Path) -> None:
 # From here on the manifest agrees with the file, and the file itself is the attack.
 
 
+def _widest(document: Document) -> tuple[int, int]:
+    nodes = document["nodes"]
+    return len(nodes), max(int(node.get("attrs", {}).get("num_filter", 0)) for node in nodes)
+
+
 def network_of(trio: Trio, change: Callable[[Document], object]) -> bytes:
-    """The file of a pooling brick behind a convolution, changed."""
+    """The file of a brick behind the widest convolution that some brick is fed by, changed."""
     suite = SuiteFolder(trio.suite)
     files = (json.loads(suite.network(brick)) for brick in suite.manifest.bricks)
-    document: Document = max(files, key=lambda file: len(file["nodes"]))
+    document: Document = max(files, key=_widest)
     change(document)
     return json.dumps(document).encode()
 
@@ -322,7 +327,7 @@ def test_no_network_makes_more_than_a_line(nodes: list[Any], heads: Any) -> None
 
 @given(JSON, JSON, JSON)
 def test_no_manifest_makes_more_than_a_line(suite: Any, level: Any, bricks: Any) -> None:
-    head = {"format": "dlbricks-suite", "schema": 2, "suite": suite, "level": level, "bricks": bricks}
+    head = {"format": "dlbricks-suite", "schema": 3, "suite": suite, "level": level, "bricks": bricks}
     with pytest.raises(BrokenSuiteError) as refused_manifest:
         read_manifest(json.dumps(head).encode(), "suite.json")
     one_line(refused_manifest.value)

@@ -48,7 +48,7 @@ def test_a_suite_measures_exactly_what_the_owner_lacks(trio: Trio, level: Level)
 
 
 def test_what_is_timed_in_two_ways_is_handed_on_in_both(trio: Trio) -> None:
-    mine = trio.taken_apart((200, 400, 400), Level.WRITTEN)
+    mine = trio.taken_apart((200, 400, 400), Level.WRITTEN, normed=True)
     assert mine.twins
     check = arriving(Unpacker(TableFramework(), Level.WRITTEN, GIBIBYTE))
     suite = assemble([mine], [], seed_of("a seed"), Level.WRITTEN, check)

@@ -34,8 +34,11 @@ PRIVATE_WIDTHS = (24, 40)
 DECOY_WIDTHS = ((16, 32), (8, 48), (64, 64))
 
 
-def network(widths: Sequence[int], name: str = "layer", side: int = 16) -> bytes:
-    """A chain of convolution, relu and pooling for each width, and a classifier, with names and a comment."""
+def network(widths: Sequence[int], name: str = "layer", side: int = 16, normed: bool = False) -> bytes:
+    """A chain of convolution, relu and pooling for each width, and a classifier, with names and a comment.
+
+    Convolutions may have a batch norm behind them.
+    """
     nodes: list[dict[str, object]] = [
         {"op": "null", "name": f"{name}_data", "attrs": {"__shape__": f"(1, 3, {side}, {side})"}, "inputs": []}
     ]
@@ -51,6 +54,9 @@ def network(widths: Sequence[int], name: str = "layer", side: int = 16) -> bytes
         arrays = [add("null", f"conv{number}_{role}", ()) for role in ("weight", "bias")]
         window = {"kernel": "(3, 3)", "pad": "(1, 1)", "num_filter": str(width)}
         convolution = add("Convolution", f"conv{number}", [last, *arrays], **window)
+        if normed:
+            arrays = [add("null", f"norm{number}_{role}", ()) for role in ("gamma", "beta", "mean", "var")]
+            convolution = add("BatchNorm", f"norm{number}", [convolution, *arrays])
         relu = add("Activation", f"relu{number}", [convolution], act_type="relu")
         last = add("Pooling", f"pool{number}", [relu], kernel="(2, 2)", stride="(2, 2)", pool_type="max")
     flat = add("Flatten", "flat", [last])
@@ -82,10 +88,12 @@ class Trio:
     def results(self) -> Path:
         return self.path / "results.json"
 
-    def taken_apart(self, widths: Sequence[int], level: Level, name: str = SECRET) -> Decomposition:
+    def taken_apart(
+        self, widths: Sequence[int], level: Level, name: str = SECRET, *, normed: bool = False
+    ) -> Decomposition:
         """A model of the owner."""
         path = self.owner.path / f"{name}-{'-'.join(map(str, widths))}-symbol.json"
-        path.write_bytes(network(widths, name))
+        path.write_bytes(network(widths, name, normed=normed))
         return decompose(Loader(self.owner.path / "cache", TableFramework()).load(source_of(path), level))
 
     def export(self, level: Level = Level.WRITTEN, seed: str = "a seed") -> Assembled:

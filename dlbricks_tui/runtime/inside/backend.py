@@ -34,9 +34,11 @@ class BoundNetwork(ABC):
 class Backend(ABC):
     """A framework."""
 
-    # Copies one number: as little as a graph can compute. And reads and writes an array of SWEPT, with all cores.
+    # Copies one number: as little as a graph can compute. And reads and writes an array of SWEPT, with all cores, or
+    # one of EVICTING.
     nothing: Network
     sweep: Network
+    evict: Network
 
     @abstractmethod
     def describe(self) -> Described:
@@ -62,3 +64,6 @@ ONE = ArrayType((1,), "float32")
 # Reading and writing so much leaves nothing else in the caches of today's processors.
 _SWEPT_BYTES = 64 << 20
 SWEPT = ArrayType((1, 16, 1024, _SWEPT_BYTES // (16 * 1024 * 4)), "float32")
+# And so much, in those that a core has for itself.
+_EVICTING_BYTES = 2 << 20
+EVICTING = ArrayType((1, 16, 1024, _EVICTING_BYTES // (16 * 1024 * 4)), "float32")

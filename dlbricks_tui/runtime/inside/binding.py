@@ -48,18 +48,12 @@ NOT_TRAINING = 0
 class _Symbol(BoundNetwork):
     """A symbol with its arrays; how it runs is for others to say."""
 
-    def __init__(
-        self,
-        mxnet: Any,
-        network: Network,
-        fed: Sequence[Any] | None = None,
-        shared: dict[ArrayType, Any] | None = None,
-    ) -> None:
-        """`fed` are the arrays that the data inputs read; without them they are made, and what is `shared` stays so."""
+    def __init__(self, mxnet: Any, network: Network, fed: Sequence[Any] | None = None) -> None:
+        """`fed` are the arrays that the data inputs read; without them they are made."""
         self._mxnet = mxnet
         self._file = SymbolFile(network.symbol)
         refuse_unknown(mxnet, self._file)
-        self._arrays = _made(mxnet, self._file, network, fed, {} if shared is None else shared)
+        self._arrays = _made(mxnet, self._file, network, fed)
         self.inputs = [self._arrays[self._file.alias(name)] for name in network.inputs]
         self._asked(lambda: self._bind(load(self._mxnet, self._file)))
 
@@ -130,9 +124,7 @@ class SideBySideSymbol(_Symbol):
         self.outputs = found if isinstance(found, list) else [found]
 
 
-def _made(
-    mxnet: Any, file: SymbolFile, network: Network, fed: Sequence[Any] | None, shared: dict[ArrayType, Any]
-) -> dict[str, Any]:
+def _made(mxnet: Any, file: SymbolFile, network: Network, fed: Sequence[Any] | None) -> dict[str, Any]:
     """The arrays by the aliases of their variables."""
     types = {**network.inputs, **network.weights}
     rows = rows_counted(file, {file.variable(name): shape for name, (shape, _) in types.items()})
@@ -149,11 +141,6 @@ def _made(
         else:
             values = data_values(shape, dtype.name)
         arrays[name] = mxnet.nd.array(values, dtype=values.dtype)
-    for name, found in network.shared.items():
-        if found not in shared:
-            values = learned_values(found.shape, numpy_dtype(found.dtype).name)
-            shared[found] = mxnet.nd.array(values, dtype=values.dtype)
-        arrays[name] = shared[found]
     return {file.alias(name): array for name, array in arrays.items()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter, perf_counter_ns
 
@@ -31,6 +31,7 @@ class Bench:
         self._programs: dict[str, _BoundProgram] = {}
         self._null = _BoundProgram(backend, Program(backend.nothing))
         self._broom: BoundNetwork | None = None
+        self._guest: BoundNetwork | None = None
 
     def load(self, request: Load) -> Loaded:
         """Makes a program ready and runs it once."""
@@ -48,7 +49,8 @@ class Bench:
         programs = [self._program(name) for name in request.programs]
         with _no_collection():
             durations = [
-                () if program.cold else program.durations_ns(request.warm, request.repeat) for program in programs
+                () if program.cold else program.durations_ns(request.warm, request.repeat, self._before(program))
+                for program in programs
             ]
             cold = [place for place, program in enumerate(programs) if program.cold]
             taken = self._cold_durations_ns([programs[place] for place in cold], request.repeat)
@@ -78,11 +80,21 @@ class Bench:
             rounds.append([max(0, taken[number] - without[number]) for number in range(len(programs))])
         return [tuple(taken[number] for taken in rounds) for number in range(len(programs))]
 
+    def _before(self, program: _BoundProgram) -> Callable[[], None] | None:
+        """What happens before each run of it that is timed."""
+        return self._evict if program.evicted else None
+
     def _sweep_caches(self) -> None:
         """Fills the caches of all cores with something else."""
         if self._broom is None:
             self._broom = self._backend.bind(self._backend.sweep)
         self._broom.run()
+
+    def _evict(self) -> None:
+        """Fills the caches that cores have for themselves with something else."""
+        if self._guest is None:
+            self._guest = self._backend.bind(self._backend.evict)
+        self._guest.run()
 
     def _load(self, request: Load, needed_bytes: int) -> Loaded:
         begin = perf_counter()
@@ -112,6 +124,7 @@ class _BoundProgram:
             producer.run()
             fed = producer.outputs
         self.cold = program.cold
+        self.evicted = program.evicted
         self.network = backend.bind(program.network, fed, side_by_side=program.side_by_side)
         self._prelude: BoundNetwork | None = None
         if program.prelude is not None:
@@ -121,20 +134,25 @@ class _BoundProgram:
         """How long what is not asked about takes now."""
         return 0 if self._prelude is None else _duration_ns(self._prelude)
 
-    def durations_ns(self, warm: int, repeat: int) -> tuple[int, ...]:
-        """How long each of so many runs takes, after some that nobody times."""
+    def durations_ns(self, warm: int, repeat: int, before: Callable[[], None] | None = None) -> tuple[int, ...]:
+        """How long each of so many runs takes, `before` which something happens, after some that nobody times."""
         if self._prelude is None:
-            return tuple(_durations_ns(self.network, warm, repeat))
-        without = _durations_ns(self._prelude, warm, repeat)
-        durations = _durations_ns(self.network, warm, repeat)
+            return tuple(_durations_ns(self.network, warm, repeat, before))
+        without = _durations_ns(self._prelude, warm, repeat, before)
+        durations = _durations_ns(self.network, warm, repeat, before)
         # What takes no time at all can seem to take less than that.
         return tuple(max(0, durations[run] - without[run]) for run in range(repeat))
 
 
-def _durations_ns(network: BoundNetwork, warm: int, repeat: int) -> list[int]:
+def _durations_ns(network: BoundNetwork, warm: int, repeat: int, before: Callable[[], None] | None) -> list[int]:
     for _ in range(warm):
         network.run()
-    return [_duration_ns(network) for _ in range(repeat)]
+    durations = []
+    for _ in range(repeat):
+        if before is not None:
+            before()
+        durations.append(_duration_ns(network))
+    return durations
 
 
 def _duration_ns(network: BoundNetwork) -> int:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from dlbricks_tui.runtime.inside.backend import ONE, SWEPT, Backend, BoundNetwork
+from dlbricks_tui.runtime.inside.backend import EVICTING, ONE, SWEPT, Backend, BoundNetwork
 from dlbricks_tui.runtime.inside.binding import BoundSymbol, SideBySideSymbol
 from dlbricks_tui.runtime.inside.framework import describe
 from dlbricks_tui.runtime.inside.fuse import fuse
 from dlbricks_tui.runtime.inside.infer import infer
-from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network
+from dlbricks_tui.runtime.protocol import Described, Fuse, Fused, Infer, Inferred, Network
 
 _DATA = {"op": "null", "name": "data", "inputs": []}
 _COPY = {"op": "_copy", "name": "copy", "inputs": [[0, 0, 0]]}
@@ -23,11 +24,10 @@ class MXNet(Backend):
 
     nothing = Network(json.dumps({"nodes": [_DATA, _COPY], "heads": [[1, 0, 0]]}), {"data": ONE}, {})
     sweep = Network(json.dumps({"nodes": [_DATA, _RELU], "heads": [[1, 0, 0]]}), {"data": SWEPT}, {})
+    evict = replace(sweep, inputs={"data": EVICTING})
 
     def __init__(self, mxnet: Any) -> None:
         self._mxnet = mxnet
-        # By type what networks have in common.
-        self._shared: dict[ArrayType, Any] = {}
 
     def describe(self) -> Described:
         """What this interpreter has."""
@@ -44,4 +44,4 @@ class MXNet(Backend):
     def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
         """Binds a symbol as it stands."""
         bound = SideBySideSymbol if side_by_side else BoundSymbol
-        return bound(self._mxnet, network, fed, self._shared)
+        return bound(self._mxnet, network, fed)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 
 from dlbricks_tui.runtime.inside.arrays import numpy_dtype
-from dlbricks_tui.runtime.inside.backend import ONE, SWEPT, Backend, BoundNetwork
+from dlbricks_tui.runtime.inside.backend import EVICTING, ONE, SWEPT, Backend, BoundNetwork
 from dlbricks_tui.runtime.inside.onnx_rows import rows_counted
 from dlbricks_tui.runtime.inside.onnx_wire import one_operator
 from dlbricks_tui.runtime.inside.ort_session import ask, numpys_name, options, session, tensor_type
@@ -30,6 +30,7 @@ class OnnxRuntime(Backend):
 
     nothing = one_operator("Identity", ONE)
     sweep = one_operator("Relu", SWEPT)
+    evict = one_operator("Relu", EVICTING)
 
     def __init__(self, ort: Any) -> None:
         self._ort = ort
