@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +20,10 @@ Array = NDArray[np.float64]
 _SIGMAS = 1.96
 
 # A method errs by some share of a model, and by some time for each of its sequences: so much more for models of many
-# short ones. Where so many of them run in a millisecond, both weigh the same.
-_DENSE = 4.0
+# short ones. Where so many of them run in a millisecond, both weigh the same: where, the errors tell.
+_DENSE = (4.0, 8.0, 16.0, 32.0)
+# An error that is so many times the median of all is one odd network, and counts as so many of them.
+_ODD = 5.0
 
 # What takes less than this takes next to nothing.
 _NEXT_TO_NOTHING_MS = 0.04
@@ -148,21 +151,33 @@ class Correction:
         if not self.residuals:
             return 0.0
         if not self.densities:
-            return _SIGMAS * _root_mean_square(self.residuals)
-        alike = [error / _weight(dense) for error, dense in zip(self.residuals, self.densities, strict=True)]
-        return _SIGMAS * _root_mean_square(alike) * _weight(density)
+            return _SIGMAS * _usual(self.residuals)
+        dense = min(_DENSE, key=self._unlikelihood)
+        return _SIGMAS * _usual(self._alike(dense)) * _weight(density, dense)
+
+    def _alike(self, dense: float) -> Sequence[float]:
+        """The errors as if none of their networks had short sequences."""
+        return [error / _weight(each, dense) for error, each in zip(self.residuals, self.densities, strict=True)]
+
+    def _unlikelihood(self, dense: float) -> float:
+        """How little such errors are to be expected where both parts weigh the same at this density."""
+        mean = sum(map(abs, self._alike(dense))) / len(self.residuals)
+        weights = sum(math.log(_weight(each, dense)) for each in self.densities)
+        return round(len(self.residuals) * math.log(mean) + weights, 6) if mean else 0.0
 
 
 UNCALIBRATED = Correction()
 
 
-def _weight(density: float) -> float:
+def _weight(density: float, dense: float) -> float:
     """How much more doubtful a model of such a density is than one of a few long sequences."""
-    return math.hypot(1.0, density / _DENSE)
+    return math.hypot(1.0, density / dense)
 
 
-def _root_mean_square(errors: Sequence[float]) -> float:
-    return math.sqrt(sum(error * error for error in errors) / len(errors))
+def _usual(errors: Sequence[float]) -> float:
+    """The root of their mean square, but for odd ones."""
+    most = _ODD * median(map(abs, errors)) or math.inf
+    return math.sqrt(sum(min(abs(error), most) ** 2 for error in errors) / len(errors))
 
 
 @dataclass(frozen=True, slots=True)

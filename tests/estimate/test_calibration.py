@@ -46,7 +46,7 @@ def test_one_network_that_is_far_off_casts_doubt_on_models_but_does_not_move_the
         assert it.error([constant_of(with_it)]) == pytest.approx(it.error([constant_of(without)]), abs=0.02)
     assert abs(with_it.residuals[-1]) > 0.3
     assert 0.01 < without.relative_doubt(0.0) < 0.04
-    assert with_it.relative_doubt(0.0) > 0.1
+    assert with_it.relative_doubt(0.0) > 1.3 * without.relative_doubt(0.0)
 
 
 def test_a_network_without_anything_to_correct_is_no_obstacle() -> None:
@@ -165,6 +165,21 @@ def test_an_error_at_some_density_stands_for_one_as_large_there() -> None:
     found = Correction(residuals=(0.1, -0.1), densities=(12.0, 12.0))
     assert found.relative_doubt(12.0) == pytest.approx(1.96 * 0.1)
     assert found.relative_doubt(0.0) == pytest.approx(1.96 * 0.1 / math.hypot(1, 3))
+
+
+def test_the_errors_tell_how_much_more_doubtful_dense_networks_are() -> None:
+    densities = (0.5, 1.0, 2.0, 20.0, 25.0, 30.0)
+    alike = Correction(residuals=(0.03, -0.02, 0.04, 0.03, -0.04, 0.02), densities=densities)
+    apart = Correction(residuals=(0.01, -0.01, 0.01, 0.10, -0.12, 0.14), densities=densities)
+    assert alike.relative_doubt(30.0) < 1.5 * alike.relative_doubt(0.0)
+    assert apart.relative_doubt(30.0) > 7 * apart.relative_doubt(0.0)
+
+
+def test_one_odd_network_does_not_make_all_others_doubtful() -> None:
+    usual = (0.01, -0.02, 0.015, 0.01, -0.005, 0.02, 0.015, -0.01)
+    with_an_odd_one = Correction(residuals=(*usual, 0.5), densities=(1.0,) * 9)
+    doubt = Correction(residuals=usual, densities=(1.0,) * 8).relative_doubt(1.0)
+    assert doubt < with_an_odd_one.relative_doubt(1.0) < 2.5 * doubt
 
 
 def test_systems_that_were_calibrated_before_are_as_doubtful_at_any_density() -> None:
