@@ -11,6 +11,7 @@ warm and all cold, and all cold. Nothing is corrected. The last line has the mea
 
 import sys
 from collections import defaultdict
+from functools import partial
 
 from benchmarks.chosen_models import Chosen, beside_model, chosen_models
 from dlbricks_tui.bricks.coldness import Caches
@@ -18,15 +19,9 @@ from dlbricks_tui.bricks.programs import sequence_program
 from dlbricks_tui.models.graph import LayerGraph
 
 MODELS = ("squeezenet1.1", "mobilenet0.5", "mobilenetv2_1.0", "resnet50_v1")
-WARM, RESIDENT, EVICTED, AS_THEIR_CONTEXTS, HALF_WAY, COLD = (
-    "warm",
-    "resident",
-    "evicted",
-    "contexts",
-    "half-way",
-    "cold",
-)
-WAYS = (WARM, RESIDENT, EVICTED, AS_THEIR_CONTEXTS, HALF_WAY, COLD)
+WARM, COLD = Caches.WARM.value, Caches.COLD.value
+AS_THEIR_CONTEXTS, HALF_WAY = "contexts", "half-way"
+WAYS = (WARM, Caches.RESIDENT.value, Caches.EVICTED.value, AS_THEIR_CONTEXTS, HALF_WAY, COLD)
 
 
 def main() -> int:
@@ -50,11 +45,8 @@ def sums_of(graph: LayerGraph, chosen: Chosen) -> tuple[float, dict[str, float]]
         graph,
         chosen,
         {
-            WARM: lambda layers: sequence_program(graph, layers, caches=Caches.WARM),
-            RESIDENT: lambda layers: sequence_program(graph, layers, caches=Caches.RESIDENT),
-            EVICTED: lambda layers: sequence_program(graph, layers, caches=Caches.EVICTED),
-            AS_THEIR_CONTEXTS: lambda layers: sequence_program(graph, layers),
-            COLD: lambda layers: sequence_program(graph, layers, caches=Caches.COLD),
+            **{caches.value: partial(sequence_program, graph, caches=caches) for caches in Caches},
+            AS_THEIR_CONTEXTS: partial(sequence_program, graph),
         },
     )
     half_way_ms = (sums.bricks_ms[WARM] + sums.bricks_ms[COLD]) / 2
