@@ -9,7 +9,7 @@ from dlbricks_tui.bench.stopping import Adaptive, StoppingRule
 
 # A network that is calibrated on has a worker of its own, in which its bricks and it are sampled twenty times,
 # or more often if they are quick and vary.
-SECONDS_PER_NETWORK = 6.0
+SECONDS_PER_NETWORK = 9.0
 # To load a program compiles its kernels and runs it for the first time.
 _LOAD_MS, _PASSES_TO_LOAD = 40.0, 1.5
 # Of the samples that an adaptive rule allows, how many a quick program takes on an ordinary host.

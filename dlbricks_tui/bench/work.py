@@ -55,6 +55,8 @@ _RESERVED_BYTES = 8 * GIBIBYTE
 _PARTS_OF_MEMORY = 2
 # What of a time budget may go into what nobody asked for.
 _MOST_OF_A_BUDGET_TO_CALIBRATE, _MOST_OF_A_BUDGET_TO_WAIT = 0.5, 0.1
+# Where each would have to be calibrated on in less than this part of the usual time, it is not worth to begin.
+_LEAST_SHARE_OF_A_NETWORK = 0.6
 # To load a program makes its weights and compiles its kernels, which takes longer than to run it.
 _RUNS_PER_LOAD = 100.0
 
@@ -163,7 +165,7 @@ class Work:
         """Finds out what the method misses there, before anything is estimated of these levels."""
         for level in levels:
             left = self._seconds_to_calibrate
-            if left is not None and left < ENOUGH_NETWORKS * SECONDS_PER_NETWORK:
+            if left is not None and left < ENOUGH_NETWORKS * _LEAST_SHARE_OF_A_NETWORK * SECONDS_PER_NETWORK:
                 self._tell(CalibrationFailed(reason="half of the time budget is too short for it"))
                 continue
             found = calibrate(

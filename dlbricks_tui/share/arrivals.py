@@ -13,6 +13,7 @@ from dlbricks_tui.bench.preparation import Assignment
 from dlbricks_tui.bench.request import RunRequest, SuiteChoice
 from dlbricks_tui.bench.run_folder import RunFolder
 from dlbricks_tui.bench.work import Workplace
+from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.excerpts import Excerpt
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.share.errors import BrokenBrickError, SuiteFileError
@@ -95,9 +96,11 @@ def _keep(folder: RunFolder, arrivals: Arrivals) -> None:
 
 def _job(alone: Excerpt) -> Job:
     brick = alone.brick
+    label = label_of(brick.canonical)
     return Job(
         Target(brick.key, alone.context),
-        label_of(brick.canonical),
+        # One brick may be there in two ways.
+        label if alone.caches is Caches.WARM else f"{label}, {alone.caches.value}",
         brick.canonical,
         alone.graph,
         alone.layers,

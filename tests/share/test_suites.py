@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.bench.events import Event, ModelLeftOut
+from dlbricks_tui.bench.events import Event, ModelLeftOut, ProgramMeasured
 from dlbricks_tui.bench.launch import create_run
 from dlbricks_tui.bench.request import read_request
 from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State
@@ -56,7 +56,18 @@ def test_what_is_timed_in_two_ways_is_handed_on_in_both(trio: Trio) -> None:
     assert mine.twins <= names.keys() <= mine.suite | mine.twins
     caches = {brick.id: brick.caches for brick in suite.manifest.bricks}
     assert {pair: caches[name] for pair, name in names.items()} == {pair: caches_in(pair[1]) for pair in names}
-    assert set(caches.values()) == set(Caches)
+    assert set(caches.values()) == set(Caches) - {Caches.PRIMED}
+
+
+def test_a_run_of_a_suite_says_what_the_caches_hold_of_a_brick(trio: Trio) -> None:
+    trio.export()
+    events: list[Event] = []
+    trio.run(events)
+    measured = [it for it in events if isinstance(it, ProgramMeasured) and it.brick]
+    ways = {caches_in(it.context): it.label.rpartition(", ")[2] for it in measured}
+    assert ways.keys() == {Caches.WARM, Caches.EVICTED}
+    assert ways[Caches.EVICTED] == "evicted"
+    assert ways[Caches.WARM] not in {caches.value for caches in Caches}
 
 
 def test_a_suite_that_was_measured_is_reused(trio: Trio) -> None:
