@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.bench.jobs import Target
 from dlbricks_tui.bench.warming import untimed_runs
+from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.contexts import context_key
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import brick_of, times_paid
@@ -108,7 +109,9 @@ def load_bricks(worker: Worker, programs: Mapping[str, Program]) -> dict[str, in
     for name, program in programs.items():
         load(worker, name, program)
     return {
-        name: untimed_runs(latency_ms(worker, name, 1), whole=False, cold=program.cold)
+        name: untimed_runs(
+            latency_ms(worker, name, 1), whole=False, caches=Caches.COLD if program.cold else Caches.WARM
+        )
         for name, program in programs.items()
     }
 

@@ -28,7 +28,7 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.process import Worker
 
 MODELS = ("table1:10",)
-WAYS = (1, 2, 3, 5, 8)
+WAYS = (1, 3, 5, 8, 12)
 MOST_SHOWN = 6
 
 

@@ -67,7 +67,7 @@ class Job:
 
     def untimed_runs(self, latency_ms: float) -> int:
         """How often it runs untimed before each time that it is timed, if it takes about so long."""
-        return untimed_runs(latency_ms, whole=self.whole, cold=caches_in(self.target.context) is Caches.COLD)
+        return untimed_runs(latency_ms, whole=self.whole, caches=caches_in(self.target.context))
 
 
 def subject_of(decomposition: Decomposition) -> Subject:

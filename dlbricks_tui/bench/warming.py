@@ -2,6 +2,8 @@
 
 import math
 
+from dlbricks_tui.bricks.coldness import Caches
+
 # What others ran in between has left the caches in a state that a model needs some runs to get over, and so long if it
 # is quick; one that takes longer than the last of these fills them by itself.
 _FEWEST_RUNS_OF_A_MODEL, _MODEL_SETTLES_MS, _MODEL_FILLS_CACHES_MS = 3, 40.0, 150.0
@@ -10,17 +12,22 @@ _RUNS = 1
 # What works on little more than the caches hold has to run some times until all of that is in them, as it is in the
 # middle of a model: so have the copies that it reads.
 _RUNS_OF_A_SHORT_BRICK, _SHORT_BRICK_MS = 3, 3.0
+# Of what runs twice in one run, and once in what is taken off, the difference is small, and has to be of two states
+# that are alike.
+_RUNS_OF_A_PRIMED_BRICK = 12
 # What takes longer than this need not run twice.
 _LONG_MODEL_MS, _LONG_BRICK_MS = 1000.0, 50.0
 
 
-def untimed_runs(latency_ms: float, *, whole: bool, cold: bool = False) -> int:
-    """Of a brick, or of a whole model, that takes about so long; before a `cold` brick the caches are swept instead."""
+def untimed_runs(latency_ms: float, *, whole: bool, caches: Caches = Caches.WARM) -> int:
+    """Of a brick, or of a whole model, that takes about so long; before what is cold the caches are swept instead."""
     if whole:
         return _untimed_runs_of_a_model(latency_ms)
-    if cold or latency_ms >= _LONG_BRICK_MS:
+    if caches is Caches.COLD or latency_ms >= _LONG_BRICK_MS:
         return 0
-    return _RUNS if latency_ms >= _SHORT_BRICK_MS else _RUNS_OF_A_SHORT_BRICK
+    if latency_ms >= _SHORT_BRICK_MS:
+        return _RUNS
+    return _RUNS_OF_A_PRIMED_BRICK if caches is Caches.PRIMED else _RUNS_OF_A_SHORT_BRICK
 
 
 def _untimed_runs_of_a_model(latency_ms: float) -> int:

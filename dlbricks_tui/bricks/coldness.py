@@ -5,21 +5,25 @@ from enum import Enum
 
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.models.graph import LayerGraph, bytes_read, bytes_touched
+from dlbricks_tui.runtime.runtime import Format
 
 MEBIBYTE = 1 << 20
 # What a core's own cache holds, and what is left for weights of the cache that cores share, with other guests of the
 # machine too. Machines differ in both, but keys must not: a store holds results of many.
 NEAR_BYTES, FAR_BYTES = MEBIBYTE, 6 * MEBIBYTE
+# Of less than this it makes no difference who has read it last.
+_FEW_BYTES = MEBIBYTE // 16
 
 
 class Caches(str, Enum):
     """What of a brick is in the caches when it is timed, but for its inputs.
 
-    All that they hold if it has just run; that, and what is written past them, too; nothing in those that a core has
-    for itself; or nothing in any.
+    All that they hold if it has just run, or, as in the middle of a run, if a layer like it has; that, and what is
+    written past them, too; nothing in those that a core has for itself; or nothing in any.
     """
 
     WARM = "warm"
+    PRIMED = "primed"
     RESIDENT = "resident"
     EVICTED = "evicted"
     COLD = "cold"
@@ -28,18 +32,32 @@ class Caches(str, Enum):
 def is_cold(graph: LayerGraph, layers: Sequence[int]) -> bool:
     """Whether a sequence reads weights from memory that it would find in a cache if it ran again and again.
 
-    That is so where its own fit into a cache and those of the whole model do not. Some machines have a cache for heavy
-    ones, too, as long as hardly anything else is read in between. What a layer shortly before has read is never cold.
+    That is so where those of the whole model do not fit into a cache, unless hardly any are read but its own, which
+    then are where they would be if it ran again and again. What a layer shortly before has read is never cold.
     """
     if graph.weight_bytes <= FAR_BYTES:
         return False
     own_bytes = _own_bytes(graph, layers)
-    return own_bytes >= NEAR_BYTES and (own_bytes <= FAR_BYTES or graph.weight_bytes - own_bytes > FAR_BYTES)
+    return own_bytes >= NEAR_BYTES and (own_bytes <= FAR_BYTES or graph.weight_bytes - own_bytes > NEAR_BYTES)
+
+
+def is_primed(graph: LayerGraph, layers: Sequence[int]) -> bool:
+    """Whether a layer shortly before has read most of the weights of a sequence, as a step of a recurrent network has.
+
+    Only where all that the sequence touches fits into a cache.
+    """
+    reading = [graph.layers[index] for index in layers]
+    if graph.format is Format.ONNX or bytes_touched(reading) > FAR_BYTES:
+        return False
+    read_bytes = sum(bytes_read(reading, times_paid(graph, layers)).values())
+    return read_bytes > max(_FEW_BYTES, 2 * _own_bytes(graph, layers))
 
 
 def caches_of(graph: LayerGraph, layers: Sequence[int]) -> Caches:
     """What the caches hold of a sequence as far as its model shows."""
-    return Caches.COLD if is_cold(graph, layers) else Caches.WARM
+    if is_cold(graph, layers):
+        return Caches.COLD
+    return Caches.PRIMED if is_primed(graph, layers) else Caches.WARM
 
 
 def is_heavy(graph: LayerGraph, layers: Sequence[int]) -> bool:

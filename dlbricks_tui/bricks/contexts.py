@@ -2,7 +2,7 @@
 
 That is the layout in which its inputs arrive, as a brick that is fed another one pays for a conversion or runs another
 kernel; whether they were written past the caches; whether their values are hard to guess; whether it may write over
-them; and whether its weights are still in a cache when it is their turn again.
+them; and whether its weights are still in a cache when it is their turn again, or were read just before.
 """
 
 import re
@@ -29,6 +29,7 @@ STREAMED = "streamed"
 VARIED = "varied"
 COLD = "cold"
 HEAVY = "heavy"
+PRIMED = "primed"
 RESIDENT = "resident"
 EVICTED = "evicted"
 # As twins were timed before.
@@ -44,7 +45,7 @@ _STREAMING = "batch_norm"
 _SUMS = frozenset({"add", "sum"})
 
 _SAID_SINCE = re.compile(
-    rf"{MARK}\w+|:{VARIED}|;{HEAVY}|;{RESIDENT}|;{EVICTED}|{re.escape(OR)}[^+;]*?(?=:{STREAMED}|:{KEPT}|[+;]|$)"
+    rf"{MARK}\w+|:{VARIED}|;{HEAVY}|;{PRIMED}|;{RESIDENT}|;{EVICTED}|{re.escape(OR)}[^+;]*?(?=:{STREAMED}|:{KEPT}|[+;]|$)"
 )
 _TWINS = re.compile(rf";({RESIDENT}|{EVICTED})$")
 
@@ -84,8 +85,8 @@ def formers(context: str) -> tuple[str, ...]:
 
     What is evicted or resident now was displaced: something else ran in the program that was timed. Before that classes
     did not say what a convolution reads, all that a sum may get its layout of, and which values vary. With AVX-512
-    models and their bricks compute the same by either name. And no cache was swept for what is heavy, and the twin of
-    what is cold was warm.
+    models and their bricks compute the same by either name. And no cache was swept for what is heavy, nothing was
+    primed, and the twin of what is cold was warm.
     """
     displaced, is_twin = _TWINS.subn(f";{DISPLACED}", context)
     told_apart_less = _SAID_SINCE.sub("", context)
@@ -110,9 +111,9 @@ def twin_context(graph: LayerGraph, layers: Sequence[int], layouts: Layouts, con
     is cold may lie in it. And a core's own caches hold of such a model more or less: what is warm may be evicted, and
     what is cold is, where it is not colder. A model takes what is in between. None where there is no such doubt.
     """
-    if graph.format is Format.ONNX:
-        return None
     caches = caches_in(context)
+    if graph.format is Format.ONNX or caches is Caches.PRIMED:
+        return None
     if caches is Caches.WARM and resident_feeds(graph, layers, layouts):
         return f"{context};{RESIDENT}"
     if graph.touched_bytes > _MAY_STAY_BYTES:

@@ -33,10 +33,11 @@ def sequence_program(
 
     What is not plain there comes from the layers before it. MXNet never writes over what a network is fed, but inside a
     model over whatever nobody needs any more: so the sequence reads copies, whose making is the prelude, and which lie
-    in the caches, or do not, as what they are copies of does in the model. Of `kept` copies, by default those that the
-    graph shows to be needed afterwards, it is kept from doing so. Whether its weights are cold follows from the
-    graph, too, unless it is said what the `caches` hold. And where frameworks sleep between two runs, it finds them
-    `awake`, as in the middle of a model.
+    in the caches, or do not, as what they are copies of does in the model. A sequence that is primed has run before in
+    the same run, which is in the prelude, too. Of `kept` copies, by default those that the graph shows to be needed
+    afterwards, it is kept from doing so. Whether its weights are cold follows from the graph, too, unless it is said
+    what the `caches` hold. And where frameworks sleep between two runs, it finds them `awake`, as in the middle of a
+    model.
     """
     caches = caches or caches_of(graph, layers)
     feeds = outer_feeds([graph.layers[index] for index in layers])
@@ -48,6 +49,8 @@ def sequence_program(
         if awake:
             writer.wake()
         writer.copy_all(feeds, layouts, resident)
+        if caches is Caches.PRIMED:
+            writer.prime([graph.layers[index] for index in layers], paid)
     for index in layers:
         network.write(graph.layers[index], graph.layers[index].times // paid)
     if kept is None:
@@ -127,6 +130,15 @@ class _Writer:
         if not feeds:
             nothing = self._variable(self._inputs, "data", _NOTHING, "")
             self._ahead.append(Entry(self._operator(plain_copy(self._graph.format), "copy", [nothing]), 0))
+
+    def prime(self, layers: Sequence[Layer], paid: int) -> None:
+        """Lets layers compute for nobody, ahead of those that read the same."""
+        before = dict(self._sources)
+        for layer in layers:
+            self.write(layer, layer.times // paid)
+        made = [entry for feed, entries in self._sources.items() if feed not in before for entry in entries]
+        self._ahead += [entry for entry in made if entry not in self._read]
+        self._sources = before
 
     def source(self, feed: Feed) -> list[Entry]:
         """Where a tensor is that layers read."""

@@ -1,6 +1,6 @@
 """Layer graphs made by hand and by hypothesis."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
@@ -57,6 +57,15 @@ def weighing(graph: LayerGraph, layer: int, mebibytes: int) -> LayerGraph:
     weights = (TensorType((mebibytes, 256, 1024)),)
     layers = [replace(it, weights=weights) if it.index == layer else it for it in graph.layers]
     return replace(graph, layers=tuple(layers))
+
+
+def of_weights(*mebibytes: int, shared: Collection[int] = ()) -> LayerGraph:
+    """Layers one after another that have so many weights; some share theirs."""
+    graph = chain(*["conv" for _ in mebibytes])
+    for layer, size in enumerate(mebibytes):
+        graph = weighing(graph, layer, size)
+    arrays = [(-1 if layer in shared else layer,) for layer in range(len(mebibytes))]
+    return replace(graph, layers=tuple(replace(it, arrays=arrays[it.index]) for it in graph.layers))
 
 
 def built(specs: Sequence[Spec], names: Callable[[int], str] = "layer{}".format) -> LayerGraph:

@@ -8,7 +8,7 @@ from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.models.graph import Feed, LayerGraph, Shape
 from dlbricks_tui.runtime.runtime import Format
 from tests.bricks.convolutions import convolving, named
-from tests.bricks.graphs import DATA, Spec, after, built, chain, weighing
+from tests.bricks.graphs import DATA, Spec, after, built, chain, of_weights, weighing
 
 
 def context(graph: LayerGraph, *layers: int) -> str:
@@ -162,10 +162,12 @@ def test_weights_of_a_model_that_fit_into_a_cache_stay_there() -> None:
 
 
 def test_weights_that_are_more_than_a_cache_holds_are_cold_if_much_else_is_read_in_between() -> None:
-    graph = weighing(weighing(chain("conv", "conv", "conv"), 0, 4), 1, 9)
+    graph = of_weights(1, 9)
     assert [context(graph, 0), context(graph, 1), context(graph, 0, 1)] == ["plain;cold", "conv", "plain"]
-    graph = weighing(graph, 2, 3)
+    graph = of_weights(1, 9, 1)
     assert [context(graph, 0), context(graph, 1), context(graph, 0, 1)] == ["plain;cold", "conv;heavy", "plain"]
+    # Where that is little all the same, it may stay, and nobody else takes the nearest caches.
+    assert twin_in(graph, [1], "conv;heavy") == "conv"
 
 
 def test_what_is_cold_where_all_may_stay_in_a_cache_is_timed_out_of_that_too() -> None:
@@ -188,6 +190,19 @@ def test_what_is_warm_where_others_may_take_the_nearest_caches_is_timed_without_
     assert twin_in(weighing(graph, 2, 35), [0], "conv") is None
     assert twin_in(replace(graph, format=Format.ONNX), [0], "conv") is None
     assert twin_in(built([Spec("constant"), Spec("add", (*DATA, *after(0)))]), [0], "none") is None
+
+
+def test_what_a_layer_shortly_before_has_read_is_primed() -> None:
+    steps = of_weights(1, 1, 1, shared=(0, 1, 2))
+    assert [context(steps, layer) for layer in range(3)] == ["plain;primed", "conv;primed", "conv;primed"]
+    # It finds its weights where they are, whatever else the model touches.
+    assert twin_in(steps, [1], "conv;primed") is None
+    # What is known of it from before there was such a context stands for it.
+    assert formers("conv:kept;primed") == ("conv:kept",)
+    assert context(replace(steps, format=Format.ONNX), 1) == "plain"
+    # More than a cache holds is not in one.
+    assert context(of_weights(7, 7, shared=(0, 1)), 1) == "conv"
+    assert context(of_weights(1, 5, 5, shared=(0,)), 0) == "plain;cold"
 
 
 def test_a_context_says_what_the_caches_hold_of_a_brick() -> None:

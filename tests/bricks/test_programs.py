@@ -163,6 +163,19 @@ def test_what_is_evicted_is_what_is_warm_timed_otherwise() -> None:
     assert not warm.evicted
 
 
+def test_what_is_primed_has_run_before_in_the_same_run() -> None:
+    graph = streaming("relu", "conv", "conv")
+    program = sequence_program(graph, [1, 2], caches=Caches.PRIMED)
+    assert program.prelude is not None
+    assert woken(program.prelude) == ["Activation", "BatchNorm", "conv"]
+    assert woken(program.network) == ["Activation", "BatchNorm", "conv", "BatchNorm", "conv"]
+    nodes = [node for node in nodes_of(program.network) if node["op"] != "null"][len(WAKE) + 1 :]
+    read = [[nodes_of(program.network)[source]["name"] for source, _, _ in node["inputs"]] for node in nodes]
+    assert read[0] == read[2], "the same copy and the same weights"
+    assert [read[1], read[3]] == [[nodes[0]["name"]], [nodes[2]["name"]]], "and what it has made itself"
+    assert program.network.weights == program.prelude.weights
+
+
 def test_what_is_needed_afterwards_is_put_out_so_that_nobody_writes_over_it() -> None:
     graph = built([Spec("relu", DATA), Spec("relu", DATA), Spec("add", after(0, 1)), Spec("relu", after(1))])
     assert put_out(sequence_program(graph, [2]).network) == ["layer2:0", "copy_2:0"]
