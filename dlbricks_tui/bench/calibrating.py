@@ -10,6 +10,7 @@ from dlbricks_tui.bench.events import Calibrated, Calibrating, CalibrationFailed
 from dlbricks_tui.bench.jobs import Job, Subject, Target, subject_of
 from dlbricks_tui.bench.known import Known
 from dlbricks_tui.bench.ledger import Counts, Entry
+from dlbricks_tui.bench.mood import NULL_CALL_MS
 from dlbricks_tui.bench.plan import plan
 from dlbricks_tui.bench.stopping import Adaptive, Series, StoppingRule
 from dlbricks_tui.bricks.coldness import Caches
@@ -17,6 +18,7 @@ from dlbricks_tui.bricks.contexts import caches_in, word_of
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.estimate.calibration import (
+    CALL_MS,
     EVICTED_SHARE,
     RESIDENT_SHARE,
     STAYS_SHARE,
@@ -43,7 +45,14 @@ ENOUGH_NETWORKS = 8
 
 # What a model lacks in the sum of its bricks.
 CONSTANTS: Mapping[Format, tuple[str, ...]] = {
-    Format.MXNET: ("per_lost_sequence_ms", "per_cold_sequence_ms", STAYS_SHARE, EVICTED_SHARE, RESIDENT_SHARE),
+    Format.MXNET: (
+        CALL_MS,
+        "per_lost_sequence_ms",
+        "per_cold_sequence_ms",
+        STAYS_SHARE,
+        EVICTED_SHARE,
+        RESIDENT_SHARE,
+    ),
     Format.ONNX: ("per_forgotten_sequence_ms",),
 }
 
@@ -55,6 +64,7 @@ class Notes:
         # Those of the run: what is measured here is none of what it was asked for.
         self.counts = counts
         self.found: dict[Target, Statistics] = {}
+        self.call_ms = 0.0
         self.reasons: list[str] = []
 
     def loaded(self, entry: Entry, first_run_seconds: float) -> None:
@@ -63,6 +73,7 @@ class Notes:
     def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
         """A program was timed."""
         self.found.update({entry.job.target: series.statistics for entry, series in finished})
+        self.call_ms = float(dict(noise).get(NULL_CALL_MS) or self.call_ms)
 
     def take_back(self, entries: Sequence[Entry]) -> None:
         """What was found stands until they are timed again."""
@@ -108,7 +119,7 @@ def calibrate(
                 break
             reasons += notes.reasons
             if not notes.reasons:
-                examples.append(example_of(subject, notes.found, CONSTANTS[form]))
+                examples.append(example_of(subject, notes.found, CONSTANTS[form], notes.call_ms))
         correction = fitted(examples, CONSTANTS[form])
     except (CalibrationError, ModelError) as failure:
         tell(CalibrationFailed(reason="; ".join([str(failure), *reasons[:1]])))
@@ -130,10 +141,16 @@ def networks(
             yield subject_of(decompose(replace(graph, name=name)))
 
 
-def example_of(subject: Subject, found: Mapping[Target, Statistics], constants: Sequence[str]) -> Example:
-    """A network by what was found of its bricks and of it; bricks that compute nothing are not measured."""
+def example_of(
+    subject: Subject, found: Mapping[Target, Statistics], constants: Sequence[str], call_ms: float = 0.0
+) -> Example:
+    """A network by what was found of its bricks and of it; bricks that compute nothing are not measured.
+
+    What a call took meanwhile is told of where it is among the constants.
+    """
     paid: list[tuple[int, float]] = []
-    terms = [0.0] * len(constants)
+    sought = [constant for constant in constants if constant in TERMS]
+    terms = [0.0] * len(sought)
     graph = subject.decomposition.graph
     for occurrence in subject.decomposition.occurrences:
         brick = found.get(Target(occurrence.brick.key, occurrence.context))
@@ -146,8 +163,9 @@ def example_of(subject: Subject, found: Mapping[Target, Statistics], constants: 
         twin_ms = None if twin is None else twin.trimmed_mean_ms
         cold = caches_in(occurrence.context) is Caches.COLD
         circumstances = Circumstances(brick_ms, graph.touched_bytes, cold, twin_ms, word_of(occurrence.twin or ""))
-        for number, constant in enumerate(constants):
+        for number, constant in enumerate(sought):
             terms[number] += times * TERMS[constant](circumstances)
     measured_ms = found[Target(model=subject.key)].trimmed_mean_ms
     composed_ms = sum(times * latency_ms for times, latency_ms in paid)
-    return Example(subject.name, tuple(terms), composed_ms, measured_ms, density_of(paid))
+    paid_once_ms = call_ms if CALL_MS in constants else 0.0
+    return Example(subject.name, tuple(terms), composed_ms, measured_ms, density_of(paid), paid_once_ms)

@@ -7,6 +7,9 @@ from statistics import median
 
 from dlbricks_tui.store.records import Facts
 
+# A fact of each result: what it took to call a runtime that computes nothing.
+NULL_CALL_MS = "null_call_ms"
+
 
 @dataclass(frozen=True, slots=True)
 class FeltRound:
@@ -34,7 +37,7 @@ class Mood:
     def facts(self) -> Facts:
         """What of it is kept with each result."""
         null_calls_ms = tuple(chain.from_iterable(it.null_calls_ms for it in self.rounds))
-        found = (("null_call_ms", null_calls_ms), ("reference_ms", self.reference_ms))
+        found = ((NULL_CALL_MS, null_calls_ms), ("reference_ms", self.reference_ms))
         medians = tuple((name, median(values)) for name, values in found if values)
         disturbed = sum(it.disturbed for it in self.rounds)
         rounds = (("repeated_rounds", self.repeated), ("disturbed_rounds", disturbed))

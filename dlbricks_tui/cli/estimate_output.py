@@ -31,6 +31,7 @@ def estimate_document(decomposition: Decomposition, one: SystemEstimate) -> dict
         "parallel_ms": composed.parallel_ms if composed else None,
         "workers": found.options.workers,
         "workers_ms": composed.workers_ms if composed else None,
+        "call_ms": composed.call_ms if composed else None,
         "interval_ms": [composed.interval.low_ms, composed.interval.high_ms] if composed else None,
         "coverage": {
             "measured": coverage.measured,

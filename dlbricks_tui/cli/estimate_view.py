@@ -165,6 +165,8 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
         f"critical path: {len(path)} layers, {_named(graph, path)}; "
         + (f"all else in parallel would save {_ms(gained_ms)}" if gained_ms else "nothing can run beside it")
     )
+    if composed.call_ms:
+        yield Text(f"one call of the runtime, {_ms(composed.call_ms)}, is in each of them")
     explained = residual(one)
     if explained is not None:
         parts = [f"sampling allows for {_ms(explained.sampling_ms)}"]

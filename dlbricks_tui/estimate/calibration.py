@@ -69,6 +69,8 @@ def _way_to_twin(circumstances: Circumstances) -> float:
     return 0.0 if circumstances.twin_ms is None else circumstances.twin_ms - circumstances.brick_ms
 
 
+# What it takes to call a runtime that computes nothing: a model pays that once, however many layers it has.
+CALL_MS = "call_ms"
 # The constants that say where between what is cold or warm and its twin a model lies.
 STAYS_SHARE, EVICTED_SHARE, RESIDENT_SHARE = "stays_share", "evicted_share", "resident_share"
 # What a constant of this name is multiplied with for one sequence. Constants are milliseconds, or shares of some.
@@ -131,11 +133,16 @@ class Correction:
 
     def __post_init__(self) -> None:
         for name, _ in self.constants:
-            if name not in TERMS:
+            if name not in TERMS and name != CALL_MS:
                 raise CalibrationError(
                     f"the calibration of this system has a constant {name!r} that this dlbricks cannot apply; "
                     "update dlbricks, or calibrate again"
                 )
+
+    @property
+    def call_ms(self) -> float:
+        """What a model takes once, whatever it computes; who was calibrated before took that for nothing."""
+        return dict(self.constants).get(CALL_MS, 0.0)
 
     def added_ms(self, layers: Sequence[Layer], circumstances: Circumstances) -> float:
         """What a sequence takes inside of its model beyond what its brick was measured at."""
@@ -144,7 +151,7 @@ class Correction:
         if not any(name == STAYS_SHARE for name, _ in self.constants):
             # Who was calibrated before there were twins means all that is cold.
             circumstances = circumstances._replace(twin_ms=None)
-        return sum(constant * TERMS[name](circumstances) for name, constant in self.constants)
+        return sum(constant * TERMS[name](circumstances) for name, constant in self.constants if name in TERMS)
 
     def relative_doubt(self, density: float) -> float:
         """Half of the 95 % interval of the method itself, as a share of an estimate for a model of such a density."""
@@ -182,7 +189,10 @@ def _usual(errors: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A network whose latency is known: what its bricks add up to, uncorrected, and what it takes end to end."""
+    """A network whose latency is known: what its bricks add up to, uncorrected, and what it takes end to end.
+
+    The latter has one call of the runtime in it.
+    """
 
     name: str
     # For each constant, the sum over all sequences of what it is multiplied with.
@@ -190,27 +200,33 @@ class Example:
     composed_ms: float
     measured_ms: float
     density: float = 0.0
+    call_ms: float = 0.0
 
     def error(self, constants_ms: Sequence[float]) -> float:
         """By what share the corrected sum is too high."""
         added_ms = sum(constant * term for constant, term in zip(constants_ms, self.terms, strict=True))
-        return (self.composed_ms + added_ms) / self.measured_ms - 1.0
+        return (self.composed_ms + added_ms + self.call_ms) / self.measured_ms - 1.0
 
 
 def fitted(examples: Sequence[Example], names: Sequence[str]) -> Correction:
-    """The constants of these names that leave the least relative errors; each residual is of an example left out."""
+    """The constants of these names that leave the least relative errors; each residual is of an example left out.
+
+    What a call takes is no such constant: it was measured, and is taken from there.
+    """
     if len(examples) < _FEWEST_EXAMPLES:
         raise CalibrationError(
             f"{len(examples)} networks to calibrate on could be measured, and {_FEWEST_EXAMPLES} are needed; "
             "`dlbricks runs watch last` tells what kept them"
         )
+    sought = [name for name in names if name in TERMS]
     residuals = [
-        example.error(_constants([*examples[:number], *examples[number + 1 :]], names))
+        example.error(_constants([*examples[:number], *examples[number + 1 :]], sought))
         for number, example in enumerate(examples)
     ]
     densities = tuple([example.density for example in examples])
-    constants = zip(names, _constants(examples, names), strict=True)
-    return Correction(tuple(constants), tuple(residuals), densities)
+    found = {CALL_MS: median(example.call_ms for example in examples)}
+    found |= dict(zip(sought, _constants(examples, sought), strict=True))
+    return Correction(tuple([(name, found[name]) for name in names]), tuple(residuals), densities)
 
 
 def _constants(examples: Sequence[Example], names: Sequence[str]) -> tuple[float, ...]:
@@ -221,7 +237,7 @@ def _constants(examples: Sequence[Example], names: Sequence[str]) -> tuple[float
     """
     terms = np.array([it.terms for it in examples])
     measured_ms = np.array([it.measured_ms for it in examples])
-    missing_ms = measured_ms - np.array([it.composed_ms for it in examples])
+    missing_ms = measured_ms - np.array([it.composed_ms + it.call_ms for it in examples])
     low, high = (np.array(ends) for ends in zip(*(BOUNDS.get(name, (-np.inf, np.inf)) for name in names), strict=True))
     at_an_end = [np.zeros(len(names))]
     for place in np.flatnonzero(np.isfinite(high)):

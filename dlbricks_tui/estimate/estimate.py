@@ -28,11 +28,12 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """The latency by each composition; the interval is the sequential one's."""
+    """The latency by each composition, with one call of the runtime; the interval is the sequential one's."""
 
     sequential_ms: float
     parallel_ms: float
     workers_ms: float | None
+    call_ms: float
     interval: Interval
     doubt: Doubt
     # The parts on the longest way through the model, by number.
@@ -96,7 +97,9 @@ def _compose(
         Task(part.paid_ps, tuple(sources), options.rules.sharing_of([graph.layers[index] for index in part.layers]))
         for part, sources in zip(parts, after, strict=True)
     ]
-    sequential_ms = milliseconds(sequential_ps(tasks))
+    # Who computes nothing need not be called.
+    call_ms = correction.call_ms if any(part.counts and not part.free for part in parts) else 0.0
+    sequential_ms = milliseconds(sequential_ps(tasks)) + call_ms
     path = critical_path(tasks)
     # Without rules unlimited workers take exactly the critical path, which is quicker found.
     parallel_ps = schedule(tasks).latency_ps if options.rules.rules else path.latency_ps
@@ -104,8 +107,9 @@ def _compose(
     doubt = doubt_about(parts, sequential_ms, correction.relative_doubt(density))
     return Composed(
         sequential_ms,
-        milliseconds(parallel_ps),
-        None if options.workers is None else milliseconds(schedule(tasks, options.workers).latency_ps),
+        milliseconds(parallel_ps) + call_ms,
+        None if options.workers is None else milliseconds(schedule(tasks, options.workers).latency_ps) + call_ms,
+        call_ms,
         doubt.around(sequential_ms),
         doubt,
         path.tasks,

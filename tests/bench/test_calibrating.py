@@ -19,6 +19,7 @@ from dlbricks_tui.bench.events import Calibrated, Calibrating, CalibrationFailed
 from dlbricks_tui.bench.jobs import Job, subject_of
 from dlbricks_tui.bench.known import Conditions, Known
 from dlbricks_tui.bench.ledger import Counts, Entry
+from dlbricks_tui.bench.mood import NULL_CALL_MS
 from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.plan import plan, targets_of
 from dlbricks_tui.bench.request import CalibrationPolicy
@@ -161,6 +162,10 @@ def test_a_calibration_leaves_half_of_a_time_budget_to_what_was_asked_for(
     assert (ended.state, ended.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
 
 
+# What a batch says of the machine.
+MOOD = ((NULL_CALL_MS, 0.1),)
+
+
 @pytest.mark.parametrize("in_time", [7, 8, 11])
 def test_half_of_the_networks_are_enough_where_there_is_no_time_for_all(
     in_time: int, site: Site, monkeypatch: pytest.MonkeyPatch
@@ -176,7 +181,7 @@ def test_half_of_the_networks_are_enough_where_there_is_no_time_for_all(
         if len(asked) > in_time:
             raise CalibrationError("no more time")
         for number, job in enumerate(jobs):
-            notes.keep([(Entry(number, job), series_of([2.5 if job.whole else 1.0] * 20, rule))], ())
+            notes.keep([(Entry(number, job), series_of([2.6 if job.whole else 1.0] * 20, rule))], MOOD)
 
     events: list[Event] = []
     counts = Counts(Tally(0), Tally(0))
@@ -189,9 +194,9 @@ def test_half_of_the_networks_are_enough_where_there_is_no_time_for_all(
     assert found is not None
     correction, names = found
     assert names == tuple(f"network {number}" for number in range(in_time))
-    # Two bricks of a millisecond in a model of two and a half: a quarter for each.
-    lost, *others = CONSTANTS[Format.MXNET]
-    assert dict(correction.constants) == {lost: pytest.approx(0.25), **dict.fromkeys(others, 0.0)}
+    # Two bricks of a millisecond in a model of two and a half, but for the call: a quarter for each.
+    call, lost, *others = CONSTANTS[Format.MXNET]
+    assert dict(correction.constants) == {call: 0.1, lost: pytest.approx(0.25), **dict.fromkeys(others, 0.0)}
     assert len(correction.residuals) == in_time
 
 

@@ -1,10 +1,11 @@
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.estimate.calibration import Circumstances, Correction, Example, density_of, fitted
+from dlbricks_tui.estimate.calibration import CALL_MS, Circumstances, Correction, Example, density_of, fitted
 from dlbricks_tui.estimate.errors import CalibrationError
 from tests.bricks.graphs import chain
 
@@ -47,6 +48,22 @@ def test_one_network_that_is_far_off_casts_doubt_on_models_but_does_not_move_the
     assert abs(with_it.residuals[-1]) > 0.3
     assert 0.01 < without.relative_doubt(0.0) < 0.04
     assert with_it.relative_doubt(0.0) > 1.3 * without.relative_doubt(0.0)
+
+
+def test_what_a_call_takes_is_taken_from_where_it_was_measured() -> None:
+    calls_ms = (0.05, 0.06, 0.07, 0.9)
+    networks = [example(term, 1.0) for term in (40, 60, 7, 50)]
+    called = [
+        replace(it, measured_ms=it.measured_ms + call_ms, call_ms=call_ms)
+        for it, call_ms in zip(networks, calls_ms, strict=True)
+    ]
+    correction = fitted(called, (CALL_MS, NAME))
+    assert dict(correction.constants) == {CALL_MS: pytest.approx(0.065), NAME: pytest.approx(CONSTANT_MS)}
+    assert max(map(abs, correction.residuals)) < 1e-6
+    assert correction.call_ms == pytest.approx(0.065)
+    assert fitted(networks, (NAME,)).call_ms == 0.0
+    within = chain("conv").layers
+    assert correction.added_ms(within, Circumstances(0.3, 10**8)) == pytest.approx(CONSTANT_MS)
 
 
 def test_a_network_without_anything_to_correct_is_no_obstacle() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
-from dlbricks_tui.estimate.calibration import Circumstances, Correction
+from dlbricks_tui.estimate.calibration import CALL_MS, Circumstances, Correction
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.estimate.estimate import Composed, Estimate, Options, estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, Measured, Similar
@@ -158,6 +158,23 @@ def test_a_calibration_adds_its_constants_and_widens_by_its_residuals() -> None:
     assert corrected.sequential_ms == pytest.approx(plain.sequential_ms + 2 * 0.005)
     assert corrected.doubt.method_ms == pytest.approx(1.96 * 0.03 * corrected.sequential_ms)
     assert corrected.interval.width_ms > plain.interval.width_ms
+
+
+def test_each_composition_has_one_call_in_it() -> None:
+    decomposition = decompose(branched())
+    options = Options(workers=2)
+    before = composed(estimate(decomposition, measured(decomposition), options))
+    correction = Correction(((CALL_MS, 0.06),), residuals=(0.03, -0.03))
+    found = composed(estimate(decomposition, measured(decomposition, correction=correction), options))
+    assert (before.call_ms, found.call_ms) == (0.0, 0.06)
+    assert before.workers_ms is not None
+    assert found.sequential_ms == before.sequential_ms + 0.06
+    assert found.parallel_ms == before.parallel_ms + 0.06
+    assert found.workers_ms == before.workers_ms + 0.06
+    assert found.doubt.method_ms == pytest.approx(1.96 * 0.03 * found.sequential_ms)
+    # Nobody has to be called for what is stored.
+    stored = decompose(built([Spec("constant")]))
+    assert composed(estimate(stored, Knowledge({}, correction=correction))).sequential_ms == 0.0
 
 
 def test_a_model_of_many_short_sequences_is_more_doubtful() -> None:

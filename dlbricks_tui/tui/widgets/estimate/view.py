@@ -23,6 +23,8 @@ _UNIT = " ms"
 # A type of several kinds has a long name; its bar gives way.
 _TYPE = 15
 _MOST_BAR = 24
+# A call that is less of an estimate than this is not worth a row.
+_TELLING_SHARE = 0.01
 
 
 class EstimateRow(NamedTuple):
@@ -97,6 +99,8 @@ def _latencies(view: EstimateView, under_way: str) -> Iterator[Line]:
     if composed.workers_ms is not None:
         workers = judged.estimate.options.workers or 0
         yield _figure(counted(workers, "worker"), composed.workers_ms, "", sign)
+    if composed.call_ms > _TELLING_SHARE * composed.sequential_ms:
+        yield _figure("call", composed.call_ms, "once, and in these", "")
     if judged.end_to_end is None:
         yield line(column("measured", _NAME, "muted"), Span("not end to end yet", "muted"))
         return
