@@ -13,13 +13,15 @@ import pytest
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.estimate.calibration import CALL_MS
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.store.records import Record
 from tests.estimate.knowledge_of import latency_of
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
-from tests.store.samples import failure, runtime, system
+from tests.store.samples import calibration, failure, runtime, system
 
 # SqueezeNet and VGG-16, whose types are delivered at level `written`.
 SQUEEZENET, VGG = (decompose(table1()[number]) for number in ("16", "17"))
@@ -105,6 +107,16 @@ def test_a_person_sees_bars_types_bricks_regions_and_the_residual(dlbricks: Comm
         "Costliest bricks",
     ):
         assert said in out
+
+
+def test_the_call_of_the_runtime_is_in_the_estimate_and_told_of(dlbricks: Command) -> None:
+    called = calibration(constants=((CALL_MS, 0.5),), level=Level.WRITTEN, **ON_C5)
+    status, out, _ = dlbricks([*on_c5(SQUEEZENET), called], "estimate", "table1:16", "--system", "c5.xlarge", "--json")
+    (found,) = json.loads(out)
+    assert (status, found["call_ms"]) == (0, 0.5)
+    assert found["sequential_ms"] == pytest.approx(sum_ms(SQUEEZENET) + 0.5)
+    _, out, _ = dlbricks([], "estimate", "table1:16", "--system", "c5.xlarge")
+    assert "one call of the runtime, 0.5000 ms, is in each of them" in out
 
 
 def test_an_estimate_says_that_the_host_was_another_for_the_model_than_for_its_bricks(dlbricks: Command) -> None:

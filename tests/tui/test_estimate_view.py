@@ -41,6 +41,17 @@ def test_the_compositions_stand_side_by_side_with_what_was_measured(measured: Da
     assert "Where the time goes" in shown_rows and " 100 % of 68 layers" in "".join(shown_rows)
 
 
+def test_a_call_of_the_runtime_has_a_row_where_it_is_much_of_a_model(measured: DataFolder) -> None:
+    view = view_of(measured, "resnet18_v1")
+    composed = view.judged.estimate.composed
+    assert composed is not None
+    for call_ms, told in ((0.06, False), (4.0, True)):
+        estimate = replace(view.judged.estimate, composed=replace(composed, call_ms=call_ms))
+        called = replace(view, judged=replace(view.judged, estimate=estimate))
+        shown_rows = texts(rows(called, WRITTEN, AVAILABLE, 60))
+        assert ("call           4.000 ms once, and in these" in shown_rows) is told
+
+
 def test_a_host_that_was_another_for_the_model_than_for_its_bricks_is_told_of(measured: DataFolder) -> None:
     view = view_of(measured, "resnet18_v1")
     assert view.residual is not None and "host was" not in "".join(texts(rows(view, WRITTEN, AVAILABLE, 60)))
