@@ -62,23 +62,29 @@ class RunDesk:
     def take(self, run: RunSnapshot) -> None:
         """Keeps what was seen, and shows it if there is somebody to see it."""
         self._run = run
-        self._show(self._app.screen)
+        self._show(self._in_front)
 
     def take_results(self) -> None:
         """Remembers that there are new results, for the next time that estimates are in sight."""
         self._grown = True
-        self._tell_of_results(self._app.screen)
+        self._tell_of_results(self._in_front)
 
     def catch_up(self, screen: Screen[object]) -> None:
         """Brings a screen that has come to the front up to date."""
         self._show(screen)
         self._tell_of_results(screen)
 
-    def _show(self, screen: Screen[object]) -> None:
+    @property
+    def _in_front(self) -> Screen[object] | None:
+        """What is in sight; nothing any more while the program is being left."""
+        screens = self._app.screen_stack
+        return screens[-1] if screens else None
+
+    def _show(self, screen: Screen[object] | None) -> None:
         if self._run is not None and isinstance(screen, ShowsRun):
             screen.show_run(self._run)
 
-    def _tell_of_results(self, screen: Screen[object]) -> None:
+    def _tell_of_results(self, screen: Screen[object] | None) -> None:
         if self._grown and isinstance(screen, AskingScreen) and screen.HEARS_OF_RESULTS:
             # The others hear of it when they come to the front.
             self._grown = not isinstance(screen, WorkbenchScreen)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 
 import pytest
 
@@ -273,7 +272,8 @@ def test_an_evicted_program_finds_less_in_the_caches_than_another(mxnet_worker: 
     load(mxnet_worker, replace(warm, evicted=True), "evicted")
     durations = mxnet_worker.ask(Sample(("warm", "evicted", "warm"), 1, 40), PATIENCE_SECONDS).durations_ns
     assert [len(taken) for taken in durations] == [40, 40, 40]
-    quick, slow, again = (median(taken) for taken in durations)
+    # Whoever else computes meanwhile makes some of any of them slower.
+    quick, slow, again = (sorted(taken)[4] for taken in durations)
     assert slow > max(quick, again)
 
 

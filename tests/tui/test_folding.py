@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 from dlbricks_tui.bench.events import BegunAnew, Event, FailedBefore, Paused, Resumed
+from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.run_folder import State
 from dlbricks_tui.tui.live.folding import MOST_NOTES, MOST_WIDTHS, Folding
 from dlbricks_tui.tui.live.snapshot import Standing, Tone
@@ -105,10 +106,11 @@ def test_the_bar_foretells_the_calibration_and_is_not_led_astray_by_the_end_of_a
         shares.append(run.share)
         assert run.counts.done == 8
     assert shares == sorted(shares, key=lambda share: share or 0.0)
-    assert (shares[0], shares[-1]) == (0.0, 30 / 80)
-    assert folding.snapshot().seconds_left == 50
-    folding.take([round_done([], 36, seconds_left=40)])
-    assert folding.snapshot().share == 40 / 80
+    spent = networks * SECONDS_PER_NETWORK
+    assert (shares[0], shares[-1]) == (0.0, spent / 80)
+    assert folding.snapshot().seconds_left == 80 - spent
+    folding.take([round_done([], int(spent) + 6, seconds_left=70 - int(spent))])
+    assert folding.snapshot().share == (spent + 10) / 80
 
 
 def test_a_run_that_calibrates_says_on_which_network_of_how_many() -> None:
@@ -131,9 +133,10 @@ def test_what_calibrates_is_no_brick_of_the_run_and_says_nothing_of_how_the_mach
 
 def test_a_second_level_to_calibrate_takes_from_what_is_left_and_does_not_give_it_back() -> None:
     folding = folded(started(), planned(0, expected_seconds=100), *calibrated(5, 0))
-    assert folding.snapshot().seconds_left == 70
-    folding.take(calibrated(5, 30))
-    assert folding.snapshot().seconds_left == 40
+    spent = 5 * SECONDS_PER_NETWORK
+    assert folding.snapshot().seconds_left == 100 - spent
+    folding.take(calibrated(5, int(spent)))
+    assert folding.snapshot().seconds_left == 100 - 2 * spent
 
 
 def test_time_that_the_run_stands_still_is_not_spent() -> None:

@@ -77,9 +77,9 @@ def test_while_a_run_calibrates_the_bar_says_so_in_any_room() -> None:
     folding.take([started(), planned(), *calibrated(11)[: 3 * 2 + 1]])
     run = folding.snapshot()
     (narrow,) = bar_lines(run, 80)
-    assert "calibrating, network 3 of 11 · 48 s left" in text_of(narrow)
+    assert "calibrating, network 3 of 11 · 42 s left" in text_of(narrow)
     wide = [text_of(line) for line in bar_lines(run, 120)]
-    assert "8 of 42 done · 48 s left" in wide[0]
+    assert "8 of 42 done · 42 s left" in wide[0]
     assert "calibrating, network 3 of 11" in wide[1]
     assert "calibrating, network 3 of 11" in text_of(head_lines(run, 80)[2])
     stopped = replace(run, state=State.PAUSED)

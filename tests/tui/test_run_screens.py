@@ -25,6 +25,8 @@ from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import actions_in
 from dlbricks_tui.tui.app import DlbricksApp
+from dlbricks_tui.tui.live.folding import Folding
+from dlbricks_tui.tui.messages import RunSeen
 from dlbricks_tui.tui.screens.error import ErrorScreen
 from dlbricks_tui.tui.screens.help import HelpScreen
 from dlbricks_tui.tui.screens.run.all_runs import AllRunsScreen
@@ -407,10 +409,13 @@ async def test_results_of_a_run_come_into_the_estimate_while_it_runs(
 async def test_leaving_the_program_leaves_the_run_alone_and_the_next_start_finds_it(
     measured: DataFolder, launched: list[RunFolder]
 ) -> None:
-    async with running(app_on(measured)) as pilot:
+    left = app_on(measured)
+    async with running(left) as pilot:
         await press(pilot, *OPEN_ALEXNET, "r", "enter")
         await shows(pilot, " running ")
     (state,) = RunFolders(measured.runs).states()
     assert state.active
+    # What is told of the run when no screen is there any more is for nobody.
+    left.on_run_seen(RunSeen(Folding(state.run, ("alexnet",)).snapshot()))
     async with running(DlbricksApp(Session(measured, measured.path / "samples"))) as pilot:
         await shows(pilot, " running ")
