@@ -45,7 +45,11 @@ def sums_of(graph: LayerGraph, chosen: Chosen) -> tuple[float, dict[str, float]]
         graph,
         chosen,
         {
-            **{caches.value: partial(sequence_program, graph, caches=caches) for caches in Caches},
+            **{
+                caches.value: partial(sequence_program, graph, caches=caches)
+                for caches in Caches
+                if caches.value in WAYS
+            },
             AS_THEIR_CONTEXTS: partial(sequence_program, graph),
         },
     )

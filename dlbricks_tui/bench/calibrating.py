@@ -28,6 +28,7 @@ from dlbricks_tui.estimate.calibration import (
     Example,
     density_of,
     fitted,
+    found_by_fit,
 )
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.errors import ModelError
@@ -149,7 +150,7 @@ def example_of(
     What a call took meanwhile is told of where it is among the constants.
     """
     paid: list[tuple[int, float]] = []
-    sought = [constant for constant in constants if constant in TERMS]
+    sought = found_by_fit(constants)
     terms = [0.0] * len(sought)
     graph = subject.decomposition.graph
     for occurrence in subject.decomposition.occurrences:

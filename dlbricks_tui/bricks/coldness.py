@@ -46,8 +46,10 @@ def is_primed(graph: LayerGraph, layers: Sequence[int]) -> bool:
 
     Only where all that the sequence touches fits into a cache.
     """
+    if graph.format is Format.ONNX or not graph.shared_arrays:
+        return False
     reading = [graph.layers[index] for index in layers]
-    if graph.format is Format.ONNX or bytes_touched(reading) > FAR_BYTES:
+    if bytes_touched(reading) > FAR_BYTES:
         return False
     read_bytes = sum(bytes_read(reading, times_paid(graph, layers)).values())
     return read_bytes > max(_FEW_BYTES, 2 * _own_bytes(graph, layers))

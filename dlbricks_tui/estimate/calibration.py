@@ -108,6 +108,11 @@ _ALIKE = 1e6
 _FEWEST_EXAMPLES = 3
 
 
+def found_by_fit(names: Iterable[str]) -> tuple[str, ...]:
+    """Those of the constants that a fit finds: what a call takes was measured."""
+    return tuple([name for name in names if name != CALL_MS])
+
+
 def density_of(paid: Iterable[tuple[int, float]]) -> float:
     """How many sequences run in a millisecond, of those that are paid so often and take so long.
 
@@ -132,8 +137,8 @@ class Correction:
     densities: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, _ in self.constants:
-            if name not in TERMS and name != CALL_MS:
+        for name in found_by_fit(name for name, _ in self.constants):
+            if name not in TERMS:
                 raise CalibrationError(
                     f"the calibration of this system has a constant {name!r} that this dlbricks cannot apply; "
                     "update dlbricks, or calibrate again"
@@ -151,7 +156,7 @@ class Correction:
         if not any(name == STAYS_SHARE for name, _ in self.constants):
             # Who was calibrated before there were twins means all that is cold.
             circumstances = circumstances._replace(twin_ms=None)
-        return sum(constant * TERMS[name](circumstances) for name, constant in self.constants if name in TERMS)
+        return sum(constant * TERMS[name](circumstances) for name, constant in self.constants if name != CALL_MS)
 
     def relative_doubt(self, density: float) -> float:
         """Half of the 95 % interval of the method itself, as a share of an estimate for a model of such a density."""
@@ -209,16 +214,13 @@ class Example:
 
 
 def fitted(examples: Sequence[Example], names: Sequence[str]) -> Correction:
-    """The constants of these names that leave the least relative errors; each residual is of an example left out.
-
-    What a call takes is no such constant: it was measured, and is taken from there.
-    """
+    """The constants of these names that leave the least relative errors; each residual is of an example left out."""
     if len(examples) < _FEWEST_EXAMPLES:
         raise CalibrationError(
             f"{len(examples)} networks to calibrate on could be measured, and {_FEWEST_EXAMPLES} are needed; "
             "`dlbricks runs watch last` tells what kept them"
         )
-    sought = [name for name in names if name in TERMS]
+    sought = found_by_fit(names)
     residuals = [
         example.error(_constants([*examples[:number], *examples[number + 1 :]], sought))
         for number, example in enumerate(examples)

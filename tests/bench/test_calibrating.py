@@ -44,6 +44,9 @@ from tests.bricks.graphs import chain, weighing
 from tests.models.table_framework import TableFramework
 from tests.store.samples import calibration
 
+# What a batch says of the machine.
+MOOD = ((NULL_CALL_MS, 0.1),)
+
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
@@ -160,10 +163,6 @@ def test_a_calibration_leaves_half_of_a_time_budget_to_what_was_asked_for(
     # What cannot come to its end in time is not begun.
     assert bool([event for event in events if isinstance(event, Calibrating)]) is not gives_up
     assert (ended.state, ended.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
-
-
-# What a batch says of the machine.
-MOOD = ((NULL_CALL_MS, 0.1),)
 
 
 @pytest.mark.parametrize("in_time", [7, 8, 11])

@@ -322,7 +322,7 @@ def test_no_network_makes_more_than_a_line(nodes: list[Any], heads: Any) -> None
         try:
             Unpacker(TableFramework(), level, GIBIBYTE).unpacked(content, 1)
         except BrokenBrickError as error:
-            one_line(error)
+            assert one_line(error), "it says why"
 
 
 @given(JSON, JSON, JSON)

@@ -34,10 +34,10 @@ PRIVATE_WIDTHS = (24, 40)
 DECOY_WIDTHS = ((16, 32), (8, 48), (64, 64))
 
 
-def network(widths: Sequence[int], name: str = "layer", side: int = 16, normed: bool = False) -> bytes:
+def network(widths: Sequence[int], name: str = "layer", side: int = 16, normed: bool = False, steps: int = 0) -> bytes:
     """A chain of convolution, relu and pooling for each width, and a classifier, with names and a comment.
 
-    Convolutions may have a batch norm behind them.
+    Convolutions may have a batch norm behind them, and then there may be steps that share their weights.
     """
     nodes: list[dict[str, object]] = [
         {"op": "null", "name": f"{name}_data", "attrs": {"__shape__": f"(1, 3, {side}, {side})"}, "inputs": []}
@@ -59,9 +59,15 @@ def network(widths: Sequence[int], name: str = "layer", side: int = 16, normed: 
             convolution = add("BatchNorm", f"norm{number}", [convolution, *arrays])
         relu = add("Activation", f"relu{number}", [convolution], act_type="relu")
         last = add("Pooling", f"pool{number}", [relu], kernel="(2, 2)", stride="(2, 2)", pool_type="max")
-    flat = add("Flatten", "flat", [last])
+    last = add("Flatten", "flat", [last])
+    if steps:
+        arrays = [add("null", f"begin_{role}", ()) for role in ("weight", "bias")]
+        last = add("FullyConnected", "begin", [last, *arrays], num_hidden="256")
+        arrays = [add("null", f"step_{role}", ()) for role in ("weight", "bias")]
+    for number in range(steps):
+        last = add("FullyConnected", f"step{number}", [last, *arrays], num_hidden="256")
     arrays = [add("null", f"fc_{role}", ()) for role in ("weight", "bias")]
-    scores = add("FullyConnected", "fc", [flat, *arrays], num_hidden="10")
+    scores = add("FullyConnected", "fc", [last, *arrays], num_hidden="10")
     head = add("softmax", "scores", [scores])
     return json.dumps({"nodes": nodes, "heads": [[head, 0, 0]], "attrs": {"mxnet_version": ["int", 10500]}}).encode()
 
@@ -89,11 +95,11 @@ class Trio:
         return self.path / "results.json"
 
     def taken_apart(
-        self, widths: Sequence[int], level: Level, name: str = SECRET, *, normed: bool = False
+        self, widths: Sequence[int], level: Level, name: str = SECRET, *, normed: bool = False, steps: int = 0
     ) -> Decomposition:
         """A model of the owner."""
         path = self.owner.path / f"{name}-{'-'.join(map(str, widths))}-symbol.json"
-        path.write_bytes(network(widths, name, normed=normed))
+        path.write_bytes(network(widths, name, normed=normed, steps=steps))
         return decompose(Loader(self.owner.path / "cache", TableFramework()).load(source_of(path), level))
 
     def export(self, level: Level = Level.WRITTEN, seed: str = "a seed") -> Assembled:
