@@ -4,6 +4,7 @@ import pytest
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.estimate.calibration import CALL_MS, Correction
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.statistics import summarise
 from dlbricks_tui.tui.opened import Opened
@@ -61,6 +62,15 @@ def test_a_layer_begins_with_what_it_is_and_takes() -> None:
     assert "in         1x3x224x224" in text and "out        1x64x112x112" in text and "weights    64x3x7x7" in text
     assert "kernel=7x7" in text and "stride=2x2" in text
     assert "of the model" in text and "interval" in text and "* on the critical path" in text
+
+
+def test_the_model_says_what_it_pays_beside_its_parts() -> None:
+    opened = sample("resnet50_v1")
+    known = measured(opened.decomposition, correction=Correction(((CALL_MS, 0.06),)))
+    call = "call       0.060 ms more, once: of the runtime"
+    assert call in told(opened, None, judged(opened, known)).splitlines()
+    assert call not in told(opened, 0, judged(opened, known)).splitlines()
+    assert "of the runtime" not in told(opened, None, judged(opened, measured(opened.decomposition)))
 
 
 def test_a_brick_says_its_key_its_contexts_and_how_often_it_occurs() -> None:

@@ -49,7 +49,7 @@ def test_a_call_of_the_runtime_has_a_row_where_it_is_much_of_a_model(measured: D
         estimate = replace(view.judged.estimate, composed=replace(composed, call_ms=call_ms))
         called = replace(view, judged=replace(view.judged, estimate=estimate))
         shown_rows = texts(rows(called, WRITTEN, AVAILABLE, 60))
-        assert ("call           4.000 ms once, and in these" in shown_rows) is told
+        assert ("call           4.000 ms once in each" in shown_rows) is told
 
 
 def test_a_host_that_was_another_for_the_model_than_for_its_bricks_is_told_of(measured: DataFolder) -> None:

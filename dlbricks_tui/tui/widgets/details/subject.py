@@ -27,8 +27,9 @@ class Subject:
     kinds: tuple[tuple[Kind, int], ...]
     bricks: int
     times: int
-    # Only of the model as a whole.
+    # Only of the model as a whole: what it is cut into, and what it pays for a call of the runtime.
     whole: Decomposition | None = None
+    call_ms: float = 0.0
     # Only of a sequence, or of a layer of one.
     layers: tuple[Layer, ...] = ()
     occurrence: Occurrence | None = None
@@ -63,7 +64,9 @@ def subject_of(node: Node, opened: Opened, outline: Outline, tallies: Tallies | 
     if sequence is None:
         bricks = len({occurrences[number].brick.key for number in inside})
         whole = opened.decomposition if node.parent is None and not outline.is_searched else None
-        return Subject(title, names, tuple(kinds.most_common()), bricks, outline.occurs(node), whole, tally=tally)
+        call_ms = tallies.call_ms if tallies and whole is not None else 0.0
+        occurs = outline.occurs(node)
+        return Subject(title, names, tuple(kinds.most_common()), bricks, occurs, whole, call_ms, tally=tally)
     equal = [number for region in outline.nesting.equal(node.region) for number in outline.nesting.numbers(region)]
     return Subject(
         title,

@@ -64,6 +64,8 @@ def _latency(subject: Subject) -> Iterator[Line]:
         yield said("takes", latency_text(tally), share)
         if subject.part is not None:
             yield from _once(subject.part)
+        if subject.call_ms:
+            yield said("call", milliseconds(subject.call_ms), Span(" ms more, once: of the runtime", "muted"))
     yield from _lacking(subject, tally)
     if tally.critical:
         # What a part of the path takes, the model takes however many workers there are.

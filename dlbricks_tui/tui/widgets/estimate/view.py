@@ -100,7 +100,7 @@ def _latencies(view: EstimateView, under_way: str) -> Iterator[Line]:
         workers = judged.estimate.options.workers or 0
         yield _figure(counted(workers, "worker"), composed.workers_ms, "", sign)
     if composed.call_ms > _TELLING_SHARE * composed.sequential_ms:
-        yield _figure("call", composed.call_ms, "once, and in these", "")
+        yield _figure("call", composed.call_ms, "once in each", "")
     if judged.end_to_end is None:
         yield line(column("measured", _NAME, "muted"), Span("not end to end yet", "muted"))
         return

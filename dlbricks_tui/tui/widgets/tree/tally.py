@@ -55,6 +55,8 @@ class Tallies:
         parts = [by_first.get(sequence.layers[0]) for sequence in sequences]
         on_path = [sequence.layers[0] in critical for sequence in sequences]
         self._total_ms = composed.sequential_ms if composed else 0.0
+        # What the model pays once and no part of it has.
+        self.call_ms = composed.call_ms if composed else 0.0
         self._parts = dict(zip(nesting.sequences, parts, strict=True))
         self._paid_ps = _sums(parts, lambda part: part.paid_ps if part.counts else 0)
         self._layers = _sums(parts, lambda part: len(part.layers))
