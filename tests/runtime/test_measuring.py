@@ -1,0 +1,94 @@
+"""What runs before what is timed; the backend only notes it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork
+from dlbricks_tui.runtime.inside.measuring import Bench
+from dlbricks_tui.runtime.protocol import (
+    ArrayType,
+    Described,
+    Fuse,
+    Fused,
+    Infer,
+    Inferred,
+    Load,
+    Network,
+    Program,
+    Sample,
+)
+
+ONE = ArrayType((1,), "float32")
+
+
+def network(name: str) -> Network:
+    return Network(name, {"data": ONE}, {})
+
+
+class Noted(BoundNetwork):
+    """A network that notes its name whenever it runs."""
+
+    def __init__(self, name: str, runs: list[str]) -> None:
+        self.inputs, self.outputs = [name], [name]
+        self._name, self._runs = name, runs
+
+    def run(self) -> None:
+        self._runs.append(self._name)
+
+    def output_types(self) -> list[ArrayType]:
+        return [ONE]
+
+    def refuse_infinite_values(self) -> None:
+        """There are none."""
+
+
+class Noting(Backend):
+    nothing, sweep, evict = network("nothing"), network("sweep"), network("evict")
+
+    def __init__(self) -> None:
+        self.runs: list[str] = []
+
+    def describe(self) -> Described:
+        raise NotImplementedError
+
+    def infer(self, request: Infer) -> Inferred:
+        raise NotImplementedError(request)
+
+    def fuse(self, request: Fuse) -> Fused:
+        raise NotImplementedError(request)
+
+    def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
+        return Noted(network.symbol, self.runs)
+
+
+def runs_of(*programs: Program, warm: int, repeat: int) -> list[str]:
+    """What runs when these are sampled together."""
+    backend = Noting()
+    bench = Bench(backend)
+    names = tuple(str(number) for number in range(len(programs)))
+    for name, program in zip(names, programs, strict=True):
+        bench.load(Load(name, program, check_values=False))
+    backend.runs.clear()
+    sampled = bench.sample(Sample(names, warm, repeat))
+    assert [len(taken) for taken in sampled.durations_ns] == [repeat] * len(programs)
+    return backend.runs
+
+
+WARM = Program(network("brick"), prelude=network("prelude"))
+
+
+def test_a_program_and_its_prelude_each_run_untimed_and_then_timed() -> None:
+    assert runs_of(WARM, warm=2, repeat=1) == ["prelude"] * 3 + ["brick"] * 3
+
+
+def test_what_is_evicted_is_so_before_each_run_that_is_timed_and_before_no_other() -> None:
+    evicted = replace(WARM, evicted=True)
+    part = ["prelude", "evict", "prelude", "evict", "prelude"]
+    assert runs_of(evicted, warm=1, repeat=2) == [*part, *(name.replace("prelude", "brick") for name in part)]
+
+
+def test_the_caches_are_swept_once_for_all_that_is_cold_which_comes_last() -> None:
+    cold = replace(WARM, cold=True)
+    swept = ["sweep", "prelude", "prelude", "sweep", "brick", "brick"]
+    assert runs_of(cold, WARM, cold, warm=1, repeat=1) == ["prelude", "prelude", "brick", "brick", *swept]
