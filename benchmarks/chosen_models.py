@@ -125,12 +125,15 @@ def round_ms(worker: Worker, untimed: Mapping[str, int]) -> dict[str, float]:
 
 def beside_model(graph: LayerGraph, chosen: Chosen, ways: Mapping[str, Callable[[Layers], Program]]) -> Sums:
     """A model and its bricks, each made a program in several ways, by rounds over all that differ."""
-    places = {str(number): place for number, place in enumerate(places_of(graph).values())}
+    found = places_of(graph)
+    places = {str(number): place for number, place in enumerate(found.values())}
+    primed = {str(number) for number, target in enumerate(found) if caches_in(target.context) is Caches.PRIMED}
     programs = {way + name: made(place.layers) for way, made in ways.items() for name, place in places.items()}
     samples: dict[str, list[float]] = defaultdict(list)
     calls_ns: list[int] = []
     with Worker(chosen.runtime, chosen.folder / "log") as worker:
-        untimed = {WHOLE: load_model(worker, graph), **load_bricks(worker, programs)}
+        untimed = {WHOLE: load_model(worker, graph)}
+        untimed |= load_bricks(worker, programs, [way + name for way in ways for name in primed])
         for _ in range(ROUNDS):
             for name, taken_ms in round_ms(worker, untimed).items():
                 samples[name].append(taken_ms)

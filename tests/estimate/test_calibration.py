@@ -139,6 +139,20 @@ def test_nothing_stays_more_than_all_of_it_or_less_than_nothing(share: float, fo
     assert constants == pytest.approx({NAME: CONSTANT_MS, "stays_share": found})
 
 
+@pytest.mark.parametrize("twin", ["evicted_share", "resident_share"])
+@pytest.mark.parametrize(("share", "found"), [(0.0, 0.0), (0.3, 0.3), (0.5, 0.5), (1.0, 0.5), (-0.3, 0.0)])
+def test_no_model_goes_more_than_half_of_the_way_from_what_is_warm_to_its_twin(
+    twin: str, share: float, found: float
+) -> None:
+    names = (NAME, twin)
+    true = [
+        Example("net", (lost, way_ms), 12.0, 12.0 + CONSTANT_MS * lost + share * way_ms)
+        for lost, way_ms in ((30.0, 0.0), (20.0, 0.0), (10.0, 0.0), (25.0, 0.0), (4.0, 2.0), (8.0, -3.0))
+    ]
+    constants = dict(fitted(true, names).constants)
+    assert constants == pytest.approx({NAME: CONSTANT_MS, twin: found})
+
+
 @pytest.mark.parametrize(("lost_ms", "found_ms"), [(0.02, 0.02), (0.0, 0.0), (-0.05, 0.0)])
 def test_nothing_is_gained_by_what_layers_lose_to_one_another(lost_ms: float, found_ms: float) -> None:
     # One of few networks tells of what is lost, and is too high by chance.
