@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, median
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from dlbricks_tui.bench.calibrating import CONSTANTS, example_of
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.jobs import Subject, Target, subject_of
 from dlbricks_tui.bench.known import Known
+from dlbricks_tui.bench.mood import NULL_CALL_MS
 from dlbricks_tui.bench.plan import plan, targets_of
 from dlbricks_tui.bench.results import conditions_of
 from dlbricks_tui.bench.stopping import Adaptive, Series, outliers, series_of
@@ -46,6 +48,14 @@ FEWER = (100, 50, 30, 20)
 # Each is left out of the fit in turn.
 FEWEST = 3
 NAMES = CONSTANTS[Format.MXNET]
+
+
+class Network(NamedTuple):
+    """A model that is known in both ways: its samples, those of its bricks, and what a call took in its rounds."""
+
+    subject: Subject
+    samples: Found
+    call_ms: float
 
 
 def lower_quartile(samples_ms: Samples) -> float:
@@ -76,21 +86,30 @@ def main() -> int:
     parser.add_argument("--level", choices=[level.value for level in Level], default=Level.FUSED.value)
     arguments = parser.parse_args()
     data, level = DataFolder(arguments.data.absolute()), Level(arguments.level)
-    measured = samples_in(data, level)
-    found = [(subject, samples_of(subject, measured)) for subject in subjects_of(data, arguments.models, level)]
-    known = [(subject, samples) for subject, samples in found if samples]
+    known = list(networks_in(data, arguments.models, level))
     if len(known) < FEWEST:
-        sys.exit(f"{data.path} knows {len(known)} of {len(found)} models in both ways, and {FEWEST} are needed")
+        sys.exit(f"{data.path} knows {len(known)} of these models in both ways, and {FEWEST} are needed")
     for name, average in AVERAGES.items():
-        tell(name, [example(*each, average) for each in known])
+        tell(name, [example(each, average) for each in known])
     for most in FEWER:
         rule = replace(Adaptive(), most=most, most_of_quick=most)
-        tell(f"{most} samples at most", [example(subject, taken(subject, samples, rule)) for subject, samples in known])
+        tell(f"{most} samples at most", [example(taken(each, rule)) for each in known])
     return 0
 
 
-def samples_in(data: DataFolder, level: Level, system: str | None = None) -> Found:
-    """The newest samples of each brick and each model on a system, or here, in the order in which they were taken."""
+def networks_in(data: DataFolder, models: Sequence[str], level: Level, system: str | None = None) -> Iterator[Network]:
+    """Those of the models that a data folder knows in both ways, by the newest results of a system, or of this one."""
+    results = results_in(data, level, system)
+    measured = {target: result.samples_ms for target, result in results.items()}
+    for subject in subjects_of(data, models, level):
+        samples = samples_of(subject, measured)
+        if samples:
+            noise = dict(results[Target(model=subject.key)].noise)
+            yield Network(subject, samples, float(noise.get(NULL_CALL_MS) or 0.0))
+
+
+def results_in(data: DataFolder, level: Level, system: str | None) -> Mapping[Target, Result]:
+    """The newest of each brick and each model on a system, or here."""
     here = conditions_of(system or fingerprint().id, Registry(data.path).default())
     with Store(data.store) as store:
         records: Sequence[Result] = [
@@ -100,7 +119,7 @@ def samples_in(data: DataFolder, level: Level, system: str | None = None) -> Fou
     good = (it for it in records if it.good)
     of_here = [it for it in good if (it.system, it.runtime, it.level) == (here.system, here.runtime, level)]
     return {
-        Target(model=it.model) if isinstance(it, EndToEnd) else Target(it.brick, it.context): it.samples_ms
+        Target(model=it.model) if isinstance(it, EndToEnd) else Target(it.brick, it.context): it
         for it in sorted(of_here, key=lambda result: result.when)
     }
 
@@ -132,11 +151,12 @@ def samples_of(subject: Subject, measured: Found) -> Found:
     return samples if samples.keys() >= set(needed) else {}
 
 
-def taken(subject: Subject, samples: Found, rule: Adaptive) -> Found:
-    """Those of them that a run by that rule would have taken."""
-    jobs = plan((subject,), Known(), rule, end_to_end=True).jobs
-    timed = [job for job in jobs if job.target in samples]
-    return {job.target: until_enough(samples[job.target], rule, job.share) for job in timed}
+def taken(network: Network, rule: Adaptive) -> Network:
+    """With those samples that a run by that rule would have taken."""
+    jobs = plan((network.subject,), Known(), rule, end_to_end=True).jobs
+    timed = [job for job in jobs if job.target in network.samples]
+    samples = {job.target: until_enough(network.samples[job.target], rule, job.share) for job in timed}
+    return network._replace(samples=samples)
 
 
 def until_enough(samples_ms: Samples, rule: Adaptive, share: float) -> Samples:
@@ -149,11 +169,11 @@ def until_enough(samples_ms: Samples, rule: Adaptive, share: float) -> Samples:
     return samples_ms
 
 
-def example(subject: Subject, samples: Found, average: Callable[[Samples], float] = trimmed_mean) -> Example:
+def example(network: Network, average: Callable[[Samples], float] = trimmed_mean) -> Example:
     """A model by the averages of its bricks and of its own samples."""
-    series = {target: series_of(samples_ms, Adaptive()) for target, samples_ms in samples.items()}
+    series = {target: series_of(samples_ms, Adaptive()) for target, samples_ms in network.samples.items()}
     averaged = {target: replace(it.statistics, trimmed_mean_ms=average(steady(it))) for target, it in series.items()}
-    return example_of(subject, averaged, NAMES)
+    return example_of(network.subject, averaged, NAMES, network.call_ms)
 
 
 def steady(series: Series) -> Samples:

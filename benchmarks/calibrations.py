@@ -3,10 +3,10 @@
 usage: python -m benchmarks.calibrations DATA-DIR
 
 DATA-DIR is of this host; nothing is measured now. There is a line for each calibration for MXNet whose run is still
-there: its constants, of bricks that were timed warm, of cold ones, and the shares of the way from cold and from warm
-bricks to their twins, the mean absolute error of the networks that they are of, each with no part in the fit, and by
-how much the constants vary (standard deviation) if samples are drawn again by chance from those that were taken, with
-as many of each program, and with twenty of each.
+there: what a call took, its constants, of bricks that were timed warm, of cold ones, and the shares of the way from
+cold and from warm bricks to their twins, the mean absolute error of the networks that they are of, each with no part
+in the fit, and by how much the constants vary (standard deviation) if samples are drawn again by chance from those that
+were taken, with as many of each program, and with twenty of each.
 """
 
 import argparse
@@ -17,7 +17,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean, median, stdev
+from typing import NamedTuple
 
 from dlbricks_tui.bench.calibrating import CONSTANTS, RULE, example_of, networks
 from dlbricks_tui.bench.event_file import EventReader
@@ -39,12 +40,21 @@ from dlbricks_tui.store.records import Calibration
 from dlbricks_tui.store.store import Store
 
 # What all constants take on a line.
-WIDE = 30
+WIDE = 43
 NAMES = CONSTANTS[Format.MXNET]
 FEW, DRAWS = 20, 50
 
-# The samples of a network's programs, by their numbers in its plan.
-Samples = Mapping[int, Sequence[float]]
+
+class Sampled(NamedTuple):
+    """What was sampled of a network's programs, by their numbers in its plan, and what calls took meanwhile."""
+
+    programs: defaultdict[int, list[float]]
+    calls_ms: list[float]
+
+    @property
+    def call_ms(self) -> float:
+        """What a call took in most rounds."""
+        return median(self.calls_ms) if self.calls_ms else 0.0
 
 
 def main() -> int:
@@ -80,7 +90,7 @@ def subjects_at(level: Level, data: DataFolder) -> Mapping[str, Subject]:
         return {it.name: it for it in networks(Path(folder), Format.MXNET, opened, level)}
 
 
-def calibrations(data: DataFolder) -> Iterator[tuple[Calibration, Mapping[str, Samples]]]:
+def calibrations(data: DataFolder) -> Iterator[tuple[Calibration, Mapping[str, Sampled]]]:
     """Those for MXNet, oldest first, with the samples of their networks."""
     with Store(data.store) as store:
         known = sorted(records_of(store.generation, Calibration), key=lambda calibration: calibration.when)
@@ -92,20 +102,22 @@ def calibrations(data: DataFolder) -> Iterator[tuple[Calibration, Mapping[str, S
         yield from zip(of_run, samples_in(RunFolder(data.runs / run).events_file), strict=False)
 
 
-def samples_in(events: Path) -> Iterator[Mapping[str, Samples]]:
+def samples_in(events: Path) -> Iterator[Mapping[str, Sampled]]:
     """What was sampled for each calibration of a run that came to its end."""
-    found: dict[str, defaultdict[int, list[float]]] = {}
+    found: dict[str, Sampled] = {}
     network = ""
     for event in EventReader(events).new():
         match event:
             case Calibrating():
                 network = event.network
-                found[network] = defaultdict(list)
+                found[network] = Sampled(defaultdict(list), [])
             case RoundDone() if network:
                 for number, samples_ms in event.samples_ms:
-                    found[network][number] += samples_ms
+                    found[network].programs[number] += samples_ms
+                if event.null_call_ms is not None:
+                    found[network].calls_ms.append(event.null_call_ms)
             case Calibrated():
-                yield {name: samples for name, samples in found.items() if samples}
+                yield {name: sampled for name, sampled in found.items() if sampled.programs}
                 found, network = {}, ""
             case CalibrationFailed():
                 found, network = {}, ""
@@ -122,11 +134,11 @@ def shown(name: str, value: float) -> str:
     return f"{1000 * value:6.1f} us" if name.endswith("_ms") else f"{value:5.2f}"
 
 
-def by_chance(subjects: Sequence[Subject], samples: Sequence[Samples], most: int | None) -> list[float]:
+def by_chance(subjects: Sequence[Subject], samples: Sequence[Sampled], most: int | None) -> list[float]:
     """How much each constant varies if samples are drawn again, no more than so many of each program."""
     chance = random.Random(1)
     found_of = [
-        (subject, {jobs[number].target: taken for number, taken in found.items()})
+        (subject, {jobs[number].target: taken for number, taken in found.programs.items()}, found.call_ms)
         for subject, found in zip(subjects, samples, strict=True)
         for jobs in [plan((subject,), Known(), RULE, end_to_end=True).jobs]
     ]
@@ -135,14 +147,18 @@ def by_chance(subjects: Sequence[Subject], samples: Sequence[Samples], most: int
 
 
 def drawn(
-    subject: Subject, samples: Mapping[Target, Sequence[float]], most: int | None, chance: random.Random
+    subject: Subject,
+    samples: Mapping[Target, Sequence[float]],
+    call_ms: float,
+    most: int | None,
+    chance: random.Random,
 ) -> Example:
     """A network by samples that are drawn by chance from those that were taken."""
     statistics = {
         target: series_of(chance.choices(taken, k=min(most or len(taken), len(taken))), RULE).statistics
         for target, taken in samples.items()
     }
-    return example_of(subject, statistics, NAMES)
+    return example_of(subject, statistics, NAMES, call_ms)
 
 
 if __name__ == "__main__":

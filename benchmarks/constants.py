@@ -9,8 +9,8 @@ when it has no part in the fit of the constants: one that is the same for each s
 model touches, two that grow with the latency of the brick, up to 0.3 ms and up to half of that; the former of these two
 with another one for cold bricks; and what runs go by: these two, the first of them the less the less the model touches,
 with a share of the way from cold bricks to their twins, of that from warm ones to evicted ones, and of that from warm
-ones to resident ones. `no twins` is the same without these shares, `cold's` with the first of them alone, and `evicted`
-with the first two.
+ones to resident ones, and one call of the runtime. `no twins` is the same without these shares, `cold's` with the first
+of them alone, and `evicted` with the first two; those to the left of it know of no call.
 The last line has the mean absolute errors.
 """
 
@@ -20,27 +20,18 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from benchmarks.averages import FEWEST, samples_in, samples_of, subjects_of
+from benchmarks.averages import FEWEST, networks_in
 from dlbricks_tui.bench.calibrating import CONSTANTS, example_of
 from dlbricks_tui.bench.calibration_nets import SUFFIXES, calibration_nets
-from dlbricks_tui.bench.fingerprint import fingerprint
-from dlbricks_tui.bench.jobs import Subject, Target, subject_of
-from dlbricks_tui.bench.known import known_in
-from dlbricks_tui.bench.plan import targets_of
-from dlbricks_tui.bench.results import conditions_of
+from dlbricks_tui.bench.jobs import Subject, Target
 from dlbricks_tui.bench.stopping import Adaptive, series_of
-from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.calibration import EVICTED_SHARE, STAYS_SHARE, fitted
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.estimate.calibration import CALL_MS, EVICTED_SHARE, STAYS_SHARE, Example, fitted
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.library import source_of
-from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.records import Statistics
-from dlbricks_tui.store.store import Store
 
 KINDS = {
     "same": ("per_sequence_ms",),
@@ -48,13 +39,23 @@ KINDS = {
     "latency": ("per_evicted_sequence_ms",),
     "steeper": ("per_displaced_sequence_ms",),
     "cold too": ("per_warm_sequence_ms", "per_cold_sequence_ms"),
-    "no twins": ("per_lost_sequence_ms", "per_cold_sequence_ms"),
-    "cold's": ("per_lost_sequence_ms", "per_cold_sequence_ms", STAYS_SHARE),
-    "evicted": ("per_lost_sequence_ms", "per_cold_sequence_ms", STAYS_SHARE, EVICTED_SHARE),
+    "no twins": (CALL_MS, "per_lost_sequence_ms", "per_cold_sequence_ms"),
+    "cold's": (CALL_MS, "per_lost_sequence_ms", "per_cold_sequence_ms", STAYS_SHARE),
+    "evicted": (CALL_MS, "per_lost_sequence_ms", "per_cold_sequence_ms", STAYS_SHARE, EVICTED_SHARE),
     "today": CONSTANTS[Format.MXNET],
 }
 
-Found = tuple[Subject, Mapping[Target, Statistics]]
+
+class Found(NamedTuple):
+    """A network, what is known of its bricks and of it, and what a call took in its rounds."""
+
+    subject: Subject
+    statistics: Mapping[Target, Statistics]
+    call_ms: float
+
+    def example(self, constants: Sequence[str]) -> Example:
+        """What the network tells of these constants."""
+        return example_of(self.subject, self.statistics, constants, self.call_ms)
 
 
 def main() -> int:
@@ -79,11 +80,8 @@ def main() -> int:
 
 def stored(data: DataFolder, models: Sequence[str], level: Level, system: str | None) -> Iterator[Found]:
     """Those of the models that a data folder knows in both ways, and what it knows of their bricks and of them."""
-    samples = samples_in(data, level, system)
-    for subject in subjects_of(data, models, level):
-        known = samples_of(subject, samples)
-        if known:
-            yield subject, {target: series_of(taken, Adaptive()).statistics for target, taken in known.items()}
+    for subject, samples, call_ms in networks_in(data, models, level, system):
+        yield Found(subject, {it: series_of(taken, Adaptive()).statistics for it, taken in samples.items()}, call_ms)
 
 
 def measured(folder: Path, name: str, content: bytes, level: Level) -> Found:
@@ -95,28 +93,19 @@ def measured(folder: Path, name: str, content: bytes, level: Level) -> Found:
     words = ("run", str(path), "--level", level.value, "--end-to-end", "--calibrate", "never")
     command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data.path), *words]
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    runtime = Registry(data.path).default()
-    with WorkerFramework(runtime, folder / "log") as framework:
-        graph = Loader(data.cache, framework, framework).load(source_of(path), level)
-    subject = subject_of(decompose(graph))
-    with Store(data.store) as store:
-        conditions = conditions_of(fingerprint().id, runtime)
-        known = known_in(store.generation, conditions, targets_of((subject,), end_to_end=True))
-    return subject, known.measured
+    (network,) = stored(data, [str(path)], level, None)
+    return network
 
 
 def tell(level: Level, found: list[Found]) -> None:
     """Prints what was found at a level."""
     if len(found) < FEWEST:
         sys.exit(f"{len(found)} networks are known in both ways at level {level.value}, and {FEWEST} are needed")
-    errors = {
-        kind: fitted([example_of(*each, constants) for each in found], constants).residuals
-        for kind, constants in KINDS.items()
-    }
+    errors = {kind: fitted([it.example(names) for it in found], names).residuals for kind, names in KINDS.items()}
     print(f"{level.value:30} {'touches':>9} {'bricks':>9}" + "".join(f"{kind:>9}" for kind in KINDS))
-    for number, (subject, statistics) in enumerate(found):
-        example = example_of(subject, statistics, KINDS["latency"])
-        touched_mb = subject.decomposition.graph.touched_bytes / 1e6
+    for number, it in enumerate(found):
+        example = it.example(KINDS["latency"])
+        touched_mb = it.subject.decomposition.graph.touched_bytes / 1e6
         print(
             f"{example.name:20} {example.measured_ms:6.2f} ms {touched_mb:6.1f} MB "
             f"{example.composed_ms / example.measured_ms:9.3f}"
