@@ -2,12 +2,9 @@
 
 from typing import Any
 
-import numpy
+from dlbricks_tui.runtime.inside.framework import load_mxnet
 
-for alias, kind in (("bool", bool), ("int", int), ("float", float), ("object", object)):
-    setattr(numpy, alias, kind)
-import mxnet  # noqa: E402 - it wants the names that newer numpy has dropped
-
+mxnet = load_mxnet()
 S, CELLS, NameManager = mxnet.sym, mxnet.rnn, mxnet.name.NameManager
 
 
