@@ -9,6 +9,7 @@ many runs untimed, each going first in turn. The middle of all turns stands for 
 is the mean of all pairs with its standard error. Exit status 1 if that is more than a percent.
 """
 
+import argparse
 import json
 import math
 import statistics
@@ -81,11 +82,14 @@ class Ways(NamedTuple):
 
 def main() -> int:
     """Times each model in both ways."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=MODELS)
+    models = parser.parse_args().models
     apart = 0
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
         runtime = Registry(data).default({})
-        for name in sys.argv[1:] or MODELS:
+        for name in models:
             (source,) = Library(SAMPLE_MODELS, data).find_all([name])
             with WorkerFramework(runtime, data / "framework.log") as framework:
                 graph = Loader(data / "cache", framework).load(source, Level.FUSED)

@@ -7,6 +7,7 @@ still as if it were not there; what each brick took in both kinds of turns is co
 median brick.
 """
 
+import argparse
 import os
 import signal
 import statistics
@@ -44,8 +45,11 @@ class Turn(NamedTuple):
 
 def main() -> int:
     """Has a model run, looks at it in turns, and prints what that changed; exit status 1 if it is too much."""
-    model = sys.argv[1] if len(sys.argv) > 1 else "squeezenet1.1"
-    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 120.0
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", nargs="?", default="squeezenet1.1")
+    parser.add_argument("seconds", nargs="?", type=float, default=120.0)
+    arguments = parser.parse_args()
+    model, seconds = arguments.model, arguments.seconds
     with tempfile.TemporaryDirectory() as data:
         folder = _started(Path(data), model)
         terminal = Terminal([*DLBRICKS, "--data-dir", data], SIZE, {})
