@@ -1,14 +1,15 @@
 """The results store: records go in durably, come out by row, and are seen by every process that has it open."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
 from dlbricks_tui.store import journal
 from dlbricks_tui.store.compaction import compact
-from dlbricks_tui.store.documents import Sealed, deletion, seal, to_document
-from dlbricks_tui.store.errors import StoreError
+from dlbricks_tui.store.documents import Sealed, deletion, seal, to_document, unseal
+from dlbricks_tui.store.errors import DamagedResultError, StoreError
 from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.lock import StoreLock
@@ -73,6 +74,17 @@ class Store:
     def delete(self, uuids: Iterable[str]) -> int:
         """Takes records out durably and returns how many were there."""
         return self.change(delete=uuids).deleted
+
+    def restore(self, generation: Generation, rows: Iterable[int]) -> int:
+        """Stores deleted records again, as they were, and returns how many; damaged ones are left out.
+
+        A deletion only marks a record as gone. The generation that had it keeps its files open over a compaction.
+        """
+        found: list[Sealed] = []
+        for row in rows:
+            with suppress(DamagedResultError):
+                found += [Sealed(unseal(text), text) for _, text in generation.texts([row])]
+        return self.change(add=found).added
 
     def change(self, add: Iterable[Sealed] = (), delete: Iterable[str] = ()) -> Change:
         """Takes records out and documents that are known to hold records in, at once; an update does both to a uuid."""

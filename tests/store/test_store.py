@@ -66,6 +66,30 @@ def test_a_deleted_record_can_be_added_again(tmp_path: Path) -> None:
         assert records_of(store.generation, Measurement) == [record]
 
 
+def test_deleted_records_come_back_as_they_were(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.add(measurement(1.0), measurement(2.0, context="other"))
+        before = select(store.generation)
+        expected = [before.result(position) for position in range(2)]
+        store.delete(before.values("id"))
+        assert store.restore(before.generation, before.rows.tolist()) == 2
+        assert store.restore(before.generation, before.rows.tolist()) == 0
+    with Store(tmp_path) as store:
+        after = select(store.generation)
+        assert [after.result(position) for position in range(2)] == expected
+
+
+def test_deleted_records_come_back_even_after_compactions(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.add(measurement(1.0))
+        deleted = select(store.generation)
+        store.delete(deleted.values("id"))
+        store.compact()
+        store.compact()
+        assert store.restore(deleted.generation, deleted.rows.tolist()) == 1
+        assert select(store.generation).values("id") == deleted.values("id")
+
+
 def test_a_store_that_is_open_sees_what_other_processes_write(tmp_path: Path) -> None:
     with Store(tmp_path) as reader:
         for count in (3, 5):

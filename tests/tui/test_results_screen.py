@@ -9,6 +9,7 @@ from dlbricks_tui.store.queries import select
 from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.screens.error import ErrorScreen
+from dlbricks_tui.tui.screens.hidden_marks import HiddenMarksScreen
 from dlbricks_tui.tui.screens.results.contrast import ContrastScreen
 from dlbricks_tui.tui.screens.results.deleting import DeleteScreen
 from dlbricks_tui.tui.screens.results.history import HistoryPanel
@@ -188,7 +189,7 @@ async def test_marks_outlive_another_search(stored: DataFolder) -> None:
         await press(
             pilot, "6", "slash", '"linear"', "enter", "space", "space", "slash", "ctrl+u", '"relu"', "enter", "a"
         )
-        assert table(pilot).border_subtitle == "14 marked"
+        assert table(pilot).border_subtitle == "14 marked, 2 hidden"
         await press(pilot, "a", "slash", "escape")
         marked = table(pilot).marked
         assert marked is not None and set(marked.values("kind")) == {"linear"}
@@ -206,6 +207,66 @@ async def test_what_is_deleted_is_asked_about_and_gone(stored: DataFolder) -> No
         assert table(pilot).marked is None
     with Store(stored.store) as store:
         assert len(select(store.generation)) == RESULTS - BRICKS
+
+
+async def test_marks_that_a_search_hides_are_told_and_spared_unless_one_says_otherwise(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "slash", '"linear"', "enter", "space", "space", "slash", "ctrl+u", '"relu"', "enter")
+        await press(pilot, "space", "space", "space")
+        assert table(pilot).border_subtitle == "5 marked, 2 hidden"
+        await press(pilot, "d")
+        assert "The search hides 2 of 5 marked results." in text(pilot)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, DeleteScreen) and f"3 results of {RESULTS}:" in text(pilot)
+        await press(pilot, "y")
+        assert table(pilot).border_subtitle == "2 marked, 2 hidden"
+        await press(pilot, "slash", "escape")
+        assert titled(pilot) == f"1 Results {RESULTS - 3}" and table(pilot).border_subtitle == "2 marked"
+
+
+async def test_hidden_marked_results_are_deleted_if_one_says_so(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(
+            pilot, "6", "slash", '"linear"', "enter", "a", "slash", "ctrl+u", '"relu"', "enter", "space", "d", "a"
+        )
+        assert f"13 results of {RESULTS}:" in text(pilot)
+        await press(pilot, "y")
+        assert table(pilot).total == RESULTS - 13
+
+
+async def test_where_all_marks_are_hidden_enter_does_not_use_them(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "space", "slash", '"nosuchthing"', "enter", "d")
+        assert "The search hides all of 1 marked result." in text(pilot)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, HiddenMarksScreen)
+        await press(pilot, "a")
+        assert f"1 result of {RESULTS}:" in text(pilot)
+
+
+@pytest.mark.parametrize("key", ["e", "v"])
+async def test_whatever_uses_marks_asks_about_hidden_ones(key: str, stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "space", "slash", '"relu 2026-11-20"', "enter", "space", key)
+        assert isinstance(pilot.app.screen, HiddenMarksScreen)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, ResultsScreen) and "to compare with" not in text(pilot)
+
+
+async def test_what_was_deleted_can_be_brought_back_one_deletion_after_another(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6")
+        before = column(pilot, "id")
+        await press(pilot, "d", "y", "a", "d", "y")
+        assert titled(pilot) == "1 Results 0"
+        await press(pilot, "u")
+        assert titled(pilot) == f"1 Results {RESULTS - 1}"
+        await press(pilot, "u")
+        assert sorted(column(pilot, "id")) == sorted(before)
+        pilot.app.clear_notifications()
+        await press(pilot, "u")
+        (said,) = pilot.app._notifications
+        assert said.message == "You have deleted nothing since dlbricks was opened."
 
 
 async def test_without_marks_the_one_under_the_cursor_is_deleted(stored: DataFolder) -> None:

@@ -18,6 +18,7 @@ SCREENS: dict[str, tuple[str, ...]] = {
     "results": ("6", "slash", '"kind=convolution"', "enter", "space"),
     "results-columns": ("6", "c"),
     "results-delete": ("6", "slash", '"2026-11-20"', "enter", "a", "d"),
+    "results-hidden-marks": ("6", "slash", '"2026-11-20"', "enter", "a", "slash", "ctrl+u", '"relu"', "enter", "d"),
     "results-refused": ("6", "slash", '"colour=red"'),
     "results-one": ("6", "slash", '"good=no"', "enter", "2"),
     "results-history": ("6", "slash", '"relu"', "enter", "3"),

@@ -66,6 +66,18 @@ async def test_models_are_marked_one_by_one_and_all_that_are_shown(measured: Dat
         assert set(marked(pilot)).isdisjoint({"resnet18_v1", "resnet50_v1"})
 
 
+async def test_a_run_is_of_the_marked_models_in_view_unless_one_says_otherwise(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "slash", '"vgg"', "enter", "space", "slash", "ctrl+u", '"resnet18"', "enter", "space")
+        assert "2 marked, 1 hidden" in screen_text(pilot)
+        await press(pilot, "r")
+        assert "The search hides 1 of 2 marked models." in screen_text(pilot)
+        await press(pilot, "enter")
+        assert "Run resnet18_v1 " in screen_text(pilot)
+        await press(pilot, "escape", "r", "a")
+        assert "Run resnet18_v1, vgg16 " in screen_text(pilot)
+
+
 async def test_enter_opens_a_model_and_its_estimate_follows(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"resnet18"', "enter", "enter")

@@ -36,6 +36,7 @@ class Scope(str, Enum):
     HISTORY = "history"
     COLUMNS = "columns"
     DELETE_RESULTS = "delete_results"
+    HIDDEN_MARKS = "hidden_marks"
     CONTRAST = "contrast"
     PAIRS = "pairs"
     CORPUS = "corpus"

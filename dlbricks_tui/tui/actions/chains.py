@@ -26,6 +26,7 @@ CHAINS: tuple[tuple[Scope, ...], ...] = (
     (Scope.DOCTOR, *_SYSTEMS),
     (Scope.COLUMNS, Scope.LIST, Scope.BOX, Scope.DIALOG),
     (Scope.DELETE_RESULTS, Scope.LIST, Scope.DIALOG),
+    (Scope.HIDDEN_MARKS, Scope.LIST, Scope.DIALOG),
     (Scope.RUNS, Scope.LIST, Scope.BOX, Scope.DIALOG),
     (Scope.START_RUN, Scope.LIST, Scope.DIALOG),
     (Scope.CANCEL_RUN, Scope.LIST, Scope.DIALOG),

@@ -19,6 +19,11 @@ FORM = (
     Action("form.previous_field", ("shift+tab", "up"), "previous", "Go to the field before."),
 )
 
+HIDDEN_MARKS = (
+    Action("hidden_marks.in_view", ("enter",), "those in view", "Use only the marked rows in view.", footer=True),
+    Action("hidden_marks.everything", ("a",), "all marked", "Use the hidden marked rows too.", footer=True),
+)
+
 WELCOME = (Action("welcome.begin", ("enter",), "begin", "Open the sample and run its bricks.", footer=True),)
 
 CONFIG = (

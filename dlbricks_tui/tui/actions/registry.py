@@ -5,7 +5,7 @@ from textual.binding import Binding, BindingType
 from dlbricks_tui.tui.actions.action import Action, Scope
 from dlbricks_tui.tui.actions.corpus import CORPUS, LIKENESS, UNIQUENESS
 from dlbricks_tui.tui.actions.details import DETAILS
-from dlbricks_tui.tui.actions.dialogs import BOX, CONFIG, ERROR, FORM, PALETTE, PATH, WELCOME
+from dlbricks_tui.tui.actions.dialogs import BOX, CONFIG, ERROR, FORM, HIDDEN_MARKS, PALETTE, PATH, WELCOME
 from dlbricks_tui.tui.actions.estimate import ESTIMATE
 from dlbricks_tui.tui.actions.everywhere import DIALOG, EVERYWHERE, LIST, SEARCH
 from dlbricks_tui.tui.actions.models import MODELS
@@ -35,6 +35,7 @@ ACTIONS: tuple[Action, ...] = (
     *CONFIG,
     *COLUMNS,
     *DELETE_RESULTS,
+    *HIDDEN_MARKS,
     *RUNS,
     *BOX,
     *RUN,

@@ -25,6 +25,7 @@ RESULTS = (
     Action("results.export", ("e",), "export", "Write the marked results, or those found, to a file.", footer=True),
     Action("results.import_file", ("i",), "import", "Take up results from a file.", footer=True),
     Action("results.delete", ("d",), "delete", "Delete the marked results, or the one under the cursor.", footer=True),
+    Action("results.undo_delete", ("u",), "undo", "Bring back what was deleted last.", footer=True),
     Action("results.go_to_results", ("1",), "results", "Go to the results."),
     Action("results.go_to_result", ("2",), "result", "Go to the result."),
     Action("results.go_to_history", ("3",), "history", "Go to the history."),
@@ -40,7 +41,7 @@ COLUMNS = (
     Action("columns.use", ("enter",), "use", "Show these columns.", footer=True),
 )
 
-DELETE_RESULTS = (Action("delete_results.confirm", ("y",), "delete", "Delete them for good.", footer=True),)
+DELETE_RESULTS = (Action("delete_results.confirm", ("y",), "delete", "Delete them.", footer=True),)
 
 PAIRS = (Action("pairs.sort", ("s",), "sort", "Sort by difference, by change, or by name.", footer=True),)
 

@@ -42,6 +42,7 @@ TITLES = {
     Scope.HISTORY: "In the history",
     Scope.COLUMNS: "Among the columns",
     Scope.DELETE_RESULTS: "Before they are deleted",
+    Scope.HIDDEN_MARKS: "When marked rows are hidden",
     Scope.CONTRAST: "With two selections",
     Scope.PAIRS: "Among what both have",
     Scope.CORPUS: "On the screen of the corpus",

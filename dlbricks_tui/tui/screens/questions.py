@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sized
     from pathlib import Path
 
     from textual.app import App
 
     from dlbricks_tui.models.graph import Shape
+
+Rows = TypeVar("Rows", bound="Sized")
 
 
 def ask_whether_to_begin(app: App[object], sample: str, then: Callable[[bool | None], None]) -> None:
@@ -38,3 +40,20 @@ def ask_for_shapes(
     from dlbricks_tui.tui.screens.input_shapes import InputShapesScreen
 
     app.push_screen(InputShapesScreen(model, inputs, reason), then)
+
+
+def ask_which_marked(
+    app: App[object], what: str, in_view: Rows, everything: Rows, then: Callable[[Rows], object]
+) -> None:
+    """Hands on the marked rows; where a search hides some of them, asks first whether those are meant too."""
+    hidden = len(everything) - len(in_view)
+    if not hidden:
+        then(everything)
+        return
+    from dlbricks_tui.tui.screens.hidden_marks import HiddenMarksScreen
+
+    def answered(hidden_too: bool | None) -> None:
+        if hidden_too is not None:
+            then(everything if hidden_too else in_view)
+
+    app.push_screen(HiddenMarksScreen(what, len(in_view), hidden), answered)

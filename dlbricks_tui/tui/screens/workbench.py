@@ -16,7 +16,7 @@ from dlbricks_tui.tui.errands import Errands
 from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.live.words import on_its_way
 from dlbricks_tui.tui.screens.choosing import ChoosingScreen
-from dlbricks_tui.tui.screens.questions import ask_for_path, ask_for_shapes, ask_whether_to_begin
+from dlbricks_tui.tui.screens.questions import ask_for_path, ask_for_shapes, ask_whether_to_begin, ask_which_marked
 from dlbricks_tui.tui.screens.visits import visit_corpus, visit_results, visit_systems
 from dlbricks_tui.tui.shelf import Shelf
 from dlbricks_tui.tui.survey import Survey
@@ -277,11 +277,15 @@ class WorkbenchScreen(ChoosingScreen):
     # What the person does
 
     def action_start_run(self) -> None:
-        sources = self._models.marked or ((self._wish.source,) if self._wish else ())
-        if sources:
-            self.start_run(sources, self._shelf.shapes, self.choices)
+        if self._models.marked:
+            ask_which_marked(self.app, "model", self._models.marked_in_view, self._models.marked, self._start_run_of)
+        elif self._wish:
+            self._start_run_of((self._wish.source,))
         else:
             self.notify(f"Mark models with {key('models.mark')}, or open one: a run is about those.")
+
+    def _start_run_of(self, sources: tuple[ModelSource, ...]) -> None:
+        self.start_run(sources, self._shelf.shapes, self.choices)
 
     def action_open_path(self) -> None:
         ask_for_path(self.app, self._path_given)
@@ -306,8 +310,12 @@ class WorkbenchScreen(ChoosingScreen):
         visit_results(self.app, self.session)
 
     def action_show_corpus(self) -> None:
-        sources = self._models.marked or self._shelf.sources
+        if self._models.marked:
+            ask_which_marked(self.app, "model", self._models.marked_in_view, self._models.marked, self._show_corpus_of)
+        else:
+            self._show_corpus_of(self._shelf.sources)
 
+    def _show_corpus_of(self, sources: tuple[ModelSource, ...]) -> None:
         def wishes(choices: Choices) -> list[Wish]:
             return [self._shelf.wish(source, choices) for source in sources]
 

@@ -73,6 +73,12 @@ class Panel(Vertical, Keyed, can_focus=False):
         self.take_focus()
 
 
+def marks_told(marked: int, in_view: int) -> str:
+    """How many rows are marked, and how many of those a search hides, for the foot of a panel."""
+    hidden = f", {marked - in_view:,} hidden" if marked > in_view else ""
+    return f"{marked:,} marked{hidden}" if marked else ""
+
+
 class _Heading(LineBar):
     def __init__(self, panel: Panel) -> None:
         super().__init__()

@@ -6,6 +6,7 @@ from dlbricks_tui.store.queries import Selection
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import counted
+from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, clean, line
 from dlbricks_tui.tui.screens.confirming import ConfirmingScreen
 from dlbricks_tui.tui.screens.results.cells import cell
@@ -16,10 +17,13 @@ _MOST_NAMED = 6
 class DeleteScreen(ConfirmingScreen):
     """Gives True when the person is sure."""
 
-    QUESTION = "Delete for good?"
+    QUESTION = "Delete?"
     ACTIONS = Scope.DELETE_RESULTS
     BINDINGS = bindings(Scope.DELETE_RESULTS)
-    ABOUT = "Deleted results are gone from the store, and estimates no longer use them. Export them first to keep them."
+    ABOUT = (
+        "Estimates no longer use deleted results. {results.undo_delete} on the screen of results brings them back, as "
+        "long as dlbricks stays open. Export them first to keep them for longer."
+    )
 
     def __init__(self, results: Selection, total: int) -> None:
         super().__init__()
@@ -35,4 +39,4 @@ class DeleteScreen(ConfirmingScreen):
         if count > _MOST_NAMED:
             yield line(Span(f"and {counted(count - _MOST_NAMED, 'other')}", "muted"))
         yield BLANK
-        yield line("Nothing brings them back but measuring again, or a file that they were exported to.")
+        yield Hint("{results.undo_delete} brings them back afterwards, as long as dlbricks stays open.").line

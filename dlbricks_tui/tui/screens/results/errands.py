@@ -51,7 +51,16 @@ class Studied(Message):
 
 
 class Deleted(Message):
-    """Results are gone."""
+    """Results were deleted: these, of which so many were still there."""
+
+    def __init__(self, selection: Selection, count: int) -> None:
+        super().__init__()
+        self.selection = selection
+        self.count = count
+
+
+class Restored(Message):
+    """Deleted results are back."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -128,7 +137,13 @@ class ResultsErrands:
         """Takes results out of the store."""
         with self._store.held() as store:
             count = store.delete(selection.values("id"))
-        self._post(Deleted(count))
+        self._post(Deleted(selection, count))
+
+    def restore(self, selection: Selection) -> None:
+        """Brings back results that were deleted."""
+        with self._store.held() as store:
+            count = store.restore(selection.generation, selection.rows.tolist())
+        self._post(Restored(count))
 
     def export(self, selection: Selection, path: Path) -> None:
         """Writes results to a file that describes itself."""

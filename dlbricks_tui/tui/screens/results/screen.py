@@ -15,6 +15,7 @@ from dlbricks_tui.tui.figures import counted
 from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.screens.panelled import PanelledScreen
+from dlbricks_tui.tui.screens.questions import ask_which_marked
 from dlbricks_tui.tui.screens.results import errands
 from dlbricks_tui.tui.screens.results.contrast import ContrastScreen
 from dlbricks_tui.tui.screens.results.errands import ResultsErrands
@@ -26,6 +27,7 @@ from dlbricks_tui.tui.widgets.key_bar import KeyBar
 from dlbricks_tui.tui.widgets.said import Said
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from textual.app import ComposeResult
@@ -53,6 +55,8 @@ class ResultsScreen(PanelledScreen[None]):
         self._session = session
         self._errands = ResultsErrands(session.store, self.post_message)
         self._kept: Kept | None = None
+        # What was deleted here, the latest last.
+        self._undo: list[Selection] = []
         self._table = ResultsPanel()
         self._record = RecordPanel()
         self._history = HistoryPanel()
@@ -117,8 +121,16 @@ class ResultsScreen(PanelledScreen[None]):
 
     @on(errands.Deleted)
     def _deleted(self, event: errands.Deleted) -> None:
-        self._table.forget_marks()
-        self.notify(f"{counted(event.count, 'result')} deleted.")
+        self._undo.append(event.selection)
+        self._table.unmark(event.selection)
+        self.notify(
+            f"{counted(event.count, 'result')} deleted; {key('results.undo_delete')} brings back what you deleted."
+        )
+        self._changed()
+
+    @on(errands.Restored)
+    def _restored(self, event: errands.Restored) -> None:
+        self.notify(f"{counted(event.count, 'result')} brought back.")
         self._changed()
 
     @on(errands.Exported)
@@ -144,18 +156,16 @@ class ResultsScreen(PanelledScreen[None]):
     # What the person does
 
     def action_delete(self) -> None:
-        from dlbricks_tui.tui.screens.results.deleting import DeleteScreen
+        self._choose(self._table.under_cursor, self._ask_to_delete)
 
-        chosen = self._table.marked or self._table.under_cursor
-        if chosen:
-            self.app.push_screen(DeleteScreen(chosen, self._table.total), partial(self._delete, chosen))
+    def action_undo_delete(self) -> None:
+        if self._undo:
+            self.ask(partial(self._errands.restore, self._undo.pop()), "change")
+        else:
+            self.notify("You have deleted nothing since dlbricks was opened.")
 
     def action_export(self) -> None:
-        from dlbricks_tui.tui.screens.results.files import ExportScreen
-
-        chosen = self._table.marked or self._table.shown
-        if chosen:
-            self.app.push_screen(ExportScreen(len(chosen)), partial(self._export, chosen))
+        self._choose(self._table.shown, self._ask_where_to_export)
 
     def action_import_file(self) -> None:
         from dlbricks_tui.tui.screens.results.files import ImportScreen
@@ -163,17 +173,14 @@ class ResultsScreen(PanelledScreen[None]):
         self.app.push_screen(ImportScreen(), self._import)
 
     def action_keep(self) -> None:
-        self._kept = self._selected()
-        self._foot.display = self._kept is not None
-        self._foot.refresh()
+        self._choose(self._table.shown, self._keep)
 
     def action_compare(self) -> None:
-        second = self._selected()
-        if self._kept is None or second is None:
+        if self._kept is None or not self._table.shown:
             kept_by = key("results.keep")
             self.notify(f"Find the results to compare with and keep them with {kept_by}; then find others and compare.")
         else:
-            self.app.push_screen(ContrastScreen(self._session.store, self._kept, second))
+            self._choose(self._table.shown, partial(self._compare, self._kept))
 
     def action_go_to_results(self) -> None:
         self.go_to(self._table)
@@ -187,13 +194,36 @@ class ResultsScreen(PanelledScreen[None]):
     def action_leave(self) -> None:
         self.app.pop_screen()
 
-    def _selected(self) -> Kept | None:
-        """What a comparison would be about now."""
-        chosen = self._table.marked or self._table.shown
-        if not chosen:
-            return None
+    def _choose(self, unmarked: Selection | None, then: Callable[[Selection], object]) -> None:
+        """Hands on the marked results; where nothing is marked, the others, if there are any."""
+        marked, in_view = self._table.marked, self._table.marked_in_view
+        if marked is not None and in_view is not None:
+            ask_which_marked(self.app, "result", in_view, marked, then)
+        elif unmarked:
+            then(unmarked)
+
+    def _keep(self, chosen: Selection) -> None:
+        self._kept = self._called(chosen)
+        self._foot.display = True
+        self._foot.refresh()
+
+    def _compare(self, first: Kept, second: Selection) -> None:
+        self.app.push_screen(ContrastScreen(self._session.store, first, self._called(second)))
+
+    def _called(self, chosen: Selection) -> Kept:
+        """Results with the name that a comparison shows."""
         marked = f"{counted(len(chosen), 'marked result')}" if self._table.marked else ""
         return Kept(chosen, marked or self._table.question.text or _EVERYTHING)
+
+    def _ask_to_delete(self, chosen: Selection) -> None:
+        from dlbricks_tui.tui.screens.results.deleting import DeleteScreen
+
+        self.app.push_screen(DeleteScreen(chosen, self._table.total), partial(self._delete, chosen))
+
+    def _ask_where_to_export(self, chosen: Selection) -> None:
+        from dlbricks_tui.tui.screens.results.files import ExportScreen
+
+        self.app.push_screen(ExportScreen(len(chosen)), partial(self._export, chosen))
 
     def _delete(self, chosen: Selection, sure: bool | None) -> None:
         if sure:

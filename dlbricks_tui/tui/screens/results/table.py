@@ -16,7 +16,7 @@ from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, line
 from dlbricks_tui.tui.screens.results.cells import HEADINGS, Arrangement, cell, first_to_show, is_right, placed
 from dlbricks_tui.tui.screens.results.seeking import Question, quoted
-from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.panel import Panel, marks_told
 from dlbricks_tui.tui.widgets.rows import RowsView
 
 if TYPE_CHECKING:
@@ -149,6 +149,14 @@ class ResultsPanel(Panel):
             return None
         return Selection(self.shown.generation, np.array(sorted(self._list.marked), dtype=np.intp))
 
+    @property
+    def marked_in_view(self) -> Selection | None:
+        """The marked results that the search leaves; None where nothing is marked."""
+        marked = self.marked
+        if marked is None or self.shown is None:
+            return None
+        return Selection(marked.generation, marked.rows[np.isin(marked.rows, self.shown.rows)])
+
     def heading(self, width: int) -> Line:
         return self._list.heading(width)
 
@@ -181,9 +189,9 @@ class ResultsPanel(Panel):
         """Shows these columns."""
         self.arrange_by(self._list.arrangement.with_columns(columns))
 
-    def forget_marks(self) -> None:
-        """Marks nothing any more."""
-        self._list.marked = set()
+    def unmark(self, results: Selection) -> None:
+        """Takes the marks off these results."""
+        self._list.marked -= set(results.rows.tolist())
         self._list.refresh()
         self._entitle()
 
@@ -273,10 +281,10 @@ class ResultsPanel(Panel):
             )
 
     def _entitle(self) -> None:
-        shown, marks = self._list.row_count, len(self._list.marked)
+        shown, marked, in_view = self._list.row_count, self.marked, self.marked_in_view
         of = "" if shown == self.total else f" of {self.total:,}"
         self.show_title(f" {shown:,}{of}")
-        self.border_subtitle = f"{marks:,} marked" if marks else ""
+        self.border_subtitle = marks_told(len(marked or ()), len(in_view or ()))
 
 
 def _style(name: str) -> str:

@@ -13,7 +13,7 @@ from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.opened import ModelId, id_of
 from dlbricks_tui.tui.widgets.models.entries import Entry, Standing, found, heading, row, standing_of
-from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.panel import Panel, marks_told
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.search_line import SearchLine
 
@@ -118,6 +118,11 @@ class ModelsPanel(Panel):
         return tuple(source for source in self._sources if id_of(source) in self._list.marked)
 
     @property
+    def marked_in_view(self) -> tuple[ModelSource, ...]:
+        """The marked models that the search leaves."""
+        return tuple(source for source in self._list.shown if id_of(source) in self._list.marked)
+
+    @property
     def under_cursor(self) -> ModelSource | None:
         """The model that the cursor is on."""
         return self._list.shown[self._list.cursor] if self._list.shown else None
@@ -176,6 +181,5 @@ class ModelsPanel(Panel):
 
     def _entitle(self) -> None:
         shown, there = len(self._list.shown), len(self._sources)
-        marks = len(self._list.marked)
         self.show_title(f" {there}" if shown == there else f" {shown} of {there}")
-        self.border_subtitle = f"{marks} marked" if marks else ""
+        self.border_subtitle = marks_told(len(self.marked), len(self.marked_in_view))
