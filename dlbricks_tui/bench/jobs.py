@@ -1,13 +1,14 @@
 """What is to be measured: a brick in a context where it stands in some model, or a whole model."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from dlbricks_tui.bench.warming import untimed_runs
 from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.bricks.whole_model import as_optimised, whole_model
 from dlbricks_tui.models.graph import Feed, LayerGraph
 
 
@@ -21,10 +22,19 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A model to be estimated; its key is that of all its layers taken as one brick."""
+    """A model to be estimated, and how it is timed end to end."""
 
-    key: str
     decomposition: Decomposition
+    # The model as it is timed end to end, and the key of all its layers taken as one brick.
+    whole: LayerGraph
+    key: str
+    # Its file, where the runtime can run that as it stands.
+    file: Path | None = None
+
+    @property
+    def optimised_from_file(self) -> bool:
+        """Whether the runtime optimises the file by itself, because nobody knows the fused layers."""
+        return self.whole.level is not self.decomposition.graph.level
 
     @property
     def name(self) -> str:
@@ -59,6 +69,9 @@ class Job:
     kept: frozenset[Feed] | None = None
     # What the caches hold of it; None: as the graph shows.
     caches: Caches | None = None
+    # The file of a whole model: run as it stands if the model cannot be run layer by layer, or if `from_file` is set.
+    file: Path | None = None
+    from_file: bool = False
 
     @property
     def whole(self) -> bool:
@@ -70,6 +83,11 @@ class Job:
         return untimed_runs(latency_ms, whole=self.whole, caches=caches_in(self.target.context))
 
 
-def subject_of(decomposition: Decomposition) -> Subject:
-    """A model that has been taken apart, as something to be estimated."""
-    return Subject(whole_model(decomposition.graph).key, decomposition)
+def subject_of(decomposition: Decomposition, file: Path | None = None, *, lowered: bool = False) -> Subject:
+    """A model that has been taken apart, as something to be estimated.
+
+    A model with a file that is `lowered` to its written layers is timed end to end as the runtime optimises the file.
+    """
+    graph = decomposition.graph
+    whole = as_optimised(graph) if lowered and file is not None else graph
+    return Subject(decomposition, whole, whole_model(whole).key, file)

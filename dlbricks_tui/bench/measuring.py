@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from statistics import median
 from typing import NamedTuple, Protocol
@@ -98,6 +99,8 @@ class Measuring:
         self._new_beginnings = 0
         self._sampled_rounds = 0
         self._to_try_alone: list[Entry] = []
+        # Whole models that could not be run layer by layer.
+        self._from_file: set[Entry] = set()
 
     def take_reference(self, reference: Task) -> None:
         """Has this program run along, so that it shows whether the machine changes."""
@@ -146,9 +149,9 @@ class Measuring:
 
     def _load(self, entry: Entry) -> None:
         try:
-            task = self._task_of(entry.job)
+            task = self._task_of(replace(entry.job, from_file=True) if entry in self._from_file else entry.job)
         except ProgramError as error:
-            self._ledger.fail(entry, Reason.UNBUILDABLE.value, str(error))
+            self._give_up(entry, Reason.UNBUILDABLE.value, str(error))
             return
         loaded = self._bench.load(entry.name, task)
         if loaded is not None:
@@ -250,7 +253,15 @@ class Measuring:
             if loss.try_alone:
                 self._to_try_alone.append(self._batch[name])
             else:
-                self._ledger.fail(self._batch[name], loss.reason, loss.message)
+                self._give_up(self._batch[name], loss.reason, loss.message)
+
+    def _give_up(self, entry: Entry, reason: str, message: str) -> None:
+        """Record that a program cannot be measured, unless it is a model whose own file is still to be tried."""
+        if entry.job.file is None or entry.job.from_file or entry in self._from_file:
+            self._ledger.fail(entry, reason, message)
+        else:
+            self._from_file.add(entry)
+            self._load(entry)
 
     def _keep_what_is_done(self) -> None:
         done = self._rounds.take_done()

@@ -138,7 +138,8 @@ def _brick_jobs(subjects: Sequence[Subject], known: Known) -> Iterable[Job]:
             tuple(Use(model, times) for model, times in place.all_uses.items()),
             latencies[target],
             memory_bytes(layers),
-            gain=sum(times * doubt_ms / wholes[model] for model, times in place.all_uses.items()),
+            # A model whose bricks all take no time that a clock could tell leaves nothing in doubt.
+            gain=sum(times * doubt_ms / wholes[model] for model, times in place.all_uses.items() if wholes[model]),
             share=max(times * expected[target] / expected_wholes[model] for model, times in place.all_uses.items()),
             caches=place.caches,
         )
@@ -156,9 +157,8 @@ def _wholes(places: Mapping[Target, _Place], latencies: Mapping[Target, float]) 
 def _model_jobs(subjects: Sequence[Subject]) -> Iterable[Job]:
     for subject in subjects:
         decomposition = subject.decomposition
-        graph = decomposition.graph
-        runnable = all(layer.unmeasurable is None for layer in graph.layers)
-        if not runnable or not any(layer.operators for layer in graph.layers):
+        graph = subject.whole
+        if not any(layer.operators for layer in graph.layers):
             continue
         yield Job(
             Target(model=subject.key),
@@ -172,6 +172,8 @@ def _model_jobs(subjects: Sequence[Subject]) -> Iterable[Job]:
                 for it in decomposition.occurrences
             ),
             memory_bytes(graph.layers),
+            file=subject.file,
+            from_file=subject.optimised_from_file,
         )
 
 

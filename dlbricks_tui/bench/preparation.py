@@ -16,6 +16,7 @@ from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.runtime import Format
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ def prepare(
                 tell(ModelLeftOut(model=source.name, reason=str(refusal)))
                 continue
             known[network] = graph
-            subjects.append(subject_of(decompose(replace(graph, name=source.name), request.cutting)))
+            decomposition = decompose(replace(graph, name=source.name), request.cutting)
+            file = source.path if source.format is Format.ONNX else None
+            subjects.append(subject_of(decomposition, file, lowered=graph.level is not request.level))
     if refusals and not subjects:
         raise refusals[0]
     return tuple(subjects)

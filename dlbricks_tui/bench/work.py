@@ -37,7 +37,7 @@ from dlbricks_tui.bench.run_folder import RunFolder, State, Tally
 from dlbricks_tui.bench.stop_signals import RunStopped, StopSignals
 from dlbricks_tui.bench.stopping import StoppingRule
 from dlbricks_tui.bench.workbench import Task, Workbench
-from dlbricks_tui.bricks.programs import model_program, sequence_program
+from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
@@ -228,7 +228,8 @@ class Work:
 
     def _task(self, job: Job, *, side_by_side: bool) -> Task:
         if job.whole:
-            program = replace(model_program(job.graph), side_by_side=side_by_side)
+            found = file_program(job.graph, job.file) if job.file and job.from_file else model_program(job.graph)
+            program = replace(found, side_by_side=side_by_side)
         else:
             program = sequence_program(job.graph, job.layers, job.kept, job.caches)
         return Task(program, self._request.patience.load_seconds + _RUNS_PER_LOAD * job.expected_ms / 1000)

@@ -1,6 +1,7 @@
 """Layer sequences and models as programs that a worker can run: written again operator by operator."""
 
 from collections.abc import Collection, Hashable, Sequence
+from pathlib import Path
 
 from dlbricks_tui.bricks.coldness import Caches, caches_of
 from dlbricks_tui.bricks.contexts import kept_feeds, resident_feeds, streaming_operator
@@ -8,9 +9,9 @@ from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.bricks.narrowing import narrowed
 from dlbricks_tui.bricks.sheets import Entry, copy_of, plain_copy, sheet_for, wakers
-from dlbricks_tui.bricks.values import feeding_layers, varied_feeds
+from dlbricks_tui.bricks.values import expected_numbers, feeding_layers, varied_feeds
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, NativeNode, Origin, TensorType, Wire, type_of
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, NativeNode, Origin, TensorType, Wire, type_of
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 
 # Only MXNet is fed what oneDNN has written past the caches.
@@ -72,6 +73,16 @@ def model_program(graph: LayerGraph) -> Program:
     for layer in graph.layers:
         writer.write(layer, layer.times)
     return Program(writer.network(graph.heads))
+
+
+def file_program(graph: LayerGraph, file: Path) -> Program:
+    """A whole model as its file has it, optimised by the framework unless the graph is as written."""
+    inputs: dict[str, ArrayType] = {}
+    for given in graph.inputs:
+        if given.type.shape is None or not given.type.is_known:
+            raise ProgramError(f"{graph.name} cannot be run: the shape of its input {given.name} is not known")
+        inputs[given.name] = ArrayType(given.type.shape, given.type.dtype)
+    return Program(Network("", inputs, {}, str(file), graph.level is Level.FUSED, expected_numbers(graph)))
 
 
 def _producer(graph: LayerGraph, feeds: Sequence[Feed], layers: Sequence[int], layouts: Layouts) -> Network | None:

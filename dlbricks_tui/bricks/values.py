@@ -10,10 +10,14 @@ from collections.abc import Sequence
 from dlbricks_tui.bricks.convolutions import convolves_an_image, first_part
 from dlbricks_tui.bricks.identity import outer_feeds
 from dlbricks_tui.bricks.layouts import PLAIN, Layouts, layers_behind, layout_of, way_up
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, type_of
 from dlbricks_tui.runtime.runtime import Format
 
 _BRANCHING = "max_pool"
+_COMPARING = "onnx.Equal"
+_WHOLE_NUMBERS = ("int64", "int32")
+# Operators that only bring numbers into another shape or type, or pick some of them.
+_HAND_ON = frozenset({"identity", "reshape", "onnx.Cast", "onnx.Gather", "onnx.Squeeze", "onnx.Unsqueeze"})
 
 
 def feeding_layers(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> tuple[int, ...]:
@@ -30,6 +34,30 @@ def varied_feeds(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> 
         return frozenset()
     plain = (feed for feed in outer_feeds(chosen) if layout_of(feed, layouts) == PLAIN)
     return frozenset(way_up(graph, pooled).intersection(feed for feed in plain if _stems_from_an_image(graph, feed)))
+
+
+def expected_numbers(graph: LayerGraph) -> dict[str, int]:
+    """The inputs that a model compares with a number, and that number: a sampling rate, for example.
+
+    Made-up numbers would lead into a branch for values that nobody uses.
+    """
+    found: dict[str, int] = {}
+    for layer in graph.layers:
+        told = [value for operator in layer.operators if operator.op == _COMPARING for _, value in operator.params]
+        numbers = [value for value in told if type(value) is int]
+        if len(numbers) != 1 or not layer.feeds:
+            continue
+        feed = layer.feeds[0]
+        while feed.layer is not None and _hands_on(graph.layers[feed.layer]):
+            feed = graph.layers[feed.layer].feeds[0]
+        if feed.layer is None and type_of(graph, feed).dtype in _WHOLE_NUMBERS:
+            found.setdefault(graph.inputs[feed.output].name, numbers[0])
+    return found
+
+
+def _hands_on(layer: Layer) -> bool:
+    """Whether the numbers that a layer puts out are those that it reads first."""
+    return bool(layer.feeds) and all(operator.op in _HAND_ON for operator in layer.operators)
 
 
 def _is_branching(layer: Layer) -> bool:

@@ -116,8 +116,13 @@ def _document(state: RunState, request: RunRequest, found: Sequence[tuple[Decomp
 
 def _show(found: Sequence[tuple[Decomposition, SystemEstimate]]) -> None:
     from dlbricks_tui.cli.estimate_view import estimate_view, estimates_view
+    from dlbricks_tui.store.histogram import format_ms
 
     if len(found) > 1:
         show(*estimates_view([one for _, one in found], data_console()))
-    elif found and found[0][1].estimate.composed is not None:
-        show(*estimate_view(*found[0], data_console()))
+        return
+    for decomposition, one in found:
+        if one.estimate.composed is not None:
+            show(*estimate_view(decomposition, one, data_console()))
+        elif one.end_to_end is not None:
+            write(f"{one.estimate.model}: {format_ms(one.end_to_end.value_ms)} ms end to end; no layer was measured\n")

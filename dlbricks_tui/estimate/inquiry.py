@@ -1,16 +1,18 @@
 """Estimates of a model from what a store holds: on one system, or on every one that has measured some of it."""
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.bricks.whole_model import end_to_end_keys
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
 from dlbricks_tui.estimate.selection import Offer, best_offer, offers_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.store.conditions import where
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.queries import runtimes
+from dlbricks_tui.store.queries import runtimes, select
 
 
 class Inquiry:
@@ -30,13 +32,15 @@ class Inquiry:
     def on(self, system: str, runtime: str | None) -> SystemEstimate | None:
         """The estimate on a system, by a runtime or the one for such models that covers most; None if nothing fits.
 
-        Models of several formats share bricks, and a runtime of another format's may cover as much.
+        Models of several formats share bricks, and a runtime of another format's may cover as much. A model of whose
+        bricks none was measured may still have been timed end to end.
         """
         offers: Sequence[Offer] = self.offers
         if runtime is None:
             offers = offers_for(offers, self.decomposition.graph.format, runtimes(self._generation))
         offer = best_offer(offers, system, runtime)
-        return None if offer is None else self.by(offer.way)
+        way = self._only_timed(system, runtime) if offer is None else offer.way
+        return None if way is None else self.by(way)
 
     def everywhere(self) -> Iterator[SystemEstimate]:
         """An estimate for each system, by the runtime that covers most there."""
@@ -50,7 +54,16 @@ class Inquiry:
         knowledge = self._results.knowledge(way, with_similar=self._options.bridge)
         graph = self.decomposition.graph
         found = SystemEstimate(way, estimate(self.decomposition, knowledge, self._options))
-        return beside(found, end_to_end(self._generation, whole_model(graph).key, graph.name, way))
+        return beside(found, end_to_end(self._generation, end_to_end_keys(graph), graph.name, way))
+
+    def _only_timed(self, system: str, runtime: str | None) -> Way | None:
+        """The way in which the whole model was timed last on a system."""
+        graph = self.decomposition.graph
+        asked = where(of="model", good=True, system=system)
+        asked += where(runtime=runtime) if runtime is not None else ()
+        found = (select(self._generation, asked + where(model=key)) for key in end_to_end_keys(graph).values())
+        newest = max((it.summaries()[-1] for it in found if it), key=attrgetter("when"), default=None)
+        return None if newest is None else Way(system, newest.runtime, graph.level, newest.protocol)
 
     def empty(self, system: str, runtime: str) -> SystemEstimate:
         """What can be said of a model of which nothing was measured there: what there is to run."""

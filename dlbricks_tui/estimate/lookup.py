@@ -2,10 +2,11 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from statistics import median
 from typing import NamedTuple, cast
 
@@ -162,8 +163,14 @@ def beside(found: SystemEstimate, timed: Summary | None) -> SystemEstimate:
     return replace(found, end_to_end=latency, reference_ms=timed.reference_ms)
 
 
-def end_to_end(generation: Generation, model: str, name: str, way: Way) -> Summary | None:
-    """The newest good result of a whole model, however it was called then: alike models are measured once.
+def end_to_end(generation: Generation, keys: Mapping[Level, str], name: str, way: Way) -> Summary | None:
+    """The newest good result of a whole model in one way, under any of its keys."""
+    found = (_end_to_end(generation, key, name, way._replace(level=level)) for level, key in keys.items())
+    return max(filter(None, found), key=attrgetter("when"), default=None)
+
+
+def _end_to_end(generation: Generation, model: str, name: str, way: Way) -> Summary | None:
+    """The newest good result under a key, whatever the model was called then: alike models are measured once.
 
     Only the published lists have results of each.
     """

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
-from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.bricks.whole_model import end_to_end_keys
 from dlbricks_tui.estimate.accuracy import Accuracy, accuracy
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
@@ -140,11 +140,11 @@ def _findings(generation: Generation, networks: Networks, granularity: int, ways
     for graph, subjects in networks.alike():
         decomposition = networks.cut(graph, Cutting(granularity))
         results = BrickResults(generation, decomposition)
-        whole = whole_model(graph).key
+        keys = end_to_end_keys(graph)
         for way in ways:
             composed = estimate(decomposition, results.knowledge(way))
             for subject in subjects:
-                finding = _finding(generation, subject, decomposition, whole, composed, way)
+                finding = _finding(generation, subject, decomposition, keys, composed, way)
                 if finding is not None:
                     found.setdefault(subject, []).append(finding)
     for subject in networks.by_subject:
@@ -152,9 +152,14 @@ def _findings(generation: Generation, networks: Networks, granularity: int, ways
 
 
 def _finding(
-    generation: Generation, subject: Subject, decomposition: Decomposition, whole: str, composed: Estimate, way: Way
+    generation: Generation,
+    subject: Subject,
+    decomposition: Decomposition,
+    keys: Mapping[Level, str],
+    composed: Estimate,
+    way: Way,
 ) -> Finding | None:
-    timed = end_to_end(generation, whole, subject.name, way)
+    timed = end_to_end(generation, keys, subject.name, way)
     if timed is None and composed.composed is None:
         return None
     found = SystemEstimate(way, replace(composed, model=subject.name))

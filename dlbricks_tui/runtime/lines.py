@@ -111,6 +111,12 @@ def _count(value: Any) -> int:
     return value
 
 
+def _whole_number(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ProtocolError("not a whole number")
+    return value
+
+
 def _seconds(value: Any) -> float:
     # Python's JSON knows Infinity and NaN, which are no durations.
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < float("inf"):
@@ -167,7 +173,17 @@ def _array_type(value: Any) -> ArrayType:
 _GRAPH = {"symbol": _text, "shapes": _by_name(_shape), "dtypes": _by_name(_text)}
 _OUTPUTS = _list(_list(_tensor))
 _ARRAYS = _by_name(_array_type)
-_network = _record(Network, {"symbol": _text, "inputs": _ARRAYS, "weights": _ARRAYS})
+_network = _record(
+    Network,
+    {
+        "symbol": _text,
+        "inputs": _ARRAYS,
+        "weights": _ARRAYS,
+        "file": _text,
+        "optimised": _flag,
+        "values": _by_name(_whole_number),
+    },
+)
 _program = _record(
     Program,
     {

@@ -6,7 +6,7 @@ Both sides import this module, so that it keeps to the syntax and the library of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -29,12 +29,17 @@ class ArrayType(NamedTuple):
 class Network:
     """A graph to be run as it stands: a symbol file of unique node names, and what its variables are, by name.
 
-    `weights` never change; `inputs` are fed, and their order counts.
+    `weights` never change; `inputs` are fed, and their order counts. Where `file` names a model file, the worker runs
+    that file with its own weights, and `symbol` and `weights` are empty. The framework optimises a file before it runs
+    it only if `optimised` is set. `values` are inputs that are fed one number, all others are fed made-up data.
     """
 
     symbol: str
     inputs: Mapping[str, ArrayType]
     weights: Mapping[str, ArrayType]
+    file: str = ""
+    optimised: bool = False
+    values: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

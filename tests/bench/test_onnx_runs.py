@@ -1,10 +1,12 @@
 """Runs with the real ONNX Runtime, of a model small enough to be measured in a moment."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from onnx import ModelProto
 
 from dlbricks_tui.bench.calibration_nets import calibration_nets
 from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE
@@ -12,9 +14,9 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.queries import records_of
-from dlbricks_tui.store.records import Calibration
+from dlbricks_tui.store.records import Calibration, EndToEnd
 from dlbricks_tui.store.store import Store
-from tests.models.onnx_models import saved, small
+from tests.models.onnx_models import finite_with_its_own_weights, of_unknown_shapes, saved, small, unfusable
 
 
 @pytest.fixture
@@ -44,6 +46,58 @@ def test_a_model_is_measured_and_estimated_like_any_other(
     assert found["bricks"]["failed"] == 0
     status, (again,), _ = dlbricks(model, capsys, "estimate", str(model), "--level", level)
     assert (status, again["sequential_ms"]) == (0, estimate["sequential_ms"])
+
+
+@pytest.mark.parametrize("level", ["fused", "written"])
+@pytest.mark.parametrize(
+    ("made", "inputs"),
+    [
+        (of_unknown_shapes, []),
+        (finite_with_its_own_weights, []),
+        (unfusable, ["--input", "x=1,4"]),
+    ],
+    ids=lambda made: getattr(made, "__name__", ""),
+)
+def test_a_model_that_its_layers_cannot_stand_for_is_timed_end_to_end_all_the_same(
+    model: Path, capsys: pytest.CaptureFixture[str], made: Callable[[], ModelProto], inputs: list[str], level: str
+) -> None:
+    path = saved(model.parent, made(), "odd")
+    asked = [str(path), *inputs, "--level", level]
+    status, found, told = dlbricks(
+        model, capsys, "run", *asked, "--end-to-end", "--fixed-runs", "6", "--calibrate", "never"
+    )
+    assert status == 0, told
+    assert found["end_to_end"] == {"total": 1, "run": 1, "reused": 0, "failed": 0}
+    (estimate,) = found["models"]
+    assert estimate["measured_ms"] > 0
+    status, found, _ = dlbricks(model, capsys, "run", *asked, "--end-to-end", "--fixed-runs", "6")
+    assert (status, found["end_to_end"]["reused"]) == (0, 1)
+    status, (again,), _ = dlbricks(model, capsys, "estimate", *asked)
+    assert again["measured_ms"] == estimate["measured_ms"]
+
+
+def test_the_optimised_file_and_the_written_layers_of_a_model_are_timed_apart(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(model.parent, unfusable(), "odd")
+    asked = ["run", str(path), "--input", "x=1,4", "--end-to-end", "--fixed-runs", "6", "--calibrate", "never"]
+    for level in ("fused", "written"):
+        _, found, _ = dlbricks(model, capsys, *asked, "--level", level)
+        assert found["end_to_end"]["run"] == 1
+    with Store(DataFolder(model.parent / "data").store) as store:
+        timed = records_of(store.generation, EndToEnd)
+    assert sorted(it.level.value for it in timed) == ["fused", "written"]
+    assert len({it.model for it in timed}) == 2
+
+
+def test_a_model_that_does_not_run_at_all_is_a_failure_with_a_reason(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(model.parent, unfusable(), "odd")
+    asked = ["run", str(path), "--input", "x=1,5", "--end-to-end", "--fixed-runs", "6", "--calibrate", "never"]
+    status, found, told = dlbricks(model, capsys, *asked)
+    assert (status, found["end_to_end"]["failed"]) == (1, 1)
+    assert "failed: odd end to end" in told
 
 
 @pytest.mark.soak

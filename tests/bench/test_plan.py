@@ -71,8 +71,7 @@ def test_every_target_is_measured_reused_or_known_to_fail_exactly_once(
     runnable = {
         Target(model=subject.key)
         for subject in subjects
-        if all(layer.unmeasurable is None for layer in subject.decomposition.graph.layers)
-        and any(layer.operators for layer in subject.decomposition.graph.layers)
+        if any(layer.operators for layer in subject.decomposition.graph.layers)
     }
     expected = {target for target in everything if target.brick or target in runnable}
     counted = [*targets(found.jobs), *found.reused, *targets(found.failed)]
@@ -159,12 +158,19 @@ def test_a_success_overrules_an_earlier_failure() -> None:
     assert plan(subjects, Known({target: measured()}, {target: "it hung"}), RULE).reused == {target}
 
 
-def test_unmeasurable_layers_are_named_and_their_model_has_no_end_to_end_run() -> None:
+def test_unmeasurable_layers_are_named_and_their_model_is_timed_end_to_end_all_the_same() -> None:
     graph = chain("conv", "relu")
     layers = (graph.layers[0], replace(graph.layers[1], unmeasurable="nobody knows it"))
     found = plan(subjects_of(replace(graph, layers=layers)), Known(), RULE, end_to_end=True)
     assert [(it.model, it.layer, it.reason) for it in found.unmeasurable] == [("m0", "layer1", "nobody knows it")]
-    assert [job.label.split()[0] for job in found.jobs] == ["conv"]
+    assert [job.label for job in found.jobs if job.whole] == ["m0 end to end"]
+    assert [job.label.split()[0] for job in found.jobs if not job.whole] == ["conv"]
+
+
+def test_a_model_of_bricks_that_take_no_time_is_planned_like_any_other() -> None:
+    subjects = subjects_of(chain("conv"))
+    known = Known(dict.fromkeys(targets_of(subjects), measured(0.0, count=2)))
+    assert plan(subjects, known, RULE).jobs
 
 
 @settings(max_examples=40)

@@ -117,3 +117,31 @@ def with_everything() -> ModelProto:
 def branch(condition: str, yes: GraphProto, no: GraphProto, output: str) -> NodeProto:
     """An `If`."""
     return make_node("If", [condition], [output], name="choice", then_branch=yes, else_branch=no)
+
+
+def of_unknown_shapes() -> ModelProto:
+    """A model of one layer whose output has as many columns as there are values other than zero."""
+    return model([make_node("NonZero", ["x"], ["y"])], {"x": (1, 4)}, ["y"])
+
+
+def finite_with_its_own_weights() -> ModelProto:
+    """A model that computes square roots of negative numbers unless its weights have the values of the file."""
+    nodes = [make_node("Sub", ["high", "x"], ["positive"]), make_node("Sqrt", ["positive"], ["y"])]
+    return model(nodes, {"x": (1, 4)}, ["y"], [make_tensor("high", TensorProto.FLOAT, (4,), [100.0] * 4)])
+
+
+def unfusable() -> ModelProto:
+    """A model with a branch for inputs of 4 columns and one for inputs of 8, which no optimiser takes once it is told.
+
+    Whoever runs the file, which says nothing of the columns, runs one of them.
+    """
+
+    def columns(count: int) -> GraphProto:
+        weight = floats(f"weight{count}", (count, 2))
+        output = make_tensor_value_info(f"made{count}", TensorProto.FLOAT, None)
+        product = make_node("MatMul", ["x", weight.name], [output.name])
+        return make_graph([product], f"of {count} columns", [], [output], [weight])
+
+    made = model([branch("yes", columns(4), columns(8), "y")], {"x": (1, "columns")}, ["y"])
+    made.graph.input.append(make_tensor_value_info("yes", TensorProto.BOOL, ()))
+    return made

@@ -6,9 +6,10 @@ from typing import Any
 import numpy
 import pytest
 from onnx import ModelProto, TensorProto
-from onnx.helper import make_node
+from onnx.helper import make_node, make_tensor
 
-from dlbricks_tui.bricks.programs import model_program, sequence_program
+from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
+from dlbricks_tui.bricks.whole_model import as_optimised
 from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
 from dlbricks_tui.runtime.inside.ort_session import load_onnxruntime, options
 from tests.models.onnx_models import floats, integers, loaded, model, small
@@ -96,3 +97,42 @@ def test_other_whole_numbers_are_flags(backend: OnnxRuntime, tmp_path: Path) -> 
     made.graph.initializer.append(integers("rows", (0, 3)))
     bound = backend.bind(model_program(loaded(tmp_path, made)).network)
     assert set(bound.inputs[0].numpy().ravel().tolist()) <= {0, 1}
+
+
+def test_a_model_file_runs_with_its_own_weights_and_with_the_numbers_that_it_expects(
+    backend: OnnxRuntime, tmp_path: Path
+) -> None:
+    nodes = [
+        make_node("Cast", ["rate"], ["whole"], to=TensorProto.INT32),
+        make_node("Equal", ["whole", "expected"], ["is_expected"]),
+        make_node("Where", ["is_expected", "weight", "zero"], ["y"]),
+    ]
+    expected = make_tensor("expected", TensorProto.INT32, (), (16_000,))
+    made = model(nodes, {"rate": ()}, ["y"], [expected, floats("weight", (3,)), floats("zero", (3,))])
+    made.graph.initializer[2].float_data[:] = [0.0] * 3
+    made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    graph = loaded(tmp_path, made)
+    program = file_program(graph, tmp_path / "net.onnx")
+    assert program.network.values == {"rate": 16_000}
+    bound = backend.bind(program.network)
+    bound.run()
+    (output,) = bound.outputs
+    assert output.numpy().tolist() == [0.5] * 3
+
+
+def test_a_model_file_is_optimised_unless_it_is_to_run_as_it_is_written(
+    backend: OnnxRuntime, ort: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = loaded(tmp_path, small())
+    given: list[Any] = []
+    real = ort.InferenceSession
+
+    def session(path: str, settings: Any, providers: list[str]) -> Any:
+        given.append(settings.graph_optimization_level)
+        return real(path, settings, providers=providers)
+
+    monkeypatch.setattr(ort, "InferenceSession", session)
+    for each in (graph, as_optimised(graph)):
+        backend.bind(file_program(each, tmp_path / "net.onnx").network)
+    levels = ort.GraphOptimizationLevel
+    assert given == [levels.ORT_DISABLE_ALL, levels.ORT_ENABLE_ALL]

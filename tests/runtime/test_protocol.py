@@ -38,7 +38,8 @@ outputs = st.lists(st.lists(tensors, max_size=3).map(tuple), max_size=4).map(tup
 shapes_by_name = st.dictionaries(st.text(), shapes, max_size=3)
 texts_by_name = st.dictionaries(st.text(), st.text(), max_size=3)
 arrays = st.dictionaries(st.text(), st.builds(ArrayType, shapes, st.text()), max_size=3)
-networks = st.builds(Network, st.text(), arrays, arrays)
+numbers_by_name = st.dictionaries(st.text(), st.integers(-(2**63), 2**63 - 1), max_size=3)
+networks = st.builds(Network, st.text(), arrays, arrays, st.text(), st.booleans(), numbers_by_name)
 programs = st.builds(Program, networks, st.none() | networks, st.none() | networks)
 requests = st.one_of(
     st.just(Describe()),

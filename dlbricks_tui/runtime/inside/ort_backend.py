@@ -16,7 +16,7 @@ from dlbricks_tui.runtime.inside.arrays import numpy_dtype
 from dlbricks_tui.runtime.inside.backend import EVICTING, ONE, SWEPT, Backend, BoundNetwork
 from dlbricks_tui.runtime.inside.onnx_rows import rows_counted
 from dlbricks_tui.runtime.inside.onnx_wire import one_operator
-from dlbricks_tui.runtime.inside.ort_session import ask, numpys_name, options, session, tensor_type
+from dlbricks_tui.runtime.inside.ort_session import ask, numpys_name, options, session, session_of_file, tensor_type
 from dlbricks_tui.runtime.inside.refusal import RefusalError
 from dlbricks_tui.runtime.inside.values import data_values, row_numbers
 from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason
@@ -65,15 +65,19 @@ class OnnxRuntime(Backend):
             return Fused(b64encode(path.read_bytes()).decode(), (), ())
 
     def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
-        """A session that runs a model as it stands."""
-        settings = options(self._ort, optimised=False, side_by_side=side_by_side)
+        """A session that runs a model as it stands, or a model file as the network asks."""
+        settings = options(self._ort, optimised=network.optimised, side_by_side=side_by_side)
         return _BoundModel(self._ort, network, fed, settings)
 
 
 class _BoundModel(BoundNetwork):
     def __init__(self, ort: Any, network: Network, fed: Sequence[Any] | None, settings: Any) -> None:
         self._ort = ort
-        self._session = session(ort, network.symbol, network.weights, settings, Reason.UNBUILDABLE)
+        self._session = (
+            session_of_file(ort, network.file, settings)
+            if network.file
+            else session(ort, network.symbol, network.weights, settings, Reason.UNBUILDABLE)
+        )
         self.inputs = list(fed) if fed is not None else self._made(network)
         self.outputs: list[Any] = []
         self._names = [output.name for output in self._session.get_outputs()]
@@ -118,7 +122,10 @@ class _BoundModel(BoundNetwork):
         made = []
         for name, found in network.inputs.items():
             shape, dtype = found.shape, numpy_dtype(found.dtype).name
-            values = row_numbers(shape, dtype, rows[name]) if name in rows else data_values(shape, dtype)
+            if name in network.values:
+                values = numpy.full(shape, network.values[name], dtype)
+            else:
+                values = row_numbers(shape, dtype, rows[name]) if name in rows else data_values(shape, dtype)
             made.append(self._ort.OrtValue.ortvalue_from_numpy(values))
         return made
 

@@ -76,6 +76,11 @@ def session(ort: Any, model: str, weights: Mapping[str, ArrayType], settings: An
     return ask(ort, make, reason)
 
 
+def session_of_file(ort: Any, path: str, settings: Any) -> Any:
+    """A session of a model file with its own weights."""
+    return ask(ort, lambda: ort.InferenceSession(path, settings, providers=PROVIDERS), Reason.UNBUILDABLE)
+
+
 def tensor_type(declared: Any) -> Tensor:
     """What a session says of an input or output: nothing of sizes that it does not know."""
     shape = declared.shape
