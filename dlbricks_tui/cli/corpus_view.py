@@ -10,6 +10,7 @@ from rich.text import Text
 
 from dlbricks_tui.cli.charts import SHADE_STYLES, Glyphs, shade, shade_legend
 from dlbricks_tui.cli.tables import Pen, name_cell, pen_for, plain_table
+from dlbricks_tui.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -79,7 +80,7 @@ def _repeated(corpus: Corpus, unit: str, pen: Pen) -> Group:
 def _similarity(corpus: Corpus, width: int, glyphs: Glyphs) -> Group:
     count = len(corpus.models)
     digits = len(str(count))
-    widest = max(len(model.name) for model in corpus.models) + digits + 1
+    widest = max(len(printable(model.name)) for model in corpus.models) + digits + 1
     with_numbers = count <= MOST_WITH_NUMBERS and count * _NUMBER_CELL + NARROWEST_LABEL <= width
     cell = _NUMBER_CELL if with_numbers else 1
     per_panel = max(1, min(count, (width - NARROWEST_LABEL - 1) // cell))
@@ -89,7 +90,7 @@ def _similarity(corpus: Corpus, width: int, glyphs: Glyphs) -> Group:
         columns = range(first, min(first + per_panel, count))
         panel = _column_heads(columns, digits, room, cell)
         for row, model in enumerate(corpus.models):
-            name = Text(f"{row + 1:>{digits}} {model.name}")
+            name = Text(printable(f"{row + 1:>{digits}} {model.name}"))
             name.truncate(room, overflow=glyphs.overflow, pad=True)
             panel.append("\n").append_text(name).append(" ")
             for column in columns:

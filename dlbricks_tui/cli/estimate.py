@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.cli.asking import Desk, Whose, add_composition_options, composition_options, open_desk
 from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, library
-from dlbricks_tui.cli.output import data_console, narrate, show, write, write_json
+from dlbricks_tui.cli.output import data_console, narrate, show, write_csv, write_json
 from dlbricks_tui.cli.parser import Groups
 from dlbricks_tui.cli.status import Status
 
@@ -96,7 +96,7 @@ def _judge(desk: Desk, sources: Sequence[ModelSource]) -> int:
     if desk.args.json:
         write_json([output.accuracy_document(group, found) for group, found in judged])
     elif desk.args.csv:
-        write(output.csv_text([output.accuracy_document(group, found) for group, found in judged]))
+        write_csv(output.csv_rows([output.accuracy_document(group, found) for group, found in judged]))
     elif judged:
         from dlbricks_tui.cli.estimate_view import accuracy_view
 
@@ -131,7 +131,7 @@ def _write_estimates(args: argparse.Namespace, answers: Sequence[Answer]) -> Non
     if args.json:
         write_json([output.estimate_document(it.decomposition, it.found) for it in answers])
     elif args.csv:
-        write(output.csv_text([output.estimate_row(it.found) for it in answers]))
+        write_csv(output.csv_rows([output.estimate_row(it.found) for it in answers]))
     elif len(answers) > 1:
         from dlbricks_tui.cli.estimate_view import estimates_view
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.cli.output import Json
@@ -120,14 +118,12 @@ def accuracy_document(group: Group, found: Accuracy) -> dict[str, Json]:
     }
 
 
-def csv_text(rows: Sequence[Mapping[str, Json]]) -> str:
-    """The rows under their names; nothing where there is nothing."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+def csv_rows(rows: Sequence[Mapping[str, Json]]) -> Iterator[Sequence[Json]]:
+    """Yield the names, then the values of each row; nothing where there are no rows."""
     if rows:
-        writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+        names = list(rows[0])
+        yield names
+        yield from ([row[name] for name in names] for row in rows)
 
 
 def _residual(explained: Residual) -> Json:

@@ -19,6 +19,7 @@ from dlbricks_tui.estimate.explanation import (
     parallel_gain,
     residual,
 )
+from dlbricks_tui.printable import printable
 from dlbricks_tui.store.histogram import format_ms
 from dlbricks_tui.store.labels import label_of
 
@@ -121,11 +122,11 @@ def _where(one: SystemEstimate) -> str:
     cutting = one.estimate.cutting
     cut = "" if cutting.cut.value == "chain" else f"{cutting.cut.value} cut"
     words = [one.way.system, one.way.runtime, f"{one.way.level.value} layers", f"G={cutting.granularity}", cut]
-    return ", ".join(filter(None, words))
+    return printable(", ".join(filter(None, words)))
 
 
 def _heading(one: SystemEstimate) -> Text:
-    return Text(one.estimate.model, style="bold").append(f"\n{_where(one)}\n", style="not bold")
+    return Text(printable(one.estimate.model), style="bold").append(f"\n{_where(one)}\n", style="not bold")
 
 
 def _compositions(one: SystemEstimate, composed: Composed, pen: Pen) -> Table:
@@ -187,7 +188,7 @@ def _types(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:
     table = plain_table("TYPE", "LAYERS", "LATENCY", "SHARE", "")
     for it in by_type(graph, found):
         if it.share >= _LEAST_SHARE:
-            table.add_row(it.label, str(it.layers), *_part(it.latency_ms, it.share, pen))
+            table.add_row(printable(it.label), str(it.layers), *_part(it.latency_ms, it.share, pen))
     return _titled("Latency by type", table)
 
 

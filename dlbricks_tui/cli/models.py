@@ -106,7 +106,8 @@ def _document(source: ModelSource) -> Json:
 
 def _show(sources: Sequence[ModelSource]) -> None:
     from rich.table import Table
-    from rich.text import Text
+
+    from dlbricks_tui.cli.tables import name_cell
 
     width = data_console().width
     models = [f"table1:{it.table1_id}" if it.table1_id else it.name for it in sources]
@@ -122,8 +123,8 @@ def _show(sources: Sequence[ModelSource]) -> None:
     table.add_column("INPUTS", overflow="ellipsis", no_wrap=True)
     for source, model, shapes in zip(sources, models, inputs, strict=True):
         table.add_row(
-            Text(model),
-            Text(source.name if source.table1_id else "" if source.task else str(source.path)),
+            name_cell(model),
+            name_cell(source.name if source.table1_id else "" if source.task else str(source.path)),
             source.task or "",
             "?" if source.layers is None else f"{source.layers:,}",
             _share(source),

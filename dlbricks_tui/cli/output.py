@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
-# Wide enough for a grid of fifty models: who reads through a pipe wants nothing cut off.
-PIPED_WIDTH = 1000
+# A name in a file may be a megabyte long. The line keeps its beginning and its end.
+_LONGEST_NARRATION = 4000
+# CSV rows and JSON lines per write: each write goes to the reader by itself.
+_LINES_PER_WRITE = 1000
 
 
 class ReaderGoneError(Exception):
@@ -33,7 +38,87 @@ def counted(count: int, noun: str = "result") -> str:
 
 
 def write(text: str) -> None:
-    """Writes data to standard output at once."""
+    """Write data to standard output at once, with control codes in it spelled out."""
+    _write_as_it_is(printable_lines(text))
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines to standard output, many at once."""
+    remaining = iter(lines)
+    while some := list(islice(remaining, _LINES_PER_WRITE)):
+        write("".join(f"{line}\n" for line in some))
+
+
+def write_json(document: Json) -> None:
+    """Write one JSON document on one line."""
+    write_lines([_json_text(document)])
+
+
+def write_json_lines(documents: Iterable[Json]) -> None:
+    """Write a JSON document per line."""
+    write_lines(map(_json_text, documents))
+
+
+def write_csv(rows: Iterable[Sequence[object]]) -> None:
+    """Write comma-separated values; line breaks and control codes in a cell are spelled out."""
+    import csv
+
+    remaining = iter(rows)
+    while some := list(islice(remaining, _LINES_PER_WRITE)):
+        text = io.StringIO()
+        cells = ([printable(cell) if isinstance(cell, str) else cell for cell in row] for row in some)
+        csv.writer(text, lineterminator="\n").writerows(cells)
+        write(text.getvalue())
+
+
+def show(*renderables: RenderableType) -> None:
+    """Write tables, trees and texts, in colour where the terminal has any."""
+    console = data_console()
+    with console.capture() as rendered:
+        console.print(*renderables, sep="\n")
+    text = rendered.get()
+    if not console.is_terminal:
+        # Tables fill their last column with blanks: nobody sees them on a terminal, in a file they are in the way.
+        text = "\n".join(line.rstrip(" ") for line in text.split("\n"))
+    # The console has spelled out the control codes in names; what is left are its own colours.
+    _write_as_it_is(text)
+
+
+def data_console() -> Console:
+    """Return the console of standard output, to ask for width and colours; `show` writes to it."""
+    from dlbricks_tui.cli.console import console_on
+
+    return console_on(sys.stdout)
+
+
+def narration_console() -> Console:
+    """Return the console of standard error, for progress."""
+    from dlbricks_tui.cli.console import console_on
+
+    return console_on(sys.stderr)
+
+
+def narrate(text: str) -> None:
+    """Write one line to standard error, with control codes in it spelled out."""
+    stream: TextIO | None = sys.stderr
+    if stream is None:
+        return
+    line = printable(text)
+    if len(line) > _LONGEST_NARRATION:
+        line = f"{line[: _LONGEST_NARRATION // 2]} ... {line[-_LONGEST_NARRATION // 2 :]}"
+    # When nobody listens any more there is nobody to tell either.
+    with contextlib.suppress(OSError):
+        _put(stream, line + "\n")
+
+
+def _json_text(document: Json) -> str:
+    import json
+
+    # JSON escapes every control code but DEL.
+    return json.dumps(document, allow_nan=False).replace("\x7f", "\\u007f")
+
+
+def _write_as_it_is(text: str) -> None:
     stream: TextIO | None = sys.stdout
     if stream is None:
         return
@@ -47,50 +132,6 @@ def write(text: str) -> None:
         raise OutputError(f"standard output cannot be written: {error.strerror}; what came out is cut off") from error
 
 
-def write_json(document: Json) -> None:
-    """Writes one JSON document on one line."""
-    import json
-
-    write(json.dumps(document, allow_nan=False) + "\n")
-
-
-def show(*renderables: RenderableType) -> None:
-    """Writes tables, trees and texts, in colour where the terminal has any."""
-    console = data_console()
-    with console.capture() as rendered:
-        console.print(*renderables, sep="\n")
-    text = rendered.get()
-    if not console.is_terminal:
-        # Tables fill their last column with blanks: nobody sees them on a terminal, in a file they are in the way.
-        text = "\n".join(line.rstrip(" ") for line in text.split("\n"))
-    write(text)
-
-
-def data_console() -> Console:
-    """The console of standard output, to ask for width and colours; `show` writes to it."""
-    return _console(sys.stdout)
-
-
-def narration_console() -> Console:
-    """The console of standard error, for progress."""
-    return _console(sys.stderr)
-
-
-def narrate(text: str) -> None:
-    """Writes one line to standard error."""
-    stream: TextIO | None = sys.stderr
-    if stream is None:
-        return
-    # When nobody listens any more there is nobody to tell either.
-    with contextlib.suppress(OSError):
-        _put(stream, one_line(text) + "\n")
-
-
-def one_line(text: str) -> str:
-    """The text with line breaks and terminal control codes, which file names may hold, spelled out."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
-
-
 def _put(stream: TextIO, text: str) -> None:
     # A layer name must not fail a command on a terminal that cannot spell it.
     encoding = stream.encoding or "utf-8"
@@ -101,13 +142,3 @@ def _put(stream: TextIO, text: str) -> None:
 def _discard_what_is_left(stream: TextIO) -> None:
     # The interpreter flushes once more when it ends, and would complain.
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _console(stream: TextIO) -> Console:
-    from rich.console import Console
-
-    # Names are data: brackets in them are no markup, and numbers in them are not to be coloured.
-    console = Console(file=stream, markup=False, emoji=False, highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = PIPED_WIDTH
-    return console

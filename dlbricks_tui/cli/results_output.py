@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dlbricks_tui.cli.output import data_console, one_line, write, write_json
+from dlbricks_tui.cli.output import data_console, write, write_csv, write_json, write_json_lines, write_lines
+from dlbricks_tui.printable import printable
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.documents import to_document
 from dlbricks_tui.store.histogram import format_ms, histogram_lines
@@ -40,8 +37,6 @@ _NARROWEST_TEXT = 8
 # Bricks are known by what ends their names, too.
 _NARROWEST_NAME = 18
 _HISTOGRAM_WIDTH = 72
-# Many lines at once, as each write goes to the reader by itself.
-_LINES = 1000
 
 
 def write_as_json(results: Selection, columns: Sequence[str]) -> None:
@@ -51,16 +46,12 @@ def write_as_json(results: Selection, columns: Sequence[str]) -> None:
 
 def write_as_json_lines(results: Selection, columns: Sequence[str]) -> None:
     """An object per line."""
-    _write_lines(json.dumps(each, allow_nan=False) for each in _objects(results, columns))
+    write_json_lines(_objects(results, columns))
 
 
 def write_as_csv(results: Selection, columns: Sequence[str]) -> None:
     """Comma-separated values under their names."""
-    rows = iter([tuple(columns), *_rows(results, columns)])
-    while some := list(islice(rows, _LINES)):
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(some)
-        write(text.getvalue())
+    write_csv([tuple(columns), *_rows(results, columns)])
 
 
 def write_as_table(results: Selection, columns: Sequence[str], give_way: Sequence[str] = ()) -> None:
@@ -70,7 +61,7 @@ def write_as_table(results: Selection, columns: Sequence[str], give_way: Sequenc
     for column in give_way:
         if _least_width(cells) > width:
             del cells[column]
-    _write_lines(table_lines(tuple(cells), tuple(cells.values()), width))
+    write_lines(table_lines(tuple(cells), tuple(cells.values()), width))
 
 
 def show_result(found: Selection, as_json: bool) -> None:
@@ -79,9 +70,9 @@ def show_result(found: Selection, as_json: bool) -> None:
     if as_json:
         write_json(to_document(result))
         return
-    lines = [f"{summary.name or summary.brick or summary.model}"]
-    lines += [f"  {name:<15} {one_line(str(value))}" for name, value in _particulars(result)]
-    _write_lines([*lines, "", *_statistics_lines(result), "", *_histogram(result)])
+    lines = [printable(summary.name or summary.brick or summary.model)]
+    lines += [f"  {name:<15} {printable(str(value))}" for name, value in _particulars(result)]
+    write_lines([*lines, "", *_statistics_lines(result), "", *_histogram(result)])
 
 
 def show_brick(key: str, form: BrickForm | None, found: Selection, as_json: bool) -> None:
@@ -91,13 +82,13 @@ def show_brick(key: str, form: BrickForm | None, found: Selection, as_json: bool
         canonical = form.canonical if form else None
         write_json({"brick": key, "canonical": canonical, "results": list(_objects(found, tuple(COLUMNS)))})
         return
-    _write_lines([summaries[-1].name or key, f"  brick           {key}"])
+    write_lines([printable(summaries[-1].name or key), f"  brick           {key}"])
     if form:
-        _write_lines([f"  canonical form  {one_line(form.canonical)}"])
+        write_lines([f"  canonical form  {printable(form.canonical)}"])
     write("\n")
     write_as_table(found, _OF_A_BRICK, _OF_A_BRICK_GIVES_WAY)
     newest = found.result(len(found) - 1)
-    _write_lines(["", *_statistics_lines(newest), "", *_histogram(newest)])
+    write_lines(["", *_statistics_lines(newest), "", *_histogram(newest)])
 
 
 def table_lines(headers: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
@@ -152,7 +143,7 @@ def _cell(column: str, value: Any) -> str:
         return str(value)[: len("2026-11-21T12:34:56")].replace("T", " ")
     if content is Content.FLAG:
         return "yes" if value else "no"
-    return one_line(str(value))
+    return printable(str(value))
 
 
 def _particulars(result: Result) -> Iterator[tuple[str, Any]]:
@@ -191,9 +182,3 @@ def _objects(results: Selection, columns: Sequence[str]) -> Iterator[dict[str, A
 
 def _rows(results: Selection, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     return zip(*(results.values(column) for column in columns), strict=True)
-
-
-def _write_lines(lines: Iterable[str]) -> None:
-    remaining = iter(lines)
-    while some := list(islice(remaining, _LINES)):
-        write("".join(f"{line}\n" for line in some))

@@ -181,13 +181,15 @@ def _picture(progress: RunProgress) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
+    from dlbricks_tui.cli.tables import name_cell
+
     head = Table.grid(padding=(0, 1))
     bar = ProgressBar(total=max(1, progress.total), completed=progress.done, width=_BAR_WIDTH)
     head.add_row(Text(progress.state.value, style="bold"), bar)
     models = Table.grid(padding=(0, 2))
     estimates = _estimates(progress)
     for name, estimate in estimates[:_MOST_MODELS]:
-        models.add_row(Text(name, no_wrap=True, overflow="ellipsis"), Text(estimate))
+        models.add_row(name_cell(name), Text(estimate))
     more = len(estimates) - _MOST_MODELS
     rest = [Text(f"and {more} more models", style="dim")] if more > 0 else []
     return Group(head, Text(_counts(progress)), models, *rest)

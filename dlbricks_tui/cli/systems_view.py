@@ -9,6 +9,7 @@ from rich.text import Text
 
 from dlbricks_tui.cli.tables import Pen, name_cell, pen_for, plain_table
 from dlbricks_tui.estimate.comparison import Candidate, cheapest, names_of, quickest
+from dlbricks_tui.printable import printable
 from dlbricks_tui.store.histogram import format_ms
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def systems_view(systems: Mapping[str, System], measured: Sequence[Combination],
         price = prices.of(names_of(system.id, systems))
         table.add_row(
             name_cell(system.id),
-            Text(system.cpu or "-"),
+            Text(printable(system.cpu or "-")),
             str(system.cores or "-"),
             f"{system.memory_bytes / _GIBIBYTE:.0f} GiB" if system.memory_bytes else "-",
             "-" if price is None else f"$ {price:g}/h",
@@ -49,10 +50,10 @@ def comparison_view(ranked: Mapping[str, Sequence[Candidate]], console: Console)
     systems = dict.fromkeys(it.estimate.way.system for found in ranked.values() for it in found)
     if len(ranked) == 1:
         ((model, found),) = ranked.items()
-        yield Text(model, style="bold")
+        yield Text(printable(model), style="bold")
         yield _list("SYSTEM", [(it.estimate.way.system, it) for it in found], pen)
     elif len(systems) == 1:
-        yield Text(next(iter(systems)), style="bold")
+        yield Text(printable(next(iter(systems))), style="bold")
         everything = [(model, it) for model, found in ranked.items() for it in found]
         yield _list("MODEL", sorted(everything, key=lambda pair: pair[1].latency_ms), pen)
     else:

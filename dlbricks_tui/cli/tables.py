@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dlbricks_tui.cli.charts import ASCII, UNICODE, Glyphs, bar
+from dlbricks_tui.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,5 +47,5 @@ def plain_table(*headings: str) -> Table:
 
 
 def name_cell(name: str) -> Text:
-    """A name that is cut where space is short."""
-    return Text(name, no_wrap=True, overflow="ellipsis")
+    """Return a name as a cell of one line; it is cut where space is short."""
+    return Text(printable(name), no_wrap=True, overflow="ellipsis")

@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from dlbricks_tui.cli.charts import ASCII, UNICODE, Glyphs
-from dlbricks_tui.cli.output import one_line
 from dlbricks_tui.cli.tree_lines import TreeLine, tree_lines
 from dlbricks_tui.models.titles import shape_text
+from dlbricks_tui.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -48,8 +48,8 @@ def _totals(decomposition: Decomposition) -> Text:
     counted = f"{layers:,} layers" + (f" in {sequences:,} sequences" if sequences != layers else "")
     unique = f"{bricks:,} unique ({100 * bricks / sequences:.1f} %), {len(decomposition.suite):,} with their contexts"
     lines = [f"level {graph.level.value}, granularity {how.granularity}, {cut}", f"{counted}: {unique}"]
-    lines += [f"input {one_line(entry.name)} {shape_text(entry.type)}" for entry in graph.inputs]
-    return Text(one_line(graph.name), style="bold").append("\n" + "\n".join(lines) + "\n", style="not bold")
+    lines += [f"input {printable(entry.name)} {shape_text(entry.type)}" for entry in graph.inputs]
+    return Text(printable(graph.name), style="bold").append("\n" + "\n".join(lines) + "\n", style="not bold")
 
 
 def _table(decomposition: Decomposition, lines: Sequence[TreeLine], width: int, glyphs: Glyphs) -> Table:
@@ -82,7 +82,7 @@ def _title(line: TreeLine, glyphs: Glyphs) -> Text:
     if line.hangs:
         guides += glyphs.last_branch if line.hangs[-1] else glyphs.branch
     style = "red" if line.is_unmeasurable else "bold" if line.occurrence is None else ""
-    return Text(guides, style="dim").append(line.text, style=f"not dim {style}")
+    return Text(guides, style="dim").append(printable(line.text), style=f"not dim {style}")
 
 
 def _output(decomposition: Decomposition, occurrence: Occurrence | None) -> str:
@@ -94,7 +94,7 @@ def _output(decomposition: Decomposition, occurrence: Occurrence | None) -> str:
 
 
 def _names(decomposition: Decomposition, occurrence: Occurrence) -> str:
-    first, *others = (one_line(decomposition.graph.layers[layer].name) for layer in occurrence.sequence.layers)
+    first, *others = (printable(decomposition.graph.layers[layer].name) for layer in occurrence.sequence.layers)
     return f"{first} .. {others[-1]}" if others else first
 
 

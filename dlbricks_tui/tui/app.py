@@ -18,6 +18,7 @@ from textual.screen import Screen
 
 from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.printable import printable
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
@@ -39,6 +40,8 @@ from dlbricks_tui.tui.widgets.panel import Panel
 
 if TYPE_CHECKING:
     from pathlib import PurePath
+
+    from textual.notifications import SeverityLevel
 
     from dlbricks_tui.tui.screens.palette import Command
 
@@ -186,6 +189,19 @@ class DlbricksApp(App[None], inherit_bindings=False):
         if self._driver is not None:
             self._driver.write(copying(text, os.environ))
         tell(self, keep_copied(text, self._session.data))
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Show a message for a while, with the control codes in names spelled out."""
+        message = printable(message)
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
     async def _command_found(self, command: Command | None) -> None:
         if command is None:

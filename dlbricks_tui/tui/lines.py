@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from rich.cells import cell_len, chop_cells
 
+from dlbricks_tui.printable import printable
+
 STYLES = ("text", "strong", "muted", "accent", "good", "warn", "bad", "bar", "rest", "mark", "match", "heading")
 
 ELLIPSIS = "…"
@@ -33,20 +35,24 @@ def width_of(spans: Iterable[Span]) -> int:
     return sum(cell_len(span.text) for span in spans)
 
 
-def clean(text: str) -> str:
-    """The text with line breaks and terminal control codes, which names in files may hold, spelled out."""
-    return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+def spelled(spans: Line) -> Line:
+    """Return the line with line breaks and control codes, which names in files may hold, spelled out."""
+    if all(span.text.isprintable() for span in spans):
+        return spans
+    return tuple(Span(printable(span.text), span.style) for span in spans)
 
 
 def cut(text: str, width: int) -> str:
-    """The text in at most so many cells; where it is longer it ends in an ellipsis."""
+    """Return the text, spelled out, in at most so many cells; a longer one ends in an ellipsis."""
+    text = printable(text)
     if cell_len(text) <= width:
         return text
     return _beginning(text, width - 1) + ELLIPSIS if width > 0 else ""
 
 
 def fitted(spans: Line, width: int) -> Line:
-    """The line in exactly so many cells."""
+    """Return the line, spelled out, in exactly so many cells."""
+    spans = spelled(spans)
     used = width_of(spans)
     if used < width:
         return (*spans, Span(" " * (width - used)))
@@ -70,7 +76,8 @@ def _beginning(text: str, width: int) -> str:
 
 
 def spread(left: Line, right: Line, width: int) -> Line:
-    """One part at the left, one at the right; the left one gives way."""
+    """Return one part at the left and one at the right; the left one gives way."""
+    right = spelled(right)
     room = width - width_of(right)
     return fitted(right, width) if room <= 0 else (*fitted(left, room), *right)
 
@@ -108,8 +115,9 @@ def wrapped(spans: Line, width: int) -> list[Line]:
     """The line as lines of at most so many cells, broken between words as far as words fit; the indent is kept.
 
     The indent is what the first span of several takes, as it is a column of its own; else what the blanks at the
-    beginning take.
+    beginning take. Line breaks and control codes are spelled out.
     """
+    spans = spelled(spans)
     width = max(1, width)
     if width_of(spans) <= width:
         return [spans]

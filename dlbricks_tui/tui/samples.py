@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.tui.figures import counted, milliseconds
-from dlbricks_tui.tui.lines import Line, Span, bar, clean, column, line
+from dlbricks_tui.tui.lines import Line, Span, bar, column, line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ def fact_lines(facts: Facts) -> Iterator[Line]:
     words = {None: "unknown", True: "yes", False: "no"}
     for name, value in facts:
         told = words[value] if value is None or isinstance(value, bool) else str(value)
-        yield line(column(name.replace("_", " "), _FACT_WIDTH, "muted"), clean(told))
+        yield line(column(name.replace("_", " "), _FACT_WIDTH, "muted"), told)
 
 
 def sample_lines(result: Result, width: int) -> Iterator[Line]:

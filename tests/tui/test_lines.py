@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.tui.lines import STYLES, Span, bar, clean, column, cut, fitted, line, spread, width_of, wrapped
+from dlbricks_tui.tui.lines import STYLES, Span, bar, column, cut, fitted, line, spread, width_of, wrapped
 
 # Wide, narrow and joining characters, as layers are named by people everywhere.
 texts = st.text(alphabet="ab -漢é\u0301█", max_size=30)
@@ -67,5 +67,8 @@ def test_lines_are_broken_between_words_and_keep_the_indent_of_their_first_colum
 
 
 def test_names_cannot_steer_the_terminal() -> None:
-    assert clean("a\x1b[2J\nb") == "a\\x1b[2J\\nb"
-    assert clean("conv1 漢") == "conv1 漢"
+    hostile = line("a\x1b[2J\nb")
+    assert fitted(hostile, 12) == line("a\\x1b[2J\\nb", " ")
+    assert wrapped(hostile, 12) == [line("a\\x1b[2J\\nb")]
+    assert column("a\x1b[2J\nb", 12) == Span("a\\x1b[2J\\nb ")
+    assert spread(line(), hostile, 12) == line(" ", "a\\x1b[2J\\nb")

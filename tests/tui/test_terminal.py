@@ -14,10 +14,12 @@ import pytest
 from benchmarks.terminal import Terminal
 from dlbricks_tui.bench.events import RoundDone
 from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State, Tally
+from dlbricks_tui.models.library import Library
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from tests.bench.killing import PATIENCE_SECONDS, eventually, has_told
 from tests.bench.runs import BRICKS, FAKE_WORKER, Site
+from tests.cli.test_hostile_names import HOSTILE, hostile_model
 
 DLBRICKS = [sys.executable, "-m", "dlbricks_tui"]
 # Leaves the alternate screen, shows the cursor, stops reporting the mouse and pastes.
@@ -219,6 +221,26 @@ def test_a_resize_is_followed(tmp_path: Path) -> None:
         terminal.seconds_until("granularity")
         widest = re.findall(rb"\x1b\[\d+;(\d+)H", bytes(terminal.written[place:]))
         assert max(map(int, widest)) <= 80
+
+
+def test_names_in_files_steer_no_terminal(tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (folder / f"{HOSTILE}.onnx").write_bytes(hostile_model().SerializeToString())
+    (folder / f"broken{HOSTILE}.onnx").write_text("no model")
+    data = DataFolder(tmp_path / "data")
+    Library(SAMPLE_MODELS, data.path).add_folder(folder)
+    with started(data.path) as terminal:
+        terminal.seconds_until("1 Models 86")
+        terminal.send("\x1b")
+        terminal.seconds_until_quiet()
+        for keys in ("/forged\r", "\r", "2", "jj", "n", "\x1b", "i", "\x1b", "o", f"{folder}/n", "\t"):
+            terminal.send(keys)
+            terminal.seconds_until_quiet()
+        assert rb"\x1b]0;owned" in terminal.written
+        assert b"\x1b]0;owned" not in terminal.written
+        assert b"\x1b[2J\r\nforged" not in terminal.written
+        assert "\x9b2J".encode() not in terminal.written and "\u202e".encode() not in terminal.written
 
 
 def test_sixteen_colours_are_enough(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from rich.text import Text
 from textual.containers import Vertical
 
+from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.actions.action import Action, Scope
 from dlbricks_tui.tui.actions.chains import TYPING
 from dlbricks_tui.tui.actions.registry import actions_in
@@ -17,7 +19,7 @@ class Box(Vertical, Keyed):
 
     def __init__(self, title: str, scopes: Sequence[Scope], *, classes: str = "") -> None:
         super().__init__(classes=classes)
-        self.border_title = title
+        self.border_title = Text(printable(title))
         self._offered = [action for scope in scopes for action in actions_in(scope) if action.footer]
         self._one_types = not TYPING.isdisjoint(scopes)
         self.keys_changed()

@@ -8,7 +8,7 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from dlbricks_tui.tui.lines import Line, clean, fitted
+from dlbricks_tui.tui.lines import Line, fitted
 
 # What tells styles apart where there are no colours.
 _WEIGHTS = {
@@ -33,8 +33,8 @@ class Inked(Widget):
     _inks: dict[tuple[str, str], Style] | None = None
 
     def strip_of(self, line: Line, width: int, ground: str = OWN_GROUND) -> Strip:
-        """The line in exactly so many cells, on its ground."""
-        return Strip([Segment(clean(text), self._ink(style, ground)) for text, style in fitted(line, width)], width)
+        """Return the line in exactly so many cells, on its ground; control codes in it are spelled out."""
+        return Strip([Segment(text, self._ink(style, ground)) for text, style in fitted(line, width)], width)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()

@@ -2,9 +2,11 @@
 
 from typing import ClassVar
 
+from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
+from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line
@@ -46,7 +48,7 @@ class Panel(Vertical, Keyed, can_focus=False):
         """Writes into the frame what it is, by which key one gets to it, and what more there is to say."""
         self._more = more
         way = f"{key(self.REACHED_BY)} " if self.REACHED_BY else ""
-        self.border_title = f"{way}{self.TITLE}{more}"
+        self.border_title = Text(printable(f"{way}{self.TITLE}{more}"))
 
     def keys_changed(self) -> None:
         self.show_title(self._more)

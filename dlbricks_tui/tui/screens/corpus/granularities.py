@@ -9,7 +9,7 @@ from textual import on
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.figures import percent, signed_percent
 from dlbricks_tui.tui.key_words import Hint
-from dlbricks_tui.tui.lines import Line, Span, bar, clean, column, line
+from dlbricks_tui.tui.lines import Line, Span, bar, column, line
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 
@@ -45,7 +45,7 @@ class GranularityRows(RowsView):
             column(percent(found.mean_absolute_error, 1), _FIGURE, "strong", right=True),
             column(signed_percent(found.worst_error), _FIGURE, right=True),
             column(f"{found.models}", _FIGURE, right=True),
-            Span(f"  {clean(group.way.system)}, {group.way.level.value}", "muted"),
+            Span(f"  {group.way.system}, {group.way.level.value}", "muted"),
         )
 
 

@@ -17,7 +17,7 @@ from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import counted, percent
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.keymap import key
-from dlbricks_tui.tui.lines import Line, Span, clean, line, wrapped
+from dlbricks_tui.tui.lines import Line, Span, line, wrapped
 from dlbricks_tui.tui.screens.corpus import errands
 from dlbricks_tui.tui.screens.corpus.granularities import GranularitiesPanel
 from dlbricks_tui.tui.screens.corpus.kinds import KindsPanel
@@ -189,7 +189,7 @@ class CorpusScreen(PanelledScreen[None]):
             Span(f", {corpus.contexts:,} with their contexts", "muted"),
             Span(unread, "warn"),
         )
-        refused = [line(Span(f" left out: {clean(each)}", "warn")) for each in surveyed.refused[:1]]
+        refused = [line(Span(f" left out: {each}", "warn")) for each in surveyed.refused[:1]]
         if len(surveyed.refused) > 1:
             refused.append(line(Span(f" and {len(surveyed.refused) - 1} more cannot be read", "warn")))
         return tuple(each for long in (told, *refused) for each in wrapped(long, width))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.store.contrast import Contrast, Paired, Verdict
 from dlbricks_tui.tui.figures import counted, milliseconds, signed_percent
-from dlbricks_tui.tui.lines import Line, Span, clean, column, line
+from dlbricks_tui.tui.lines import Line, Span, column, line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ def row(pair: Paired, width: int) -> Line:
     verdict = pair.verdict
     style = _STYLES[verdict]
     return (
-        column(clean(pair.name), _name_width(width)),
+        column(pair.name, _name_width(width)),
         column(milliseconds(pair.first.trimmed_mean_ms), _MS, right=True),
         column(milliseconds(pair.second.trimmed_mean_ms), _MS, right=True),
         column(signed_percent(pair.ratio - 1.0), _CHANGE, style, right=True),
@@ -42,7 +42,7 @@ def row(pair: Paired, width: int) -> Line:
 def head_lines(found: Contrast | None, first: str, second: str, count_first: int, count_second: int) -> Iterator[Line]:
     """What was compared, and what comes out on the whole."""
     for letter, text, count in (("A", first, count_first), ("B", second, count_second)):
-        yield line(Span(f" {letter} ", "accent"), clean(text), Span(f"  {counted(count, 'result')}", "muted"))
+        yield line(Span(f" {letter} ", "accent"), text, Span(f"  {counted(count, 'result')}", "muted"))
     if found is None:
         yield line(Span("   Comparing.", "muted"))
         return

@@ -7,7 +7,7 @@ from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import counted
 from dlbricks_tui.tui.key_words import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, clean, line
+from dlbricks_tui.tui.lines import BLANK, Line, Span, line
 from dlbricks_tui.tui.screens.confirming import ConfirmingScreen
 from dlbricks_tui.tui.screens.results.cells import cell
 
@@ -35,7 +35,7 @@ class DeleteScreen(ConfirmingScreen):
         yield line(Span(f"{counted(count, 'result')} of {self._total:,}:", "strong"))
         for it in self._results.part(0, _MOST_NAMED).summaries():
             told = f"  {cell('when', it.when)}  {it.system}  {cell('trimmed_mean_ms', it.trimmed_mean_ms)} ms"
-            yield line(clean(it.name), Span(told, "muted"))
+            yield line(it.name, Span(told, "muted"))
         if count > _MOST_NAMED:
             yield line(Span(f"and {counted(count - _MOST_NAMED, 'other')}", "muted"))
         yield BLANK

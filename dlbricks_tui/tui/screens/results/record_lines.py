@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.tui.figures import milliseconds, percent
-from dlbricks_tui.tui.lines import BLANK, Line, Span, clean, line, wrapped
+from dlbricks_tui.tui.lines import BLANK, Line, Span, line, wrapped
 from dlbricks_tui.tui.samples import fact_lines, said, sample_lines
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _KEY_DIGITS = 12
 def record_lines(summary: Summary, result: Result | None, width: int) -> tuple[Line, ...]:
     """Everything about a result, what matters most first."""
     lines = [
-        line(Span(clean(summary.name or summary.brick or summary.model), "strong")),
+        line(Span(summary.name or summary.brick or summary.model, "strong")),
         *_latency(summary),
         *_way(summary),
         *(_rest(result, width) if result else _lost()),
@@ -38,21 +38,21 @@ def _latency(summary: Summary) -> Iterator[Line]:
 def _way(summary: Summary) -> Iterator[Line]:
     if summary.brick:
         yield said("brick", summary.brick[:_KEY_DIGITS], Span(f" {summary.kind}", "muted"))
-        yield said("context", clean(summary.context) or Span("any", "muted"))
+        yield said("context", summary.context or Span("any", "muted"))
     else:
         yield said("model", summary.model[:_KEY_DIGITS], Span(" end to end", "muted"))
-    yield said("system", clean(summary.system))
-    yield said("runtime", clean(summary.runtime))
-    yield said("level", summary.level.value, Span(f", protocol {clean(summary.protocol)}", "muted"))
-    kernel = f", kernel {clean(summary.kernel_variant)}" if summary.kernel_variant else ""
+    yield said("system", summary.system)
+    yield said("runtime", summary.runtime)
+    yield said("level", summary.level.value, Span(f", protocol {summary.protocol}", "muted"))
+    kernel = f", kernel {summary.kernel_variant}" if summary.kernel_variant else ""
     yield said("batch", f"{summary.batch_size}", Span(f", {summary.dtype}{kernel}", "muted"))
-    yield said("run", clean(summary.run))
+    yield said("run", summary.run)
     yield said("id", summary.id[:_KEY_DIGITS])
 
 
 def _rest(result: Result, width: int) -> Iterator[Line]:
     for flag in result.flags:
-        yield said("doubtful", Span(clean(flag), "warn"))
+        yield said("doubtful", Span(flag, "warn"))
     yield BLANK
     yield from sample_lines(result, width)
     yield from _facts("While it was measured", result.noise)

@@ -11,7 +11,7 @@ from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import counted
 from dlbricks_tui.tui.key_words import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, clean, column, line, wrapped
+from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, wrapped
 from dlbricks_tui.tui.samples import fact_lines, said
 from dlbricks_tui.tui.widgets.line_rows import LineRows
 from dlbricks_tui.tui.widgets.panel import Panel
@@ -49,7 +49,7 @@ class SystemRows(RowsView):
         known = self.known[index]
         system = known.system
         here = _HERE if known.is_host else ""
-        name = column(clean(system.id), max(8, _name_width(width) - len(here)))
+        name = column(system.id, max(8, _name_width(width) - len(here)))
         memory = f"{system.memory_bytes / _GIBIBYTE:.0f} GiB" if system.memory_bytes else "-"
         return (
             *((Span(here, "accent"),) if here else ()),
@@ -177,11 +177,11 @@ def _name_width(width: int) -> int:
 
 def _described(known: KnownSystem, runtimes: Mapping[str, Runtime]) -> Iterator[Line]:
     system = known.system
-    yield line(Span(clean(system.name), "strong"))
-    yield said("id", clean(system.id))
-    yield said("processor", clean(system.cpu) or "unknown")
+    yield line(Span(system.name, "strong"))
+    yield said("id", system.id)
+    yield said("processor", system.cpu or "unknown")
     if system.instance_type:
-        yield said("instance", clean(system.instance_type))
+        yield said("instance", system.instance_type)
     yield from fact_lines(system.facts)
     if not known.ways:
         yield BLANK
@@ -190,11 +190,11 @@ def _described(known: KnownSystem, runtimes: Mapping[str, Runtime]) -> Iterator[
     for way in known.ways:
         runtime = runtimes.get(way.runtime)
         yield BLANK
-        yield line(Span(clean(runtime.name if runtime else way.runtime), "heading"))
+        yield line(Span(runtime.name if runtime else way.runtime, "heading"))
         if runtime is not None:
-            yield said("framework", clean(f"{runtime.framework} {runtime.version}, Python {runtime.python}"))
+            yield said("framework", f"{runtime.framework} {runtime.version}, Python {runtime.python}")
             yield said("threads", f"{runtime.threads}")
-        yield said("level", way.level.value, Span(f", protocol {clean(way.protocol)}", "muted"))
+        yield said("level", way.level.value, Span(f", protocol {way.protocol}", "muted"))
         yield said("has", f"{counted(way.pairs, 'brick')} in {counted(way.measurements, 'result')}")
         if way.models:
             yield said("", f"{counted(way.models, 'model')} end to end")

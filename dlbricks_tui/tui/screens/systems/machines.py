@@ -11,7 +11,7 @@ from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import milliseconds
 from dlbricks_tui.tui.key_words import Hint
-from dlbricks_tui.tui.lines import Line, Span, bar, clean, column, line
+from dlbricks_tui.tui.lines import Line, Span, bar, column, line
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 
@@ -46,7 +46,7 @@ class MachineRows(RowsView):
         cost = "-" if it.dollars_per_million is None else f"$ {it.dollars_per_million:.2f}"
         name, room = _widths(width)
         return (
-            column(clean(it.estimate.way.system), name),
+            column(it.estimate.way.system, name),
             column(f"{least}{milliseconds(it.latency_ms)}", _MS, "strong" if it.complete else "warn", right=True),
             Span(" "),
             *bar(it.latency_ms / longest_ms, room),
@@ -97,7 +97,7 @@ class MachinesPanel(Panel):
         """Says that the machines for a model are being found, or, for none, how to choose one."""
         self._model = model
         self._list.found, self._list.remarks = (), ()
-        self.show_title(f" for {clean(model)}" if model else "")
+        self.show_title(f" for {model}" if model else "")
         if model:
             self._list.say(line(Span("Estimating.", "muted")))
         else:
@@ -121,7 +121,7 @@ class MachinesPanel(Panel):
             for it in found
         )
         self._list.say(
-            line(f"Nothing of {clean(self._model)} was measured on any system."),
+            line(f"Nothing of {self._model} was measured on any system."),
             Hint("On the workbench, {workbench.start_run} runs its bricks here;", "muted"),
             Hint("results of other hosts come in by {workbench.show_results} {results.import_file}.", "muted"),
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.titles import layer_title, shape_text
 from dlbricks_tui.tui.figures import counted, milliseconds, percent
-from dlbricks_tui.tui.lines import BLANK, Line, Span, clean, line, wrapped
+from dlbricks_tui.tui.lines import BLANK, Line, Span, line, wrapped
 from dlbricks_tui.tui.samples import said, sample_lines
 from dlbricks_tui.tui.widgets.tree.line import CRITICAL, latency_text
 
@@ -31,7 +31,7 @@ def details(
 ) -> tuple[Line, ...]:
     """Everything about a part of a model, what matters most first."""
     lines = [
-        line(Span(clean(subject.title), "strong")),
+        line(Span(subject.title, "strong")),
         *_named(subject),
         *_latency(subject),
         *_identity(subject),
@@ -45,7 +45,7 @@ def details(
 
 def _named(subject: Subject) -> Iterator[Line]:
     if subject.names and subject.whole is None:
-        yield said("name" if subject.occurrence else "from", Span(clean(subject.names)))
+        yield said("name" if subject.occurrence else "from", Span(subject.names))
     if len(subject.layers) == 1:
         yield from _layer(subject.layers[0])
 
@@ -86,7 +86,7 @@ def _lacking(subject: Subject, tally: Tally) -> Iterator[Line]:
         if not subject.part.counts and not subject.part.reason:
             yield said("takes", Span("not measured yet", "warn"))
         if subject.part.reason:
-            yield said("cannot run", Span(clean(subject.part.reason), "bad"))
+            yield said("cannot run", Span(subject.part.reason, "bad"))
         return
     if tally.known < tally.layers:
         yield said("measured", Span(f"{tally.known:,} of {counted(tally.layers, 'layer')}", "warn"))
@@ -126,11 +126,11 @@ def _whole(subject: Subject) -> Iterator[Line]:
     yield said("to run", f"{len(subject.whole.suite):,}", Span(f" bricks in their contexts{and_twins}", "muted"))
     yield said("level", f"{graph.level.value}, granularity {cutting.granularity}, cut {cutting.cut.value}")
     for entry in graph.inputs:
-        yield said("input", f"{_types([entry.type])} ", Span(clean(entry.name), "muted"))
+        yield said("input", f"{_types([entry.type])} ", Span(entry.name, "muted"))
     for head in graph.heads:
         if head.layer is not None:
             layer = graph.layers[head.layer]
-            yield said("output", f"{_types([layer.outputs[head.output]])} ", Span(clean(layer.name), "muted"))
+            yield said("output", f"{_types([layer.outputs[head.output]])} ", Span(layer.name, "muted"))
 
 
 def _elsewhere(subject: Subject, names: Sequence[str] | None) -> Iterator[Line]:
@@ -139,7 +139,7 @@ def _elsewhere(subject: Subject, names: Sequence[str] | None) -> Iterator[Line]:
     if not names:
         yield said("elsewhere", Span("in no other model of the library", "muted"))
         return
-    shown = ", ".join(map(clean, names[:_MOST_MODELS]))
+    shown = ", ".join(names[:_MOST_MODELS])
     more = f" and {len(names) - _MOST_MODELS:,} more" if len(names) > _MOST_MODELS else ""
     yield said("elsewhere", f"{counted(len(names), 'model')}: ", Span(shown + more, "muted"))
 
@@ -163,7 +163,7 @@ def _layers(subject: Subject) -> Iterator[Line]:
     for layer in subject.layers[:_MOST_LAYERS]:
         yield BLANK
         yield line(Span(layer_title(layer), "heading"))
-        yield said("name", clean(layer.name))
+        yield said("name", layer.name)
         yield from _layer(layer)
     if len(subject.layers) > _MOST_LAYERS:
         yield BLANK
@@ -189,7 +189,7 @@ def _params(params: Params) -> str:
 
 
 def _value(value: object) -> str:
-    return "x".join(map(str, value)) if isinstance(value, tuple) else clean(str(value))
+    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _types(types: Sequence[TensorType]) -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
+from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.figures import milliseconds, percent
-from dlbricks_tui.tui.lines import ELLIPSIS, Line, Span, bar, clean, column, fitted, highlighted, width_of
+from dlbricks_tui.tui.lines import ELLIPSIS, Line, Span, bar, column, fitted, highlighted, width_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.tui.widgets.tree.tally import Tally
@@ -101,9 +102,10 @@ def _columns(width: int, is_searched: bool) -> list[tuple[_Column, int]]:
 
 def _title(row: TreeRow, words: list[str]) -> Line:
     sign = _NEITHER if row.is_open is None else _OPEN if row.is_open else _CLOSED
-    title: Line = (Span(clean(row.title), "text" if row.is_open is None else "strong"),)
+    text, names = printable(row.title), printable(row.names)
+    title: Line = (Span(text, "text" if row.is_open is None else "strong"),)
     if words:
-        title = (*highlighted(clean(row.title), words), Span("  "), *highlighted(clean(row.names), words, "muted"))
+        title = (*highlighted(text, words), Span("  "), *highlighted(names, words, "muted"))
     # A weight and a sign of its own: whoever looks for what holds up an estimate finds it without colours.
     warning = (Span("! ", "bad"),) if row.tally is not None and row.tally.unmeasurable and not row.is_layer else ()
     return (Span(sign, "accent"), Span(row.label, "muted"), *warning, *title)
@@ -111,7 +113,7 @@ def _title(row: TreeRow, words: list[str]) -> Line:
 
 def _cell(which: _Column, room: int, row: TreeRow) -> Line:
     if which is _NAMES:
-        return (Span("  "), column(_ending(clean(row.names), room - 2), room - 2, "muted"))
+        return (Span("  "), column(_ending(printable(row.names), room - 2), room - 2, "muted"))
     if which is _OUTPUT:
         return (column(row.output, room - 1, "muted", right=True), Span(" "))
     if which is _TIMES:

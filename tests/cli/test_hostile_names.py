@@ -1,0 +1,124 @@
+"""Names in files may hold control codes; none of them reaches the terminal, the pipe or the CSV file."""
+
+import csv
+import io
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from onnx import ModelProto, TensorProto
+from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
+
+from benchmarks.terminal import Terminal
+from dlbricks_tui.bench.results import PROTOCOL
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.store.store import Store
+from tests.store.samples import end_to_end, form, measurement, runtime, system
+
+# A title of the window, a wiped screen, a forged line, an 8-bit control code and a reversed reading direction.
+HOSTILE = "n\x1b]0;owned\x07\x1b[2J\r\nforged\x9b2J\u202e\x7f"
+SPELLED = r"n\x1b]0;owned\x07\x1b[2J\r\nforged\x9b2J\u202e\x7f"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def hostile_model() -> ModelProto:
+    """A model with control codes in every name."""
+    nodes = [
+        make_node("Relu", [f"x{HOSTILE}"], [f"r{HOSTILE}"], name=f"relu{HOSTILE}", doc_string=HOSTILE),
+        make_node(f"Op{HOSTILE}", [f"r{HOSTILE}"], [f"y{HOSTILE}"], name=f"op{HOSTILE}", domain=HOSTILE),
+    ]
+    graph = make_graph(
+        nodes,
+        f"graph{HOSTILE}",
+        [make_tensor_value_info(f"x{HOSTILE}", TensorProto.FLOAT, (1, 3, 8, 8))],
+        [make_tensor_value_info(f"y{HOSTILE}", TensorProto.FLOAT, (1, 3, 8, 8))],
+    )
+    opsets = [make_opsetid("", 13), make_opsetid(HOSTILE, 1)]
+    return make_model(graph, opset_imports=opsets, ir_version=8, producer_name=HOSTILE, doc_string=HOSTILE)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with a hostile model under a hostile name, and a data folder with hostile results."""
+    (tmp_path / f"{HOSTILE}.onnx").write_bytes(hostile_model().SerializeToString())
+    with Store(tmp_path / "data" / "store") as store:
+        store.add(
+            system(HOSTILE, cpu=HOSTILE),
+            runtime(HOSTILE),
+            form(0, "conv"),
+            measurement(system=HOSTILE, runtime=HOSTILE, context=HOSTILE, run=HOSTILE),
+            replace(end_to_end(), model=HOSTILE, system=HOSTILE, runtime=HOSTILE, protocol=PROTOCOL),
+        )
+    return tmp_path
+
+
+@pytest.fixture
+def run(place: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs a command in the place and returns its standard output."""
+
+    def run(*arguments: str) -> str:
+        assert main(["--data-dir", str(place / "data"), *arguments]) == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+def commands(place: Path) -> dict[str, tuple[str, ...]]:
+    """Every kind of output: tables, trees, documents, CSV, narration and errors."""
+    model = str(place / f"{HOSTILE}.onnx")
+    return {
+        "add": ("models", "add", str(place)),
+        "models": ("models",),
+        "models of a pipe": ("models", "--json"),
+        "tree": ("tree", model),
+        "tree of layers": ("tree", model, "--level", "written"),
+        "tree of a pipe": ("tree", model, "--json"),
+        "corpus": ("corpus", model, "table1:1"),
+        "estimate": ("estimate", model),
+        "list": ("results", "list"),
+        "list of all": ("results", "list", "--columns", "name,system,runtime,context,model,run"),
+        "csv": ("results", "list", "--csv"),
+        "json": ("results", "list", "--json"),
+        "lines": ("results", "list", "--jsonl"),
+        "show": ("results", "show", measurement().brick[:12]),
+        "systems": ("systems",),
+        "no file": ("tree", f"{model}{HOSTILE}"),
+        "no command": (HOSTILE,),
+        "no filter": ("results", "list", HOSTILE),
+    }
+
+
+def control_codes(written: str) -> set[str]:
+    """The characters that no terminal prints, apart from colours and the ends of lines."""
+    return {char for char in _COLOUR.sub("", written).replace("\r\n", "\n") if not char.isprintable()} - {"\n"}
+
+
+def test_no_command_lets_a_name_steer_a_terminal(place: Path) -> None:
+    shown = ""
+    for name, arguments in commands(place).items():
+        program = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(place / "data"), *arguments]
+        terminal = Terminal(program, (100, 30), {"TERM": "xterm-256color"})
+        terminal.wait(patience=120)
+        written = terminal.written.decode()
+        terminal.close()
+        assert written.strip() and "fault of dlbricks" not in written, (name, written)
+        assert control_codes(written) == set(), (name, written)
+        assert not any(line.startswith("forged") for line in written.splitlines()), (name, written)
+        shown += written
+    assert r"\x1b]0;owned" in shown
+
+
+def test_no_command_lets_a_name_into_a_pipe_raw(place: Path) -> None:
+    for name, arguments in commands(place).items():
+        program = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(place / "data"), *arguments]
+        run = subprocess.run(program, capture_output=True)
+        assert control_codes(run.stdout.decode()) == control_codes(run.stderr.decode()) == set(), name
+
+
+def test_csv_has_a_line_per_result_whatever_the_names_are(place: Path, run: Callable[..., str]) -> None:
+    header, *rows = csv.reader(io.StringIO(run("results", "list", "--csv")))
+    assert [row[header.index("system")] for row in rows] == [SPELLED, SPELLED]

@@ -1,0 +1,42 @@
+"""Names in files may hold control codes; what the application draws holds none."""
+
+from textual.widgets import Input
+
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.actions.action import Scope
+from dlbricks_tui.tui.app import DlbricksApp
+from dlbricks_tui.tui.widgets.box import Box
+from tests.cli.test_hostile_names import HOSTILE, SPELLED
+from tests.tui.bench import app_on, press, running, settled
+
+
+def drawn(app: DlbricksApp) -> str:
+    """Every text that the terminal gets for the screen as it is now."""
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
+async def test_a_message_spells_out_the_control_codes_in_a_name(new: DataFolder) -> None:
+    app = app_on(new)
+    async with running(app, (200, 50)) as pilot:
+        app.notify(f"[red] {HOSTILE}", markup=False)
+        await settled(pilot)
+        assert [each.message for each in app._notifications] == [f"[red] {SPELLED}"]
+        assert all(char.isprintable() for char in drawn(app).replace("\n", ""))
+
+
+async def test_a_field_spells_out_the_control_codes_in_a_path(new: DataFolder) -> None:
+    app = app_on(new)
+    async with running(app, (200, 50)) as pilot:
+        await press(pilot, "escape", "o")
+        app.screen.query_one(Input).value = HOSTILE
+        await settled(pilot)
+        shown = drawn(app)
+        assert r"n\x1b]0;owned" in shown
+        assert all(char.isprintable() for char in shown.replace("\n", ""))
+
+
+async def test_a_frame_takes_a_name_for_no_markup_and_no_control_code(new: DataFolder) -> None:
+    async with running(app_on(new)):
+        box = Box(f"Shapes of [red]{HOSTILE}", [Scope.DIALOG])
+        assert box._border_title is not None
+        assert box._border_title.plain == f"Shapes of [red]{SPELLED}"
