@@ -16,6 +16,7 @@ from dlbricks_tui.cli.status import Status
 if TYPE_CHECKING:
     from dlbricks_tui.store.conditions import Condition
 
+_MOST_NAMED = 20
 FILTERS = """\
 A FILTER is a column, a comparison and a value: system=c5.xlarge, 'trimmed_mean_ms>5', name~conv, when>=2026-11-01,
 good=no, 'of=model'. = takes several values divided by commas, and the beginning of an id or key; ~ finds a part of a
@@ -171,6 +172,9 @@ def verify_store(args: argparse.Namespace) -> int:
                 "files": found.files,
                 "records": found.records,
                 "damage": [str(each) for each in found.damage],
+                "implausible": [
+                    {"table": each.table, "id": each.uuid, "reason": each.reason} for each in found.implausible
+                ],
                 "recovered": found.recovered,
                 "unfinished_bytes": found.unfinished_bytes,
             }
@@ -181,8 +185,15 @@ def verify_store(args: argparse.Namespace) -> int:
         for table, count in found.records.items():
             write(f"{table.replace('_', ' ')}: {count}\n")
         write(f"damaged lines: {len(found.damage)}\n")
-    for each in found.damage:
-        narrate(f"{each} and is set aside")
+        write(f"implausible records: {len(found.implausible)}\n")
+    for damage in found.damage:
+        narrate(f"{damage} and is set aside")
+    for record in found.implausible[:_MOST_NAMED]:
+        narrate(f"{record}")
+    if len(found.implausible) > _MOST_NAMED:
+        narrate(f"and {len(found.implausible) - _MOST_NAMED} more implausible records, which --json lists")
+    if found.implausible:
+        narrate("no measurement gives such records; `dlbricks results delete id=ID` takes a result out")
     if found.recovered:
         recovered = counted(found.recovered, "record")
         narrate(f"{recovered} read from the generation before in place of what is damaged")
@@ -190,7 +201,7 @@ def verify_store(args: argparse.Namespace) -> int:
         narrate(f"the last line is unfinished ({found.unfinished_bytes} bytes): its writer is at it, or was killed")
     if found.damage:
         narrate("`dlbricks results compact` leaves a whole file, and the damaged lines in one beside it")
-    return Status.DONE_WITH_FAILURES if found.damage else Status.DONE
+    return Status.DONE_WITH_FAILURES if found.damage or found.implausible else Status.DONE
 
 
 def compact_store(args: argparse.Namespace) -> int:

@@ -1,14 +1,10 @@
 """What was measured of a suite, as a file for its owner: checked, bounded and known by the suite's own ids."""
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, TypeVar, cast
-
-import numpy as np
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bench.fingerprint import fingerprint
@@ -25,23 +21,16 @@ from dlbricks_tui.share.manifest import is_id, sha256
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document, to_record
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.plausibility import check_date, check_samples
 from dlbricks_tui.store.queries import Pair, newest_good, records_of
 from dlbricks_tui.store.records import Calibration, Measurement, Record, Runtime, System
-from dlbricks_tui.store.statistics import trimmed_mean
 from dlbricks_tui.store.store import Store
 
 FORMAT = "dlbricks-suite-results"
 SCHEMA = 1
 MOST_BYTES = 1 << 28
-_MOST_SAMPLES = 100_000
 _MOST_CALIBRATIONS = 100
 _LONGEST_TEXT = 1000
-_MOST_FACTS = 64
-_LONGEST_SAMPLE_MS = 1e7
-# Hosts disagree about the time, but not by more.
-_CLOCK_TOLERANCE = timedelta(days=1)
-# Two builds of numpy add up in different orders.
-_TOLERANCE = 1e-6
 
 Kind = TypeVar("Kind", bound=Record)
 
@@ -168,7 +157,7 @@ def _checked(document: dict[str, Any]) -> SuiteResults:
     for name, measurement in measured.items():
         if (measurement.brick, measurement.context) != (name, ""):
             raise ValueError(f"has a result of brick {name} that says it is of another")
-        _check_statistics(name, measurement)
+        _check_samples(name, measurement)
     for measurement in measured.values():
         _check_way(measurement, system, runtime)
     for calibration in calibrations:
@@ -218,35 +207,17 @@ def _check_way(record: Measurement | Calibration, system: System, runtime: Runti
             f"was measured by the method {record.protocol[:40]!r}, this dlbricks knows {PROTOCOL!r}; "
             "use the same version of dlbricks on both sides"
         )
-    if datetime.fromisoformat(record.when) > datetime.now(timezone.utc) + _CLOCK_TOLERANCE:
-        raise ValueError(f"has a result from the future: {record.when}")
+    try:
+        check_date(record.when)
+    except BrokenDocumentError as error:
+        raise ValueError(f"has a result that {error}") from None
 
 
-def _check_statistics(name: str, measurement: Measurement) -> None:
-    """Whether the statistics are those of the samples."""
-    samples = measurement.samples_ms
-    if not 1 <= len(samples) <= _MOST_SAMPLES:
-        raise ValueError(f"has a result of brick {name} with {len(samples):,} samples")
-    if not all(math.isfinite(sample) and 0 <= sample <= _LONGEST_SAMPLE_MS for sample in samples):
-        raise ValueError(f"has a result of brick {name} with a sample that no measurement gives")
-    warm_up = dict(measurement.noise).get("warm_up", 0)
-    if type(warm_up) is not int or not 0 <= warm_up < len(samples) or len(measurement.noise) > _MOST_FACTS:
-        raise ValueError(f"has a result of brick {name} with a warm-up of {str(warm_up)[:20]} samples")
-    steady, stated = np.asarray(samples[warm_up:]), measurement.statistics
-    quarter, median, three_quarters = np.quantile(steady, (0.25, 0.5, 0.75)).tolist()
-    follow = {
-        "trimmed mean": (stated.trimmed_mean_ms, trimmed_mean(steady.tolist())),
-        "median": (stated.median_ms, median),
-        "minimum": (stated.minimum_ms, float(steady.min())),
-        "spread": (stated.spread_ms, three_quarters - quarter),
-        "count": (stated.count, len(steady)),
-    }
-    for figure, (said, found) in follow.items():
-        if not math.isclose(said, found, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
-            raise ValueError(f"has a result of brick {name} whose {figure} does not follow from its samples")
-    # The interval is drawn at random, so that only its bounds are certain.
-    if not steady.min() - _TOLERANCE <= stated.low_ms <= stated.high_ms <= steady.max() + _TOLERANCE:
-        raise ValueError(f"has a result of brick {name} whose interval is not among its samples")
+def _check_samples(name: str, measurement: Measurement) -> None:
+    try:
+        check_samples(measurement)
+    except BrokenDocumentError as error:
+        raise ValueError(f"has a result of brick {name} that {error}") from None
 
 
 def _check(document: Mapping[str, Any]) -> str:

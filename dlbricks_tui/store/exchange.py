@@ -3,7 +3,7 @@
 import gzip
 import hashlib
 import json
-import shutil
+import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,6 +32,7 @@ from dlbricks_tui.store.errors import ExchangeError, NewerStoreError
 from dlbricks_tui.store.files import Damage, all_lines, document_on, write_tinydb_file
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.migrations import SCHEMA, Document
+from dlbricks_tui.store.plausibility import References, check_plausible
 from dlbricks_tui.store.queries import Selection, select
 from dlbricks_tui.store.records import BrickForm
 from dlbricks_tui.store.store import Store
@@ -39,6 +40,15 @@ from dlbricks_tui.store.store import Store
 # Few enough that nobody waits long for the lock, many enough that the disk is not what takes the time.
 _BATCH = 1000
 _GZIP = b"\x1f\x8b"
+_CHUNK = 1 << 20
+# Results shrink to a third or a tenth. A file that unpacks to far more was made to fill the disk.
+_MOST_EXPANSION = 30
+_SMALL_BYTES = 64 << 20
+_MOST_UNPACKED_BYTES = 4 << 30
+# Plain TinyDB writes the whole file on one line. Small values take thirty times the memory of their text.
+_LONGEST_LINE = 128 << 20
+_MOST_WHOLE_VALUES = 8_000_000
+_MOST_REFUSED = 10_000
 # What a result refers to, and the table in which that is described.
 _REFERENCES = {"brick": "bricks", "system": "systems", "runtime": "runtimes", "run": "runs"}
 
@@ -89,13 +99,18 @@ def _write(generation: Generation, rows: Rows, path: Path) -> None:
 
 
 def import_file(store: Store, path: Path) -> ImportReport:
-    """Takes up the records of an exported file, packed by gzip or not, or of one that plain TinyDB has written anew."""
+    """Store the records of an exported file, packed by gzip or not, or of one that plain TinyDB has written anew.
+
+    A record that no measurement gives, or that refers to something unknown, is refused and named in the report.
+    """
     report = ImportReport()
     try:
         with _opened(path) as file:
-            documents = _documents(file, path, report)
+            documents = _documents(file, path, report, References.of(store.generation))
             while batch := list(islice(documents, _BATCH)):
                 _take(store, batch, report)
+    except BrokenDocumentError as error:
+        raise ExchangeError(f"{path} {error}; {report.new} new records before it were imported") from error
     except OSError as error:
         raise ExchangeError(f"cannot read {path}: {error.strerror}") from error
     if report.refused and not report.new + report.known:
@@ -105,7 +120,10 @@ def import_file(store: Store, path: Path) -> ImportReport:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The file, or what it holds where it is packed."""
+    """Open the file, or what it holds where it is packed."""
+    if not path.is_file() and path.exists() and not path.is_dir():
+        # A pipe would keep the command waiting, a device would never end.
+        raise ExchangeError(f"{path} is no regular file; name a file of `dlbricks results export`")
     with path.open("rb") as file:
         packed = file.read(len(_GZIP)) == _GZIP
         file.seek(0)
@@ -113,13 +131,26 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             yield file
             return
         with TemporaryFile() as plain:
-            try:
-                with gzip.open(file) as unpacked:
-                    shutil.copyfileobj(unpacked, plain)
-            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-                raise ExchangeError(f"{path} is packed, and not all of it is there; nothing was imported") from error
-            plain.flush()
+            _unpack(file, plain, path)
             yield plain
+
+
+def _unpack(packed: BinaryIO, plain: BinaryIO, path: Path) -> None:
+    packed_bytes = os.fstat(packed.fileno()).st_size
+    most = min(_MOST_UNPACKED_BYTES, max(_SMALL_BYTES, _MOST_EXPANSION * packed_bytes))
+    unpacked_bytes = 0
+    try:
+        with gzip.open(packed) as unpacked:
+            while chunk := unpacked.read(_CHUNK):
+                unpacked_bytes += len(chunk)
+                if unpacked_bytes > most:
+                    raise ExchangeError(
+                        f"{path} unpacks to more than {most >> 20} MiB, which no export does; nothing was imported"
+                    )
+                plain.write(chunk)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ExchangeError(f"{path} is packed, and not all of it is there; nothing was imported") from error
+    plain.flush()
 
 
 def _with_references(generation: Generation, results: Rows) -> Rows:
@@ -156,9 +187,9 @@ def _stored(generation: Generation, uuid: str) -> bytes | None:
     return None if row is None else next(generation.texts([row]))[1]
 
 
-def _documents(file: BinaryIO, path: Path, report: ImportReport) -> Iterator[Sealed]:
+def _documents(file: BinaryIO, path: Path, report: ImportReport, known: References) -> Iterator[Sealed]:
     found = False
-    for line in all_lines(file.fileno()):
+    for line in all_lines(file.fileno(), _LONGEST_LINE):
         try:
             here = document_on(line)
             if here is None:
@@ -166,35 +197,49 @@ def _documents(file: BinaryIO, path: Path, report: ImportReport) -> Iterator[Sea
             if line.number == 1:
                 raise ExchangeError(f"{path} is part of a store; write a file to import by `dlbricks results export`")
             found = True
-            yield from _accepted(here.document, path)
+            yield from _accepted(here.document, path, known)
         except BrokenDocumentError as error:
-            report.refused.append(Damage(path.name, line.number, line.offset, len(line.text), str(error)))
+            _refuse(report, path, Damage(path.name, line.number, line.offset, len(line.text), str(error)))
     if not found and (rewritten := _read_whole(file)):
         report.refused.clear()
-        yield from _rewritten(rewritten, path, report)
+        yield from _rewritten(rewritten, path, report, known)
+
+
+def _refuse(report: ImportReport, path: Path, damage: Damage) -> None:
+    report.refused.append(damage)
+    if len(report.refused) >= _MOST_REFUSED:
+        raise ExchangeError(
+            f"{path} has {_MOST_REFUSED:,} lines that cannot be imported, the first: {report.refused[0]}; "
+            f"{report.new} new records before them were imported"
+        )
 
 
 def _read_whole(file: BinaryIO) -> dict[str, dict[str, Document]]:
-    """The tables of a file that plain TinyDB has written: one line, and other spaces than ours."""
+    """Return the tables of a file that plain TinyDB has written: one line, and other spaces than ours."""
     file.seek(0)
+    content = file.read(_LONGEST_LINE)
+    if sum(content.count(sign) for sign in (b",", b"[", b"{")) > _MOST_WHOLE_VALUES:
+        return {}
     try:
-        tables = json.load(file)
+        tables = json.loads(content)
         return {table: {key: dict(document) for key, document in tables[table].items()} for table in tables}
     except (ValueError, TypeError, AttributeError, RecursionError):
         return {}
 
 
-def _rewritten(tables: dict[str, dict[str, Document]], path: Path, report: ImportReport) -> Iterator[Sealed]:
+def _rewritten(
+    tables: dict[str, dict[str, Document]], path: Path, report: ImportReport, known: References
+) -> Iterator[Sealed]:
     for table, documents in tables.items():
         for key, document in documents.items():
             try:
-                yield from _accepted(resealed(document).document, path)
+                yield from _accepted(resealed(document).document, path, known)
             except BrokenDocumentError as error:
-                report.refused.append(Damage(path.name, 1, 0, 0, f"(document {key} of table {table}) {error}"))
+                _refuse(report, path, Damage(path.name, 1, 0, 0, f"(document {key} of table {table}) {error}"))
 
 
-def _accepted(document: Document, path: Path) -> Iterator[Sealed]:
-    """The document in the form in which this dlbricks writes it; nothing for the head of a file."""
+def _accepted(document: Document, path: Path, known: References) -> Iterator[Sealed]:
+    """Yield the document in the form in which this dlbricks writes it; nothing for the head of a file."""
     schema, table = document.get("schema"), document.get("table")
     if isinstance(schema, int) and schema > SCHEMA:
         raise NewerStoreError(path, schema, SCHEMA)
@@ -206,7 +251,11 @@ def _accepted(document: Document, path: Path) -> Iterator[Sealed]:
     own = to_document(record)
     if own["uuid"] != document["uuid"]:
         raise BrokenDocumentError("does not say what its uuid stands for")
+    check_plausible(record)
+    known.check(record)
     try:
-        yield seal(own)
+        sealed = seal(own)
     except ValueError as error:
         raise BrokenDocumentError(f"has a wrong value: {error}") from error
+    known.take(record)
+    yield sealed

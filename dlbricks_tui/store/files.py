@@ -64,23 +64,32 @@ def complete_lines(file: int, offset: int = 0, number: int = 0) -> Iterator[Line
             yield line
 
 
-def all_lines(file: int) -> Iterator[Line]:
-    """The lines of a file, of which the last one may lack its line break."""
-    for line, _ in _lines(file, 0, 0):
+def all_lines(file: int, longest: int) -> Iterator[Line]:
+    """Yield the lines of a file, of which the last one may lack its line break.
+
+    A line that is longer than `longest` bytes raises BrokenDocumentError before it is read whole.
+    """
+    for line, _ in _lines(file, 0, 0, longest):
         yield line
 
 
-def _lines(file: int, offset: int, number: int) -> Iterator[tuple[Line, bool]]:
-    rest = b""
+def _lines(file: int, offset: int, number: int, longest: int | None = None) -> Iterator[tuple[Line, bool]]:
+    begun: list[bytes] = []
     position = offset
     while chunk := os.pread(file, _CHUNK, position):
         position += len(chunk)
-        *texts, rest = (rest + chunk).split(b"\n")
-        for text in texts:
+        end_of_line, *texts = chunk.split(b"\n")
+        begun.append(end_of_line)
+        if longest is not None and not texts and position - offset > longest:
+            raise BrokenDocumentError(f"has a line of more than {longest >> 20} MiB")
+        if not texts:
+            continue
+        for text in (b"".join(begun), *texts[:-1]):
             number += 1
             yield Line(number, offset, text), True
             offset += len(text) + 1
-    if rest:
+        begun = [texts[-1]]
+    if rest := b"".join(begun):
         yield Line(number + 1, offset, rest), False
 
 

@@ -12,7 +12,7 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.cli.results_output import table_lines
 from dlbricks_tui.store.documents import seal, to_document
 from dlbricks_tui.store.store import Store
-from tests.store.samples import brick, end_to_end, form, measurement, one_of_each
+from tests.store.samples import brick, end_to_end, form, measurement, one_of_each, runtime, system
 
 FAST = measurement(0.5, when="2026-11-01T08:00:00.000000+00:00", uuid="0a" * 16)
 SLOW = measurement(8.0, brick=brick(1), when="2026-11-02T08:00:00.000000+00:00", uuid="0b" * 16, flags=("drift",))
@@ -32,7 +32,7 @@ class Terminal(io.StringIO):
 def data(tmp_path: Path) -> Path:
     """A data folder with three results."""
     with Store(tmp_path / "data" / "store") as store:
-        store.add(form(0), form(1), FAST, SLOW, MODEL)
+        store.add(form(0), form(1), system(), runtime(), FAST, SLOW, MODEL)
     return tmp_path / "data"
 
 
@@ -180,10 +180,10 @@ def test_what_is_exported_can_be_imported_elsewhere(results: Command, tmp_path: 
     assert results("import", str(file), folder=tmp_path / "other") == (
         0,
         "",
-        f"{file}: 5 new records, 0 known before\n",
+        f"{file}: 7 new records, 0 known before\n",
     )
     status, out, _ = results("import", str(file), "--json", folder=tmp_path / "other")
-    assert json.loads(out) == [{"path": str(file), "new": 0, "known": 5, "conflicts": [], "refused": []}]
+    assert json.loads(out) == [{"path": str(file), "new": 0, "known": 7, "conflicts": [], "refused": []}]
     results("export", str(again), folder=tmp_path / "other")
     assert (status, again.read_bytes()) == (0, file.read_bytes())
 
@@ -206,8 +206,8 @@ def test_an_import_with_damaged_lines_names_them_and_ends_with_status_1(results:
     file.write_bytes(file.read_bytes().replace(b"drift", b"drift!"))
     status, _, err = results("import", str(file), folder=tmp_path / "other")
     assert status == 1
-    assert "4 new records" in err
-    assert "file.json line 13 (byte" in err
+    assert "6 new records" in err
+    assert "file.json line 19 (byte" in err
 
 
 def test_deleting_asks_and_takes_no_for_an_answer(results: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +239,33 @@ def test_verifying_a_whole_store_counts_what_it_holds(results: Command) -> None:
     assert "damaged lines: 0\n" in out
     found: dict[str, Any] = json.loads(results("verify", "--json")[1])
     assert found["records"]["end_to_end"] == 1
-    assert found["damage"] == []
+    assert (found["damage"], found["implausible"]) == ([], [])
+
+
+def test_verifying_names_results_that_no_measurement_gives(results: Command, data: Path) -> None:
+    with Store(data / "store") as store:
+        store.add(measurement(when="2999-01-01T00:00:00+00:00", uuid="0d" * 16))
+    status, out, err = results("verify")
+    assert status == 1
+    assert "implausible records: 1\n" in out
+    assert err.splitlines() == [
+        f"measurements: {'0d' * 16} is from the future: 2999-01-01T00:00:00+00:00",
+        "no measurement gives such records; `dlbricks results delete id=ID` takes a result out",
+    ]
+    (found,) = json.loads(results("verify", "--json")[1])["implausible"]
+    assert found["id"] == "0d" * 16
+    assert results("delete", f"id={found['id']}", "--yes")[0] == 0
+    assert results("verify")[0] == 0
+
+
+def test_an_import_refuses_results_that_no_measurement_gives(results: Command, data: Path, tmp_path: Path) -> None:
+    with Store(data / "store") as store:
+        store.add(measurement(when="2999-01-01T00:00:00+00:00", uuid="0d" * 16))
+    file = tmp_path / "file.json"
+    results("export", str(file))
+    status, _, err = results("import", str(file), folder=tmp_path / "other")
+    assert status == 1
+    assert "7 new records" in err and "is from the future" in err and "was not imported" in err
 
 
 def test_damage_is_told_at_every_command_and_named_by_verify(results: Command, data: Path) -> None:
@@ -248,11 +274,11 @@ def test_damage_is_told_at_every_command_and_named_by_verify(results: Command, d
     journal.write_bytes(content.replace(b"drift", b"draft") + b'{"check":"')
     status, out, err = results("list", "--json")
     assert (status, len(json.loads(out))) == (0, 2)
-    assert err.startswith("1 damaged line of the store is set aside: journal-0.jsonl line 5 (byte ")
+    assert err.startswith("1 damaged line of the store is set aside: journal-0.jsonl line 7 (byte ")
     status, out, err = results("verify")
     assert status == 1
     assert "damaged lines: 1\n" in out
-    assert "line 5" in err
+    assert "line 7" in err
     assert "the last line is unfinished (10 bytes)" in err
 
 

@@ -1,21 +1,34 @@
 import dataclasses
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
 import tinydb
 
+from dlbricks_tui.store import exchange
 from dlbricks_tui.store.conditions import where
 from dlbricks_tui.store.documents import TABLES, seal, to_document
 from dlbricks_tui.store.errors import ExchangeError, NewerStoreError
-from dlbricks_tui.store.exchange import export_file, export_selection, import_file
+from dlbricks_tui.store.exchange import ImportReport, export_file, export_selection, import_file
 from dlbricks_tui.store.files import write_tinydb_file
 from dlbricks_tui.store.migrations import Document
 from dlbricks_tui.store.queries import counts, records_of, select
 from dlbricks_tui.store.records import BrickForm, Measurement, Runtime, System
 from dlbricks_tui.store.store import Store
-from tests.store.samples import brick, form, measurement, one_of_each, run, runtime, system
+from tests.store.samples import (
+    brick,
+    calibration,
+    end_to_end,
+    failure,
+    form,
+    measurement,
+    one_of_each,
+    run,
+    runtime,
+    system,
+)
 
 
 @pytest.fixture
@@ -100,7 +113,7 @@ def test_a_result_that_says_something_else_than_the_stored_one_is_kept_beside_it
     other = dataclasses.replace(measurement(2.0), uuid=stored.uuid)
     path = write_file(tmp_path / "file.json", to_document(other))
     with Store(tmp_path / "store") as store:
-        store.add(stored)
+        store.add(form(), system(), runtime(), stored)
         report = import_file(store, path)
         (conflict,) = report.conflicts
         assert (report.new, conflict.table, conflict.stored) == (1, "measurements", stored.uuid)
@@ -181,11 +194,105 @@ def test_a_forged_brick_is_refused(tmp_path: Path, change: Document, complaint: 
     [{"uuid": "xyz"}, {"uuid": "ab"}, {"when": "yesterday"}, {"when": "2026-11-21T08:00:00"}, {"samples_ms": {"a": 1}}],
 )
 def test_a_forged_measurement_is_refused(tmp_path: Path, change: Document) -> None:
-    path = write_file(tmp_path / "file.json", {**to_document(measurement()), **change}, to_document(measurement()))
+    report = imported_beside_a_good_one(tmp_path, {**to_document(measurement()), **change})
+    assert (report.new, len(report.refused)) == (1, 1)
+
+
+def imported_beside_a_good_one(tmp_path: Path, *forged: Document) -> ImportReport:
+    """What becomes of forged documents before a good one, where all that they refer to is known."""
+    path = write_file(tmp_path / "file.json", *forged, to_document(measurement()))
     with Store(tmp_path / "store") as store:
-        report = import_file(store, path)
-        assert (report.new, len(report.refused)) == (1, 1)
-        assert len(select(store.generation)) == 1
+        store.add(form(), system(), runtime())
+        return import_file(store, path)
+
+
+def with_statistic(**wrong: float) -> Document:
+    return {"statistics": {**to_document(measurement())["statistics"], **wrong}}
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"samples_ms": [-1.0] * 10}, "has a sample that no measurement gives"),
+        ({"samples_ms": []}, "has 0 samples"),
+        ({"samples_ms": [1.0] * 10}, "has a trimmed mean that does not follow from its samples"),
+        (with_statistic(trimmed_mean_ms=-1.0), "has a trimmed mean that does not follow from its samples"),
+        (with_statistic(median_ms=5.0), "has a median that does not follow from its samples"),
+        (with_statistic(minimum_ms=0.0), "has a minimum that does not follow from its samples"),
+        (with_statistic(spread_ms=-0.1), "has a spread that does not follow from its samples"),
+        (with_statistic(count=11), "has a count that does not follow from its samples"),
+        (with_statistic(low_ms=0.0), "has an interval that is not among its samples"),
+        (with_statistic(low_ms=1.04, high_ms=1.01), "has an interval that is not among its samples"),
+        ({"when": "2999-01-01T00:00:00+00:00"}, "is from the future: 2999-01-01T00:00:00+00:00"),
+        ({"noise": {"warm_up": 10}}, "has a warm-up of 10 samples"),
+        ({"batch_size": 1 << 40}, "has a batch size that no model has"),
+        ({"batch_size": -1}, "has a batch size that no model has"),
+        ({"run": "r" * 200_000}, "has a text of 200,000 letters"),
+        ({"noise": {"load": 1e300}}, "has a number beyond all that is counted or measured"),
+        ({"brick": "ab" * 32}, f"is of brick '{'ab' * 20}', which is described nowhere"),
+        ({"system": "another"}, "is of system 'another', which is described nowhere"),
+        ({"runtime": "another"}, "is of runtime 'another', which is described nowhere"),
+    ],
+)
+def test_a_result_that_no_measurement_gives_is_refused(tmp_path: Path, change: Document, complaint: str) -> None:
+    report = imported_beside_a_good_one(tmp_path, {**to_document(measurement()), **change})
+    assert [each.reason for each in report.refused] == [complaint]
+    assert report.new == 1
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        to_document(end_to_end(when="2999-01-01T00:00:00+00:00")),
+        to_document(end_to_end(system="another")),
+        to_document(failure(when="2999-01-01T00:00:00+00:00")),
+        to_document(failure(runtime="another")),
+        to_document(calibration(when="2999-01-01T00:00:00+00:00")),
+        to_document(calibration(system="another")),
+        to_document(run(when="2999-01-01T00:00:00+00:00")),
+        to_document(run(started="2999-01-01T00:00:00+00:00")),
+        to_document(run(started="yesterday")),
+        to_document(run(measured=-1)),
+        to_document(system("odd", memory_bytes=-1)),
+        to_document(system("odd", cores=10**400)),
+        to_document(runtime("odd", threads=-1)),
+    ],
+)
+def test_records_of_every_kind_have_to_be_possible(tmp_path: Path, forged: Document) -> None:
+    report = imported_beside_a_good_one(tmp_path, forged)
+    assert (report.new, len(report.refused)) == (1, 1)
+
+
+def test_a_packed_file_that_unpacks_to_far_more_is_refused_before_it_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "_SMALL_BYTES", 4 << 20)
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b" " * (32 << 20)))
+    with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match="unpacks to more than 4 MiB") as error:
+        import_file(store, path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_line_without_end_is_refused_before_it_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "sparse.json"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match="has a line of more than 128 MiB"):
+        import_file(store, path)
+
+
+def test_a_file_of_damaged_lines_is_given_up(tmp_path: Path) -> None:
+    path = tmp_path / "lines.json"
+    path.write_bytes(b"x\n" * 1_000_000)
+    with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match="has 10,000 lines that cannot be"):
+        import_file(store, path)
+
+
+def test_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match="is no regular file"):
+        import_file(store, tmp_path / "pipe")
 
 
 def test_a_file_of_a_newer_version_is_refused_whole(tmp_path: Path) -> None:
