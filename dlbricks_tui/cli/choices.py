@@ -109,6 +109,15 @@ def open_loader(args: argparse.Namespace, runtime: Runtime | None = None) -> Ite
         yield loader
 
 
+def loader_of_known(args: argparse.Namespace) -> Loader:
+    """Loads what needs no framework."""
+    from dlbricks_tui.models import frameworks
+    from dlbricks_tui.runtime.registry import Registry
+
+    runtimes = Registry(args.data.path).one_of_each_format()
+    return frameworks.loader_of_known(runtimes, args.data.cache, args.data.log / "framework.log")
+
+
 def load(loader: Loader, source: ModelSource, args: argparse.Namespace) -> LayerGraph:
     """One model at the level and with the input shapes of the command line."""
     from dlbricks_tui.models.graph import Level

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.choices import library, open_loader
+from dlbricks_tui.cli.choices import library, loader_of_known, open_loader
 from dlbricks_tui.cli.output import Json, data_console, narrate, show, write_json
 from dlbricks_tui.cli.parser import Groups, add_json_option
 from dlbricks_tui.cli.status import Status
@@ -24,39 +24,46 @@ _COUNTS_WIDTH = 4 + 6 + 7 + 5 * 2
 
 def register(groups: Groups) -> None:
     """Adds `models` with `list`, `add` and `remove`; without either it lists."""
-    parser = groups.add_parser("models", help="list the models of the library, add or remove folders")
+    parser = groups.add_parser("models", help="list the models of the library, add or remove files and folders")
     add_json_option(parser)
     parser.set_defaults(handler=list_models)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     listing = actions.add_parser("list", help="list the models (what `models` does by itself)")
     add_json_option(listing)
     listing.set_defaults(handler=list_models)
-    adding = actions.add_parser("add", help="add a folder with *-symbol.json or *.onnx files to the library")
-    adding.add_argument("folder", metavar="FOLDER", type=Path)
-    adding.set_defaults(handler=add_folder)
-    removing = actions.add_parser("remove", help="forget a folder; its files stay")
-    removing.add_argument("folder", metavar="FOLDER", type=Path)
-    removing.set_defaults(handler=remove_folder)
+    adding = actions.add_parser("add", help="add a model file, or a folder with *-symbol.json or *.onnx files")
+    adding.add_argument("path", metavar="PATH", type=Path)
+    adding.set_defaults(handler=add)
+    removing = actions.add_parser("remove", help="forget a file or a folder; files stay where they are")
+    removing.add_argument("path", metavar="PATH", type=Path)
+    removing.set_defaults(handler=remove)
 
 
-def add_folder(args: argparse.Namespace) -> int:
-    """Makes the library look into one more folder."""
-    count = library(args).add_folder(args.folder)
-    narrate(f"{args.folder}: {count} model{'' if count == 1 else 's'} added")
+def add(args: argparse.Namespace) -> int:
+    """Add a model file to the library, or make it look into one more folder."""
+    if args.path.is_file():
+        from dlbricks_tui.models.library import source_of
+
+        loader_of_known(args).refuse_no_model(source_of(args.path))
+        library(args).add_model(args.path)
+        count = 1
+    else:
+        count = library(args).add_folder(args.path)
+    narrate(f"{args.path}: {count} model{'' if count == 1 else 's'} added")
     return Status.DONE
 
 
-def remove_folder(args: argparse.Namespace) -> int:
-    """Makes the library forget a folder."""
-    library(args).remove_folder(args.folder)
+def remove(args: argparse.Namespace) -> int:
+    """Make the library forget a file or a folder."""
+    library(args).remove(args.path)
     return Status.DONE
 
 
 def list_models(args: argparse.Namespace) -> int:
     """Lists every model; one that cannot be read is listed too, and named on standard error."""
     models = library(args)
-    for folder in models.missing_folders():
-        narrate(f"{folder} is not there; `dlbricks models remove` makes the library forget it")
+    for path in models.missing():
+        narrate(f"{path} is not there; `dlbricks models remove` makes the library forget it")
     sources = _counted(models.sources(), args)
     if args.json:
         write_json([_document(source) for source in sources])

@@ -50,6 +50,11 @@ class Frameworks:
                 opened.push(worker)
 
 
+def loader_of_known(runtimes: Mapping[Format, Runtime], cache: Path, log: Path) -> Loader:
+    """Loads what needs no framework: it raises NotReadBeforeError for everything else."""
+    return Frameworks(runtimes, cache, log).loader_of_known()
+
+
 @contextmanager
 def open_loader_of(runtimes: Mapping[Format, Runtime], cache: Path, log: Path) -> Iterator[Loader]:
     """Loads models of each format as one runtime has them; its process starts when a model needs it, and ends here."""

@@ -1,9 +1,9 @@
-"""The models that a person can name: the samples, and what lies in the folders that were added."""
+"""The models that a person can name: the samples, files that were added, and what lies in folders that were added."""
 
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from dlbricks_tui.atomic_write import in_turn, write_atomically
@@ -38,6 +38,16 @@ class ModelSource:
         return Format.ONNX if self.path.name.endswith(ONNX_SUFFIX) else Format.MXNET
 
 
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """What the user has added to the library, as the file of the data folder keeps it."""
+
+    folders: tuple[Path, ...] = ()
+    models: tuple[Path, ...] = ()
+    # Files in the folders that the user has removed from the list.
+    left_out: tuple[Path, ...] = ()
+
+
 class Library:
     """All models by name; the samples come first."""
 
@@ -46,8 +56,11 @@ class Library:
         self._folders_file = data / FOLDERS_FILE
 
     def sources(self) -> tuple[ModelSource, ...]:
-        """Every model of the library: Table 1 by number, the other samples, then the added folders."""
-        return (*self.samples(), *(source for folder in self.folders() for source in _in_folder(folder)))
+        """Every model of the library: Table 1 by number, the other samples, the added files, then the added folders."""
+        added = self._added()
+        files = [source_of(path) for path in added.models if _is_file(path)]
+        in_folders = [source for folder in added.folders for source in _in_folder(folder)]
+        return (*self.samples(), *files, *(source for source in in_folders if source.path not in added.left_out))
 
     def samples(self) -> tuple[ModelSource, ...]:
         """The models that are delivered with the product."""
@@ -82,17 +95,13 @@ class Library:
 
     def folders(self) -> tuple[Path, ...]:
         """The folders that were added."""
-        try:
-            listed = json.loads(self._folders_file.read_bytes())["folders"]
-            return tuple([Path(folder) for folder in listed])
-        except FileNotFoundError:
-            return ()
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise ModelError(f"{self._folders_file} cannot be read ({error}); mend or remove it") from None
+        return self._added().folders
 
-    def missing_folders(self) -> tuple[Path, ...]:
-        """Those of the added folders that are there no more, or not now."""
-        return tuple([folder for folder in self.folders() if not _is_folder(folder)])
+    def missing(self) -> tuple[Path, ...]:
+        """The added folders and files that are there no more, or not now."""
+        added = self._added()
+        folders = [folder for folder in added.folders if not _is_folder(folder)]
+        return (*folders, *(path for path in added.models if not _is_file(path)))
 
     def add_folder(self, folder: Path) -> int:
         """Adds a folder and returns how many models it holds now."""
@@ -102,20 +111,49 @@ class Library:
         found = len(_in_folder(folder))
         if not found:
             raise ModelError(f"{folder} holds no *-symbol.json or *.onnx file, here or below")
-        self._change_folders(lambda known: [*(other for other in known if other != folder), folder])
+
+        def with_it(added: _Added) -> _Added:
+            models = [path for path in added.models if not _is_below(path, folder)]
+            left_out = [path for path in added.left_out if not _is_below(path, folder)]
+            return _Added((*_without(folder, added.folders), folder), tuple(models), tuple(left_out))
+
+        self._change(with_it)
         return found
 
-    def remove_folder(self, folder: Path) -> None:
-        """Forgets a folder; its files stay."""
-        folder = _absolute(folder)
+    def add_model(self, path: Path) -> ModelSource:
+        """Adds one file, unless the library lists it already, and returns its source."""
+        source = source_of(_absolute(path))
+        sample = next((each for each in self.samples() if each.path == source.path), None)
+        if sample is not None:
+            return sample
 
-        def without(known: Sequence[Path]) -> list[Path]:
-            if folder not in known:
-                listed = ", ".join(map(str, known)) or "none"
-                raise ModelError(f"{folder} is not in the library; the folders are: {listed}")
-            return [other for other in known if other != folder]
+        def with_it(added: _Added) -> _Added:
+            left_out = _without(source.path, added.left_out)
+            models = _without(source.path, added.models)
+            listed = any(source in _in_folder(folder) for folder in added.folders)
+            return replace(added, models=models if listed else (*models, source.path), left_out=left_out)
 
-        self._change_folders(without)
+        self._change(with_it)
+        return source
+
+    def remove(self, path: Path) -> None:
+        """Takes a folder or a single file out of the library; all files stay where they are."""
+        path = _absolute(path)
+
+        def without_it(added: _Added) -> _Added:
+            if path in added.folders:
+                left_out = [other for other in added.left_out if not _is_below(other, path)]
+                return replace(added, folders=_without(path, added.folders), left_out=tuple(left_out))
+            if path in added.models:
+                return replace(added, models=_without(path, added.models))
+            if any(source.path == path for folder in added.folders for source in _in_folder(folder)):
+                return replace(added, left_out=(*_without(path, added.left_out), path))
+            if any(source.path == path for source in self.samples()):
+                raise ModelError(f"{path} comes with dlbricks: it stays in the library")
+            known = ", ".join(map(str, (*added.folders, *added.models))) or "none"
+            raise ModelError(f"{path} is not in the library; the folders and files that were added are: {known}")
+
+        self._change(without_it)
 
     def _table1(self, number: str) -> ModelSource:
         for source in self.samples():
@@ -123,11 +161,23 @@ class Library:
                 return source
         raise UnknownModelError(f"no Table 1 model {number[:40]!r}: the numbers go from 1 to 50")
 
-    def _change_folders(self, change: Callable[[Sequence[Path]], list[Path]]) -> None:
+    def _added(self) -> _Added:
+        try:
+            document = json.loads(self._folders_file.read_bytes())
+            # Lists from before single files could be added have folders only.
+            listed = {**{each.name: [] for each in fields(_Added)}, "folders": document["folders"], **document}
+            return _Added(**{each.name: tuple([Path(path) for path in listed[each.name]]) for each in fields(_Added)})
+        except FileNotFoundError:
+            return _Added()
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise ModelError(f"{self._folders_file} cannot be read ({error}); mend or remove it") from None
+
+    def _change(self, change: Callable[[_Added], _Added]) -> None:
         try:
             with in_turn(self._folders_file):
-                document = json.dumps({"folders": [str(folder) for folder in change(self.folders())]}, indent=2)
-                write_atomically(self._folders_file, f"{document}\n")
+                added = change(self._added())
+                listed = {each.name: [str(path) for path in getattr(added, each.name)] for each in fields(added)}
+                write_atomically(self._folders_file, f"{json.dumps(listed, indent=2)}\n")
         except OSError as error:
             raise ModelError(f"{self._folders_file} cannot be written: {error.strerror}") from None
 
@@ -143,6 +193,18 @@ def _looks_like_path(name: str) -> bool:
 
 def _is_folder(folder: Path) -> bool:
     return os.path.isdir(folder)  # noqa: PTH112 - which, unlike Path's own, takes any text
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - as above
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    return folder in path.parents
+
+
+def _without(path: Path, known: Sequence[Path]) -> tuple[Path, ...]:
+    return tuple([other for other in known if other != path])
 
 
 def _advice(name: str, sources: Sequence[ModelSource]) -> str:

@@ -15,10 +15,12 @@ from dlbricks_tui.tui.messages import (
     BricksIndexed,
     ChoicesAvailable,
     LibraryListed,
+    ModelAdded,
     ModelGlanced,
     ModelJudged,
     ModelOpened,
     ModelRefused,
+    ModelRemoved,
 )
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.estimate.system_estimate import Way
+    from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.elsewhere import HowCut
     from dlbricks_tui.tui.opened import Opened, Wish
@@ -55,6 +58,18 @@ class Errands:
         """Adds a folder to the library."""
         self._session.opener.library.add_folder(folder)
         self.list_models()
+
+    def add_model(self, path: Path) -> None:
+        """Adds a file to the library."""
+        source = self._session.opener.add_model(path)
+        self.list_models()
+        self._post(ModelAdded(source))
+
+    def remove_model(self, source: ModelSource) -> None:
+        """Takes a model out of the library; its file stays."""
+        self._session.opener.library.remove(source.path)
+        self.list_models()
+        self._post(ModelRemoved(source))
 
     def list_choices(self) -> None:
         """Finds whose measurements there are by now."""

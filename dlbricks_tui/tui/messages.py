@@ -27,6 +27,22 @@ class LibraryListed(Message):
         self.sources = sources
 
 
+class ModelAdded(Message):
+    """A file that the user named has joined the library."""
+
+    def __init__(self, source: ModelSource) -> None:
+        super().__init__()
+        self.source = source
+
+
+class ModelRemoved(Message):
+    """A model has left the library."""
+
+    def __init__(self, source: ModelSource) -> None:
+        super().__init__()
+        self.source = source
+
+
 class ModelOpened(Message):
     """A model is read and taken apart."""
 

@@ -9,7 +9,7 @@ from dlbricks_tui.bricks.sequence_regions import sequence_regions
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import Frameworks
 from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings import DataFolder
@@ -52,6 +52,12 @@ class Opener:
         """The model, read with the framework if need be, and no more made of it than is needed to compare it."""
         with self._lock:
             return decompose(self._read.get(_key(wish)) or _loaded(wish, self._frameworks.loader()), wish.cutting)
+
+    def add_model(self, path: Path) -> ModelSource:
+        """Adds a file to the library; one that is no model is refused."""
+        with self._lock:
+            self._frameworks.loader_of_known().refuse_no_model(source_of(path))
+        return self.library.add_model(path)
 
     def close(self) -> None:
         """Ends the frameworks' processes, and with them whatever they are asked."""

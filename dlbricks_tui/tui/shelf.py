@@ -16,17 +16,16 @@ if TYPE_CHECKING:
 
 
 class Shelf:
-    """First what was opened by its path and is in no folder of the library, then the library."""
+    """The models of the library."""
 
     def __init__(self) -> None:
-        self._by_path: tuple[ModelSource, ...] = ()
         self._library: tuple[ModelSource, ...] = ()
         self._shapes: dict[ModelId, Mapping[str, Shape]] = {}
 
     @property
     def sources(self) -> tuple[ModelSource, ...]:
         """All models."""
-        return (*self._by_path, *self._library)
+        return self._library
 
     @property
     def shapes(self) -> Mapping[ModelId, Mapping[str, Shape]]:
@@ -36,10 +35,6 @@ class Shelf:
     def fill(self, library: tuple[ModelSource, ...]) -> None:
         """Takes the library as it is now."""
         self._library = library
-
-    def add(self, source: ModelSource) -> None:
-        """Takes a model that was opened by its path."""
-        self._by_path = (source, *(other for other in self._by_path if id_of(other) != id_of(source)))
 
     def give_shapes(self, source: ModelSource, shapes: Mapping[str, Shape]) -> None:
         """Remembers the shapes of a model's inputs."""

@@ -89,6 +89,23 @@ def test_an_added_folder_is_listed_until_it_is_removed(own_models: Path, capsys:
     assert len(listed(capsys)) == 84
 
 
+def test_an_added_file_is_listed_until_it_is_removed(own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = own_models / "mine-symbol.json"
+    assert main(["models", "add", str(file)]) == 0
+    assert capsys.readouterr().err == f"{file}: 1 model added\n"
+    assert len(listed(capsys)) == 85
+    assert main(["models", "remove", str(file)]) == 0
+    assert len(listed(capsys)) == 84
+
+
+@pytest.mark.parametrize("name", ["broken-symbol.json", "README.md"])
+def test_a_file_that_is_no_model_is_not_added(name: str, own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (own_models / "README.md").write_text("# Nets")
+    assert main(["models", "add", str(own_models / name)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert len(listed(capsys)) == 84
+
+
 def test_a_folder_that_is_gone_is_named(own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["models", "add", str(own_models)])
     own_models.rename(own_models.with_name("moved"))

@@ -102,6 +102,62 @@ def test_a_row_that_table_1_lacks_is_refused(library: Library, number: str) -> N
         library.find(f"table1:{number}")
 
 
+# Files.
+
+
+def test_an_added_file_is_in_the_library_until_it_is_removed(library: Library, folder: Path) -> None:
+    file = folder / "net-symbol.json"
+    assert library.add_model(file) == ModelSource("net", file)
+    library.add_model(file)
+    assert [it.name for it in library.sources()][3:] == ["net"]
+    assert library.find("net")[0].path == file
+    library.remove(file)
+    assert len(library.sources()) == 3 and file.exists()
+
+
+def test_a_file_that_the_library_lists_already_is_not_doubled(library: Library, folder: Path) -> None:
+    sample = library.samples()[0]
+    assert library.add_model(sample.path) == sample
+    library.add_folder(folder)
+    library.add_model(folder / "net-symbol.json")
+    assert len(library.find("net")) == 1 and len(library.sources()) == 6
+    library.remove(folder)
+    library.add_model(folder / "net-symbol.json")
+    library.add_folder(folder)
+    assert len(library.sources()) == 6
+
+
+def test_a_file_of_an_added_folder_can_be_removed_and_added_again(library: Library, folder: Path) -> None:
+    library.add_folder(folder)
+    library.remove(folder / "net-symbol.json")
+    assert [it.name for it in library.sources()][3:] == ["a", "net2"]
+    library.add_model(folder / "net-symbol.json")
+    assert [it.name for it in library.sources()][3:] == ["a", "net2", "net"]
+    library.remove(folder / "net-symbol.json")
+    library.add_folder(folder)
+    assert [it.name for it in library.sources()][3:] == ["a", "net2", "net"]
+
+
+def test_a_file_that_has_gone_is_not_listed_but_named(library: Library, folder: Path) -> None:
+    file = folder / "net-symbol.json"
+    library.add_model(file)
+    file.unlink()
+    assert len(library.sources()) == 3 and library.missing() == (file,)
+    library.remove(file)
+    assert library.missing() == ()
+
+
+def test_a_sample_cannot_be_removed(library: Library) -> None:
+    with pytest.raises(ModelError, match="comes with dlbricks: it stays in the library"):
+        library.remove(library.samples()[0].path)
+
+
+def test_a_list_from_before_files_could_be_added_is_read(library: Library, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "model-folders.json").write_text(json.dumps({"folders": [str(folder)]}))
+    assert len(library.sources()) == 6
+
+
 # Folders.
 
 
@@ -121,7 +177,7 @@ def test_a_folder_is_kept_by_its_absolute_path(library: Library, folder: Path, m
     monkeypatch.chdir(folder.parent)
     library.add_folder(Path("mine"))
     assert library.folders() == (folder,)
-    library.remove_folder(Path("mine"))
+    library.remove(Path("mine"))
     assert library.folders() == ()
 
 
@@ -136,7 +192,7 @@ def test_folders_that_are_added_at_once_are_all_in_the_library(library: Library,
 
 def test_a_removed_folder_leaves_the_library_and_its_files_stay(library: Library, folder: Path) -> None:
     library.add_folder(folder)
-    library.remove_folder(folder)
+    library.remove(folder)
     assert len(library.sources()) == 3
     assert (folder / "net-symbol.json").exists()
 
@@ -145,7 +201,7 @@ def test_a_folder_that_has_gone_holds_nothing(library: Library, folder: Path) ->
     library.add_folder(folder)
     folder.rename(folder.with_name("elsewhere"))
     assert len(library.sources()) == 3
-    assert library.missing_folders() == (folder,)
+    assert library.missing() == (folder,)
 
 
 def test_two_models_of_one_name_are_told_apart_by_path(library: Library, folder: Path) -> None:
@@ -185,8 +241,8 @@ def test_the_home_of_somebody_unknown_is_refused(library: Library) -> None:
 
 
 def test_a_folder_that_was_not_added_cannot_be_removed(library: Library, folder: Path) -> None:
-    with pytest.raises(ModelError, match="is not in the library; the folders are: none"):
-        library.remove_folder(folder)
+    with pytest.raises(ModelError, match="is not in the library; the folders and files that were added are: none"):
+        library.remove(folder)
 
 
 def test_a_data_folder_that_cannot_be_written_is_named(library: Library, folder: Path, tmp_path: Path) -> None:

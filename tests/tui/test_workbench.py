@@ -13,9 +13,10 @@ from dlbricks_tui.tui.screens.help import HelpScreen
 from dlbricks_tui.tui.screens.open_path import OpenPathScreen
 from dlbricks_tui.tui.screens.palette import PaletteScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
 from dlbricks_tui.tui.widgets.panel import Panel
-from tests.tui.bench import LIBRARY, app_on, press, running
+from tests.tui.bench import LIBRARY, WRITTEN, app_on, press, running
 from tests.tui.snapshots import snapshot
 
 
@@ -243,11 +244,39 @@ async def test_the_text_of_an_error_can_be_copied(measured: DataFolder, tmp_path
         assert isinstance(app.screen, WorkbenchScreen)
 
 
-async def test_a_file_that_is_no_model_says_so_in_the_estimate(measured: DataFolder, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "text"), [("README.md", "# Nets"), ("broken-symbol.json", '{"nodes": 3}')])
+async def test_a_file_that_is_no_model_is_refused_and_does_not_join_the_list(
+    name: str, text: str, measured: DataFolder, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{tmp_path}/{name}"', "enter")
+        assert isinstance(pilot.app.screen, ErrorScreen)
+        await press(pilot, "escape")
+        assert "1 Models 7" in screen_text(pilot) and "No model is open." in screen_text(pilot)
+
+
+async def test_a_file_that_breaks_later_says_so_in_the_estimate(measured: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "broken-symbol.json").write_text('{"nodes": 3}')
     async with running(app_on(measured)) as pilot:
-        await press(pilot, "o", f'"{tmp_path}/broken-symbol.json"', "enter")
+        await press(pilot, "o", f'"{tmp_path}"', "enter", "G", "enter")
         assert "This model cannot be shown so." in screen_text(pilot)
+
+
+async def test_a_model_that_was_opened_by_its_path_is_listed_until_it_is_removed(
+    measured: DataFolder, tmp_path: Path
+) -> None:
+    file = tmp_path / "my-net-symbol.json"
+    file.write_bytes((SAMPLE_MODELS / "gluon" / "resnet18_v1-symbol.json").read_bytes())
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{file}"', "enter")
+    async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN)) as pilot:
+        assert "1 Models 8" in screen_text(pilot) and "my-net" in screen_text(pilot)
+        await press(pilot, "G", "d")
+        assert "1 Models 7" in screen_text(pilot) and file.exists()
+        assert any("my-net left the list" in note.message for note in pilot.app._notifications)
+        await press(pilot, "d")
+        assert isinstance(pilot.app.screen, ErrorScreen) and "comes with dlbricks" in pilot.app.screen._text
 
 
 async def test_a_long_list_is_walked_by_lines_pages_and_ends(new: DataFolder) -> None:

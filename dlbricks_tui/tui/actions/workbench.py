@@ -3,7 +3,9 @@
 from dlbricks_tui.tui.actions.action import Action
 
 WORKBENCH = (
-    Action("workbench.open_path", ("o",), "open", "Open a model file, or add a folder of models.", footer=True),
+    Action(
+        "workbench.open_path", ("o",), "open", "Add a model file and open it, or add a folder of models.", footer=True
+    ),
     Action(
         "workbench.start_run", ("r",), "run", "Run the bricks of the marked models, or of the one shown.", footer=True
     ),

@@ -13,6 +13,7 @@ from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.errands import Errands
+from dlbricks_tui.tui.keeping import tell
 from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.live.words import on_its_way
 from dlbricks_tui.tui.screens.choosing import ChoosingScreen
@@ -122,6 +123,10 @@ class WorkbenchScreen(ChoosingScreen):
         else:
             self.open(event.source)
 
+    @on(ModelsPanel.RemovalAsked)
+    def _removal_wanted(self, event: ModelsPanel.RemovalAsked) -> None:
+        self.ask(partial(self._errands.remove_model, event.source), "remove")
+
     @on(TreePanel.Selected)
     def _part_selected(self) -> None:
         self._show_details()
@@ -166,6 +171,11 @@ class WorkbenchScreen(ChoosingScreen):
         self._shelf.fill(event.sources)
         self._shelve()
         self._open_sample()
+
+    @on(messages.ModelRemoved)
+    def _model_removed(self, event: messages.ModelRemoved) -> None:
+        again = key("workbench.open_path")
+        tell(self.app, f"{event.source.name} left the list, its file stays. {again} and its path add it again.")
 
     @on(messages.ChoicesAvailable)
     def _choices_available(self, event: messages.ChoicesAvailable) -> None:
@@ -330,18 +340,14 @@ class WorkbenchScreen(ChoosingScreen):
             self.choose(replace(self.choices, system=system, runtime=None, level=level))
 
     def _path_given(self, path: Path | None) -> None:
-        from dlbricks_tui.models.library import source_of
+        if path is not None:
+            add = self._errands.add_folder if path.is_dir() else self._errands.add_model
+            self.ask(partial(add, path), "list")
 
-        if path is None:
-            return
-        if path.is_dir():
-            self.ask(partial(self._errands.add_folder, path), "list")
-            return
-        source = source_of(path)
-        self._shelf.add(source)
-        self._shelve()
-        self._models.put_cursor_on(source)
-        self._open_in_front(source)
+    @on(messages.ModelAdded)
+    def _model_added(self, event: messages.ModelAdded) -> None:
+        self._models.put_cursor_on(event.source)
+        self._open_in_front(event.source)
 
     def _ask_for_shapes(self, source: ModelSource, inputs: Iterable[str], reason: str = "") -> None:
         known = self._shelf.shapes_of(source)

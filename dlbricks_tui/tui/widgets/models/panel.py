@@ -54,7 +54,8 @@ class ModelsPanel(Panel):
     SEARCH_HINT = "name, task, table1:14 or path"
     HEADED = True
     ABOUT = (
-        "The models at hand: the samples, and what lies in the folders that you add with {workbench.open_path}. "
+        "The models at hand: the samples, and the files and folders that you add with {workbench.open_path}; "
+        "{models.remove} takes one of yours out of the list. "
         "'unique' is the share of layers that differ from all others of the model: the rest need not be run. "
         "Where an estimate would stand, '60 % run' says how much of a model was measured so far."
     )
@@ -68,6 +69,13 @@ class ModelsPanel(Panel):
 
     class ShapesAsked(Message):
         """The person wants to say the shapes of a model's inputs."""
+
+        def __init__(self, source: ModelSource) -> None:
+            super().__init__()
+            self.source = source
+
+    class RemovalAsked(Message):
+        """The person wants a model out of the list."""
 
         def __init__(self, source: ModelSource) -> None:
             super().__init__()
@@ -140,6 +148,10 @@ class ModelsPanel(Panel):
     def action_give_shapes(self) -> None:
         if self.under_cursor is not None:
             self.post_message(self.ShapesAsked(self.under_cursor))
+
+    def action_remove(self) -> None:
+        if self.under_cursor is not None:
+            self.post_message(self.RemovalAsked(self.under_cursor))
 
     def action_mark(self) -> None:
         if self.under_cursor is not None:
