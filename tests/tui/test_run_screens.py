@@ -129,6 +129,41 @@ async def test_a_run_that_is_under_way_is_in_the_bar_when_one_comes_back(measure
         assert "resnet18_v1 >12.50 ms ±1.2 %" in screen_text(pilot)
 
 
+async def test_the_bar_of_a_run_that_has_ended_goes_away_by_escape_and_comes_back_with_another_run(
+    measured: DataFolder,
+) -> None:
+    folder = put_run(measured, in_the_middle())
+    async with running(app_on(measured)) as pilot:
+        await shows(pilot, " running ")
+        await press(pilot, "escape")
+        assert " running " in screen_text(pilot)
+        end(folder)
+        await shows(pilot, " finished ")
+        assert "esc close" in screen_text(pilot)
+        await press(pilot, "escape")
+        assert " finished " not in screen_text(pilot)
+        await press(pilot, "6", "escape")
+        assert " finished " not in screen_text(pilot)
+        await press(pilot, "5")
+        assert isinstance(pilot.app.screen, RunScreen) and "finished" in screen_text(pilot)
+        await press(pilot, "escape")
+        other = Folding("another-run", ("vgg16",)).snapshot()
+        pilot.app.post_message(RunSeen(other))
+        await shows(pilot, " vgg16")
+
+
+async def test_the_bar_goes_away_once_the_end_of_the_run_was_seen_on_its_screen(measured: DataFolder) -> None:
+    folder = put_run(measured, in_the_middle())
+    async with running(app_on(measured)) as pilot:
+        await shows(pilot, " running ")
+        await press(pilot, "5")
+        end(folder)
+        await shows(pilot, "finished")
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        assert " finished " not in screen_text(pilot)
+
+
 async def test_without_a_run_there_is_no_bar(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
         assert " run " not in screen_text(pilot).splitlines()[-2]
@@ -143,12 +178,12 @@ async def test_the_bar_follows_the_run_and_opens_its_screen(measured: DataFolder
         await shows(pilot, "18 of 42 done")
         tell(folder, brick_measured(11, 40))
         await shows(pilot, "19 of 42 done")
-        end(folder)
-        await shows(pilot, " finished ")
         await press(pilot, "5")
         assert isinstance(pilot.app.screen, RunScreen)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
+        end(folder)
+        await shows(pilot, " finished ")
         await pilot.click("RunBar")
         assert isinstance(pilot.app.screen, RunScreen)
 

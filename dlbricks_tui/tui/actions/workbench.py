@@ -22,6 +22,7 @@ WORKBENCH = (
     Action("workbench.go_to_details", ("3",), "details", "Go to the details."),
     Action("workbench.go_to_estimate", ("4",), "estimate", "Go to the estimate."),
     Action("workbench.go_to_run", ("5",), "run", "Go to the run."),
+    Action("workbench.close_run_bar", ("escape",), "close", "Hide the bar of a run that has ended."),
     Action("workbench.show_results", ("6",), "results", "Show everything that was measured."),
     Action("workbench.show_corpus", ("7",), "corpus", "Show what repeats within and across models."),
     Action("workbench.show_systems", ("8",), "systems", "Show the systems, and what disturbs this one."),

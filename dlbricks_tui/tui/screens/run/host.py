@@ -30,6 +30,8 @@ class RunHostScreen(PanelledScreen[None]):
         self.session = session
         self.run_bar = RunBar()
         self._run: RunSnapshot | None = None
+        # The run of which the user has seen how it ended.
+        self._seen: str | None = None
         self._launcher = Launcher(session, self, config)
 
     @property
@@ -65,9 +67,29 @@ class RunHostScreen(PanelledScreen[None]):
         """Says how the run stands now."""
         measured = self.measuring
         self._run = run
-        self.run_bar.show(run)
+        if run.active:
+            self._seen = None
+        if run.run == self._seen:
+            self.run_bar.hide()
+        else:
+            self.run_bar.show(run)
+        self.refresh_bindings()
         if measured and not self.measuring:
             self.run_rests()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "close_run_bar":
+            return self.run_bar.display and self._run is not None and not self._run.active
+        return super().check_action(action, parameters)
+
+    def action_close_run_bar(self) -> None:
+        self._end_seen(self._run)
+
+    def _end_seen(self, run: RunSnapshot | None) -> None:
+        """Hides the bar of a run that has ended; a new run, or this one taken up again, brings it back."""
+        if run is not None and not run.active:
+            self._seen = run.run
+            self.show_run(run)
 
     def on_screen_resume(self) -> None:
         self.post_message(messages.RunWanted())
@@ -81,7 +103,7 @@ class RunHostScreen(PanelledScreen[None]):
         if self._run is None:
             self.action_show_runs()
         else:
-            self.app.push_screen(RunScreen(self.session.runs, self._run))
+            self.app.push_screen(RunScreen(self.session.runs, self._run), self._end_seen)
 
     def action_show_runs(self) -> None:
         from dlbricks_tui.tui.screens.run.all_runs import AllRunsScreen
@@ -93,4 +115,4 @@ class RunHostScreen(PanelledScreen[None]):
 
         if run is not None:
             self.post_message(messages.RunBegun(run))
-            self.app.push_screen(RunScreen(self.session.runs, None))
+            self.app.push_screen(RunScreen(self.session.runs, None), self._end_seen)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.live.snapshot import RunSnapshot
 
 
-class RunScreen(PanelledScreen[None]):
-    """Shows the run that is followed; leaving it leaves the run alone."""
+class RunScreen(PanelledScreen["RunSnapshot"]):
+    """Shows the run that is followed; leaving it leaves the run alone, and gives what was shown last."""
 
     scope: ClassVar[Scope] = Scope.RUN
     BINDINGS = bindings(Scope.RUN)
@@ -106,7 +106,7 @@ class RunScreen(PanelledScreen[None]):
         self.go_to(self._notes)
 
     def action_leave(self) -> None:
-        self.dismiss(None)
+        self.dismiss(self._run)
 
     def _cancel(self, sure: bool | None) -> None:
         if sure and self._run is not None:

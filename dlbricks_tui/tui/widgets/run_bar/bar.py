@@ -9,7 +9,7 @@ from dlbricks_tui.tui.widgets.run_bar.lines import bar_lines
 
 
 class RunBar(LineBar):
-    """Not there while there is no run to tell of."""
+    """Hidden while there is no run to tell of, and once the user has seen how a run ended."""
 
     class Opened(Message):
         """The person wants to see the run itself."""
@@ -27,6 +27,11 @@ class RunBar(LineBar):
         # While bricks run, nothing is drawn that looks as it did.
         if bar_lines(run, self.size.width) != self._drawn:
             self.refresh(layout=not self._drawn)
+
+    def hide(self) -> None:
+        """Makes room: nothing is left to say of the run."""
+        self.display = False
+        self._drawn = ()
 
     def lines(self, width: int) -> tuple[Line, ...]:
         self._drawn = bar_lines(self._run, width) if self._run is not None else ()

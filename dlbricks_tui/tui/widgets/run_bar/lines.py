@@ -15,19 +15,23 @@ def bar_lines(run: RunSnapshot, width: int) -> tuple[Line, ...]:
     """What the run bar says."""
     roomy = width >= ROOMY
     if roomy:
-        return (spread(_head(run, _BAR_WIDE, how_far(run)), _way_there(), width), spread(_foot(run), (), width))
-    return (spread(_head(run, _BAR_NARROW, how_far_alone(run)), _way_there(), width),)
+        return (spread(_head(run, _BAR_WIDE, how_far(run)), _keys(run), width), spread(_foot(run), (), width))
+    # Once the run has ended, its percentage says enough.
+    return (spread(_head(run, _BAR_NARROW if run.active else 0, how_far_alone(run)), _keys(run), width),)
 
 
-def _way_there() -> Line:
-    return (Span(f"  {key('workbench.go_to_run')} ", "accent"), Span("run ", "muted"))
+def _keys(run: RunSnapshot) -> Line:
+    show = (Span(f"  {key('workbench.go_to_run')} ", "accent"), Span("run ", "muted"))
+    close = (Span(f"  {key('workbench.close_run_bar')} ", "accent"), Span("close", "muted"))
+    return show if run.active else (*close, *show)
 
 
 def _head(run: RunSnapshot, bar_width: int, said: Line) -> Line:
     head = (Span(" "), state_of(run), Span(" "))
     if run.share is None:
         return (*head, *(what_now(run) or (Span(names_of(run.models), "muted"),)))
-    progress = (*bar(run.share, bar_width, _TRACK), Span(f" {percent(run.share):>5}  ", "strong"))
+    drawn = bar(run.share, bar_width, _TRACK) if bar_width else ()
+    progress = (*drawn, Span(f" {percent(run.share):>5}  ", "strong"))
     return (*head, *progress, *said)
 
 
