@@ -1,20 +1,44 @@
 """The bytes of a model file, whatever it turns out to be."""
 
 import gzip
+import os
 import stat
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from dlbricks_tui.models.errors import UnreadableModelError
 
-# Ten times an unrolled network of 18,000 nodes; a file that unpacks to more is refused before it fills the memory.
-MOST_BYTES = 64 * 2**20
+# Five times an unrolled network of 18,000 nodes; a larger file is refused before it fills the memory.
+MOST_BYTES = 32 * 2**20
+# Characters: names stand in many places, and each copy of a longer one takes memory.
+LONGEST_NAME = 2**16
 GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_content(path: Path, most_bytes: int | None = None, what_it_is: str = "a symbol file") -> bytes:
     """The content of a model file, unpacked where it is gzipped; anything but a readable regular file is refused."""
     most_bytes = most_bytes or MOST_BYTES
+    with open_model_file(path) as file:
+        packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        file.seek(0)
+        # A large file is refused unread: it may be a hole on the disk that fills the memory.
+        too_large = not packed and os.fstat(file.fileno()).st_size > most_bytes
+        if not too_large:
+            with gzip.GzipFile(fileobj=file) if packed else file as source:
+                content = source.read(most_bytes + 1)
+            too_large = len(content) > most_bytes
+    if too_large:
+        held = "unpacks to" if packed else "holds"
+        raise UnreadableModelError(f"{path} {held} more than {most_bytes // 2**20} MiB: not {what_it_is}")
+    return content
+
+
+@contextmanager
+def open_model_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a regular file; whatever keeps it from being read is an UnreadableModelError."""
     try:
         # Asked before it is opened: opening a pipe would wait for somebody to write to it.
         mode = path.stat().st_mode
@@ -22,10 +46,7 @@ def read_content(path: Path, most_bytes: int | None = None, what_it_is: str = "a
             what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
             raise UnreadableModelError(f"{path} is {what}; give the path of a model file")
         with path.open("rb") as file:
-            packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-            file.seek(0)
-            with gzip.GzipFile(fileobj=file) if packed else file as source:
-                content = source.read(most_bytes + 1)
+            yield file
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UnreadableModelError(f"{path} is broken gzip data: {error}") from None
     except OSError as error:
@@ -33,7 +54,3 @@ def read_content(path: Path, most_bytes: int | None = None, what_it_is: str = "a
     except ValueError as error:
         # A path with a NUL byte in it.
         raise UnreadableModelError(f"{str(path)!r} is no path: {error}") from None
-    if len(content) > most_bytes:
-        held = "unpacks to" if packed else "holds"
-        raise UnreadableModelError(f"{path} {held} more than {most_bytes // 2**20} MiB: not {what_it_is}")
-    return content

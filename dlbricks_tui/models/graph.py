@@ -156,6 +156,8 @@ def bytes_touched(layers: Collection[Layer]) -> int:
 
 def _bytes_read(layer: Layer, weight: int) -> int:
     size = layer.weights[weight].size_bytes
+    if not any(operator.op in LOOK_UPS for operator in layer.operators):
+        return size
     readers = [operator for operator in layer.operators if Wire(Origin.WEIGHT, weight) in operator.inputs]
     if not readers or any(operator.op not in LOOK_UPS for operator in readers):
         return size

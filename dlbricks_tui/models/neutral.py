@@ -4,7 +4,8 @@ How those of a format become them is told in `mxnet/neutral.py` and `onnx/neutra
 its own name behind that of the format.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -124,3 +125,32 @@ def _is_default(value: ParamValue, default: ParamValue) -> bool:
         return True
     # A single default stands for as many as there are axes.
     return isinstance(value, tuple) and not isinstance(default, tuple) and all(item == default for item in value)
+
+
+class InnerGraphsTooLargeError(Exception):
+    """The graphs inside a model's operators would fill the memory; the caller names the model."""
+
+    def __init__(self) -> None:
+        super().__init__("the graphs inside its operators are too large, or nest too deep")
+
+
+class InnerForms:
+    """Spells the canonical forms of the graphs inside the operators of one model.
+
+    A form within a form has its quotes escaped, so that each level of nesting doubles them.
+    """
+
+    def __init__(self) -> None:
+        self._left = _MOST_INNER_FORMS
+
+    def spell(self, form: Sequence[object]) -> str:
+        """The form as text; raises InnerGraphsTooLargeError where those of the model take too much memory."""
+        text = json.dumps(form, separators=(",", ":"))
+        self._left -= len(text)
+        if self._left < 0:
+            raise InnerGraphsTooLargeError
+        return text
+
+
+# Characters; a network of 100,000 fused operators has a third of them.
+_MOST_INNER_FORMS = 64 * 2**20

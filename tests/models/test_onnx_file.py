@@ -1,12 +1,13 @@
 """Files that are whole, and those that are not: each of them gets one line."""
 
 import random
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto, NodeProto, TensorProto
 from onnx.helper import make_attribute, make_node, make_opsetid
 
 from dlbricks_tui.bricks.decomposition import decompose
@@ -17,6 +18,7 @@ from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.onnx.model_file import parse_onnx
 from dlbricks_tui.store.labels import label_of
+from tests.models.hostile_files import billion_nodes, calling, nested
 from tests.models.onnx_models import floats, integers, kept_in, loaded, model, small, with_everything
 from tests.models.table_framework import TableFramework
 
@@ -112,6 +114,90 @@ def test_weights_that_are_not_beside_the_model_are_named(tmp_path: Path) -> None
     assert layer.weights[0].shape == (3,)
 
 
+@pytest.mark.parametrize("dims", [(10**12,), (2**62, 2**62), (5,), (3,), (4, 10**9)])
+def test_a_weight_that_holds_other_bytes_than_it_says_is_refused(dims: tuple[int, ...], tmp_path: Path) -> None:
+    weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims, raw_data=bytes(16))
+    message = refusal(tmp_path, model([make_node("Add", ["x", "w"], ["y"])], {"x": (1, 1)}, ["y"], [weight]))
+    assert re.search(r"^net: the weight 'w': float32 [0-9x]+ takes [0-9,]+ bytes, but there are 16$", message)
+
+
+@pytest.mark.parametrize(
+    "kind", ["FLOAT", "DOUBLE", "INT64", "UINT64", "INT32", "FLOAT16", "INT4", "COMPLEX64", "STRING"]
+)
+def test_a_weight_without_its_numbers_is_refused(kind: str, tmp_path: Path) -> None:
+    weight = TensorProto(name="w", data_type=TensorProto.DataType.Value(kind), dims=(4, 2))
+    made = model([make_node("Identity", ["w"], ["y"])], {"x": (1,)}, ["y"], [weight])
+    assert "numbers, but there are 0" in refusal(tmp_path, made)
+
+
+def test_numbers_that_share_a_byte_are_counted_as_such(tmp_path: Path) -> None:
+    weight = TensorProto(name="w", data_type=TensorProto.INT4, dims=(3,), raw_data=bytes(2))
+    nodes = [make_node("Cast", ["w"], ["c"], to=1), make_node("Add", ["x", "c"], ["y"])]
+    assert len(loaded(tmp_path, model(nodes, {"x": (3,)}, ["y"], [weight], opset=21)).layers) == 1
+
+
+def test_a_weight_of_impossible_sizes_is_refused(tmp_path: Path) -> None:
+    for dims, said in (((-1, 2), "has a size below zero: -1x2"), ((1,) * 40, "has 40 axes; 32 is the most")):
+        weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims, raw_data=bytes(4))
+        assert said in refusal(tmp_path, model([make_node("Add", ["x", "w"], ["y"])], {"x": (1,)}, ["y"], [weight]))
+
+
+def test_a_weight_beside_the_model_is_as_long_as_its_type_says(tmp_path: Path) -> None:
+    (tmp_path / "big.bin").write_bytes(bytes(12))
+    made = with_weights_in("big.bin", 0, 8)
+    assert "'w' is kept in 'big.bin': 8 bytes, but float32 3 takes 12" in refusal(tmp_path, made)
+    made = with_weights_in("big.bin", 0, 12)
+    made.graph.initializer[0].dims[:] = [10**12]
+    assert "12 bytes, but float32 1000000000000 takes 4,000,000,000,000" in refusal(tmp_path, made)
+    del made.graph.initializer[0].external_data[1:]
+    assert "which ends before it" in refusal(tmp_path, made)
+
+
+def test_a_link_out_of_the_folder_of_the_model_is_not_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "nets"
+    folder.mkdir()
+    (tmp_path / "secret").write_bytes(bytes(12))
+    (folder / "big.bin").symlink_to(tmp_path / "secret")
+    assert "'big.bin', a link that leads out of the model's folder" in refusal(
+        folder, with_weights_in("big.bin", 0, 12)
+    )
+    (folder / "inner").symlink_to(tmp_path)
+    assert "a link that leads out of the model's folder" in refusal(folder, with_weights_in("inner/secret", 0, 12))
+
+
+def test_a_link_within_the_folder_is_followed_and_so_is_that_of_the_model(tmp_path: Path) -> None:
+    """Caches of downloads hold links to both, which lie side by side."""
+    folder, files = tmp_path / "snapshot", tmp_path / "files"
+    folder.mkdir()
+    files.mkdir()
+    (files / "0123").write_bytes(with_weights_in("big.bin", 0, 12).SerializeToString())
+    (files / "4567").write_bytes(bytes(12))
+    (folder / "net.onnx").symlink_to("../files/0123")
+    (folder / "big.bin").symlink_to("../files/4567")
+    loader = Loader(tmp_path / "cache", TableFramework())
+    assert loader.load(source_of(folder / "net.onnx")).layers[0].weights[0].shape == (3,)
+    (files / "big.bin").symlink_to("4567")
+    (files / "net.onnx").symlink_to("0123")
+    assert loader.load(source_of(files / "net.onnx")).layers
+
+
+def test_functions_that_never_end_are_refused(tmp_path: Path) -> None:
+    found = [refusal(tmp_path, made) for made in (calling(1), calling(3))]
+    assert found == ["net: its function 'f0' calls itself"] * 2
+
+
+def test_functions_that_stand_for_countless_nodes_are_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path, billion_nodes()) == "net: its functions stand for more than 200,000 nodes"
+
+
+@pytest.mark.parametrize("depth", [8, 9])
+def test_graphs_within_graphs_are_read_down_to_eight_levels(depth: int, tmp_path: Path) -> None:
+    if depth > 8:
+        assert refusal(tmp_path, nested(depth)) == "net: it carries graphs within graphs, more than 8 deep"
+    else:
+        assert loaded(tmp_path, nested(depth)).layers[0].op == "onnx.If"
+
+
 @pytest.mark.parametrize("location", ["../outside.bin", "/etc/hostname", ""])
 def test_weights_are_looked_for_beside_the_model_only(location: str, tmp_path: Path) -> None:
     assert "which is no file beside the model" in refusal(tmp_path, with_weights_in(location, 0, 1))
@@ -147,7 +233,7 @@ def test_a_damaged_value_that_is_part_of_an_operator_is_named(tmp_path: Path) ->
     made = with_everything()
     constant = made.graph.node[-1].attribute[0].g.node[0]
     constant.attribute[0].t.dims[0] = 5
-    assert "the attribute 'value' of 'Constant' is damaged" in refusal(tmp_path, made)
+    assert "the value of 'Constant': float32 5 takes 5 numbers, but there are 4" in refusal(tmp_path, made)
 
     made = with_everything()
     made.graph.node[4].attribute[0].t.data_type = 99
@@ -194,6 +280,21 @@ def test_an_open_axis_is_asked_for_unless_it_is_the_batch(tmp_path: Path) -> Non
 def test_an_axis_that_is_given_once_is_known_wherever_it_is_named(tmp_path: Path) -> None:
     made = model([make_node("Add", ["x", "z"], ["y"])], {"x": ("n", "length"), "z": ("n", "length")}, ["y"])
     assert shape_of(loaded(tmp_path, made, {"x": (3, 5)})) == (3, 5)
+
+
+@pytest.mark.parametrize("shape", [(99999999999999999999,), (2**63,), (2**20, 2**20), (10**40, 1)])
+def test_an_input_that_no_machine_can_hold_is_refused(shape: tuple[int, ...], tmp_path: Path) -> None:
+    made = model([make_node("Relu", ["x"], ["y"])], {"x": ("n",) * len(shape)}, ["y"])
+    with pytest.raises(
+        ModelError, match=r"^net: input 'x' of shape [0-9x]+ has more elements than ONNX Runtime can hold"
+    ):
+        loaded(tmp_path, made, {"x": shape})
+
+
+def test_an_input_of_too_many_axes_is_refused(tmp_path: Path) -> None:
+    made = model([make_node("Relu", ["x"], ["y"])], {"x": ("n",) * 33}, ["y"])
+    with pytest.raises(ModelError, match=r"^net: input 'x' has 33 axes; ONNX Runtime can hold at most 32$"):
+        loaded(tmp_path, made, {"x": (1,) * 33})
 
 
 def test_a_shape_with_other_axes_is_refused(tmp_path: Path) -> None:

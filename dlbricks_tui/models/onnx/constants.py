@@ -6,28 +6,42 @@ is a layer, which an optimiser may do away with.
 
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.models.graph import UNKNOWN_TYPE, TensorType
-from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside
-from dlbricks_tui.models.onnx.tensor_types import inferred, type_of_weight
-from dlbricks_tui.models.onnx.values import is_whole
+from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, TensorType
+from dlbricks_tui.models.input_shapes import short_shape
+from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, reads
+from dlbricks_tui.models.onnx.tensor_types import MOST_ELEMENTS, declared, inferred, type_of_value, type_of_weight
+from dlbricks_tui.models.onnx.values import DamagedValueError, is_whole
 
 if TYPE_CHECKING:
-    from onnx import NodeProto, TensorProto
+    from onnx import NodeProto, TensorProto, TypeProto
 
 # Values of more elements say where data goes in no real model; they are of weights.
 _MOST_WHOLE, _MOST_OTHERS = 2**16, 2**6
 SAY_WHERE = frozenset({"int64", "int32", "bool", "object"})
-# Each round finds the shapes that those of the round before were waiting for.
-_MOST_ROUNDS = 16
+# What constant nodes may compute together: a small file can ask for any amount.
+_MOST_COMPUTED = 2**22
+# Shapes and axes follow from short lists only.
+_MOST_SAYING_SHAPES = 2**10
 _RANDOM = frozenset(
     {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
 )
+# What these put out is as good as stored: they read nothing but a shape.
+_STORED = frozenset({"Constant", "ConstantOfShape"})
 _ONLY_THE_SHAPE = frozenset({"Shape", "Size"})
+# The operators whose values are computed: those that models work out shapes, axes and indices with. Each takes time in
+# proportion to what it reads and writes, which not every operator does.
+_COMPUTED_NAMES = """
+Abs Add And Cast CastLike Ceil Clip Concat Constant ConstantOfShape CumSum Div Equal Exp Expand Flatten Floor Gather
+GatherElements GatherND Greater GreaterOrEqual Identity Less LessOrEqual Log Max Min Mod Mul Neg Not OneHot Or Pad Pow
+Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Reshape Round ScatterElements ScatterND Shape Sign
+Size Slice Split Sqrt Squeeze Sub Sum Tile Transpose Trilu Unsqueeze Where Xor
+"""
+_COMPUTED = frozenset(_COMPUTED_NAMES.split())
 # What the reference evaluator answers where it lacks an operator, or is given what makes no sense: it is written in
 # Python, and checks little.
 _LACKS = (
@@ -55,31 +69,110 @@ class Settled:
     constants: set[str] = field(default_factory=set)
     values: dict[str, "TensorProto"] = field(default_factory=dict)
     layers: list["NodeProto"] = field(default_factory=list)
+    # Stored arrays of two axes and more.
+    matrices: set[str] = field(default_factory=set)
 
     def type_of(self, name: str) -> TensorType:
-        """The type of a tensor, as far as anybody knows."""
+        """The type of a tensor, as far as it is known."""
         return self.types.get(name, UNKNOWN_TYPE)
 
 
 def settle(file: OnnxFile, inputs: Mapping[str, TensorType]) -> Settled:
-    """Tells layers from constants, and infers types until nothing more follows."""
-    settled = Settled(dict(inputs), layers=list(file.nodes))
+    """Tell layers from constants and infer the types of all tensors.
+
+    One pass: each node stands behind those that it reads.
+    """
+    settling = _Settling(file.opsets, Settled(dict(inputs)))
     for weight in file.weights:
-        _note(settled, weight.name, weight)
-    for _ in range(_MOST_ROUNDS):
-        given = {name: settled.type_of(name) for name in (*inputs, *settled.constants) if name not in settled.values}
-        settled.types.update(inferred(settled.layers, given, settled.values.values(), file.opsets))
-        if not _fold(settled, file.opsets):
-            break
-    return settled
+        settling.note(weight.name, weight)
+    settling.note_matrices(weight.name for weight in file.weights)
+    for node in file.nodes:
+        settling.take(node)
+    return settling.settled
 
 
-def _note(settled: Settled, name: str, value: "TensorProto") -> None:
-    """Keeps of a stored array its type, and of a small one that is at hand the value."""
-    settled.types[name] = type_of_weight(value)
-    settled.constants.add(name)
-    if _is_small(settled.types[name]) and is_whole(value):
-        settled.values[name] = _named(value, name)
+class _Settling:
+    def __init__(self, opsets: Mapping[str, int], settled: Settled) -> None:
+        self.settled = settled
+        self._opsets = opsets
+        # The types as onnx says them: of some tensors not all sizes are known.
+        self._declared: dict[str, TypeProto] = {}
+        self._computed_elements = 0
+
+    def note(self, name: str, value: "TensorProto") -> None:
+        """Keep the type of a stored array, and the value of a small one that is at hand."""
+        settled = self.settled
+        self._set_type(name, type_of_weight(value))
+        settled.constants.add(name)
+        if _is_small(settled.types[name]) and is_whole(value):
+            settled.values[name] = _named(value, name)
+
+    def take(self, node: "NodeProto") -> None:
+        """Infer the types that a node writes, and take it for a layer or for a constant."""
+        settled = self.settled
+        for name, found in self._inferred(node).items():
+            self._declared[name] = found
+            self._set_type(name, type_of_value(found))
+        if not _is_constant(node, settled):
+            settled.layers.append(node)
+            return
+        outputs = list(filter(None, node.output))
+        settled.constants.update(outputs)
+        for name, value in zip(outputs, self._values(node, outputs), strict=False):
+            self.note(name, value)
+        if node.op_type in _STORED:
+            self.note_matrices(outputs)
+
+    def note_matrices(self, names: Iterable[str]) -> None:
+        self.settled.matrices.update(name for name in names if _is_matrix(self.settled.type_of(name)))
+
+    def _set_type(self, name: str, found: TensorType) -> None:
+        if found.shape is not None and prod(found.shape) > MOST_ELEMENTS:
+            shape = short_shape(found.shape)
+            raise DamagedValueError(
+                f"the tensor {name[:80]!r} would have a shape of {shape}, which no machine can hold"
+            )
+        self.settled.types[name] = found
+
+    def _inferred(self, node: "NodeProto") -> Mapping[str, "TypeProto"]:
+        if _constant_value(node) is not None:
+            return {}
+        types: dict[str, TypeProto] = {}
+        values: list[TensorProto] = []
+        for name in filter(None, dict.fromkeys(reads(node))):
+            found, value = self.settled.type_of(name), self.settled.values.get(name)
+            if value is not None and prod(found.shape or ()) <= _MOST_SAYING_SHAPES:
+                values.append(value)
+            elif name in self._declared:
+                types[name] = self._declared[name]
+            elif found.dtype != UNKNOWN_DTYPE:
+                types[name] = self._declared[name] = declared(found)
+        return inferred(node, types, values, self._opsets)
+
+    def _values(self, node: "NodeProto", outputs: Sequence[str]) -> Sequence["TensorProto"]:
+        """What a constant node computes, where that is little; else nothing."""
+        settled = self.settled
+        stored = _constant_value(node)
+        if stored is not None:
+            return (stored,)
+        if _is_of_known_shape(node, settled):
+            return (_shape_value(node, settled.type_of(node.input[0])),)
+        types = [settled.type_of(name) for name in outputs]
+        if node.op_type not in _COMPUTED or not all(map(_is_small, types)):
+            return ()
+        if any(name not in settled.values for name in node.input if name):
+            return ()
+        self._computed_elements += sum(prod(found.shape or ()) for found in types)
+        if self._computed_elements > _MOST_COMPUTED:
+            return ()
+        return _computed(node, [settled.values[name] for name in dict.fromkeys(node.input) if name], self._opsets)
+
+
+def _constant_value(node: "NodeProto") -> "TensorProto | None":
+    """The array that a node holds and does nothing but put out."""
+    if node.op_type != "Constant" or node.domain:
+        return None
+    return next((it.t for it in node.attribute if it.name == "value" and it.HasField("t")), None)
 
 
 def _named(value: "TensorProto", name: str) -> "TensorProto":
@@ -93,50 +186,19 @@ def _named(value: "TensorProto", name: str) -> "TensorProto":
     return copy
 
 
-def _fold(settled: Settled, opsets: Mapping[str, int]) -> bool:
-    """Takes out of the layers what is constant; says whether there was any."""
-    left = []
-    for node in settled.layers:
-        if not _is_constant(node, settled):
-            left.append(node)
-            continue
-        outputs = list(filter(None, node.output))
-        settled.constants.update(outputs)
-        for name, value in zip(outputs, _values(node, outputs, settled, opsets), strict=False):
-            _note(settled, name, value)
-    changed = len(left) < len(settled.layers)
-    settled.layers = left
-    return changed
-
-
 def _is_constant(node: "NodeProto", settled: Settled) -> bool:
     if node.domain or node.op_type in _RANDOM or any(True for _ in graphs_inside(node)):
         return False
     if _is_of_known_shape(node, settled):
         return True
     read = [name for name in node.input if name]
-    return all(name in settled.constants and not _is_matrix(settled.type_of(name)) for name in read)
+    return all(name in settled.constants and name not in settled.matrices for name in read)
 
 
 def _is_of_known_shape(node: "NodeProto", settled: Settled) -> bool:
     """Whether it tells a shape or size that is known."""
     asks = node.op_type in _ONLY_THE_SHAPE and len(node.input) > 0
     return asks and settled.type_of(node.input[0]).shape is not None
-
-
-def _values(
-    node: "NodeProto", outputs: Sequence[str], settled: Settled, opsets: Mapping[str, int]
-) -> Sequence["TensorProto"]:
-    """What a constant node computes, where that is little; else nothing."""
-    for attribute in node.attribute:
-        if node.op_type == "Constant" and attribute.name == "value":
-            return (attribute.t,)
-    if _is_of_known_shape(node, settled):
-        return (_shape_value(node, settled.type_of(node.input[0])),)
-    small = all(_is_small(settled.type_of(name)) for name in outputs) or node.op_type == "Constant"
-    if not small or any(name not in settled.values for name in node.input if name):
-        return ()
-    return _computed(node, [settled.values[name] for name in dict.fromkeys(node.input) if name], opsets)
 
 
 def _shape_value(node: "NodeProto", found: TensorType) -> "TensorProto":

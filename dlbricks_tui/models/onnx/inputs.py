@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Shape, TensorType
-from dlbricks_tui.models.input_shapes import listed, missing_shapes
-from dlbricks_tui.models.onnx.tensor_types import dtype_name
+from dlbricks_tui.models.input_shapes import listed, missing_shapes, refuse_too_large, short_shape
+from dlbricks_tui.models.onnx.tensor_types import MOST_ELEMENTS, dtype_name
 
 if TYPE_CHECKING:
     from onnx import ValueInfoProto
@@ -31,7 +31,7 @@ def input_types(
         axes = _axes(it)
         if it.name in told and axes is not None:
             if len(axes) != len(told[it.name]):
-                shown = "x".join(map(str, told[it.name]))
+                shown = short_shape(told[it.name])
                 raise ModelError(f"{where}: input {it.name[:80]!r} has {len(axes)} axes, and {shown} has others")
             pairs = zip(axes, told[it.name], strict=True)
             sizes.update((axis, size) for axis, size in pairs if isinstance(axis, str) and axis)
@@ -39,6 +39,7 @@ def input_types(
     missing = [name for name, shape in shapes.items() if shape is None]
     if missing:
         raise missing_shapes(missing, where)
+    refuse_too_large({name: shape for name, shape in shapes.items() if shape}, MOST_ELEMENTS, "ONNX Runtime", where)
     return {it.name: TensorType(shapes[it.name], dtype_name(it.type.tensor_type.elem_type)) for it in inputs}
 
 

@@ -1,8 +1,7 @@
 """An ONNX graph whose tensors have types becomes a layer graph: each node is a layer."""
 
-import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.errors import UnreadableModelError
@@ -21,9 +20,10 @@ from dlbricks_tui.models.graph import (
     Wire,
 )
 from dlbricks_tui.models.kinds import Kind, kind_of
+from dlbricks_tui.models.neutral import InnerForms
 from dlbricks_tui.models.onnx.constants import SAY_WHERE, Settled
 from dlbricks_tui.models.onnx.model_file import captured, graphs_inside, reads
-from dlbricks_tui.models.onnx.native import native_node
+from dlbricks_tui.models.onnx.native import native_node, text_of
 from dlbricks_tui.models.onnx.neutral import OnnxSite, neutral_onnx
 from dlbricks_tui.models.onnx.tensor_types import dtype_name
 from dlbricks_tui.models.onnx.values import value_of
@@ -68,12 +68,28 @@ def build_onnx_graph(found: OnnxGraph, name: str, level: Level) -> LayerGraph:
     return _Builder(found, name, level).graph()
 
 
-@dataclass(slots=True)
 class _Reads:
-    """What a layer reads from outside it, each once."""
+    """What a layer reads from outside it, each once and numbered."""
 
-    feeds: dict[Feed, TensorType] = field(default_factory=dict)
-    weights: dict[str, TensorType] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.feeds: dict[Feed, int] = {}
+        self.data: list[TensorType] = []
+        self.weights: dict[str, int] = {}
+        self.weight_types: list[TensorType] = []
+
+    def feed(self, feed: Feed, found: TensorType) -> Wire:
+        """The wire from an input of the model or from another layer."""
+        if feed not in self.feeds:
+            self.feeds[feed] = len(self.data)
+            self.data.append(found)
+        return Wire(Origin.DATA, self.feeds[feed])
+
+    def weight(self, name: str, found: TensorType) -> Wire:
+        """The wire from a stored array."""
+        if name not in self.weights:
+            self.weights[name] = len(self.weight_types)
+            self.weight_types.append(found)
+        return Wire(Origin.WEIGHT, self.weights[name])
 
 
 class _Builder:
@@ -84,8 +100,12 @@ class _Builder:
         self._name = name
         self._level = level
         self._inputs = {name: number for number, name in enumerate(found.inputs)}
+        self._forms = InnerForms()
         # Numbers of stored arrays.
         self._arrays: dict[str, int] = {}
+        # Values that are part of layers: as parameters and as text.
+        self._values: dict[str, ParamValue] = {}
+        self._texts: dict[str, str] = {}
         # By name where a tensor is made, and of each node which of its outputs others read, with their numbers.
         read = {name for node in self._nodes for name in reads(node)}.union(found.outputs)
         self._made: dict[str, Feed] = {}
@@ -114,7 +134,7 @@ class _Builder:
         operator = self._operator(node, taken)
         results = self._results[index]
         outputs = tuple([operator.outputs[output] for output in results])
-        data, weights = tuple(taken.feeds.values()), tuple(taken.weights.values())
+        data, weights = tuple(taken.data), tuple(taken.weight_types)
         return Layer(
             index=index,
             name=self._found.names[index],
@@ -132,32 +152,42 @@ class _Builder:
         )
 
     def _operator(self, node: "NodeProto", taken: _Reads) -> Operator:
-        told: dict[int, TensorProto] = {}
+        told: dict[int, str] = {}
         facts: dict[int, ParamValue] = {}
         wires: list[Wire] = []
         for place, name in enumerate(reads(node)):
             value = self._settled.values.get(name)
             if not name:
                 continue
-            if value is not None and (fact := _fact(node, place, value, self._settled.type_of(name))) is not None:
-                told[place], facts[place] = value, fact
+            if value is not None and (fact := self._fact(node, place, name, value)) is not None:
+                # Layers that read the same value share its text.
+                if name not in self._texts:
+                    self._texts[name] = text_of(value)
+                told[place], facts[place] = self._texts[name], fact
             else:
                 wires.append(self._wire(name, taken))
         version = self._found.opsets[node.domain]
         outputs = tuple([self._settled.type_of(name) for name in node.output if name])
         inputs = [self._settled.type_of(name) for place, name in enumerate(node.input) if name and place not in told]
         neutral = neutral_onnx(node, OnnxSite(tuple(inputs), outputs, version, facts, len(outputs)))
-        inner = tuple([_canonical(graph, captured(node)) for graph in graphs_inside(node)])
+        inner = tuple([_canonical(graph, captured(node), self._forms) for graph in graphs_inside(node)])
         native = native_node(node, told, version)
         return Operator(neutral.op, neutral.params, tuple(wires), outputs, native, inner, (neutral.op,))
 
+    def _fact(self, node: "NodeProto", place: int, name: str, value: "TensorProto") -> ParamValue:
+        """What of a stored value makes the layer another one; None where it is learned."""
+        found = self._settled.type_of(name)
+        says_where = found.dtype in SAY_WHERE and node.op_type not in _LEARN_INTEGERS
+        if says_where or place in _FLOATS_SAY.get(node.op_type, ()):
+            if name not in self._values:
+                self._values[name] = value_of(value)
+            return self._values[name]
+        single = found.shape is not None and all(size == 1 for size in found.shape)
+        return f"{found.dtype} {found.shape}" if single and node.op_type in _BESIDE_SCALARS else None
+
     def _wire(self, name: str, taken: _Reads) -> Wire:
-        if name in self._settled.constants:
-            taken.weights.setdefault(name, self._settled.type_of(name))
-            return Wire(Origin.WEIGHT, list(taken.weights).index(name))
-        feed = self._feed(name)
-        taken.feeds.setdefault(feed, self._settled.type_of(name))
-        return Wire(Origin.DATA, list(taken.feeds).index(feed))
+        found = self._settled.type_of(name)
+        return taken.weight(name, found) if name in self._settled.constants else taken.feed(self._feed(name), found)
 
     def _feed(self, name: str) -> Feed:
         return Feed(None, self._inputs[name]) if name in self._inputs else self._made[name]
@@ -173,16 +203,6 @@ class _Builder:
             domain = f" of {node.domain}" if node.domain else ""
             return f"operator {node.op_type}{domain} is not known to the installed onnx"
         return "its shapes follow from values, which only the whole model knows, or from an operator that onnx lacks"
-
-
-def _fact(node: "NodeProto", place: int, value: "TensorProto", found: TensorType) -> ParamValue:
-    """What of a stored value makes the layer another one; None where it is learned."""
-    if found.dtype in SAY_WHERE and node.op_type not in _LEARN_INTEGERS:
-        return value_of(value)
-    if place in _FLOATS_SAY.get(node.op_type, ()):
-        return value_of(value)
-    single = found.shape is not None and all(size == 1 for size in found.shape)
-    return f"{found.dtype} {found.shape}" if single and node.op_type in _BESIDE_SCALARS else None
 
 
 def _kind(node: "NodeProto", op: str, settled: Settled) -> Kind:
@@ -202,7 +222,7 @@ def _is_known_operator(node: "NodeProto", version: int) -> bool:
     return True
 
 
-def _canonical(graph: "GraphProto", outer: Sequence[str]) -> str:
+def _canonical(graph: "GraphProto", outer: Sequence[str], forms: InnerForms) -> str:
     """What a graph inside an operator computes, without names; values of weights do not count.
 
     Spelled as those of other formats: operators are lists of four, all else is words, and the outputs come last.
@@ -216,10 +236,10 @@ def _canonical(graph: "GraphProto", outer: Sequence[str]) -> str:
     for node in graph.node:
         site = OnnxSite((UNKNOWN_TYPE,) * len(node.input), (), 0, {}, len(node.output))
         neutral = neutral_onnx(node, site)
-        inner = [_canonical(found, [*outer, *captured(node)]) for found in graphs_inside(node)]
+        inner = [_canonical(found, [*outer, *captured(node)], forms) for found in graphs_inside(node)]
         for output, name in enumerate(node.output):
             numbers[name] = [len(form), output]
         read = [numbers.get(name, [UNKNOWN_DTYPE, 0]) for name in reads(node)]
         form.append([neutral.op, neutral.params, read, inner])
     form.append([numbers.get(it.name, [UNKNOWN_DTYPE, 0]) for it in graph.output])
-    return json.dumps(form, separators=(",", ":"))
+    return forms.spell(form)

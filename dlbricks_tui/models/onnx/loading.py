@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Protocol
 
 from dlbricks_tui.models.allocation import without_cycle_search
-from dlbricks_tui.models.content import read_content
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape, TensorType
 from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
 from dlbricks_tui.models.onnx.constants import Settled, settle
 from dlbricks_tui.models.onnx.inputs import input_types
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
-from dlbricks_tui.models.onnx.model_file import MOST_BYTES, OnnxFile, parse_onnx, refuse_missing_weights
+from dlbricks_tui.models.onnx.model_file import OnnxFile, parse_onnx
+from dlbricks_tui.models.onnx.reading import read_onnx
+from dlbricks_tui.models.onnx.stored_arrays import refuse_damaged_arrays, stored_bytes
 from dlbricks_tui.models.onnx.tensor_types import type_of_weight
 from dlbricks_tui.models.onnx.values import DamagedValueError, is_elsewhere
 from dlbricks_tui.models.onnx.writer import WholeModel, typed_outputs, whole_model
@@ -26,6 +28,10 @@ from dlbricks_tui.runtime.errors import WorkerRefusedError
 
 # The tensor that ONNX Runtime has named a node for, or that it writes.
 _OF_OURS = re.compile(r"t(\d{1,9})_\d{1,9}(?!\d)")
+
+
+# The worker makes arrays for all constants of a model, those that the file only describes included.
+_MOST_COMPUTED_BYTES = 2**30
 
 
 class Optimiser(Protocol):
@@ -54,17 +60,17 @@ class OnnxLoader:
         """The layer graph of the model in a file."""
         path, name = source.path, source.name
         try:
-            file = parse_onnx(read_content(path, MOST_BYTES, "an ONNX file"), name)
-            refuse_missing_weights(file, path.parent, name)
+            file = parse_onnx(read_onnx(path, name), name)
+            refuse_damaged_arrays(file, path, name)
             inputs = input_types(file.inputs, given, source.inputs, name)
             written = build_onnx_graph(_written(file, inputs), name, Level.WRITTEN)
         except UnicodeDecodeError:
             raise UnreadableModelError(f"{name} has a name in it that is no text: the file is damaged") from None
-        except DamagedValueError as damaged:
+        except (DamagedValueError, InnerGraphsTooLargeError) as damaged:
             raise UnreadableModelError(f"{name}: {damaged}") from None
-        return written if level is Level.WRITTEN else self._fused(written)
+        return written if level is Level.WRITTEN else self._fused(written, stored_bytes(file))
 
-    def _fused(self, written: LayerGraph) -> LayerGraph:
+    def _fused(self, written: LayerGraph, stored: int) -> LayerGraph:
         if self.optimiser is None:
             raise ModelError(
                 f"{written.name}: only ONNX Runtime tells what it makes of an ONNX model: pip install "
@@ -74,6 +80,11 @@ class OnnxLoader:
         if nameless:
             raise FusionRefusedError(f"{written.name}: nobody knows the shape of a weight of {nameless[0][:80]!r}")
         model = whole_model(written)
+        if sum(found.size_bytes for found in model.weights.values()) > stored + _MOST_COMPUTED_BYTES:
+            most = f"{_MOST_COMPUTED_BYTES // 2**30} GiB"
+            raise FusionRefusedError(
+                f"{written.name} computes constants of more than {most} from shapes; read its layers as written"
+            )
         # How tensors are laid out follows from the processor, and folders are shared between machines.
         key = cache_key(model.text.encode(), {}, "onnx", self.optimiser.identity, platform.node())
         path = self.cache / "fused" / f"{key}.json"

@@ -2,20 +2,23 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.models.content import LONGEST_NAME
 from dlbricks_tui.models.errors import UnreadableModelError
-from dlbricks_tui.models.onnx.values import is_elsewhere
+from dlbricks_tui.models.onnx.reading import no_onnx_file
 from dlbricks_tui.models.topology import topological_order
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
-# What one protobuf message can hold: whoever has more weights keeps them beside the file.
-MOST_BYTES = 2**31 - 1
 # Before version 3 a file did not say which operators it uses.
 _OLDEST_WITH_OPSETS = 3
+# Graphs inside operators of graphs inside operators: real files have three levels.
+DEEPEST_NESTING = 8
+# Nodes in all, once the functions of a file stand where they are called: functions that call functions multiply them.
+_MOST_NODES = 200_000
+_DEEPEST_CALLS = 64
 _NAMES_OF_ONNX = ("", "ai.onnx")
 
 
@@ -45,24 +48,6 @@ def parse_onnx(content: bytes, where: str) -> OnnxFile:
         return _graph(model.graph, opsets)
     except _FlawError as flaw:
         raise UnreadableModelError(f"{where}: {flaw}") from None
-
-
-def refuse_missing_weights(file: OnnxFile, folder: Path, where: str) -> None:
-    """Objects where weights are said to be in files that are not beside the model, or end too early."""
-    sizes: dict[str, int | None] = {}
-    for called, stored in _stored(file):
-        if not is_elsewhere(stored):
-            continue
-        facts = {entry.key: str(entry.value) for entry in stored.external_data}
-        location = facts.get("location", "")
-        if location not in sizes:
-            sizes[location] = _size_beside(folder, location)
-        size, label = sizes[location], f"{where}: {called} is kept in {location[:80]!r}"
-        if size is None:
-            raise UnreadableModelError(f"{label}, which is no file beside the model; put it there")
-        numbers = [facts.get(key) or "0" for key in ("offset", "length")]
-        if not all(number.isdecimal() and len(number) < 19 for number in numbers) or sum(map(int, numbers)) > size:
-            raise UnreadableModelError(f"{label}, which ends before it; copy that file anew")
 
 
 def reads(node: "NodeProto") -> tuple[str, ...]:
@@ -102,9 +87,7 @@ def _parsed(content: bytes, where: str) -> "ModelProto":
     try:
         model.ParseFromString(content)
     except DecodeError:
-        raise UnreadableModelError(
-            f"{where} is no ONNX file, or not all of it: its bytes do not fit together"
-        ) from None
+        raise no_onnx_file(where) from None
     newest = int(onnx.IR_VERSION)
     if not 1 <= model.ir_version <= newest:
         said = f"version {model.ir_version}" if model.ir_version else "no version"
@@ -127,17 +110,55 @@ def _opsets(model: "ModelProto") -> dict[str, int]:
 
 
 def _without_functions(model: "ModelProto") -> "ModelProto":
+    from onnx.checker import ValidationError
     from onnx.inliner import inline_local_functions
 
+    if _Expansion(model).nodes(model.graph.node) > _MOST_NODES:
+        raise _FlawError(f"its functions stand for more than {_MOST_NODES:,} nodes")
     try:
         return inline_local_functions(model)
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, ValidationError) as error:
         raise _FlawError(f"its functions cannot be written out: {_first_line(error)}") from None
 
 
+class _Expansion:
+    """Counts the nodes of a model whose functions stand where they are called."""
+
+    def __init__(self, model: "ModelProto") -> None:
+        self._functions = {(it.domain, it.name): it for it in model.functions}
+        # None for a function that is being counted.
+        self._known: dict[tuple[str, str], int | None] = {}
+
+    def nodes(self, nodes: Iterable["NodeProto"]) -> int:
+        """How many nodes these stand for."""
+        return sum(self._of(node) for node in nodes)
+
+    def _of(self, node: "NodeProto") -> int:
+        called = node.domain, node.op_type
+        function = self._functions.get(called)
+        if function is None:
+            return 1 + sum(self.nodes(graph.node) for graph in graphs_inside(node))
+        if called not in self._known:
+            if sum(count is None for count in self._known.values()) >= _DEEPEST_CALLS:
+                raise _FlawError(f"its functions call each other more than {_DEEPEST_CALLS} deep")
+            self._known[called] = None
+            self._known[called] = self.nodes(function.node)
+        count = self._known[called]
+        if count is None:
+            raise _FlawError(f"its function {node.op_type[:80]!r} calls itself")
+        return count
+
+
 def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:
-    if not all(isinstance(text, str) for text in _texts(graph)):
-        raise _FlawError("a name in it is no text: the file is damaged")
+    if len(graph.node) > _MOST_NODES:
+        raise _FlawError(f"it has {len(graph.node):,} nodes; {_MOST_NODES:,} is the most that can be read")
+    if _nests_deeper(graph, DEEPEST_NESTING):
+        raise _FlawError(f"it carries graphs within graphs, more than {DEEPEST_NESTING} deep")
+    for text in _texts(graph):
+        if not isinstance(text, str):
+            raise _FlawError("a name in it is no text: the file is damaged")
+        if len(text) > LONGEST_NAME:
+            raise _FlawError(f"a name in it has {len(text):,} characters; {LONGEST_NAME:,} is the most")
     if not graph.node:
         raise _FlawError("there are no nodes: not an ONNX model, or only the beginning of one")
     if not graph.output:
@@ -170,6 +191,11 @@ def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:
     outputs = tuple(dict.fromkeys(it.name for it in graph.output))
     nodes = tuple([graph.node[number] for number in order if number in needed])
     return OnnxFile(nodes, tuple(inputs.values()), tuple(weights.values()), outputs, opsets)
+
+
+def _nests_deeper(graph: "GraphProto", levels: int) -> bool:
+    inside = (inner for node in graph.node for inner in graphs_inside(node))
+    return any(not levels or _nests_deeper(inner, levels - 1) for inner in inside)
 
 
 def _texts(graph: "GraphProto") -> Iterator[object]:
@@ -213,38 +239,6 @@ def _read_from_outside(graph: "GraphProto") -> Iterator[str]:
     for node in graph.node:
         yield from (name for name in reads(node) if name and name not in own)
     yield from (it.name for it in graph.output if it.name not in own)
-
-
-def _stored(file: OnnxFile) -> Iterator[tuple[str, "TensorProto"]]:
-    """All arrays of a file, those of nodes and of the graphs inside of them too, each as people know it."""
-    yield from ((_weight(weight), weight) for weight in file.weights)
-    for node in file.nodes:
-        yield from _stored_in(node)
-
-
-def _stored_in(node: "NodeProto") -> Iterator[tuple[str, "TensorProto"]]:
-    for attribute in node.attribute:
-        found = (*attribute.tensors, attribute.t) if attribute.HasField("t") else attribute.tensors
-        yield from ((f"the value of {(node.name or node.op_type)[:80]!r}", value) for value in found)
-    for graph in graphs_inside(node):
-        yield from ((_weight(weight), weight) for weight in graph.initializer)
-        for inner in graph.node:
-            yield from _stored_in(inner)
-
-
-def _weight(weight: "TensorProto") -> str:
-    return f"the weight {weight.name[:80]!r}"
-
-
-def _size_beside(folder: Path, location: str) -> int | None:
-    path = Path(location)
-    # A file that leads out of its folder is not to be trusted.
-    if not location or "\0" in location or path.is_absolute() or ".." in path.parts:
-        return None
-    try:
-        return (folder / path).stat().st_size if (folder / path).is_file() else None
-    except OSError:
-        return None
 
 
 def _label(number: int, node: "NodeProto") -> str:

@@ -17,8 +17,8 @@ _NODE, _VERSION = "node", "version"
 _OF_A_DOMAIN = "."
 
 
-def native_node(node: "NodeProto", told: Mapping[int, "TensorProto"], version: int) -> NativeNode:
-    """The node to keep; `told` are the values of some of what it reads, by place."""
+def native_node(node: "NodeProto", told: Mapping[int, str], version: int) -> NativeNode:
+    """The node to keep; `told` are the values of some of what it reads as text, by place."""
     from onnx import NodeProto
 
     outer = captured(node)
@@ -28,8 +28,8 @@ def native_node(node: "NodeProto", told: Mapping[int, "TensorProto"], version: i
     kept.output.extend(_READ if name else _LEFT_OUT for name in node.output)
     for graph in graphs_inside(kept):
         _rename(graph, {name: f"outer{number}" for number, name in enumerate(outer)})
-    attributes = [(_NODE, _text(kept)), (_VERSION, str(version))]
-    attributes += [(f"{_TOLD}{place}", _text(value)) for place, value in sorted(told.items())]
+    attributes = [(_NODE, text_of(kept)), (_VERSION, str(version))]
+    attributes += [(f"{_TOLD}{place}", value) for place, value in sorted(told.items())]
     return NativeNode(f"{node.domain}{_OF_A_DOMAIN}{node.op_type}" if node.domain else node.op_type, tuple(attributes))
 
 
@@ -37,7 +37,7 @@ def plain_native(op: str) -> NativeNode:
     """A node of one input and one output, of whatever version the others are."""
     from onnx import NodeProto
 
-    return NativeNode(op, ((_NODE, _text(NodeProto(op_type=op, input=[_READ], output=[_READ]))),))
+    return NativeNode(op, ((_NODE, text_of(NodeProto(op_type=op, input=[_READ], output=[_READ]))),))
 
 
 def version_among(natives: Iterable[NativeNode]) -> int | None:
@@ -122,5 +122,6 @@ def _rename(graph: "GraphProto", names: Mapping[str, str]) -> None:
         output.name = names.get(output.name, output.name)
 
 
-def _text(message: "NodeProto | TensorProto") -> str:
+def text_of(message: "NodeProto | TensorProto") -> str:
+    """A node or value as text, from which it can be made again."""
     return b64encode(message.SerializeToString(deterministic=True)).decode()

@@ -1,13 +1,17 @@
 """Shapes and data types in ONNX files, as inference by the `onnx` package finds them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, TensorType
 
 if TYPE_CHECKING:
-    from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto
+    from onnx import NodeProto, TensorProto, TypeProto
+
+
+# More than any machine holds; sizes that large are damage, or meant to do some.
+MOST_ELEMENTS = 2**36 - 1
 
 
 def type_of_weight(tensor: "TensorProto") -> TensorType:
@@ -44,28 +48,37 @@ def dtype_number(name: str) -> int:
     return int(TensorProto.DataType.Value(_AS_ONNX_SAYS.get(name, name).upper()))
 
 
+def declared(found: TensorType) -> "TypeProto":
+    """A type as ONNX writes it."""
+    from onnx.helper import make_tensor_type_proto
+
+    return make_tensor_type_proto(dtype_number(found.dtype), found.shape)
+
+
 def inferred(
-    nodes: Sequence["NodeProto"],
-    given: Mapping[str, TensorType],
+    node: "NodeProto",
+    types: Mapping[str, "TypeProto"],
     values: Iterable["TensorProto"],
     opsets: Mapping[str, int],
-) -> dict[str, TensorType]:
-    """The types of what nodes write, as far as they follow from the types of what is given and from some values."""
-    from onnx import GraphProto, ModelProto
-    from onnx.helper import make_operatorsetid, make_tensor_value_info
+) -> dict[str, "TypeProto"]:
+    """The types of what one node writes, as far as they follow from the types and the values of what it reads.
+
+    One node at a time, and without onnx's own propagation of data: that makes an object for each element of a vector,
+    and of vectors whose length the file only claims, too.
+    """
+    from onnx import GraphProto, ModelProto, ValueInfoProto
+    from onnx.helper import make_operatorsetid
     from onnx.shape_inference import InferenceError, infer_shapes
 
-    graph = GraphProto(name="inferred", node=nodes, initializer=values)
-    for name, known in given.items():
-        if known.dtype != UNKNOWN_DTYPE:
-            graph.input.append(make_tensor_value_info(name, dtype_number(known.dtype), known.shape))
+    inputs = [ValueInfoProto(name=name, type=found) for name, found in types.items()]
+    graph = GraphProto(name="inferred", node=[node], input=inputs, initializer=values)
     model = ModelProto(ir_version=8, graph=graph, opset_import=[make_operatorsetid(*it) for it in opsets.items()])
     try:
-        found: Sequence[ValueInfoProto] = infer_shapes(model, data_prop=True).graph.value_info
+        found = infer_shapes(model).graph.value_info
     except (InferenceError, RuntimeError, ValueError):
-        # Where it contradicts itself, nothing is known, and each layer says so.
+        # A node that contradicts itself has no types, and the layer says so.
         return {}
-    return {it.name: type_of_value(it.type) for it in found}
+    return {it.name: it.type for it in found}
 
 
 _AS_NUMPY_SAYS = {"float": "float32", "double": "float64", "string": "object", "undefined": UNKNOWN_DTYPE}

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.models.content import read_content
 from dlbricks_tui.models.errors import UnreadableModelError
-from dlbricks_tui.models.onnx.model_file import MOST_BYTES, parse_onnx, refuse_missing_weights
+from dlbricks_tui.models.onnx.model_file import parse_onnx
+from dlbricks_tui.models.onnx.reading import read_onnx
+from dlbricks_tui.models.onnx.stored_arrays import refuse_damaged_arrays
 from dlbricks_tui.models.onnx.values import DamagedValueError, array_of, is_elsewhere
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ _CHUNK_VALUES = 1 << 20
 def weights_in(path: Path) -> Iterator[tuple[str, Iterator[Any]]]:
     """Each weight by its name, with its values as arrays of numpy: one in a file of its own in pieces."""
     where = str(path)
-    file = parse_onnx(read_content(path, MOST_BYTES, "an ONNX file"), where)
-    refuse_missing_weights(file, path.parent, where)
+    file = parse_onnx(read_onnx(path, where), where)
+    refuse_damaged_arrays(file, path, where)
     for weight in file.weights:
         yield weight.name, _values(path, weight)
 

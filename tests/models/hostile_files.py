@@ -1,0 +1,431 @@
+"""Model files that mean harm, by name: sizes that are not there, cycles, depth, huge names, terminal codes."""
+
+import copy
+import gzip
+import json
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from google.protobuf.message import Message
+from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
+from onnx.helper import make_function, make_graph, make_node, make_opsetid, make_tensor, make_tensor_value_info
+
+from tests.models.onnx_models import floats, integers, kept_in, model, small, with_everything
+from tests.models.symbols import Document, content, document, node, small_network, variable
+
+# Sets the title of the terminal, clears it, and begins a new line at its left.
+ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\nnext\x1b[A"
+SIZES = (10**8, 2**31, 10**12, 2**40, 2**62, 2**63 - 1, -1)
+TYPES = ("FLOAT", "DOUBLE", "INT64", "INT32", "UINT8", "BOOL", "FLOAT16", "INT4", "COMPLEX64", "STRING")
+LONG = 2_000_000
+MUTATED = 40
+
+
+def hostile_onnx() -> dict[str, bytes]:
+    """At least two hundred ONNX files."""
+    found: dict[str, ModelProto | bytes] = {}
+    for made in (
+        _sizes(),
+        _claims(),
+        _values(),
+        _cycles(),
+        _depths(),
+        _escapes(),
+        _long_names(),
+        _elsewhere(),
+        _bytes(),
+    ):
+        found.update(made)
+    return {it: made if isinstance(made, bytes) else made.SerializeToString() for it, made in found.items()}
+
+
+def hostile_symbols() -> dict[str, bytes]:
+    """At least two hundred symbol files."""
+    found: dict[str, Document | bytes] = {}
+    for make in (_symbol_numbers, _symbol_graphs, _symbol_texts, _symbol_bytes):
+        found.update(make())
+    return {it: made if isinstance(made, bytes) else json.dumps(made).encode() for it, made in found.items()}
+
+
+Models = Iterator[tuple[str, ModelProto | bytes]]
+Documents = Iterator[tuple[str, Document | bytes]]
+
+
+def _adding(weight: TensorProto) -> ModelProto:
+    return model([make_node("Add", ["x", "w"], ["y"])], {"x": (1, 1)}, ["y"], [weight])
+
+
+def _raw(dims: Sequence[int], kind: str = "FLOAT", held: bytes = bytes(12)) -> TensorProto:
+    return TensorProto(name="w", data_type=TensorProto.DataType.Value(kind), dims=dims, raw_data=held)
+
+
+def _sizes() -> Models:
+    """Weights, inputs and constants that are said to be as large as nothing is."""
+    for size in SIZES:
+        yield f"a weight of {size}", _adding(_raw((size,)))
+        yield f"a matrix of {size} rows", _adding(_raw((size, size)))
+        yield f"a weight of {size} without bytes", _adding(TensorProto(name="w", data_type=1, dims=(size,)))
+        yield f"an input of {size}", model([make_node("Add", ["x", "x"], ["y"])], {"x": (size,)}, ["y"])
+        constant = make_node("Constant", [], ["w"], value=_raw((size,)))
+        yield f"a constant of {size}", model([constant, make_node("Add", ["x", "w"], ["y"])], {"x": (1,)}, ["y"])
+    for axes in (33, 5_000):
+        yield f"a weight of {axes} axes", _adding(_raw((1,) * axes, held=bytes(4)))
+        yield f"an input of {axes} axes", model([make_node("Relu", ["x"], ["y"])], {"x": (1,) * axes}, ["y"])
+
+
+def _claims() -> Models:
+    """Weights that hold fewer bytes or numbers than they say."""
+    for kind in TYPES:
+        if kind != "STRING":
+            yield f"{kind}, one raw byte short", _adding(_raw((4, 4), kind, bytes(7)))
+        yield (
+            f"{kind}, no number",
+            _adding(TensorProto(name="w", data_type=TensorProto.DataType.Value(kind), dims=(4,))),
+        )
+    yield "three floats of four", _adding(TensorProto(name="w", data_type=1, dims=(4,), float_data=(1, 2, 3)))
+    yield "an unknown type", _adding(TensorProto(name="w", data_type=99, dims=(10**12,)))
+    inner = with_everything()
+    inner.graph.node[-1].attribute[0].g.initializer[0].dims[0] = 10**12
+    yield "a weight inside a node", inner
+    sparse = onnx_sparse(10**12)
+    yield "a sparse constant", model([sparse, make_node("Add", ["x", "w"], ["y"])], {"x": (1,)}, ["y"])
+
+
+def onnx_sparse(size: int) -> Any:
+    """A constant of that size, of which almost all is zero."""
+    from onnx.helper import make_sparse_tensor
+
+    value = make_sparse_tensor(make_tensor("", 1, (1,), (1.0,)), make_tensor("", 7, (1,), (size - 1,)), (size,))
+    return make_node("Constant", [], ["w"], sparse_value=value)
+
+
+def _values() -> Models:
+    """Shapes, counts and axes among the values that say where data goes."""
+    for size in SIZES:
+        sizes = integers("s", (size,))
+        filled = [make_node("ConstantOfShape", ["s"], ["c"]), make_node("Add", ["x", "c"], ["y"])]
+        yield f"a filled array of {size}", model(filled, {"x": (1,)}, ["y"], [sizes])
+        counted = [make_node("Range", ["z", "n", "o"], ["c"]), make_node("Cast", ["c"], ["y"], to=1)]
+        numbers = [make_tensor(name, 7, (), (value,)) for name, value in (("z", 0), ("n", size), ("o", 1))]
+        yield f"a range of {size}", model([*counted, make_node("Add", ["y", "x"], ["r"])], {"x": (1,)}, ["r"], numbers)
+        for op in ("Expand", "Tile", "Reshape"):
+            nodes = [make_node(op, ["x", "s"], ["c"]), make_node("Add", ["c", "c"], ["y"])]
+            yield f"{op} to {size}", model(nodes, {"x": (1,)}, ["y"], [sizes])
+        for kind in ("kernel_shape", "strides", "pads", "dilations"):
+            pool = make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2])
+            kept = [it for it in pool.attribute if it.name != kind]
+            del pool.attribute[:]
+            pool.attribute.extend(kept)
+            pool.attribute.add(name=kind, type=7, ints=(size,) * (4 if kind == "pads" else 2))
+            if kind != "kernel_shape" or size > 0:
+                yield f"a pooling with {kind} {size}", model([pool], {"x": (1, 1, 8, 8)}, ["y"])
+    yield (
+        "pools of no stride",
+        model([make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], strides=[0, 0])], {"x": (1, 1, 8, 8)}, ["y"]),
+    )
+    yield "blocks of nothing", model([make_node("DepthToSpace", ["x"], ["y"], blocksize=0)], {"x": (1, 4, 2, 2)}, ["y"])
+    many = [make_node("Neg", [f"n{number}"], [f"n{number + 1}"]) for number in range(2_000)]
+    fill = make_node("ConstantOfShape", ["s"], ["n0"], value=make_tensor("", 7, (1,), (3,)))
+    last = [make_node("Cast", ["n2000"], ["f"], to=1), make_node("Add", ["x", "f"], ["y"])]
+    yield "many long constants", model([fill, *many, *last], {"x": (1,)}, ["y"], [integers("s", (2**16,))])
+    sums = make_node("Einsum", ["v", "v", "v"], ["e"], equation="i,j,k->")
+    vector = [integers("v", range(2**16))]
+    rest = [make_node("Cast", ["e"], ["f"], to=1), make_node("Add", ["x", "f"], ["y"])]
+    yield "a sum over a cube", model([sums, *rest], {"x": (1,)}, ["y"], vector)
+    gathers = [make_node("Gather", ["x", "v"], [f"g{number}"]) for number in range(1_000)]
+    total = make_node("Sum", [f"g{number}" for number in range(1_000)], ["y"])
+    yield "many long indices", model([*gathers, total], {"x": (2**16,)}, ["y"], vector)
+
+
+def _cycles() -> Models:
+    for length in (1, 2, 3, 1_000):
+        nodes = [make_node("Add", ["x", f"n{(number + 1) % length}"], [f"n{number}"]) for number in range(length)]
+        yield f"a cycle of {length}", model(nodes, {"x": (1,)}, ["n0"])
+    for length in (1, 3):
+        yield f"{length} functions that call each other", calling(length)
+
+
+def calling(count: int) -> ModelProto:
+    """A model of functions each of which calls the next, and the last one the first."""
+    return _of_functions([_function(number, [(number + 1) % count]) for number in range(count)])
+
+
+def billion_nodes() -> ModelProto:
+    """A model of functions each of which calls the next one twice."""
+    last = make_function("d", "f30", ["a"], ["b"], [make_node("Relu", ["a"], ["b"])], [make_opsetid("", 13)])
+    return _of_functions([*(_function(number, [number + 1] * 2) for number in range(30)), last])
+
+
+def _function(number: int, calls: Sequence[int]) -> FunctionProto:
+    names = ["a", *(f"m{place}" for place in range(len(calls) - 1)), "b"]
+    nodes = [
+        make_node(f"f{called}", [names[place]], [names[place + 1]], domain="d") for place, called in enumerate(calls)
+    ]
+    return make_function("d", f"f{number}", ["a"], ["b"], nodes, [make_opsetid("d", 1)])
+
+
+def _of_functions(functions: Sequence[FunctionProto]) -> ModelProto:
+    made = model([make_node("f0", ["x"], ["y"], domain="d")], {"x": (1,)}, ["y"])
+    made.opset_import.append(make_opsetid("d", 1))
+    made.functions.extend(functions)
+    return made
+
+
+def _depths() -> Models:
+    for depth in (8, 9, 16, 24, 28):
+        yield f"graphs {depth} deep", nested(depth)
+    yield "functions that stand for a billion nodes", billion_nodes()
+    chain = [make_node("Relu", [f"n{number}" if number else "x"], [f"n{number + 1}"]) for number in range(3_000)]
+    yield "a chain of 3,000", model(chain, {"x": (1,)}, ["n3000"])
+    head = model([make_node("Relu", ["x"], ["y"])], {"x": (1,)}, ["y"]).SerializeToString()
+    yield "a million empty nodes", head + b"\x3a" + _varint(2_000_000) + b"\x0a\x00" * 1_000_000
+    yield "ten million empty nodes", head + b"\x3a" + _varint(20_000_000) + b"\x0a\x00" * 10_000_000
+    yield "ten million packed numbers", head + b"\x3a" + _packed(20_000_000)
+
+
+def nested(depth: int) -> ModelProto:
+    """A model of choices within choices."""
+    made = model([], {"x": (1,)}, [])
+    made.graph.CopyFrom(_nested(depth))
+    made.graph.input.append(make_tensor_value_info("x", 1, (1,)))
+    made.graph.input.append(make_tensor_value_info("c", TensorProto.BOOL, ()))
+    return made
+
+
+def _nested(depth: int) -> GraphProto:
+    result = [make_tensor_value_info(f"r{depth}", 1, None)]
+    if not depth:
+        return make_graph([make_node("Relu", ["x"], ["r0"])], "g", [], result)
+    other = make_graph(
+        [make_node("Relu", ["x"], [f"e{depth}"])], "e", [], [make_tensor_value_info(f"e{depth}", 1, None)]
+    )
+    choice = make_node("If", ["c"], [f"r{depth}"], then_branch=_nested(depth - 1), else_branch=other)
+    return make_graph([choice], f"g{depth}", [], result)
+
+
+def _packed(count: int) -> bytes:
+    numbers = b"\x3a" + _varint(count) + bytes(count)
+    weight = b"\x2a" + _varint(len(numbers)) + numbers
+    return _varint(len(weight)) + weight
+
+
+def _varint(value: int) -> bytes:
+    groups = []
+    while value > 0x7F:
+        groups.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*groups, value])
+
+
+def _texts_of(message: Message, path: str = "") -> Iterator[tuple[str, Message, str, int | None]]:
+    """Every text of a message, with the message and field that hold it and its place in a list."""
+    for field, value in message.ListFields():
+        items = value if field.is_repeated else [value]
+        for place, item in enumerate(items):
+            here = f"{path} {field.name}{place if field.is_repeated else ''}"
+            if isinstance(item, Message):
+                yield from _texts_of(item, here)
+            elif isinstance(item, str) or (isinstance(item, bytes) and field.name in ("s", "strings")):
+                yield here.strip(), message, field.name, place if field.is_repeated else None
+
+
+def _with_all_texts() -> ModelProto:
+    made = small()
+    made.producer_name, made.domain, made.doc_string = "producer", "domain", "about"
+    made.graph.doc_string = "about"
+    made.metadata_props.add(key="key", value="value")
+    made.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    made.graph.node[1].doc_string = "about"
+    made.graph.node[0].attribute.add(name="auto_pad", type=3, s=b"NOTSET")
+    made.graph.node.append(make_node("Magic", ["y"], ["z"], name="trick", domain="some.where", words=["a", "b"]))
+    made.opset_import.append(make_opsetid("some.where", 1))
+    made.graph.output[0].name = "z"
+    return made
+
+
+def _changed(made: ModelProto, wanted: str, text: str) -> ModelProto:
+    changed = copy.deepcopy(made)
+    for path, message, field, place in list(_texts_of(changed)):
+        if path == wanted:
+            old = getattr(message, field) if place is None else getattr(message, field)[place]
+            new: Any = text.encode() if isinstance(old, bytes) else text
+            if place is None:
+                setattr(message, field, new)
+            else:
+                getattr(message, field)[place] = new
+    return changed
+
+
+def _everywhere(made: ModelProto, wanted: str, text: str) -> ModelProto:
+    """The model with one name replaced wherever it stands, so that it stays a model."""
+    changed = copy.deepcopy(made)
+    old = next(
+        getattr(message, field) if place is None else getattr(message, field)[place]
+        for path, message, field, place in _texts_of(changed)
+        if path == wanted
+    )
+    for _, message, field, place in list(_texts_of(changed)):
+        if place is None and getattr(message, field) == old:
+            setattr(message, field, text if isinstance(old, str) else text.encode())
+        elif place is not None and getattr(message, field)[place] == old:
+            getattr(message, field)[place] = text if isinstance(old, str) else text.encode()
+    return changed
+
+
+def _escapes() -> Models:
+    made = _with_all_texts()
+    for path, *_ in _texts_of(made):
+        yield f"escapes in {path}", _changed(made, path, ESCAPES)
+        yield f"escapes wherever it says {path}", _everywhere(made, path, ESCAPES)
+
+
+def _long_names() -> Models:
+    made = _with_all_texts()
+    for path in ("graph node0 name", "graph node0 op_type", "graph node0 output0", "graph initializer0 name"):
+        yield f"a long {path}", _everywhere(made, path, "n" * LONG)
+        yield f"a long {path} of four bytes each", _everywhere(made, path, "\U0001f600" * LONG)
+    yield "a long doc_string", _changed(made, "doc_string", "n" * LONG)
+
+
+def _elsewhere() -> Models:
+    for location in ("../w", "/etc/passwd", "", ".", "nothing", "a\0b", "n" * 5_000, ESCAPES, "/dev/zero"):
+        yield f"a weight kept in {location[:12]!r}".replace("/", "|"), _adding(kept_in(location, floats("w", (3,))))
+    for place in (-1, 2**62, 10**30):
+        yield f"a weight kept at {place}", _adding(kept_in("here.onnx", floats("w", (3,)), offset=place, length=12))
+
+
+def _bytes() -> Models:
+    whole = with_everything().SerializeToString()
+    yield "nothing", b""
+    yield "zeros", bytes(1_000)
+    yield "text", b"{}" * 500
+    yield "escapes", ESCAPES.encode() * 50
+    yield "gzip of zeros", gzip.compress(bytes(70 * 2**20), 1)
+    yield "half a gzip", gzip.compress(whole)[:-20]
+    yield "groups without end", b"\x0b" * 10_000
+    yield "a number without end", b"\xff" * 10_000
+    yield "a length past the end", b"\x3a\xff\xff\xff\xff\x07"
+    for seed in range(MUTATED):
+        yield f"mutated {seed}", mutated(whole, seed)
+
+
+def mutated(content: bytes, seed: int) -> bytes:
+    """The content with some bytes replaced, left out or doubled."""
+    changed, chance = bytearray(content), random.Random(seed)
+    for _ in range(chance.randrange(1, 8)):
+        place = chance.randrange(len(changed))
+        kind = chance.randrange(3)
+        if kind == 0:
+            changed[place] = chance.randrange(256)
+        elif kind == 1:
+            del changed[place : place + chance.randrange(1, 40)]
+        else:
+            changed[place:place] = changed[place : place + chance.randrange(1, 40)]
+    return bytes(changed)
+
+
+def _symbol_numbers() -> Documents:
+    for size in (*SIZES, 10**30):
+        for key in ("kernel", "stride", "pad", "num_filter"):
+            nodes = _network()
+            nodes[3] = nodes[3] | {
+                "attrs": nodes[3]["attrs"] | {key: f"({size}, {size})" if key[0] in "ksp" else str(size)}
+            }
+            yield f"a convolution with {key} {size}", document(nodes)
+        yield f"an input of {size}", document([variable("data", __shape__=f"(1, {size})"), node("relu", "r", 0)])
+        zeros = [node("_zeros", "z", shape=f"({size}, {size})"), node("relu", "r", 0)]
+        yield f"an array of {size}", document(zeros)
+        yield f"a head at {size}", document(_network(), (size, 0))
+        yield f"the head's output {size}", document(_network(), (5, size))
+        repeated = [variable("data"), node("relu", "r", 0, __layer__="a", __times__=str(size))]
+        yield f"a layer {size} times", document(repeated)
+    yield "an input of 5,000 axes", document([variable("data", __shape__=f"({'1, ' * 5_000})"), node("relu", "r", 0)])
+    yield "a number of a million digits", b'{"nodes": [' + b"9" * 1_000_000 + b"]}"
+
+
+def _symbol_graphs() -> Documents:
+    for length in (1, 2, 3, 1_000):
+        nodes = [node("relu", f"r{number}", (number + 1) % length) for number in range(length)]
+        yield f"a cycle of {length}", document(nodes)
+    for depth in (8, 9, 100):
+        inner = document([variable("x"), node("relu", "r", 0)])
+        for _ in range(depth):
+            inner = document([variable("x", __shape__="(1, 8)"), node("_foreach", "loop", 0) | {"subgraphs": [inner]}])
+        yield f"graphs {depth} deep", inner
+    wide = document([variable("x"), *(node("relu", f'"{number}', number) for number in range(20_000))])
+    for _ in range(8):
+        wide = document([variable("x", __shape__="(1, 8)"), node("_foreach", "loop", 0) | {"subgraphs": [wide]}])
+    yield "a wide graph 8 deep", wide
+    for depth in (500, 100_000):
+        yield f"lists {depth} deep", b'{"nodes": ' + b"[" * depth + b"]" * depth + b"}"
+    yield (
+        "a chain of 5,000",
+        document([variable("x"), *(node("relu", f"r{number}", number) for number in range(5_000))]),
+    )
+    yield "five million lists", b'{"nodes": [' + b"[]," * 5_000_000 + b"[]]}"
+    yield "one node with 100,000 inputs", document([variable("x"), node("Concat", "c", *([0] * 100_000))])
+
+
+def _symbol_texts() -> Documents:
+    made = document(_with_everything())
+    for path in list(_places(made)):
+        yield f"escapes in {'.'.join(map(str, path))}", _replaced(made, path, ESCAPES)
+    for path in (("nodes", 0, "name"), ("nodes", 3, "op"), ("nodes", 3, "attrs", "kernel")):
+        yield f"a long {path[-1]}", _replaced(made, path, "n" * LONG)
+        yield f"a long {path[-1]} of four bytes each", _replaced(made, path, "\U0001f600" * LONG)
+    keyed = copy.deepcopy(made)
+    keyed["nodes"][3]["attrs"][ESCAPES] = ESCAPES
+    yield "escapes in a key", keyed
+    yield "half a character in a name", _replaced(made, ("nodes", 3, "name"), "\ud800")
+
+
+def _network() -> list[Any]:
+    return [variable("data", __shape__="(1, 3, 16, 16)"), *small_network()[1:]]
+
+
+def _with_everything() -> list[Any]:
+    nodes = _network()
+    body = document([variable("x"), node("relu", "inner", 0)])
+    nodes[9] = nodes[9] | {"attrs": nodes[9]["attrs"] | {"__layer__": "block", "__kind__": "elementwise"}}
+    loop = node("_foreach", "loop", 17, in_data_locs="(0,)") | {"subgraphs": [body]}
+    return [*nodes, loop, node("Magic", "trick", 18)]
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where in a document there is a text or a number."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _places(inner, (*path, key))
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from _places(inner, (*path, place))
+    elif isinstance(value, str) or path[-1] == 0:
+        yield path
+
+
+def _replaced(made: Document, path: Sequence[Any], text: str) -> Document:
+    changed = copy.deepcopy(made)
+    holder: Any = changed
+    for step in path[:-1]:
+        holder = holder[step]
+    holder[path[-1]] = text
+    return changed
+
+
+def _symbol_bytes() -> Documents:
+    whole = content(_with_everything())
+    yield "nothing", b""
+    yield "zeros", bytes(1_000)
+    yield "escapes", ESCAPES.encode() * 50
+    yield "a list", b"[]"
+    yield "half", whole[: len(whole) // 2]
+    yield "gzip of blanks", gzip.compress(b" " * (70 * 2**20), 1)
+    yield "half a gzip", gzip.compress(whole)[:-20]
+    yield "wide characters", b'{"nodes": ["' + "\U0001f600".encode() + b"n" * (31 * 2**20) + b'"]}'
+    texts = b",".join(b'"k%06d":"v%06d"' % (number, number) for number in range(990_000))
+    yield "a million texts", b'{"nodes": [{"op": "null", "attrs": {' + texts + b'}}], "heads": [[0, 0]]}'
+    nodes = b",".join([b'{"op":"null"}'] * 490_000)
+    yield "half a million nodes", b'{"nodes": [' + nodes + b'], "heads": [[0, 0]]}'
+    for seed in range(MUTATED):
+        yield f"mutated {seed}", mutated(whole, seed)

@@ -1,0 +1,115 @@
+"""The bytes of ONNX files: large arrays stay on disk, and what would fill the memory is refused unread."""
+
+import gzip
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy
+import pytest
+from onnx import ModelProto, TensorProto
+from onnx.helper import make_node
+from onnx.numpy_helper import from_array
+
+from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.onnx import reading
+from dlbricks_tui.models.onnx.reading import read_onnx
+from dlbricks_tui.models.onnx.weights import weights_in
+from tests.models.onnx_models import loaded, model, saved, small
+
+LARGE = 5 * 2**20
+
+
+@contextmanager
+def little_memory(most_bytes: int) -> Iterator[None]:
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < most_bytes
+
+
+def with_large_arrays() -> ModelProto:
+    """Three large arrays: one of raw bytes, one of numbers, and one that a node holds."""
+    values = numpy.arange(LARGE, dtype=numpy.float32)
+    numbers = TensorProto(name="numbers", data_type=TensorProto.FLOAT, dims=(LARGE,), float_data=values)
+    nodes = [
+        make_node("Constant", [], ["held"], value=from_array(values)),
+        make_node("Add", ["x", "raw"], ["a"]),
+        make_node("Add", ["a", "numbers"], ["b"]),
+        make_node("Add", ["b", "held"], ["y"]),
+    ]
+    return model(nodes, {"x": (LARGE,)}, ["y"], [from_array(values, "raw"), numbers])
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(UnreadableModelError) as refused:
+        read_onnx(path, "net")
+    return str(refused.value)
+
+
+def test_a_small_file_is_read_as_it_is(tmp_path: Path) -> None:
+    path = saved(tmp_path, small())
+    assert read_onnx(path, "net") == path.read_bytes()
+    content = path.read_bytes()
+    path.write_bytes(gzip.compress(content))
+    assert read_onnx(path, "net") == content
+
+
+def test_large_arrays_stay_on_disk_and_are_found_there(tmp_path: Path) -> None:
+    made = with_large_arrays()
+    path = saved(tmp_path, made)
+    with little_memory(2**20):
+        content = read_onnx(path, "net")
+    assert len(content) < 2_000
+    assert [layer.weights[0].shape for layer in loaded(tmp_path, made).layers] == [(LARGE,)] * 3
+    weights = {name: numpy.concatenate(list(values)) for name, values in weights_in(path)}
+    assert set(weights) == {"raw", "numbers"}
+    for values in weights.values():
+        assert numpy.array_equal(values, numpy.arange(LARGE, dtype=numpy.float32))
+
+
+def test_a_hole_of_a_gigabyte_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    with path.open("wb") as file:
+        file.truncate(2**30)
+    with little_memory(2**20):
+        assert refusal(path) == "net is no ONNX file, or not all of it: its bytes do not fit together"
+
+
+def test_a_large_file_that_ends_too_early_is_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path, with_large_arrays())
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    assert refusal(path) == "net is no ONNX file, or not all of it: its bytes do not fit together"
+
+
+def test_a_file_larger_than_protobuf_can_be_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    assert refusal(path) == "net holds more than 2047 MiB: not an ONNX file"
+
+
+def test_much_that_is_no_array_is_refused_unread(tmp_path: Path) -> None:
+    made = small()
+    made.doc_string = "n" * (65 * 2**20)
+    path = saved(tmp_path, made)
+    del made
+    with little_memory(2**20):
+        assert refusal(path) == "net holds more than 64 MiB beside its arrays"
+
+
+@pytest.mark.parametrize("small_file", [2**24, 0], ids=["small", "large"])
+def test_countless_small_parts_are_refused_before_they_fill_the_memory(
+    small_file: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_SMALL_FILE", small_file)
+    monkeypatch.setattr(reading, "_MOST_PARTS", 1_000)
+    path = tmp_path / "net.onnx"
+    # An opset that says nothing, in two bytes.
+    path.write_bytes(b"\x42\x00" * 1_001)
+    assert refusal(path) == "net holds more than 1,000 names and numbers: not an ONNX model"
