@@ -3,11 +3,13 @@ import json
 import sys
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx.helper import make_node
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -18,6 +20,7 @@ from dlbricks_tui.cli.tree_lines import tree_lines
 from dlbricks_tui.cli.tree_view import MOST_LINES, tree_view
 from dlbricks_tui.models.graph import LayerGraph
 from tests.bricks.graphs import DATA, Branch, Spec, after, built, chain, laid_out, random_graphs
+from tests.models.onnx_models import model, saved
 
 cuttings = st.builds(Cutting, st.integers(1, 4), st.sampled_from(Cut))
 
@@ -222,3 +225,22 @@ def test_one_model_at_a_time_is_shown(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().err == (
         "dlbricks: error: table1 stands for 50 models; `tree` shows one, such as table1:14\n"
     )
+
+
+ABSURD_SHAPES = ("99999999999999999999", "-1", "0", ",".join(["1"] * 5_000), "9" * 100, "1e300")
+
+
+@pytest.mark.parametrize("shape", ABSURD_SHAPES, ids=lambda shape: shape[:20])
+def test_an_absurd_input_shape_gets_one_line_for_either_format(
+    shape: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_any_rank = model([make_node("Relu", ["x"], ["y"])], {"x": ("n",)}, ["y"])
+    of_any_rank.graph.input[0].type.tensor_type.ClearField("shape")
+    for name, arguments in (("x", [str(saved(tmp_path, of_any_rank))]), ("data", ["alexnet"])):
+        assert main(["tree", *arguments, "--input", f"{name}={shape}"]) == 2
+        told = capsys.readouterr()
+        (line,) = told.err.splitlines()
+        assert line.startswith("dlbricks: error: ")
+        assert name in line
+        assert len(line) < 300
+        assert told.out == ""

@@ -87,12 +87,17 @@ def test_variables_of_one_name_have_one_shape() -> None:
     assert input_shapes(file, variable_roles(file), {"x": (1, 2)}, {}, "net") == {0: (1, 2), 1: (1, 2)}
 
 
-@pytest.mark.parametrize("shape", [(10**12,), (2**16, 2**16), (1, 2**31)])
+@pytest.mark.parametrize("shape", [(10**12,), (2**16, 2**16), (1, 2**31), (99999999999999999999,)])
 def test_more_elements_than_mxnet_can_hold_are_refused(shape: Shape) -> None:
     with pytest.raises(ModelError, match="has more elements than MXNet can hold"):
         shapes(small_network(), {"data": shape})
     with pytest.raises(ModelError, match="has more elements than MXNet can hold"):
         shapes(with_declared(str(shape)))
+
+
+def test_more_axes_than_mxnet_can_hold_are_refused() -> None:
+    with pytest.raises(ModelError, match=r"^net: input 'data' has 5,000 axes; MXNet can hold at most 32$"):
+        shapes(small_network(), {"data": (1,) * 5_000})
 
 
 @pytest.mark.parametrize(

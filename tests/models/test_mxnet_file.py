@@ -262,7 +262,7 @@ def test_a_file_of_countless_small_values_is_refused_before_it_fills_the_memory(
     data = b"[" + b"[]," * 2_500_000 + b"[]]"
     tracemalloc.start()
     try:
-        assert refusal(data) == "net holds more than 4,000,000 values: not a symbol file"
+        assert refusal(data) == "net holds more than 2,000,000 values: not a symbol file"
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from math import prod
 
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Shape
-from dlbricks_tui.models.input_shapes import listed, read_shape
+from dlbricks_tui.models.input_shapes import listed, read_shape, refuse_too_large
 from dlbricks_tui.models.mxnet.layer_graph import MOST_ELEMENTS
 from dlbricks_tui.models.mxnet.operators import schema
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode
@@ -51,10 +50,9 @@ def input_shapes(
             found = _of_known_network(file, number, where)
         if found is not None:
             shapes[number] = found
-    for number, shape in shapes.items():
-        if prod(shape) > MOST_ELEMENTS:
-            label, shown = file.nodes[number].name[:80], "x".join(map(str, shape))[:80]
-            raise ModelError(f"{where}: input {label!r} of shape {shown} has more elements than MXNet can hold (2^31)")
+    refuse_too_large(
+        {file.nodes[number].name: shape for number, shape in shapes.items()}, MOST_ELEMENTS, "MXNet", where
+    )
     return shapes
 
 

@@ -22,11 +22,11 @@ from dlbricks_tui.models.graph import (
 )
 from dlbricks_tui.models.kinds import Kind, heaviest, kind_of
 from dlbricks_tui.models.mxnet.layers import Group, group_layers
-from dlbricks_tui.models.mxnet.nested import nested_graph
+from dlbricks_tui.models.mxnet.nested import NestedGraph, nested_graph
 from dlbricks_tui.models.mxnet.neutral import neutral_operator
-from dlbricks_tui.models.mxnet.symbol_file import Entry, SymbolFile, SymbolNode
+from dlbricks_tui.models.mxnet.symbol_file import Entry, Subgraph, SymbolFile, SymbolNode
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, Role
-from dlbricks_tui.models.neutral import Site
+from dlbricks_tui.models.neutral import InnerForms, InnerGraphsTooLargeError, Site
 
 # MXNet counts elements in 32 bits.
 MOST_ELEMENTS = 2**31 - 1
@@ -69,6 +69,7 @@ class _Builder:
         self._fused_from = inferred.fused_from
         self._roles = inferred.roles
         self._name = name
+        self._forms = InnerForms()
         self._groups = group_layers(inferred.file, inferred.roles, name, composites=inferred.fused_from is None)
         inputs = (node for node, role in self._roles.items() if role is Role.INPUT)
         self._input_numbers = {node: number for number, node in enumerate(inputs)}
@@ -170,12 +171,18 @@ class _Builder:
         parts: tuple[str, ...] = (neutral.op,)
         inner: tuple[str, ...] = ()
         if node.subgraphs:
-            nested = [nested_graph(subgraph.file) for subgraph in node.subgraphs]
+            nested = [self._nested(subgraph) for subgraph in node.subgraphs]
             inner = tuple([graph.canonical for graph in nested])
             # A loop is what it is; a fused operator is named for what it holds.
             if kind_of(neutral.op) is Kind.OTHER:
                 parts = tuple([op for graph in nested for op in graph.ops]) or parts
         return Operator(neutral.op, neutral.params, wires, outputs, native, inner, parts)
+
+    def _nested(self, subgraph: Subgraph) -> NestedGraph:
+        try:
+            return nested_graph(subgraph.file, self._forms)
+        except InnerGraphsTooLargeError as too_large:
+            raise UnreadableModelError(f"{self._name}: {too_large}") from None
 
     def _feed(self, entry: Entry) -> Feed:
         place = self._place.get(entry.node)

@@ -1,12 +1,11 @@
 """What the graphs compute that an operator carries inside: loops, and what the runtime has fused."""
 
-import json
 from dataclasses import dataclass
 
 from dlbricks_tui.models.graph import UNKNOWN_TYPE
 from dlbricks_tui.models.mxnet.neutral import neutral_operator
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile
-from dlbricks_tui.models.neutral import Site
+from dlbricks_tui.models.neutral import InnerForms, Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +16,8 @@ class NestedGraph:
     ops: tuple[str, ...]
 
 
-def nested_graph(file: SymbolFile) -> NestedGraph:
-    """What a nested graph computes; the file has no types for it, which follow from those of the operator around it."""
+def nested_graph(file: SymbolFile, forms: InnerForms) -> NestedGraph:
+    """What a nested graph computes; its types follow from those of the operator around it, and the file has none."""
     form: list[object] = []
     ops: list[str] = []
     for node in file.nodes:
@@ -26,8 +25,8 @@ def nested_graph(file: SymbolFile) -> NestedGraph:
             form.append("variable")
             continue
         neutral = neutral_operator(node.op, node.params, Site((UNKNOWN_TYPE,) * len(node.inputs), ()))
-        inner = [nested_graph(subgraph.file) for subgraph in node.subgraphs]
+        inner = [nested_graph(subgraph.file, forms) for subgraph in node.subgraphs]
         form.append([neutral.op, neutral.params, node.inputs, [graph.canonical for graph in inner]])
         ops += [op for graph in inner for op in graph.ops] or [neutral.op]
     form.append(file.heads)
-    return NestedGraph(json.dumps(form, separators=(",", ":")), tuple(ops))
+    return NestedGraph(forms.spell(form), tuple(ops))

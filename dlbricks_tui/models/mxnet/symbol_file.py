@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dlbricks_tui.models.allocation import without_cycle_search
+from dlbricks_tui.models.content import LONGEST_NAME
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.mxnet.symbol_document import VARIABLE, symbol_document
 from dlbricks_tui.models.mxnet.vintages import FlawError, file_version, missing_states, node_attributes
@@ -14,8 +15,8 @@ from dlbricks_tui.models.topology import topological_order
 # Graphs inside operators of graphs inside operators: real files have two levels.
 DEEPEST_NESTING = 8
 MOST_OUTPUTS = 2**16
-# Small values take up to thirty times the memory of their text; a network of 100,000 nodes has fewer.
-MOST_VALUES = 4_000_000
+# Keys and values take up to thirty times the memory of their text; a network of 100,000 nodes has fewer.
+MOST_VALUES = 2_000_000
 
 
 class Entry(NamedTuple):
@@ -26,7 +27,10 @@ class Entry(NamedTuple):
 
 
 class Subgraph(NamedTuple):
-    """A graph that an operator carries inside, as it stands in the file and as it was read."""
+    """A graph that an operator carries inside, as it stands in the file and as it was read.
+
+    The text of a graph deeper inside is part of the text around it, and left out here.
+    """
 
     text: str
     file: "SymbolFile"
@@ -85,7 +89,7 @@ def parse_symbol(content: bytes | str, where: str) -> SymbolFile:
     """The nodes of a symbol file; `where` names it in messages."""
     if not content.strip():
         raise UnreadableModelError(f"{where} is empty")
-    if isinstance(content, bytes) and sum(content.count(sign) for sign in (b",", b"[", b"{")) > MOST_VALUES:
+    if isinstance(content, bytes) and sum(content.count(sign) for sign in (b",", b"[", b"{", b":")) > MOST_VALUES:
         raise UnreadableModelError(f"{where} holds more than {MOST_VALUES:,} values: not a symbol file")
     try:
         document = json.loads(content)
@@ -129,6 +133,8 @@ def _node(raw: Any, count: int, version: int, nesting: int) -> SymbolNode:
     op, name = raw["op"], raw.get("name", "")
     if not isinstance(name, str):
         raise FlawError("has a name that is not text")
+    if max(len(op), len(name)) > LONGEST_NAME:
+        raise FlawError(f"has a name of {max(len(op), len(name)):,} characters; {LONGEST_NAME:,} is the most")
     raw_inputs = raw.get("inputs", [])
     if not isinstance(raw_inputs, list):
         raise FlawError("has inputs that are not a list")
@@ -147,7 +153,7 @@ def _subgraphs(raw: Any, version: int, nesting: int) -> Iterable[Subgraph]:
     for document in raw:
         try:
             file = _symbol(document, version, nesting - 1)
-            text = json.dumps(document, separators=(",", ":"))
+            text = json.dumps(document, separators=(",", ":")) if nesting == DEEPEST_NESTING else ""
         except FlawError as flaw:
             raise FlawError(f"carries a broken graph: {flaw}") from None
         except RecursionError:
