@@ -1,0 +1,71 @@
+"""Run by tests in a process of its own: `dlbricks tree` for every file of a folder, with what each took.
+
+Prints a line of JSON for each file, with the most memory that this and those before it took.
+"""
+
+import io
+import json
+import resource
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from dlbricks_tui.cli import tree
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.models.graph import Shape
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.mxnet.loading import Answer
+from dlbricks_tui.runtime.errors import WorkerRefusedError
+from dlbricks_tui.runtime.protocol import Reason
+from tests.models.table_framework import TableFramework
+
+# So that a file that fills the memory ends this process and disturbs no other.
+_MOST_BYTES = 4 * 2**30
+
+
+class _StrictTable(TableFramework):
+    """Refuses parameters that it cannot read, as MXNet does."""
+
+    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+        try:
+            return super().infer(symbol, shapes)
+        except (ArithmeticError, LookupError, SyntaxError, TypeError, ValueError) as error:
+            raise WorkerRefusedError(Reason.MALFORMED, type(error).__name__, None) from None
+
+
+def read_all(folder: Path, data: Path) -> None:
+    """Read each model of the folder in its turn."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
+
+    @contextmanager
+    def loader(*_: object) -> Iterator[Loader]:
+        yield Loader(data / "cache", _StrictTable())
+
+    setattr(tree, "open_loader", loader)  # noqa: B010 - which a type checker would refuse
+    for path in sorted(folder.iterdir()):
+        if path.name.endswith((".onnx", ".json")):
+            print(json.dumps(_read(path, data)), flush=True)  # noqa: T201 - read by the test
+
+
+def _read(path: Path, data: Path) -> dict[str, Any]:
+    out, err = io.StringIO(), io.StringIO()
+    begin = time.process_time()
+    with redirect_stdout(out), redirect_stderr(err):
+        status = main(["--data-dir", str(data), "tree", str(path)])
+    seconds = time.process_time() - begin
+    found = {"status": status, "out": out.getvalue(), "err": err.getvalue()}
+    return {"file": path.name, **found, "seconds": seconds, "peak_mib": _peak_mib()}
+
+
+def _peak_mib() -> int:
+    # On Linux only. What getrusage says begins with the memory of the parent at the fork.
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM")), 0)
+
+
+if __name__ == "__main__":
+    read_all(Path(sys.argv[1]), Path(sys.argv[2]))
