@@ -1,9 +1,16 @@
+import threading
+import time
+
 import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.bricks.corpus import compare, model_bricks
-from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.opened import Wish
+from dlbricks_tui.tui.opening import Opener
+from dlbricks_tui.tui.screens.corpus import errands
 from dlbricks_tui.tui.screens.corpus.likeness import LikenessPanel
 from dlbricks_tui.tui.screens.corpus.screen import CorpusScreen
 from dlbricks_tui.tui.screens.corpus.uniqueness import UniquenessPanel
@@ -14,6 +21,7 @@ from tests.tui.results import graph_of
 from tests.tui.snapshots import snapshot
 
 WIDE = (200, 50)
+PATIENCE_SECONDS = 60.0
 
 
 def text(pilot: Pilot[None]) -> str:
@@ -32,6 +40,35 @@ async def test_the_screen_says_what_the_corpus_is(new: DataFolder) -> None:
         assert "Nothing was measured both end to end and brick by brick." in text(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
+
+
+async def test_models_are_shown_as_they_are_read_with_their_count(
+    new: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(errands, "SECONDS_BETWEEN_TELLING", 0.0)
+    read: list[Wish] = []
+    go_on, glance = threading.Event(), Opener.glance
+
+    def slow_glance(opener: Opener, wish: Wish) -> Decomposition | None:
+        if wish.level is Level.WRITTEN and len(read) == 2:
+            assert go_on.wait(PATIENCE_SECONDS)
+        read.append(wish)
+        return glance(opener, wish)
+
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, "escape")
+        monkeypatch.setattr(Opener, "glance", slow_glance)
+        try:
+            await pilot.press("7")
+            give_up = time.monotonic() + PATIENCE_SECONDS
+            while f"reading, 2 of {len(LIBRARY)} models; so far 2 models" not in text(pilot):
+                assert time.monotonic() < give_up, text(pilot)
+                await pilot.pause(0.01)
+            assert pilot.app.screen.query_one(UniquenessPanel).border_title == "1 Unique layers in 2 models"
+        finally:
+            go_on.set()
+        await settled(pilot)
+        assert "reading" not in text(pilot) and f"{len(LIBRARY)} models, " in text(pilot)
 
 
 async def test_marked_models_are_the_corpus_if_there_are_any(new: DataFolder) -> None:

@@ -30,19 +30,21 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.screens.corpus.surveyed import HowSurveyed
     from dlbricks_tui.tui.session import Session
 
-# So often that one sees it going on, so seldom that the drawing takes no time.
-_SECONDS_BETWEEN_TELLING = 0.3
+# Often enough to see that it goes on, seldom enough that comparing and drawing take little of the time.
+SECONDS_BETWEEN_TELLING = 0.3
 # Lets in whoever presses a key meanwhile.
 _BREATH_SECONDS = 0.002
 
 
 class Reading(Message):
-    """So many of the models are read."""
+    """So many of the models are read, and compared so far."""
 
-    def __init__(self, done: int, total: int) -> None:
+    def __init__(self, how: HowSurveyed, done: int, total: int, surveyed: Surveyed) -> None:
         super().__init__()
+        self.how = how
         self.done = done
         self.total = total
+        self.surveyed = surveyed
 
 
 class Compared(Message):
@@ -85,12 +87,12 @@ class CorpusErrands:
                 continue
             if decomposition is not None:
                 found.append(replace(model_bricks(decomposition), name=wish.source.name))
-            if time.monotonic() - told > _SECONDS_BETWEEN_TELLING:
+            if time.monotonic() - told > SECONDS_BETWEEN_TELLING:
+                self._post(Reading(how, done, len(wishes), _surveyed(found, refused, done)))
+                # Comparing takes longer the more models there are: that must not delay the reading.
                 told = time.monotonic()
-                self._post(Reading(done, len(wishes)))
             time.sleep(_BREATH_SECONDS)
-        unread = len(wishes) - len(found) - len(refused)
-        self._post(Compared(how, Surveyed(compare(found), unread, tuple(refused))))
+        self._post(Compared(how, _surveyed(found, refused, len(wishes))))
 
     def judge_granularities(self, wishes: Sequence[Wish]) -> None:
         """Judges the estimates of models that were measured end to end, at each granularity that was run."""
@@ -123,3 +125,7 @@ class CorpusErrands:
 
     def _decomposed(self, wish: Wish, *, read: bool) -> Decomposition | None:
         return self._session.opener.decomposed(wish) if read else self._session.opener.glance(wish)
+
+
+def _surveyed(found: Sequence[ModelBricks], refused: Sequence[str], looked_at: int) -> Surveyed:
+    return Surveyed(compare(found), looked_at - len(found) - len(refused), tuple(refused))

@@ -94,8 +94,10 @@ class CorpusScreen(PanelledScreen[None]):
 
     @on(errands.Reading)
     def _reading(self, event: errands.Reading) -> None:
-        self._progress = f"{event.done} of {event.total} models looked at"
-        self._head.refresh()
+        if event.how == self._how:
+            self._surveyed, self._progress = event.surveyed, f"reading, {event.done} of {event.total} models"
+            self._show()
+            self._head.refresh(layout=True)
 
     @on(errands.Compared)
     def _compared(self, event: errands.Compared) -> None:
@@ -184,6 +186,7 @@ class CorpusScreen(PanelledScreen[None]):
         unit = "layer" if choices.granularity == 1 else "sequence"
         told = line(
             how,
+            Span(f"{self._progress}; so far " if self._progress else "", "warn"),
             Span(f"{counted(len(corpus.models), 'model')}, {counted(corpus.layers, unit)}: ", "muted"),
             Span(f"{corpus.unique_layers:,} unique{share}", "strong"),
             Span(f", {corpus.contexts:,} with their contexts", "muted"),
