@@ -93,6 +93,11 @@ class Summary:
     run: str
     good: bool
 
+    @property
+    def key(self) -> str:
+        """What `dlbricks results show` takes: the key of the brick; of a whole model the id of the result."""
+        return self.brick or self.id
+
 
 def texts_of(index: Index, column: str, rows: Rows) -> tuple[list[str], NDArray[np.intp]]:
     """The distinct texts of a column, and for each row the number of its own."""

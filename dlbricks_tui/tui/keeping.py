@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.printable import printable
+from dlbricks_tui.tui.lines import cut
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.settings import DataFolder
 
+# A key fits: enough to see that the right thing was copied.
+_MOST_SHOWN = 64
 _SECONDS, _SECONDS_OF_A_WARNING = 8.0, 20.0
 
 
@@ -24,11 +28,12 @@ class KeepingError(UserError):
 
 def keep_copied(text: str, data: DataFolder) -> str:
     """Keeps the text in a file, as nobody can ask a terminal whether it took it; says what became of it."""
+    shown = cut(printable(text), _MOST_SHOWN)
     try:
         write_atomically(data.copied, text)
     except OSError as error:
-        return f"Copied, if your terminal allows it; {data.copied} cannot be written: {error.strerror}"
-    return f"Copied, if your terminal allows it. The text is in {data.copied} too."
+        return f"Copied: {shown}. Not every terminal allows that, and {data.copied} cannot be written: {error.strerror}"
+    return f"Copied: {shown}. Not every terminal allows that: the text is in {data.copied} too."
 
 
 def keep_picture(svg: str, data: DataFolder) -> Path:

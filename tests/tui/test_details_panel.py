@@ -62,6 +62,14 @@ async def test_the_key_of_a_brick_can_be_copied(measured: DataFolder) -> None:
         assert pilot.app.clipboard == subject.occurrence.brick.key
 
 
+async def test_the_key_of_a_brick_is_copied_in_the_tree_too_and_the_message_shows_it(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *RESNET, "2", "j", "y")
+        subject = panel(pilot).subject
+        assert subject is not None and pilot.app.clipboard == subject.brick_key
+        assert [it.message for it in pilot.app._notifications][-1].startswith(f"Copied: {subject.brick_key}. ")
+
+
 async def test_what_has_no_key_says_so(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "3", "y")

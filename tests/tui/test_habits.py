@@ -312,7 +312,9 @@ async def test_what_is_copied_is_in_a_file_whose_path_is_shown(measured: DataFol
         app.copy_to_clipboard("a brick's key")
         await pilot.pause()
         assert app.clipboard == measured.copied.read_text() == "a brick's key"
-        assert told(app) == [f"Copied, if your terminal allows it. The text is in {measured.copied} too."]
+        assert told(app) == [
+            f"Copied: a brick's key. Not every terminal allows that: the text is in {measured.copied} too."
+        ]
 
 
 async def test_a_file_that_cannot_be_written_does_not_keep_one_from_copying(measured: DataFolder) -> None:

@@ -159,6 +159,27 @@ async def test_the_result_under_the_cursor_is_told_in_full(stored: DataFolder) -
         assert pilot.app.clipboard == form(5, "concat").key
 
 
+@pytest.mark.parametrize("panel", ["1", "2"])
+async def test_copying_says_what_was_copied(panel: str, stored: DataFolder) -> None:
+    async with running(app_on(stored), WIDE) as pilot:
+        await press(pilot, "6", "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter", panel, "y")
+        assert pilot.app.clipboard == form(5, "concat").key
+        assert any(it.message.startswith(f"Copied: {form(5, 'concat').key}. ") for it in pilot.app._notifications)
+
+
+async def test_the_id_of_an_older_measurement_is_copied(stored: DataFolder) -> None:
+    async with running(app_on(stored), WIDE) as pilot:
+        await press(pilot, "6", "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter", "3", "y")
+        assert pilot.app.clipboard == column(pilot, "id")[0]
+
+
+async def test_where_there_is_nothing_to_copy_one_is_told(new: DataFolder) -> None:
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, "escape", "6", "y", "2", "y", "3", "y")
+        assert pilot.app.clipboard == ""
+        assert [it.message for it in pilot.app._notifications] == ["There is no result here to copy the key of."] * 3
+
+
 async def test_a_doubtful_result_says_why(stored: DataFolder) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "6", "slash", '"good=no"', "enter")

@@ -199,14 +199,14 @@ async def test_another_model_is_shown_from_its_top(measured: DataFolder) -> None
 async def test_a_file_that_is_no_model_says_so_where_the_tree_would_be(measured: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "broken-symbol.json").write_text(json.dumps({"nodes": 3}))
     async with running(app_on(measured)) as pilot:
-        await press(pilot, "o", f'"{tmp_path}/broken-symbol.json"', "enter")
+        await press(pilot, "o", f'"{tmp_path}"', "enter", "G", "enter")
         assert "This model cannot be shown." in screen_text(pilot)
 
 
 async def test_a_long_reason_is_read_in_full(measured: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "broken-symbol.json").write_text("{")
     async with running(app_on(measured), (80, 24)) as pilot:
-        await press(pilot, "o", f'"{tmp_path}/broken-symbol.json"', "enter", "2")
+        await press(pilot, "o", f'"{tmp_path}"', "enter", "G", "enter", "2")
         shown = screen_text(pilot)
         assert "broken is not JSON: Expecting property name" in shown and "column 2 (char 1)" in shown
 

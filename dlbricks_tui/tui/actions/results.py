@@ -10,6 +10,7 @@ RESULT_TABLE = (
     Action("result_table.choose_columns", ("c",), "columns", "Choose which columns there are.", footer=True),
     Action("result_table.mark", ("space",), "mark", "Mark a result, to compare, export or delete it.", footer=True),
     Action("result_table.mark_all", ("a",), "mark all", "Mark all results that were found, or none of them."),
+    Action("result_table.copy", ("y",), "copy key", "Copy the brick's key, for `dlbricks results show`."),
     Action("result_table.only_this", ("b",), "this brick", "Show only results of this brick, or of this model."),
 )
 
@@ -17,6 +18,7 @@ RESULT = (Action("result.copy", ("y",), "copy key", "Copy the brick's key, for `
 
 HISTORY = (
     Action("history.open", ("enter",), "read", "Read about the measurement that the cursor is on.", footer=True),
+    Action("history.copy", ("y",), "copy id", "Copy the id of the measurement, for `dlbricks results show`."),
 )
 
 RESULTS = (

@@ -14,4 +14,5 @@ TREE = (
     Action("tree.previous_critical", ("P",), "path before", "Go to the sequence before on the critical path."),
     Action("tree.next_gap", ("m",), "missing", "Go to the next sequence that has no latency.", footer=True),
     Action("tree.previous_gap", ("M",), "missing before", "Go to the sequence before that has no latency."),
+    Action("tree.copy", ("y",), "copy key", "Copy the brick's key, for `dlbricks results show`."),
 )

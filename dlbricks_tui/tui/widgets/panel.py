@@ -71,6 +71,13 @@ class Panel(Vertical, Keyed, can_focus=False):
         if self.SEARCH_HINT:
             self.search_line.begin()
 
+    def copy(self, text: str | None, otherwise: str) -> None:
+        """Copies a text and says so, or says why there is none."""
+        if text is None:
+            self.notify(otherwise)
+        else:
+            self.app.copy_to_clipboard(text)
+
     def on_search_line_left(self) -> None:
         self.take_focus()
 

@@ -16,6 +16,7 @@ _KEY_DIGITS = 12
 _MINUTES = len("2026-11-21T12:34")
 _WIDEST_NAME = 60
 _GAP = 1
+NO_RESULT = "There is no result here to copy the key of."
 _NUMBER = 9
 
 

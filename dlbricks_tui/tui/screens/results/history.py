@@ -11,7 +11,7 @@ from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import milliseconds, signed_percent
 from dlbricks_tui.tui.lines import Line, Span, bar, column, line
-from dlbricks_tui.tui.screens.results.cells import cell
+from dlbricks_tui.tui.screens.results.cells import NO_RESULT, cell
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 
@@ -98,6 +98,9 @@ class HistoryPanel(Panel):
     def action_open(self) -> None:
         if self._list.under_cursor is not None:
             self.post_message(self.Opened(self._list.under_cursor))
+
+    def action_copy(self) -> None:
+        self.copy(self._list.under_cursor.id if self._list.under_cursor else None, NO_RESULT)
 
     @on(RowsView.Rested)
     def _rested(self, event: RowsView.Rested) -> None:

@@ -9,6 +9,7 @@ from textual import on
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.lines import Line, Span, line
+from dlbricks_tui.tui.screens.results.cells import NO_RESULT
 from dlbricks_tui.tui.screens.results.record_lines import record_lines
 from dlbricks_tui.tui.widgets.line_rows import LineRows
 from dlbricks_tui.tui.widgets.panel import Panel
@@ -52,8 +53,7 @@ class RecordPanel(Panel):
         self.take_focus()
 
     def action_copy(self) -> None:
-        if self.summary is not None:
-            self.app.copy_to_clipboard(self.summary.brick or self.summary.id)
+        self.copy(self.summary.key if self.summary else None, NO_RESULT)
 
     @on(RowsView.Rested)
     def _rested(self, event: RowsView.Rested) -> None:

@@ -14,7 +14,15 @@ from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, line
-from dlbricks_tui.tui.screens.results.cells import HEADINGS, Arrangement, cell, first_to_show, is_right, placed
+from dlbricks_tui.tui.screens.results.cells import (
+    HEADINGS,
+    NO_RESULT,
+    Arrangement,
+    cell,
+    first_to_show,
+    is_right,
+    placed,
+)
 from dlbricks_tui.tui.screens.results.seeking import Question, quoted
 from dlbricks_tui.tui.widgets.panel import Panel, marks_told
 from dlbricks_tui.tui.widgets.rows import RowsView
@@ -231,6 +239,10 @@ class ResultsPanel(Panel):
             self._list.marked = self._list.marked - rows if rows <= self._list.marked else self._list.marked | rows
             self._list.refresh()
             self._entitle()
+
+    def action_copy(self) -> None:
+        summary = self.under_cursor.summaries()[0] if self.under_cursor else None
+        self.copy(summary.key if summary else None, NO_RESULT)
 
     def action_open(self) -> None:
         if self.under_cursor is not None:

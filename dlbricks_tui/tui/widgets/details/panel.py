@@ -9,6 +9,7 @@ from textual import on
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.lines import Line
+from dlbricks_tui.tui.widgets.details.subject import NO_KEY
 from dlbricks_tui.tui.widgets.details.view import NOTHING, details
 from dlbricks_tui.tui.widgets.line_rows import LineRows
 from dlbricks_tui.tui.widgets.panel import Panel
@@ -83,11 +84,7 @@ class DetailsPanel(Panel):
         self.take_focus()
 
     def action_copy(self) -> None:
-        brick = _brick_of(self.subject)
-        if brick is None:
-            self.notify("Only a layer sequence has a key: go to one in the decomposition.")
-        else:
-            self.app.copy_to_clipboard(brick)
+        self.copy(_brick_of(self.subject), NO_KEY)
 
     @on(RowsView.Rested)
     def _rested(self, event: RowsView.Rested) -> None:
@@ -95,7 +92,7 @@ class DetailsPanel(Panel):
 
 
 def _brick_of(subject: Subject | None) -> str | None:
-    return subject.occurrence.brick.key if subject and subject.occurrence else None
+    return subject.brick_key if subject else None
 
 
 def _measured_of(subject: Subject | None) -> Pair | None:

@@ -39,6 +39,14 @@ class Subject:
     # What is known of its latency; nothing of a layer among several.
     tally: Tally | None = None
 
+    @property
+    def brick_key(self) -> str | None:
+        """The key of the brick of a sequence, or of a layer of one."""
+        return self.occurrence.brick.key if self.occurrence else None
+
+
+NO_KEY = "Only a layer sequence has a key: go to one in the decomposition."
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurements:

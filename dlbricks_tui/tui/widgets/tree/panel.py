@@ -13,7 +13,7 @@ from dlbricks_tui.tui.figures import counted
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.opened import id_of
-from dlbricks_tui.tui.widgets.details.subject import subject_of
+from dlbricks_tui.tui.widgets.details.subject import NO_KEY, subject_of
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.tree.line import TreeRow, heading_line, tree_line
@@ -191,6 +191,9 @@ class TreePanel(Panel):
 
     def action_previous_gap(self) -> None:
         self._step_to(self._gaps, -1, _NO_GAP)
+
+    def action_copy(self) -> None:
+        self.copy(self.subject.brick_key if self.subject else None, NO_KEY)
 
     @on(RowsView.Rested)
     def _rested(self, event: RowsView.Rested) -> None:
