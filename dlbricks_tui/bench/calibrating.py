@@ -68,13 +68,16 @@ class Notes:
         self.call_ms = 0.0
         self.reasons: list[str] = []
 
-    def loaded(self, entry: Entry, first_run_seconds: float) -> None:
+    def loaded(self, entry: Entry, first_run_seconds: float, earlier_ms: Sequence[float]) -> None:
         """Nobody waits for that."""
 
     def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
         """A program was timed."""
         self.found.update({entry.job.target: series.statistics for entry, series in finished})
         self.call_ms = float(dict(noise).get(NULL_CALL_MS) or self.call_ms)
+
+    def keep_unfinished(self, stopped: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
+        """A calibration that was stopped begins anew."""
 
     def take_back(self, entries: Sequence[Entry]) -> None:
         """What was found stands until they are timed again."""

@@ -116,10 +116,14 @@ class AboutProgram(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramLoaded(AboutProgram):
-    """It was built and has run once; `used_by` are the names of the models that need it."""
+    """It was built and has run once; `used_by` are the names of the models that need it.
+
+    `samples_ms` were taken earlier, and count.
+    """
 
     first_run_ms: float
     used_by: tuple[str, ...]
+    samples_ms: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +193,16 @@ class ProgramMeasured(AboutProgram):
     samples: int
     warm_up: int
     outliers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramUnfinished(AboutProgram):
+    """The run was stopped before there were samples enough; those that there are say this, and are in the store."""
+
+    trimmed_mean_ms: float
+    low_ms: float
+    high_ms: float
+    samples: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +290,7 @@ EVENTS: dict[str, type[Event]] = {
         Calibrated,
         CalibrationFailed,
         ProgramMeasured,
+        ProgramUnfinished,
         ProgramFailed,
         WorkerReplaced,
         EstimateChanged,
@@ -297,7 +312,9 @@ def from_line(line: bytes) -> Event | None:
     try:
         values = json.loads(line)
         kind = EVENTS[values["event"]]
-        return kind(**{it.name: _frozen(values[it.name]) for it in fields(kind)})
+        # Older versions know fewer fields: those have defaults.
+        known = {it.name: _frozen(values[it.name]) for it in fields(kind) if it.name in values}
+        return kind(**known | {"when": values["when"]})
     except (ValueError, KeyError, TypeError):
         return None
 

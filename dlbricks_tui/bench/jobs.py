@@ -42,6 +42,13 @@ class Subject:
         return self.decomposition.graph.name
 
 
+class Earlier(NamedTuple):
+    """Samples that a run has taken of a job and that are too few, and what the reference took then (0: not known)."""
+
+    samples_ms: tuple[float, ...]
+    reference_ms: float
+
+
 class Use(NamedTuple):
     """How often a model, by name, pays for a brick."""
 
@@ -72,6 +79,8 @@ class Job:
     # The file of a whole model: run as it stands if the model cannot be run layer by layer, or if `from_file` is set.
     file: Path | None = None
     from_file: bool = False
+    # What was sampled before and is not to be sampled again; None: nothing.
+    earlier: Earlier | None = None
 
     @property
     def whole(self) -> bool:

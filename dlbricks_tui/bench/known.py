@@ -1,14 +1,16 @@
 """What the store has already of what a run would measure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
-from dlbricks_tui.bench.jobs import Target
+from dlbricks_tui.bench.jobs import Earlier, Job, Target
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.conditions import where
+from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.queries import Pair, newest_good, records_of, select
-from dlbricks_tui.store.records import Failure, Statistics
+from dlbricks_tui.store.records import EndToEnd, Failure, Measurement, Statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,25 @@ def known_in(generation: Generation, conditions: Conditions, targets: Iterable[T
             if (target := Target(it.brick, it.context, it.model)) not in found
         },
     )
+
+
+def with_earlier(jobs: Iterable[Job], generation: Generation, conditions: Conditions, known: Known) -> tuple[Job, ...]:
+    """The jobs, with the samples of what is known of them, but not well enough: a run goes on from these."""
+    return tuple(
+        replace(job, earlier=_earlier(generation, conditions, job.target)) if job.target in known.measured else job
+        for job in jobs
+    )
+
+
+def _earlier(generation: Generation, conditions: Conditions, target: Target) -> Earlier | None:
+    summary = _newest(generation, conditions, target)
+    row = None if summary is None else generation.index.row_of(summary.id)
+    # One that is damaged has joined the damage that the store reports.
+    with suppress(DamagedResultError):
+        result = None if row is None else generation.record(row)
+        if isinstance(result, Measurement | EndToEnd):
+            return Earlier(result.samples_ms, 0.0 if summary is None else summary.reference_ms)
+    return None
 
 
 def _newest(generation: Generation, conditions: Conditions, target: Target) -> Summary | None:

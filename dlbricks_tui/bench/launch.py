@@ -12,6 +12,7 @@ from dlbricks_tui.bench.run import execute
 from dlbricks_tui.bench.run_folder import RunFolder, RunFolders
 from dlbricks_tui.bench.work import Workplace
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.settings import DataFolder
 
 PACKAGE_PARENT = Path(__file__).resolve().parents[2]
@@ -23,6 +24,12 @@ _NAP_SECONDS = 0.02
 
 def create_run(request: RunRequest, data: DataFolder) -> RunFolder:
     """A run that waits for a process to take it up."""
+    threads = request.runtime.settings.threads
+    if threads is not None and threads > MOST_THREADS:
+        raise RunError(
+            f"runtime {request.runtime.name} is to compute with {threads} threads, and {MOST_THREADS} are the most: "
+            "ask for fewer (--threads, or OMP_NUM_THREADS), such as one for each core"
+        )
     folder = RunFolders(data.runs).create(request.model_names)
     write_request(folder.request_file, request)
     return folder

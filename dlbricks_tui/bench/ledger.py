@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from dlbricks_tui.bench.events import Event, ProgramFailed, ProgramLoaded, ProgramMeasured
+from dlbricks_tui.bench.events import Event, ProgramFailed, ProgramLoaded, ProgramMeasured, ProgramUnfinished
 from dlbricks_tui.bench.jobs import Job, Target
 from dlbricks_tui.bench.outlook import Outlook
 from dlbricks_tui.bench.results import Recorder
@@ -51,20 +51,28 @@ class Ledger:
         self._tell = tell
         self.counts = counts
 
-    def loaded(self, entry: Entry, first_run_seconds: float) -> None:
-        """A program runs."""
+    def loaded(self, entry: Entry, first_run_seconds: float, earlier_ms: Sequence[float]) -> None:
+        """A program runs; samples that were taken of it earlier count."""
         used_by = tuple(use.model for use in entry.job.uses)
-        self._tell(ProgramLoaded(first_run_ms=first_run_seconds * 1000, used_by=used_by, **entry.about))
+        self._tell(
+            ProgramLoaded(
+                first_run_ms=first_run_seconds * 1000, used_by=used_by, samples_ms=tuple(earlier_ms), **entry.about
+            )
+        )
 
     def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
-        """Programs were timed often enough, or as often as there was time for."""
-        if not finished:
-            return
-        self._store.add(*[it for entry, series in finished for it in self._recorder.measured(entry.job, series, noise)])
-        self._outlook.learn({entry.job.target: series.statistics for entry, series in finished})
+        """Programs were timed often enough."""
+        self._store_all(finished, noise)
         for entry, series in finished:
             self._count(entry.job, measured=1)
             self._tell(_measured(entry, series))
+
+    def keep_unfinished(self, stopped: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
+        """The run stops before programs were timed often enough: keep what their samples say so far."""
+        self._store_all(stopped, noise)
+        for entry, series in stopped:
+            self._count(entry.job, unfinished=1)
+            self._tell(_unfinished(entry, series))
 
     def take_back(self, entries: Sequence[Entry]) -> None:
         """What was kept of these is measured once more; until then it stands."""
@@ -85,12 +93,35 @@ class Ledger:
         for event in self._outlook.changes(provisional):
             self._tell(event)
 
-    def _count(self, job: Job, measured: int = 0, failed: int = 0) -> None:
+    def _store_all(self, results: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
+        if results:
+            self._store.add(
+                *[it for entry, found in results for it in self._recorder.measured(entry.job, found, noise)]
+            )
+            self._outlook.learn({entry.job.target: found.statistics for entry, found in results})
+
+    def _count(self, job: Job, measured: int = 0, failed: int = 0, unfinished: int = 0) -> None:
         def counted(tally: Tally) -> Tally:
-            return replace(tally, measured=tally.measured + measured, failed=tally.failed + failed)
+            return replace(
+                tally,
+                measured=tally.measured + measured,
+                failed=tally.failed + failed,
+                unfinished=tally.unfinished + unfinished,
+            )
 
         bricks, models = self.counts
         self.counts = Counts(bricks, counted(models)) if job.whole else Counts(counted(bricks), models)
+
+
+def _unfinished(entry: Entry, series: Series) -> ProgramUnfinished:
+    statistics = series.statistics
+    return ProgramUnfinished(
+        trimmed_mean_ms=statistics.trimmed_mean_ms,
+        low_ms=statistics.low_ms,
+        high_ms=statistics.high_ms,
+        samples=statistics.count,
+        **entry.about,
+    )
 
 
 def _measured(entry: Entry, series: Series) -> ProgramMeasured:

@@ -34,6 +34,9 @@ _NANOSECONDS_PER_MS = 1e6
 _REFERENCE = "reference"
 # On a quiet host the reference varies by one or two percent.
 _NOTEWORTHY_DRIFT = 0.05
+# Samples of an earlier run count if the reference takes no more, and no less, than so many times what it took then.
+_SAME_HOST = 1.15
+_READINGS_AT_FIRST = 5
 # On a host that keeps changing a batch is to end all the same.
 _MOST_NEW_BEGINNINGS = 2
 
@@ -54,11 +57,14 @@ class Keeper(Protocol):
     def counts(self) -> Counts:
         """How far the run is."""
 
-    def loaded(self, entry: Entry, first_run_seconds: float) -> None:
-        """A program runs."""
+    def loaded(self, entry: Entry, first_run_seconds: float, earlier_ms: Sequence[float]) -> None:
+        """A program runs; samples that were taken of it earlier count."""
 
     def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
-        """Programs were timed often enough, or as often as there was time for."""
+        """Programs were timed often enough."""
+
+    def keep_unfinished(self, stopped: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
+        """The run stops before programs were timed often enough."""
 
     def take_back(self, entries: Sequence[Entry]) -> None:
         """What was kept of these is measured once more."""
@@ -91,6 +97,7 @@ class Measuring:
         self._pace = Pace(rule)
         self._calmness = calmness or Calmness()
         self._usual_reference_ms: float | None = None
+        self._reference_at_first_ms: float | None = None
         self._entries: dict[Job, Entry] = {}
         # Of the batch at hand, by the name that the worker knows; of a whole model that shares several, in all of them.
         self._batch: dict[str, Entry] = {}
@@ -155,9 +162,23 @@ class Measuring:
             return
         loaded = self._bench.load(entry.name, task)
         if loaded is not None:
-            self._rounds.join(Timed(entry, loaded.first_run_seconds * 1000))
-            self._ledger.loaded(entry, loaded.first_run_seconds)
+            earlier_ms = self._earlier_ms(entry.job)
+            self._rounds.join(Timed(entry, loaded.first_run_seconds * 1000, earlier_ms))
+            self._ledger.loaded(entry, loaded.first_run_seconds, earlier_ms)
         self._face_losses()
+
+    def _earlier_ms(self, job: Job) -> tuple[float, ...]:
+        """The samples that an earlier run has taken of a job, if the host is as fast as it was then."""
+        if job.earlier is None:
+            return ()
+        if self._reference_at_first_ms is None:
+            readings = [reading for _ in range(_READINGS_AT_FIRST) if (reading := self._reference_ms()) is not None]
+            # Others on the host only ever make it slower.
+            self._reference_at_first_ms = min(readings, default=0.0)
+        then_ms, now_ms = job.earlier.reference_ms, self._reference_at_first_ms
+        if not then_ms or not now_ms:
+            return job.earlier.samples_ms
+        return job.earlier.samples_ms if 1 / _SAME_HOST < now_ms / then_ms < _SAME_HOST else ()
 
     def _sample(self, names: Sequence[str], later: Sequence[Job]) -> bool:
         """One round; false where something disturbed it, so that it has to be repeated."""
@@ -270,7 +291,7 @@ class Measuring:
             self._pace.learn(entry.job, series.statistics.trimmed_mean_ms)
 
     def _keep_what_there_is(self) -> None:
-        self._ledger.keep(self._rounds.so_far(), self._mood.facts)
+        self._ledger.keep_unfinished(self._rounds.added_to(), self._mood.facts)
 
     def _provisional(self) -> Mapping[Target, Statistics]:
         """What the samples so far say of bricks that are not timed often enough yet."""

@@ -25,6 +25,7 @@ from dlbricks_tui.bench.events import (
     ProgramFailed,
     ProgramLoaded,
     ProgramMeasured,
+    ProgramUnfinished,
     Resumed,
     RoundDone,
     RunEnded,
@@ -42,12 +43,14 @@ class ProgramProgress:
     about: ProgramLoaded
     samples_ms: list[float] = field(default_factory=list)
     measured: ProgramMeasured | None = None
+    # Where the run was stopped before it was measured.
+    unfinished: ProgramUnfinished | None = None
     failed: ProgramFailed | None = None
 
     @property
     def going_on(self) -> bool:
         """Whether it is still being sampled."""
-        return self.measured is None and self.failed is None
+        return self.measured is None and self.unfinished is None and self.failed is None
 
 
 @dataclass(slots=True)
@@ -162,7 +165,7 @@ class RunProgress:
 
     @take.register
     def _(self, event: ProgramLoaded) -> None:
-        self.programs[event.program] = ProgramProgress(event)
+        self.programs[event.program] = ProgramProgress(event, list(event.samples_ms))
 
     @take.register
     def _(self, event: RoundDone) -> None:
@@ -194,6 +197,11 @@ class RunProgress:
         if event.program in self.programs:
             self.programs[event.program].measured = event
         self._count_measured(event, 1)
+
+    @take.register
+    def _(self, event: ProgramUnfinished) -> None:
+        if event.program in self.programs:
+            self.programs[event.program].unfinished = event
 
     @take.register
     def _(self, event: ProgramFailed) -> None:

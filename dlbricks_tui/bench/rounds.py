@@ -25,9 +25,21 @@ class Timed:
 
     entry: Entry
     first_run_ms: float
+    # What an earlier run has taken.
+    earlier_ms: tuple[float, ...] = ()
     samples_ms: list[float] = field(default_factory=list)
-    # How many of them were taken in batches before the one at hand.
+    # How many of them were taken in batches before the one at hand, or earlier.
     before: int = 0
+
+    def __post_init__(self) -> None:
+        self.samples_ms = [*self.earlier_ms, *self.samples_ms]
+        self.before = len(self.samples_ms)
+
+    def forget_earlier(self) -> None:
+        """Drop the samples of an earlier run: the host has changed."""
+        del self.samples_ms[: len(self.earlier_ms)]
+        self.before -= len(self.earlier_ms)
+        self.earlier_ms = ()
 
     @property
     def job(self) -> Job:
@@ -123,6 +135,7 @@ class Rounds:
         self._programs |= self._done
         self._done = {}
         for name, program in self._programs.items():
+            program.forget_earlier()
             program.samples_ms[program.before :] = chain.from_iterable(it.get(name, ()) for it in self._taken_ms)
         return once_more
 
@@ -130,6 +143,11 @@ class Rounds:
         """What is known of those that are not done, where they have samples enough to say anything."""
         said = [it for it in self._programs.values() if len(it.samples_ms) >= FEWEST_SAMPLES]
         return [(it.entry, series_of(it.samples_ms, self._rule)) for it in said]
+
+    def added_to(self) -> list[tuple[Entry, Series]]:
+        """Of those that are not done what is known of the ones with more samples than an earlier run has taken."""
+        more = {name for name, it in self._programs.items() if len(it.samples_ms) > len(it.earlier_ms)}
+        return [(entry, series) for entry, series in self.so_far() if entry.name in more]
 
     def _has_company(self, program: Timed) -> bool:
         """Whether it is a whole model with rounds before it that it is to share, whatever its samples say by now.

@@ -39,12 +39,16 @@ ACTIVE = frozenset({State.STARTING, State.WAITING, State.RUNNING, State.PAUSED})
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many of the things that a run is about are done, and how."""
+    """How many of the things that a run is about are done, and how.
+
+    `unfinished` ones have a result from the samples that there were when the run was stopped, and are not done.
+    """
 
     total: int = 0
     measured: int = 0
     reused: int = 0
     failed: int = 0
+    unfinished: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from dlbricks_tui.bench.events import (
 )
 from dlbricks_tui.bench.fingerprint import GIBIBYTE, fingerprint
 from dlbricks_tui.bench.jobs import Job, Target
-from dlbricks_tui.bench.known import known_in
+from dlbricks_tui.bench.known import known_in, with_earlier
 from dlbricks_tui.bench.ledger import Counts, Ledger
 from dlbricks_tui.bench.measuring import Keeper, Measuring
 from dlbricks_tui.bench.outlook import Outlook
@@ -140,7 +140,8 @@ class Work:
         known = known_in(store.generation, self._conditions, targets, since)
         if self._request.retry_failed:
             known = replace(known, failed={})
-        return plan(assignment.models, known, self._request.rule, end_to_end, assignment.bricks)
+        found = plan(assignment.models, known, self._request.rule, end_to_end, assignment.bricks)
+        return replace(found, jobs=with_earlier(found.jobs, store.generation, self._conditions, known))
 
     def _tell_plan(self, found: Plan, counts: Counts, seconds: float) -> None:
         for layer in found.unmeasurable:

@@ -49,11 +49,15 @@ def conclude(args: argparse.Namespace, folder: RunFolder, state: RunState, *, le
     bricks = state.bricks
     narrate(
         f"run {state.run} {state.state.value} after {state.seconds:.1f} s: "
-        f"{counted(bricks.measured, 'brick')} measured, {bricks.reused} known before, {bricks.failed} failed"
+        f"{counted(bricks.measured, 'brick')} measured, {_if_any(bricks.unfinished, 'unfinished')}"
+        f"{bricks.reused} known before, {bricks.failed} failed"
     )
     if state.state in (State.INTERRUPTED, State.CANCELLED):
         narrate(f"what was measured is kept; `dlbricks runs resume {state.run}` goes on with the rest")
         return Status.INTERRUPTED
+    if _measured_nothing(state):
+        narrate(f"nothing was measured: {state.message or 'no layer can be measured alone, so use --end-to-end'}")
+        return Status.DONE_WITH_FAILURES
     failures = bricks.failed + state.whole_models.failed + left_out
     return Status.DONE_WITH_FAILURES if failures or state.state is State.FAILED else Status.DONE
 
@@ -61,6 +65,19 @@ def conclude(args: argparse.Namespace, folder: RunFolder, state: RunState, *, le
 def tally_document(tally: Tally) -> dict[str, Json]:
     """Counts by the contract of the command line."""
     return {"total": tally.total, "run": tally.measured, "reused": tally.reused, "failed": tally.failed}
+
+
+def _measured_nothing(state: RunState) -> bool:
+    """Whether a run that was to measure something has no result to show, and no failure either."""
+    tallies = (state.bricks, state.whole_models)
+    results = sum(it.measured + it.unfinished for it in tallies)
+    known, failed = sum(it.reused for it in tallies), sum(it.failed for it in tallies)
+    to_measure = sum(it.total for it in tallies) - known - failed
+    return not results and not failed and (to_measure > 0 or not known)
+
+
+def _if_any(count: int, what: str) -> str:
+    return f"{count} {what}, " if count else ""
 
 
 def _start_apart(args: argparse.Namespace, folder: RunFolder) -> int:
@@ -109,6 +126,7 @@ def _document(state: RunState, request: RunRequest, found: Sequence[tuple[Decomp
         "message": state.message,
         "bricks": tally_document(state.bricks),
         "end_to_end": tally_document(state.whole_models),
+        "unfinished": state.bricks.unfinished + state.whole_models.unfinished,
         "seconds": state.seconds,
         "models": [estimate_document(decomposition, one) for decomposition, one in found],
     }

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, cutting, given_shapes, library
+from dlbricks_tui.cli.output import counted, narrate
 from dlbricks_tui.cli.parser import FromConfig, Groups, Parser, UsageError, add_json_option
 
 if TYPE_CHECKING:
@@ -87,7 +88,9 @@ def run_models(args: argparse.Namespace) -> int:
     from dlbricks_tui.cli.carrying_out import carry_out
 
     request = _request(args)
-    return carry_out(args, create_run(request, args.data), request)
+    folder = create_run(request, args.data)
+    _warn_of_many_threads(request.runtime)
+    return carry_out(args, folder, request)
 
 
 def measuring(args: argparse.Namespace, formats: Collection[Format]) -> RunRequest:
@@ -139,6 +142,14 @@ def _runtime(args: argparse.Namespace, formats: Collection[Format]) -> Runtime:
     if found is None or ("runtime" in args.from_config and set(formats) != {found.runs}):
         found = registry.suited(formats)
     return found.with_threads(args.threads)
+
+
+def _warn_of_many_threads(runtime: Runtime) -> None:
+    from dlbricks_tui.bench.fingerprint import fingerprint
+
+    threads, cores = runtime.settings.threads, fingerprint().cores
+    if threads is not None and threads > cores:
+        narrate(f"{threads} threads on {counted(cores, 'core')}: they wait for one another, and latencies vary more")
 
 
 def _rule(args: argparse.Namespace) -> StoppingRule:

@@ -123,6 +123,7 @@ def _document(state: RunState) -> Json:
         "models": list(state.models),
         "bricks": tally_document(state.bricks),
         "end_to_end": tally_document(state.whole_models),
+        "unfinished": state.bricks.unfinished + state.whole_models.unfinished,
         "started": state.started,
         "seconds": state.seconds,
         "pid": state.process.pid if state.active else None,

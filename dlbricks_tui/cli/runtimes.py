@@ -106,10 +106,12 @@ def _registry(args: argparse.Namespace) -> Registry:
 
 
 def _settings(args: argparse.Namespace) -> Settings:
-    from dlbricks_tui.runtime.runtime import Settings
+    from dlbricks_tui.runtime.runtime import MOST_THREADS, Settings
 
     if args.threads is not None and args.threads < 1:
         raise UsageError(f"--threads {args.threads}: a framework computes with 1 thread or more")
+    if args.threads is not None and args.threads > MOST_THREADS:
+        raise UsageError(f"--threads {args.threads}: give {MOST_THREADS} threads or fewer, such as one for each core")
     variables = [text.partition("=") for text in args.env]
     for name, equals, _ in variables:
         if not name or not equals:

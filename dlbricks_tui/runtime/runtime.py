@@ -21,6 +21,8 @@ TUNING_PREFIXES = (
     "MALLOC_",
 )
 THREADS_VARIABLE = "OMP_NUM_THREADS"
+# More of them no host has cores for, and frameworks crash when they cannot start theirs.
+MOST_THREADS = 1024
 
 # They lead an interpreter to the modules of another one.
 FOREIGN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV")

@@ -20,6 +20,7 @@ from dlbricks_tui.bench.events import (
     ProgramFailed,
     ProgramLoaded,
     ProgramMeasured,
+    ProgramUnfinished,
     RoundDone,
     RunEnded,
     RunStarted,
@@ -113,6 +114,19 @@ def measured(program: int, seconds: float = 30, samples: int = ROUNDS) -> Progra
         samples=samples,
         warm_up=1,
         outliers=0,
+    )
+
+
+def unfinished(program: int, seconds: float = 30, samples: int = 6) -> ProgramUnfinished:
+    """The run was stopped before a brick was known well enough."""
+    latency = sample_ms(program, 0)
+    return ProgramUnfinished(
+        **_about(program),
+        when=at(seconds),
+        trimmed_mean_ms=latency,
+        low_ms=latency * 0.9,
+        high_ms=latency * 1.1,
+        samples=samples,
     )
 
 

@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.event_file import EventReader, EventWriter, follow
-from dlbricks_tui.bench.events import EVENTS, Event, Paused, Resumed, RoundDone, Waiting, from_line, to_line
+from dlbricks_tui.bench.events import (
+    EVENTS,
+    Event,
+    Paused,
+    ProgramLoaded,
+    Resumed,
+    RoundDone,
+    Waiting,
+    from_line,
+    to_line,
+)
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 VALUES: dict[Any, st.SearchStrategy[Any]] = {
@@ -17,6 +27,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     float: NUMBERS,
     bool: st.booleans(),
     float | None: st.none() | NUMBERS,
+    tuple[float, ...]: st.lists(NUMBERS).map(tuple),
     tuple[str, ...]: st.lists(st.text()).map(tuple),
     tuple[tuple[int, tuple[float, ...]], ...]: st.lists(st.tuples(st.integers(), st.lists(NUMBERS).map(tuple))).map(
         tuple
@@ -48,6 +59,13 @@ def test_lines_of_nobody_or_of_another_version_are_no_events(line: bytes) -> Non
 
 def test_a_newer_field_is_passed_over(tmp_path: Path) -> None:
     assert from_line(b'{"event":"Paused","when":"now","why":"new"}') == Paused(when="now")
+
+
+def test_a_field_that_an_older_version_did_not_know_has_its_default() -> None:
+    line = b'{"event":"ProgramLoaded","when":"now","program":1,"brick":"b","context":"","model":"","label":"relu",'
+    found = from_line(line + b'"first_run_ms":1.0,"used_by":["m"]}')
+    assert isinstance(found, ProgramLoaded)
+    assert found.samples_ms == ()
 
 
 def test_a_reader_gets_every_event_once_and_half_a_line_only_when_it_is_whole(tmp_path: Path) -> None:

@@ -182,3 +182,19 @@ def test_who_is_lost_does_not_begin_anew() -> None:
     rounds.leave(called[LARGE])
     assert not rounds.begin_anew(1)
     assert not rounds.programs
+
+
+def test_samples_of_an_earlier_run_count_until_the_host_changes() -> None:
+    rounds = Rounds(FixedRuns(8))
+    rounds.begin(Batch((JOBS[LARGE],)))
+    program = Timed(Entry(0, JOBS[LARGE]), 40.0, (9.0,) * 5)
+    rounds.join(program)
+    assert rounds.added_to() == []
+    rounds.count({program.entry.name: [10.0]})
+    ((_, series),) = rounds.added_to()
+    assert series.samples_ms == (9.0,) * 5 + (10.0,)
+    assert rounds.take_done() == []
+    rounds.begin_anew(latest=1)
+    assert program.samples_ms == [10.0]
+    parts, done = to_the_end(rounds, (10.0,))
+    assert (len(parts), done) == (7, {program.entry.name: 7})

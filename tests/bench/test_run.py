@@ -22,6 +22,7 @@ from dlbricks_tui.bench.events import (
     ProgramFailed,
     ProgramLoaded,
     ProgramMeasured,
+    ProgramUnfinished,
     RoundDone,
     RoundRepeated,
     RunEnded,
@@ -341,6 +342,25 @@ def test_what_is_known_is_measured_again_if_that_is_asked_for_and_once_however_o
     assert set(Counter(site.contents().measured).values()) == {2}
 
 
+@pytest.mark.parametrize(("factor", "again"), [("1", 4), ("2", 10)], ids=["the same host", "a slower one"])
+def test_what_is_known_less_well_than_is_asked_for_goes_on_from_its_samples_unless_the_host_has_changed(
+    site: Site, monkeypatch: pytest.MonkeyPatch, factor: str, again: int
+) -> None:
+    site.run(site.request(rule=FixedRuns(6), end_to_end=True))
+    monkeypatch.setenv("FAKE_FACTOR", factor)
+    events: list[Event] = []
+    state = site.run(site.request(rule=FixedRuns(10), end_to_end=True), events.append)
+    assert (state.bricks, state.whole_models) == (Tally(BRICKS, measured=BRICKS), Tally(1, measured=1))
+    taken = Counter(program for event in of_kind(events, RoundDone) for program, _ in event.samples_ms)
+    assert set(taken.values()) == {again}
+    contents = site.contents()
+    results = [*contents.measurements, *contents.end_to_end]
+    assert Counter(len(it.samples_ms) for it in results) == {6: BRICKS + 1, 10: BRICKS + 1}
+    progress = RunProgress()
+    progress.take_all(events)
+    assert {len(program.samples_ms) for program in progress.programs.values()} == {10}
+
+
 def test_what_the_worker_did_not_understand_is_not_held_against_the_brick(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -425,7 +445,9 @@ def test_a_spent_budget_ends_the_run_with_what_it_has(site: Site, monkeypatch: p
     state = site.run(site.request(time_budget_seconds=0.8), events.append)
     assert state.state is State.FINISHED
     assert "budget" in state.message
-    assert 0 < len(site.contents().measurements) == state.bricks.measured < BRICKS
+    # What has samples but not enough has a result, and is not done.
+    assert 0 < len(site.contents().measurements) == state.bricks.measured + state.bricks.unfinished < BRICKS
+    assert len(of_kind(events, ProgramUnfinished)) == state.bricks.unfinished
     assert all(event.seconds_left <= 0.8 for event in of_kind(events, RoundDone))
     monkeypatch.setenv("FAKE_NAP", "0")
     done = site.run(site.request()).bricks

@@ -13,10 +13,11 @@ from dlbricks_tui.bench.control import only_process
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.events import Event, Paused, ProgramMeasured, Resumed, RoundDone, RunEnded, Waiting
 from dlbricks_tui.bench.launch import create_run
+from dlbricks_tui.bench.progress import RunProgress
 from dlbricks_tui.bench.request import RunRequest
 from dlbricks_tui.bench.run import execute
 from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State
-from dlbricks_tui.bench.stopping import FixedRuns
+from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, FixedRuns
 from dlbricks_tui.store.store import Store
 from tests.bench.killing import (
     PATIENCE_SECONDS,
@@ -85,6 +86,30 @@ def test_a_cancelled_run_can_be_taken_up_again_under_its_own_name(site: Site) ->
     assert len(set(site.contents().measured)) == BRICKS
     with pytest.raises(RunError, match="nothing to cancel"):
         folder.cancel()
+
+
+def test_what_was_sampled_before_a_run_was_cancelled_is_not_done_and_counts_when_it_is_taken_up(site: Site) -> None:
+    slow = replace(site, nap_seconds=0.02)
+    runs = 200
+    folder, process = started(slow, slow.request(rule=FixedRuns(runs)))
+    rounds_needed = FEWEST_SAMPLES + 1
+    eventually(lambda: sum(isinstance(it, RoundDone) for it in site.events(folder)) > rounds_needed)
+    folder.cancel()
+    process.wait(PATIENCE_SECONDS)
+    bricks = folder.state().bricks
+    assert bricks.unfinished > 0
+    progress = RunProgress()
+    progress.take_all(site.events(folder))
+    assert progress.done == bricks.measured <= BRICKS - bricks.unfinished
+    assert progress.on_bench == ()
+    before = {(it.brick, it.context): it.samples_ms for it in site.contents().measurements}
+
+    assert replace(site, nap_seconds=0.0).start(folder).wait(PATIENCE_SECONDS) == 0
+    assert folder.state().bricks.measured + folder.state().bricks.reused == BRICKS
+    for it in site.contents().measurements:
+        if len(it.samples_ms) == runs:
+            known = before.get((it.brick, it.context), ())
+            assert it.samples_ms[: len(known)] == known
 
 
 def test_the_keyboard_interrupts_and_a_closed_terminal_does_too_unless_the_run_is_detached(site: Site) -> None:

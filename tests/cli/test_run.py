@@ -140,6 +140,7 @@ def test_a_model_that_cannot_be_read_is_left_out_and_named(dlbricks: Command, tm
         ([MODEL, "--target-ci", "2"], "target"),
         ([MODEL, "--target-ci", "0.01", "--fixed-runs", "3"], "not allowed with"),
         ([MODEL, "--threads", "0"], "--threads"),
+        ([MODEL, "--threads", "100000"], "100000 threads"),
         ([MODEL, "--time-budget", "-1"], "--time-budget"),
         ([MODEL, "--granularity", "0"], "--granularity"),
         ([MODEL, "--brick-timeout", "0"], "--brick-timeout"),
@@ -154,6 +155,27 @@ def test_what_makes_no_sense_is_refused_before_a_run_begins(
     assert told.startswith("dlbricks: error: ")
     assert complaint in told
     assert dlbricks("runs", "list", "--json")[1] == "[]\n"
+
+
+def test_more_threads_than_cores_are_a_warning(dlbricks: Command) -> None:
+    status, _, told = measured(dlbricks, "--threads", "1000")
+    assert status == 0
+    assert "1000 threads on " in told
+    assert "threads on " not in measured(dlbricks, "--threads", "1")[2]
+
+
+def test_a_run_that_has_measured_nothing_says_so_and_is_a_failure(
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status, found, told = measured(dlbricks, "--time-budget", "0.001")
+    assert status == 1
+    assert (found["bricks"]["run"], found["unfinished"]) == (0, 0)
+    assert "nothing was measured: its time budget of 0.001 s is spent" in told
+    run = found["run"]
+    assert dlbricks("runs", "watch", run)[0] == 1
+    assert measured(dlbricks)[0] == 0
+    status, _, told = measured(dlbricks, "--time-budget", "0.001")
+    assert (status, "nothing was measured" in told) == (0, False), "everything is known"
 
 
 def test_threads_make_another_runtime(dlbricks: Command) -> None:

@@ -93,6 +93,7 @@ def test_where_ours_has_no_framework_a_registered_one_answers(
         (["add", "/no/such/python"], "/no/such/python"),
         (["add", sys.executable, "--env", "NAME"], "NAME=VALUE"),
         (["add", sys.executable, "--threads", "0"], "--threads"),
+        (["add", sys.executable, "--threads", "100000"], "--threads"),
         (["add", sys.executable, "--at-once", "0"], "--at-once"),
         (["check", "nobody"], "nobody"),
         (["remove", "default"], "cannot be removed"),

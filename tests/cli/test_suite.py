@@ -118,7 +118,7 @@ def test_an_owner_estimates_a_machine_that_never_saw_the_model(people: People, l
 @WITH_MXNET
 def test_a_run_of_a_suite_is_resumed_like_any_other(people: People) -> None:
     people.export("--level", "written")
-    assert people.run("--time-budget", "0.001")[0] == 0
+    assert people.run("--time-budget", "0.001")[0] == 1, "nothing was measured"
     Path(people.results).unlink()
     status, out, _ = people.say("vendor", "runs", "resume", "last")
     assert (status, out.strip()) == (0, people.results)

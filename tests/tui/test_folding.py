@@ -22,6 +22,7 @@ from tests.bench.live_runs import (
     round_done,
     sample_ms,
     started,
+    unfinished,
 )
 
 
@@ -208,3 +209,22 @@ def test_the_machine_is_compared_with_what_it_was_at_first() -> None:
     drift = folding.snapshot().drift
     assert drift is not None
     assert 0.17 < drift < 0.2
+
+
+def test_a_brick_that_was_stopped_is_not_done_although_its_samples_have_a_result() -> None:
+    folding = folded(started(), planned(), loaded(1), round_done([1], 0))
+    before = folding.snapshot()
+    folding.take([unfinished(1), ended(State.CANCELLED, "it was cancelled")])
+    run = folding.snapshot()
+    assert run.counts == before.counts
+    assert run.share is not None
+    assert run.share < 1
+    (brick,) = run.bricks
+    assert (brick.standing, brick.latency_ms) == (Standing.UNFINISHED, sample_ms(1, 0))
+    assert row(brick, 80)[0].text == "… "
+
+
+def test_samples_that_an_earlier_run_has_taken_are_shown_with_those_of_this_one() -> None:
+    resumed = replace(loaded(1), samples_ms=(0.5, 0.6))
+    (brick,) = folded(started(), planned(), resumed, round_done([1], 0)).snapshot().bricks
+    assert brick.samples_ms == (0.5, 0.6, sample_ms(1, 0))

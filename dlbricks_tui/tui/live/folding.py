@@ -185,14 +185,15 @@ class Folding:
 
 
 def _brick(program: ProgramProgress) -> RunBrick:
-    about, measured, failed = program.about, program.measured, program.failed
+    about, failed = program.about, program.failed
     begun = RunBrick(
         about.program, about.label, about.used_by, whole=not about.brick, samples_ms=tuple(program.samples_ms)
     )
-    if measured is not None:
-        latency_ms = measured.trimmed_mean_ms
-        half_width = (measured.high_ms - measured.low_ms) / 2 / latency_ms if latency_ms > 0 else None
-        return replace(begun, standing=Standing.MEASURED, latency_ms=latency_ms, half_width=half_width)
+    if (known := program.measured or program.unfinished) is not None:
+        latency_ms = known.trimmed_mean_ms
+        half_width = (known.high_ms - known.low_ms) / 2 / latency_ms if latency_ms > 0 else None
+        standing = Standing.UNFINISHED if program.measured is None else Standing.MEASURED
+        return replace(begun, standing=standing, latency_ms=latency_ms, half_width=half_width)
     if failed is not None:
         return replace(begun, standing=Standing.FAILED, reason=f"{failed.reason}: {failed.message}")
     return begun

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dlbricks_tui.bench.event_file import EventReader
-from dlbricks_tui.bench.events import ProgramMeasured
+from dlbricks_tui.bench.events import ProgramMeasured, ProgramUnfinished
 from dlbricks_tui.bench.run_folder import RunFolder
 from dlbricks_tui.tui.live.folding import Folding
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
@@ -46,7 +46,7 @@ class Follower:
         events = self._events.new()
         pausing = self.folder.pause_file.exists()
         if events:
-            self.stored += sum(isinstance(event, ProgramMeasured) for event in events)
+            self.stored += sum(isinstance(event, ProgramMeasured | ProgramUnfinished) for event in events)
             self._folding.take(events)
         elif self._shown is not None and (pausing, self._ended_otherwise) == (
             self._shown.pausing,

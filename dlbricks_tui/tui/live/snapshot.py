@@ -11,6 +11,8 @@ class Standing(Enum):
 
     ON_BENCH = "on the bench"
     MEASURED = "measured"
+    # The run was stopped before there were samples enough.
+    UNFINISHED = "unfinished"
     FAILED = "failed"
 
 

@@ -12,6 +12,7 @@ from dlbricks_tui.tui.sparkline import sparkline
 SIGNS = {
     Standing.ON_BENCH: Span("~ ", "accent"),
     Standing.MEASURED: Span("✓ ", "good"),
+    Standing.UNFINISHED: Span("… ", "warn"),
     Standing.FAILED: Span("✗ ", "bad"),
 }
 _LEAST_LABEL = 18
