@@ -121,7 +121,7 @@ def test_a_run_of_a_suite_is_resumed_like_any_other(people: People) -> None:
     assert people.run("--time-budget", "0.001")[0] == 1, "nothing was measured"
     Path(people.results).unlink()
     status, out, _ = people.say("vendor", "runs", "resume", "last")
-    assert (status, out.strip()) == (0, people.results)
+    assert (status, out.strip()) == (1, people.results), "its budget is as short as before"
     assert Path(people.results).is_file()
 
 

@@ -61,9 +61,9 @@ class BricksPanel(Panel):
     SEARCH_HINT = "operator, shape, model, or: failed"
     HEADED = True
     ABOUT = (
-        "A brick is sampled (~) until its interval is narrow enough (✓), or fails (✗). The columns of blocks are its "
-        "newest samples, from its least to its most; ± is half of the 95 % interval. Stay at the end of the list to "
-        "follow the run."
+        "A brick is sampled (~) until its interval is narrow enough (✓), it fails (✗), or the run is stopped (…). The "
+        "columns of blocks are its newest samples, from its least to its most; ± is half of the 95 % interval. Stay at "
+        "the end of the list to follow the run."
     )
 
     def __init__(self) -> None:
