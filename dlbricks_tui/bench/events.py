@@ -52,6 +52,14 @@ class ModelLeftOut(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShapesRemembered(Event):
+    """A model file does not say the shapes of its inputs: those that were given before are taken."""
+
+    model: str
+    shapes: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LevelLowered(Event):
     """The runtime cannot fuse this model: it is measured as it is written."""
 
@@ -193,6 +201,8 @@ class ProgramMeasured(AboutProgram):
     samples: int
     warm_up: int
     outliers: int
+    # Why it got no more samples, a value of `stopping.Stop`; older runs do not say it.
+    stop: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,6 +287,7 @@ EVENTS: dict[str, type[Event]] = {
         Waiting,
         ModelLoading,
         ModelLeftOut,
+        ShapesRemembered,
         LevelLowered,
         LayerUnmeasurable,
         FailedBefore,

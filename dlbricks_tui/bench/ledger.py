@@ -133,5 +133,6 @@ def _measured(entry: Entry, series: Series) -> ProgramMeasured:
         samples=statistics.count,
         warm_up=series.warm_up,
         outliers=series.outliers,
+        stop="" if series.stop is None else series.stop.value,
         **entry.about,
     )

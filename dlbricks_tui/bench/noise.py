@@ -101,7 +101,10 @@ class HyperThreading(NoiseSource):
 
     name = "hyper-threading"
     effect = "what runs on the sibling of a core takes up to half of its speed"
-    cure = "set --threads to the number of physical cores, or echo off | sudo tee /sys/devices/system/cpu/smt/control"
+    cure = (
+        "compute with as many threads as there are physical cores, or "
+        "echo off | sudo tee /sys/devices/system/cpu/smt/control"
+    )
 
     def look(self, host: HostFiles) -> State:
         shared = processor.hyper_threading(host)
@@ -252,7 +255,7 @@ class Affinity(NoiseSource):
 
     name = "bound to cores"
     effect = "a framework that starts a thread per core makes them share those it is bound to"
-    cure = "set --threads to the number of usable cores"
+    cure = "compute with as many threads as there are usable cores"
 
     def look(self, host: HostFiles) -> State:
         if not hasattr(os, "sched_getaffinity"):

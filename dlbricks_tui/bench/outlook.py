@@ -37,7 +37,8 @@ class Outlook:
             decomposition = subject.decomposition
             way = Way(conditions.system, conditions.runtime, decomposition.graph.level, conditions.protocol)
             self._knowledge[subject.name] = BrickResults(generation, decomposition).knowledge(way)
-            for brick, context in decomposition.suite:
+            # A twin corrects what its brick takes, so it changes the estimate too.
+            for brick, context in decomposition.suite | decomposition.twins:
                 self._users[Target(brick, context)].append(subject.name)
         self._changed: dict[str, None] = dict.fromkeys(self._subjects)
         # The models that were last told of with what was only provisionally known.

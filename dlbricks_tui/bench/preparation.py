@@ -1,10 +1,10 @@
 """Reads and cuts the models of a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlbricks_tui.bench.events import Event, LevelLowered, ModelLeftOut, ModelLoading
+from dlbricks_tui.bench.events import Event, LevelLowered, ModelLeftOut, ModelLoading, ShapesRemembered
 from dlbricks_tui.bench.jobs import Job, Subject, subject_of
 from dlbricks_tui.bench.request import RunRequest
 from dlbricks_tui.bench.run_folder import RunFolder
@@ -13,9 +13,11 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError, WrongRuntimeError
 from dlbricks_tui.models.framework import WorkerFramework
-from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.graph import LayerGraph, Level, Shape
+from dlbricks_tui.models.input_shapes import spelled
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.shape_memory import ShapeMemory
 from dlbricks_tui.runtime.runtime import Format
 
 
@@ -44,7 +46,7 @@ def prepare(
     # Of the fifty models of Table 1 some are the same network, in one file.
     known: dict[object, LayerGraph] = {}
     with WorkerFramework(request.runtime, log) as framework:
-        loader = Loader(cache, framework, framework)
+        loader = Loader(cache, framework, framework, ShapeMemory(library.data, _telling(tell)))
         for number, source in enumerate(sources, start=1):
             tell(ModelLoading(model=source.name, number=number, of=len(sources)))
             network = (source.path, *source.inputs.items())
@@ -63,6 +65,10 @@ def prepare(
     return tuple(subjects)
 
 
+def _telling(tell: Callable[[Event], None]) -> Callable[[ModelSource, Mapping[str, Shape]], None]:
+    return lambda source, shapes: tell(ShapesRemembered(model=source.name, shapes=spelled(shapes)))
+
+
 def _graph(loader: Loader, source: ModelSource, request: RunRequest, tell: Callable[[Event], None]) -> LayerGraph:
     try:
         return _loaded(loader, source, request.level, request)
@@ -76,7 +82,7 @@ def _loaded(loader: Loader, source: ModelSource, level: Level, request: RunReque
     if source.format is not runtime.runs:
         raise WrongRuntimeError(
             f"{source.name} is an {source.format.value} model, and runtime {runtime.name} runs those of "
-            f"{runtime.runs.value}; name another --runtime, or none"
+            f"{runtime.runs.value}; choose another runtime, or none"
         )
     given = dict(request.inputs)
     try:

@@ -34,6 +34,8 @@ from dlbricks_tui.bench.events import (
 )
 from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.run_folder import State
+from dlbricks_tui.bench.stopping import Stop
+from dlbricks_tui.estimate.intervals import is_wide
 
 
 @dataclass(slots=True)
@@ -51,6 +53,16 @@ class ProgramProgress:
     def going_on(self) -> bool:
         """Whether it is still being sampled."""
         return self.measured is None and self.unfinished is None and self.failed is None
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether it has the most samples that the rule allows, and is known less well than was asked for."""
+        if self.measured is None:
+            return False
+        if self.measured.stop:
+            return self.measured.stop == Stop.MOST_SAMPLES.value
+        # An older run did not say why it stopped.
+        return is_wide(self.measured.trimmed_mean_ms, (self.measured.high_ms - self.measured.low_ms) / 2)
 
 
 @dataclass(slots=True)
@@ -101,6 +113,11 @@ class RunProgress:
     def on_bench(self) -> tuple[ProgramProgress, ...]:
         """The programs that are being sampled."""
         return tuple(program for program in self.programs.values() if program.going_on)
+
+    @property
+    def at_limits(self) -> int:
+        """How many programs have the most samples, and are known less well than was asked for."""
+        return sum(program.at_limit for program in self.programs.values())
 
     def take_all(self, events: Iterable[Event]) -> None:
         """Takes up several events, in their order."""

@@ -109,7 +109,7 @@ def write_request(path: Path, request: RunRequest) -> None:
         write_atomically(path, json.dumps({"schema": _SCHEMA, **document}, indent=2) + "\n")
     except OSError as error:
         raise RunError(
-            f"cannot write {path}: {error.strerror}; make it writable, or name another folder with --data-dir"
+            f"cannot write {path}: {error.strerror}; make it writable, or choose another data folder"
         ) from error
 
 

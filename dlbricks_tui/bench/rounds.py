@@ -5,7 +5,7 @@ samples takes them in every so many rounds.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from statistics import median
 
@@ -122,8 +122,9 @@ class Rounds:
         for program in self._programs.values():
             if self._rule.looks_at(len(program.samples_ms)) and not self._has_company(program):
                 series = series_of(program.samples_ms, self._rule)
-                if self._rule.satisfied_by(series.statistics, program.job.share):
-                    done.append((program.entry, series))
+                stop = self._rule.stop(series.statistics, program.job.share)
+                if stop is not None:
+                    done.append((program.entry, replace(series, stop=stop)))
         for entry, _ in done:
             self._done[entry.name] = self._programs.pop(entry.name)
         return done

@@ -246,6 +246,5 @@ def _tally_from(document: dict[str, Any]) -> Tally:
 def _unwritable(path: Path, error: OSError) -> RunError:
     cure = "free some space" if error.errno in _NO_ROOM else "make it writable"
     return RunError(
-        f"cannot write {path}: {error.strerror}; what was measured is kept: {cure}, "
-        "or name another folder with --data-dir"
+        f"cannot write {path}: {error.strerror}; what was measured is kept: {cure}, or choose another data folder"
     )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from dlbricks_tui.bench.errors import BenchError
 from dlbricks_tui.store.records import Statistics
@@ -28,6 +29,17 @@ _FENCE = 3.0
 
 class StoppingError(BenchError):
     """A rule by which no run could stop."""
+
+
+class Stop(str, Enum):
+    """Why a program gets no more samples."""
+
+    # Its interval is as narrow as was asked for.
+    NARROW = "narrow"
+    # It ran as often as was asked for.
+    RUNS = "runs"
+    # It has the most samples that the rule allows; its interval is still too wide.
+    MOST_SAMPLES = "most samples"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +92,19 @@ class Adaptive:
 
     def satisfied_by(self, statistics: Statistics, share: float = 1.0) -> bool:
         """Whether a series with these statistics needs no more samples if it is at most such a share of any model."""
+        return self.stop(statistics, share) is not None
+
+    def stop(self, statistics: Statistics, share: float = 1.0) -> Stop | None:
+        """Why such a series needs no more samples; None if it needs more."""
         needed, _ = self.bounds(statistics.median_ms, share)
         if statistics.count < needed:
-            return False
+            return None
         leniency = min(_SMALL_SHARE / share, _MOST_LENIENCY) if share < _SMALL_SHARE else 1.0
         narrow_ms = max(leniency * self.target * statistics.trimmed_mean_ms, self.enough_ms)
+        if half_width_ms(statistics) <= narrow_ms:
+            return Stop.NARROW
         most = self.most_samples(statistics.median_ms, share)
-        return half_width_ms(statistics) <= narrow_ms or statistics.count >= most
+        return Stop.MOST_SAMPLES if statistics.count >= most else None
 
     def looks_at(self, samples: int) -> bool:
         """Whether a series of so many samples is worth looking at."""
@@ -118,7 +136,11 @@ class FixedRuns:
 
     def satisfied_by(self, statistics: Statistics, share: float = 1.0) -> bool:
         """Whether a series with these statistics needs no more samples, whatever it is a share of."""
-        return statistics.count >= self.runs
+        return self.stop(statistics, share) is not None
+
+    def stop(self, statistics: Statistics, share: float = 1.0) -> Stop | None:
+        """Why such a series needs no more samples; None if it needs more."""
+        return Stop.RUNS if statistics.count >= self.runs else None
 
     def looks_at(self, samples: int) -> bool:
         """Whether a series of so many samples is worth looking at."""
@@ -137,6 +159,8 @@ class Series:
     statistics: Statistics
     # How many samples stand apart; they are kept, and trimmed like others.
     outliers: int
+    # Why there are no more samples; None if the rule asks for more.
+    stop: Stop | None = None
 
 
 def series_of(samples_ms: Sequence[float], rule: StoppingRule) -> Series:

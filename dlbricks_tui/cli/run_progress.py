@@ -25,6 +25,7 @@ from dlbricks_tui.bench.events import (
     RoundRepeated,
     RunEnded,
     RunStarted,
+    ShapesRemembered,
     Waiting,
     WorkerReplaced,
 )
@@ -66,6 +67,8 @@ class ShownProgress:
         self.progress.take(event)
         if (told := _told(event)) is not None:
             narrate(told)
+        if isinstance(event, RunEnded) and self.progress.at_limits:
+            narrate(_at_limits(self.progress))
         now = self._clock()
         if now < self._show_again_at:
             return
@@ -106,6 +109,15 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
+def _at_limits(progress: RunProgress) -> str:
+    """How many programs are known less well than was asked for, and what to do."""
+    measured = sum(program.measured is not None for program in progress.programs.values())
+    return (
+        f"{progress.at_limits} of {measured} are known less precisely than asked for, although they took the most "
+        "samples: run again on a quieter host"
+    )
+
+
 def _told(event: Event) -> str | None:
     """What deserves a line of its own, whatever else is shown."""
     if isinstance(event, ProgramFailed):
@@ -116,6 +128,8 @@ def _told(event: Event) -> str | None:
         return f"unmeasurable: {event.model}: {event.layer}: {event.reason}"
     if isinstance(event, LevelLowered):
         return f"{event.model}: its written layers are measured, as it cannot be fused: {event.reason}"
+    if isinstance(event, ShapesRemembered):
+        return f"{event.model}: its inputs have the shapes given before: {event.shapes}; --input gives others"
     if isinstance(event, ModelLeftOut):
         return f"left out: {event.reason}"
     return _told_of_course(event)
@@ -168,7 +182,8 @@ def _estimates(progress: RunProgress) -> list[tuple[str, str]]:
     found = []
     for name, it in progress.estimates.items():
         if it.sequential_ms is not None and it.low_ms is not None and it.high_ms is not None:
-            partly = f", without {it.missing_layers} of its layers" if it.missing_layers else ""
+            without = it.missing_layers + it.unmeasurable_layers
+            partly = f", without {without} of its layers" if without else ""
             partly += f", {it.sampled_layers} still being sampled" if it.sampled_layers else ""
             bounds = f"{format_ms(it.low_ms)} to {format_ms(it.high_ms)}"
             found.append((name, f"{format_ms(it.sequential_ms)} ms ({bounds}{partly})"))
@@ -206,6 +221,7 @@ def _counts(progress: RunProgress) -> str:
         words = [f"{progress.done} of {progress.total} done"]
     failed = progress.bricks_failed + progress.models_failed
     words += [f"{failed} failed"] if failed else []
+    words += [f"{progress.at_limits} stopped at a limit"] if progress.at_limits else []
     if counts := [len(program.samples_ms) for program in progress.on_bench]:
         words.append(f"{len(counts)} being sampled, {max(counts)} samples so far")
     words += [f"about {duration(progress.seconds_left)} left"] if progress.seconds_left else []

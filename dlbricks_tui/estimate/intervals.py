@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.parts import Part
 
+# By default a run accepts no brick whose interval reaches further to either side than both of these.
+WIDEST_SHARE, WIDEST_MS = 0.05, 0.003
+
+
+def is_wide(latency_ms: float, half_width_ms: float) -> bool:
+    """Whether a latency is known less well than a run asks for by default."""
+    return half_width_ms > max(WIDEST_SHARE * latency_ms, WIDEST_MS)
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:

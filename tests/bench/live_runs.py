@@ -30,6 +30,7 @@ from dlbricks_tui.bench.events import (
 from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.process_identity import ProcessIdentity, this_process
 from dlbricks_tui.bench.run_folder import RunFolder, RunState, State, Tally
+from dlbricks_tui.bench.stopping import Stop
 from dlbricks_tui.settings import DataFolder
 
 RUN = "20261121-080000-ab12"
@@ -102,10 +103,10 @@ def round_done(programs: Iterable[int], number: int, seconds_left: float = 40.0)
     )
 
 
-def measured(program: int, seconds: float = 30, samples: int = ROUNDS) -> ProgramMeasured:
-    """A brick is known well enough."""
+def measured(program: int, seconds: float = 30, samples: int = ROUNDS, **otherwise: Any) -> ProgramMeasured:
+    """A brick is known well enough, if nothing else is said."""
     latency = sample_ms(program, 0)
-    return ProgramMeasured(
+    event = ProgramMeasured(
         **_about(program),
         when=at(seconds),
         trimmed_mean_ms=latency,
@@ -114,7 +115,9 @@ def measured(program: int, seconds: float = 30, samples: int = ROUNDS) -> Progra
         samples=samples,
         warm_up=1,
         outliers=0,
+        stop=Stop.NARROW.value,
     )
+    return replace(event, **otherwise)
 
 
 def unfinished(program: int, seconds: float = 30, samples: int = 6) -> ProgramUnfinished:

@@ -6,7 +6,7 @@ from dlbricks_tui.bench.batching import Batch, Portion
 from dlbricks_tui.bench.jobs import Job, Target
 from dlbricks_tui.bench.ledger import Entry
 from dlbricks_tui.bench.rounds import Rounds, Timed
-from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, StoppingRule
+from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, Stop, StoppingRule
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.runtime import Format
 
@@ -198,3 +198,15 @@ def test_samples_of_an_earlier_run_count_until_the_host_changes() -> None:
     assert program.samples_ms == [10.0]
     parts, done = to_the_end(rounds, (10.0,))
     assert (len(parts), done) == (7, {program.entry.name: 7})
+
+
+def test_a_program_that_is_done_says_whether_it_was_stopped_at_a_limit() -> None:
+    rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
+    stops: dict[str, Stop | None] = {}
+    number = 0
+    while names := rounds.due():
+        taken = {called[LARGE]: RESTLESS[number % 3], called[SMALL]: 5.0}
+        rounds.count({name: [taken[name]] for name in names})
+        stops |= {entry.name: series.stop for entry, series in rounds.take_done()}
+        number += 1
+    assert stops == {called[LARGE]: Stop.MOST_SAMPLES, called[SMALL]: Stop.NARROW}

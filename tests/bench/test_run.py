@@ -29,7 +29,9 @@ from dlbricks_tui.bench.events import (
     RunStarted,
     WorkerReplaced,
 )
+from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.launch import create_run
+from dlbricks_tui.bench.preparation import prepare
 from dlbricks_tui.bench.progress import RunProgress
 from dlbricks_tui.bench.request import Patience
 from dlbricks_tui.bench.results import PROTOCOL
@@ -37,7 +39,14 @@ from dlbricks_tui.bench.run import execute
 from dlbricks_tui.bench.run_folder import RunFolders, State, Tally
 from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.bench.workbench import Workbench
+from dlbricks_tui.estimate.calibration import CALL_MS, EVICTED_SHARE, RESIDENT_SHARE, STAYS_SHARE
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.store.queries import brick_form, runs, runtimes, systems
+from dlbricks_tui.store.records import Calibration, utc_now
 from dlbricks_tui.store.store import Store
 from tests.bench.runs import BRICKS, FAKE, MODEL, Site
 
@@ -237,6 +246,32 @@ def test_what_is_still_being_sampled_is_told_apart_from_what_is_measured(
     assert told
     last = of_kind(events, EstimateChanged)[-1]
     assert (last.sampled_layers, last.missing_layers) == (0, 0)
+
+
+def test_what_a_run_tells_last_of_a_model_is_the_estimate_that_the_store_gives(site: Site) -> None:
+    # Twins, which are measured beside bricks with other data in the caches, change the estimate of a calibrated host.
+    host = fingerprint()
+    way = Way(host.id, FAKE.identity, Level.WRITTEN, PROTOCOL)
+    constants = ((CALL_MS, 0.01), (STAYS_SHARE, 0.5), (EVICTED_SHARE, 0.5), (RESIDENT_SHARE, 0.5))
+    residuals = tuple((f"net {number}", 0.01) for number in range(9))
+    calibration = Calibration(
+        when=utc_now(), run="r", constants=constants, residuals=residuals, densities=(), **way._asdict()
+    )
+    with Store(site.data.store) as store:
+        store.add(calibration)
+    events: list[Event] = []
+    request = site.request("squeezenet1.1")
+    site.run(request, events.append)
+    folder = RunFolders(site.data.runs).find("last")
+    (subject,) = prepare(request, Library(SAMPLE_MODELS, site.path), site.data.cache, folder.worker_log, events.append)
+    with Store(site.data.store) as store:
+        decomposition = subject.decomposition
+        found = Inquiry(store.generation, decomposition).by(way)
+        assert any(part.twin is not None for part in found.estimate.parts)
+    last = of_kind(events, EstimateChanged)[-1]
+    composed = found.estimate.composed
+    assert composed is not None
+    assert (last.sequential_ms, last.parallel_ms) == (composed.sequential_ms, composed.parallel_ms)
 
 
 def test_the_time_left_goes_by_the_rounds_before_any_program_is_done(

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from dlbricks_tui.bench.stopping import (
     Adaptive,
     FixedRuns,
+    Stop,
     StoppingError,
     StoppingRule,
     half_width_ms,
@@ -14,6 +15,8 @@ from dlbricks_tui.bench.stopping import (
     series_of,
     warm_up_length,
 )
+from dlbricks_tui.estimate.intervals import is_wide
+from dlbricks_tui.store.statistics import summarise
 
 LATENCIES = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=150)
 
@@ -46,6 +49,24 @@ def test_what_is_so_quick_that_nobody_would_see_its_interval_takes_no_more_sampl
     quick = [0.01 * sample for sample in noisy(200, 0.03)]
     assert samples_until_satisfied(Adaptive(enough_ms=0.003), quick) == Adaptive().least
     assert samples_until_satisfied(Adaptive(enough_ms=0.0), quick) > Adaptive().least
+
+
+def test_a_series_says_whether_it_is_known_well_enough_or_was_stopped_at_a_limit() -> None:
+    rule = Adaptive()
+    assert rule.stop(series_of([10.0] * 12, rule).statistics) is Stop.NARROW
+    assert rule.stop(series_of([10.0, 30.0, 20.0, 50.0], rule).statistics) is None
+    assert rule.stop(series_of(noisy(100, 0.5), rule).statistics) is Stop.MOST_SAMPLES
+    assert FixedRuns(5).stop(series_of(noisy(5, 0.5), FixedRuns(5)).statistics) is Stop.RUNS
+
+
+def test_an_interval_that_no_run_accepts_by_default_is_called_wide() -> None:
+    rule, unimportant = Adaptive(), 1e-9
+    for share in (0.04, 0.049, 0.051, 0.06, 0.5):
+        statistics = summarise([10.0 * (1 - share), 10.0 * (1 + share)] * 6)
+        found = rule.stop(statistics, unimportant) is Stop.NARROW
+        assert found is not is_wide(statistics.trimmed_mean_ms, half_width_ms(statistics))
+    assert not is_wide(0.005, rule.enough_ms)
+    assert is_wide(0.005, 1.01 * rule.enough_ms)
 
 
 def test_what_is_a_small_part_of_every_model_takes_fewer_samples_than_what_a_model_consists_of() -> None:

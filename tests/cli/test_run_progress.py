@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -169,6 +170,22 @@ def test_on_a_terminal_a_picture_says_how_far_the_run_is_and_leaves_nothing_behi
     shown.close()
     # The last thing that is written wipes the picture.
     assert screen.getvalue().endswith("\x1b[2K")
+
+
+def test_what_was_stopped_at_a_limit_is_counted_while_the_run_goes_on_and_at_its_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = Clock()
+    shown = ShownProgress(None, clock)
+    found = ProgramMeasured(trimmed_mean_ms=1, low_ms=0.5, high_ms=1.6, samples=50, warm_up=0, outliers=0, **ABOUT)
+    for event in [*BEGINNING, replace(found, stop="most samples")]:
+        clock.now += 11.0
+        shown.take(event)
+    assert "2 of 3 done, 1 stopped at a limit" in capsys.readouterr().err
+    counts: dict[str, Any] = {"bricks": 3, "bricks_measured": 1, "bricks_reused": 1, "bricks_failed": 0}
+    shown.take(RunEnded(state="finished", message="", seconds=1.0, models_failed=0, **counts))
+    told = capsys.readouterr().err
+    assert "1 of 1 are known less precisely than asked for, although they took the most samples: run again" in told
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(3.4, "3 s"), (100, "2 min"), (7200, "2.0 h")])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.run_folder import State
-from dlbricks_tui.bench.stopping import Adaptive
+from dlbricks_tui.bench.stopping import Adaptive, Stop
 from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.config.option import Value
 from dlbricks_tui.models.library import Library, ModelSource, source_of
@@ -31,7 +31,7 @@ from dlbricks_tui.tui.screens.run import brick_row, estimate_row
 from dlbricks_tui.tui.screens.run.head import head_lines
 from dlbricks_tui.tui.sparkline import sparkline
 from dlbricks_tui.tui.widgets.run_bar.lines import bar_lines
-from tests.bench.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, planned, started
+from tests.bench.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, loaded, measured, planned, started
 
 WIDTHS = st.integers(40, 220)
 
@@ -109,6 +109,37 @@ def test_how_a_run_stands_is_said_to_whoever_waits_for_one_of_its_models() -> No
     }
     assert {words: on_its_way(run, MODELS[1]) for words, run in standings.items()} == {it: it for it in standings}
     assert on_its_way(HALF_WAY, "alexnet") == ""
+
+
+@pytest.mark.parametrize(
+    ("latency_ms", "half_width", "stop", "sign", "shown"),
+    [
+        (10.0, 0.009, Stop.NARROW, "✓", "0.9 %"),
+        (10.0, 0.585, Stop.MOST_SAMPLES, "≈", "58.5 %"),
+        (10.0, 0.209, Stop.MOST_SAMPLES, "≈", "20.9 %"),
+        # Three microseconds are narrow enough; as a share they would look wide.
+        (0.005, 0.585, Stop.NARROW, "✓", "2.9 µs"),
+        # An older run did not say why it stopped.
+        (10.0, 0.009, None, "✓", "0.9 %"),
+        (10.0, 0.585, None, "≈", "58.5 %"),
+    ],
+)
+def test_a_tick_means_that_the_interval_is_narrow_enough(
+    latency_ms: float, half_width: float, stop: Stop | None, sign: str, shown: str
+) -> None:
+    result = measured(
+        0,
+        trimmed_mean_ms=latency_ms,
+        low_ms=latency_ms * (1 - half_width),
+        high_ms=latency_ms * (1 + half_width),
+        stop="" if stop is None else stop.value,
+    )
+    folding = Folding(RUN, MODELS)
+    folding.take([started(), planned(), loaded(0), result])
+    (brick,) = folding.snapshot().bricks
+    row = text_of(brick_row.row(brick, 80))
+    assert row.startswith(sign) and row.endswith(f" {shown}")
+    assert ("limit" in brick.standing.value) is (sign == "≈")
 
 
 def test_a_reading_of_samples_lies_within_them_and_few_give_none() -> None:

@@ -19,6 +19,7 @@ from dlbricks_tui.bench.events import (
     RoundRepeated,
     RunEnded,
     RunStarted,
+    ShapesRemembered,
     Waiting,
     WorkerReplaced,
 )
@@ -52,6 +53,8 @@ def _doubt(event: Event) -> tuple[Tone, str] | None:
             return Tone.DOUBT, f"Layer {event.layer} of {event.model} cannot be measured: {event.reason}"
         case LevelLowered():
             return Tone.DOUBT, f"{event.model} is measured as it is written, as it cannot be fused: {event.reason}"
+        case ShapesRemembered():
+            return Tone.ASIDE, f"The inputs of {event.model} have the shapes that were given before: {event.shapes}"
         case WorkerReplaced():
             return Tone.DOUBT, f"A fresh worker takes over: {event.message}"
         case RoundRepeated():

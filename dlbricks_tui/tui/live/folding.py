@@ -192,8 +192,13 @@ def _brick(program: ProgramProgress) -> RunBrick:
     if (known := program.measured or program.unfinished) is not None:
         latency_ms = known.trimmed_mean_ms
         half_width = (known.high_ms - known.low_ms) / 2 / latency_ms if latency_ms > 0 else None
-        standing = Standing.UNFINISHED if program.measured is None else Standing.MEASURED
-        return replace(begun, standing=standing, latency_ms=latency_ms, half_width=half_width)
+        if program.measured is None:
+            standing, reason = Standing.UNFINISHED, "the run was stopped before it had samples enough"
+        elif program.at_limit:
+            standing, reason = Standing.AT_LIMIT, "it has the most samples, and they still vary too much"
+        else:
+            standing, reason = Standing.MEASURED, ""
+        return replace(begun, standing=standing, latency_ms=latency_ms, half_width=half_width, reason=reason)
     if failed is not None:
         return replace(begun, standing=Standing.FAILED, reason=f"{failed.reason}: {failed.message}")
     return begun
@@ -215,4 +220,5 @@ def _model(event: EstimateChanged, before: RunModel | None) -> RunModel:
         event.measured_layers,
         counted_in + event.missing_layers + event.unmeasurable_layers,
         event.sampled_layers,
+        event.unmeasurable_layers,
     )

@@ -11,6 +11,8 @@ class Standing(Enum):
 
     ON_BENCH = "on the bench"
     MEASURED = "measured"
+    # It has the most samples, and its interval is still too wide.
+    AT_LIMIT = "stopped at a limit"
     # The run was stopped before there were samples enough.
     UNFINISHED = "unfinished"
     FAILED = "failed"
@@ -29,7 +31,7 @@ class RunBrick:
     # None while it is on the bench, and where it failed; of no time at all there is no share either.
     latency_ms: float | None = None
     half_width: float | None = None
-    # Why it failed.
+    # Why it failed, or at which limit it was stopped.
     reason: str = ""
 
 
@@ -46,6 +48,7 @@ class RunModel:
     layers: int
     # Counted in by the samples that there are so far.
     sampled_layers: int = 0
+    unmeasurable_layers: int = 0
 
     @property
     def coverage(self) -> float:
@@ -53,9 +56,14 @@ class RunModel:
         return self.measured_layers / self.layers if self.layers else 1.0
 
     @property
-    def at_least(self) -> bool:
-        """Whether layers are left that do not count in the latencies yet."""
+    def is_partial(self) -> bool:
+        """Whether layers are left that do not count in the latencies."""
         return self.measured_layers + self.sampled_layers < self.layers
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether nothing is left to measure, and there is no estimate all the same."""
+        return self.sequential_ms is None and self.measured_layers + self.unmeasurable_layers >= self.layers > 0
 
 
 class Tone(Enum):

@@ -1,7 +1,7 @@
 """A run in words, as the run bar and the run screen say it."""
 
 from dlbricks_tui.bench.run_folder import State
-from dlbricks_tui.tui.figures import counted, duration, milliseconds, percent
+from dlbricks_tui.tui.figures import PARTLY, counted, duration, milliseconds, percent
 from dlbricks_tui.tui.lines import Line, Span
 from dlbricks_tui.tui.live.snapshot import RunModel, RunSnapshot
 
@@ -76,8 +76,8 @@ def estimate_of(model: RunModel) -> Line:
     """A model with its estimate by now."""
     name = Span(f"{model.name} ", "strong")
     if model.sequential_ms is None:
-        return (name, Span("not known yet", "muted"))
-    sign = ">" if model.at_least else ""
+        return (name, Span("no estimate possible", "warn") if model.is_impossible else Span("not known yet", "muted"))
+    sign = PARTLY if model.is_partial else ""
     spans = [name, Span(f"{sign}{milliseconds(model.sequential_ms)} ms")]
     if model.half_widths:
         spans.append(Span(f" ±{percent(model.half_widths[-1], 1)}", "accent"))

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dlbricks_tui.estimate.intervals import WIDEST_MS, WIDEST_SHARE
 from dlbricks_tui.tui.figures import milliseconds, percent
 from dlbricks_tui.tui.lines import Line, Span, column
 from dlbricks_tui.tui.live.snapshot import RunBrick, Standing
@@ -12,6 +13,7 @@ from dlbricks_tui.tui.sparkline import sparkline
 SIGNS = {
     Standing.ON_BENCH: Span("~ ", "accent"),
     Standing.MEASURED: Span("✓ ", "good"),
+    Standing.AT_LIMIT: Span("≈ ", "warn"),
     Standing.UNFINISHED: Span("… ", "warn"),
     Standing.FAILED: Span("✗ ", "bad"),
 }
@@ -107,5 +109,15 @@ def _cell(brick: RunBrick, which: _Column) -> Span:
         if provisional is None:
             return column("", which.width)
         found = provisional
-    width_now = "" if found.half_width is None else percent(found.half_width, 1)
-    return column(milliseconds(found.latency_ms) if which is _LATENCY else width_now, which.width, style, right=True)
+    text = milliseconds(found.latency_ms) if which is _LATENCY else _half_width(found)
+    return column(text, which.width, style, right=True)
+
+
+def _half_width(found: Reading) -> str:
+    """Half of the interval: as a share, or in microseconds if that is what makes it narrow enough."""
+    if found.half_width is None:
+        return ""
+    half_width_ms = found.half_width * found.latency_ms
+    if found.half_width > WIDEST_SHARE and half_width_ms <= WIDEST_MS:
+        return f"{1000 * half_width_ms:.1f} µs"
+    return percent(found.half_width, 1)

@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.lines import BLANK, Line, Span, line, wrapped
-from dlbricks_tui.tui.live.snapshot import RunBrick
+from dlbricks_tui.tui.live.snapshot import RunBrick, Standing
 from dlbricks_tui.tui.live.words import names_of
 from dlbricks_tui.tui.screens.run.brick_row import heading, row
 from dlbricks_tui.tui.screens.run.tail_rows import TailRows
@@ -61,9 +61,10 @@ class BricksPanel(Panel):
     SEARCH_HINT = "operator, shape, model, or: failed"
     HEADED = True
     ABOUT = (
-        "A brick is sampled (~) until its interval is narrow enough (✓), it fails (✗), or the run is stopped (…). The "
-        "columns of blocks are its newest samples, from its least to its most; ± is half of the 95 % interval. Stay at "
-        "the end of the list to follow the run."
+        "~ is being sampled. ✓ is known as well as the run asks for: by default to 1 % or 3 µs, and to 5 % if it is a "
+        "small part of its models. ≈ has the most samples, and they still vary too much. … was not finished when the "
+        "run was stopped. ✗ failed. ± is half of the 95 % interval. The columns of blocks are the newest samples, from "
+        "the least to the most. Stay at the end of the list to follow the run."
     )
 
     def __init__(self) -> None:
@@ -126,5 +127,5 @@ class BricksPanel(Panel):
 
 def _described(brick: RunBrick) -> Line:
     users = names_of(brick.used_by, _MOST_USERS) or "no model that was read"
-    reason = Span(f"{brick.reason}  " if brick.reason else "", "bad")
+    reason = Span(f"{brick.reason}  " if brick.reason else "", "bad" if brick.standing is Standing.FAILED else "warn")
     return line(Span(f" {brick.standing.value}: ", "muted"), reason, Span(f"{brick.label}, in {users}", "muted"))

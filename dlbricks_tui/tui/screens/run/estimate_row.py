@@ -1,6 +1,6 @@
 """The estimates of a run's models as rows."""
 
-from dlbricks_tui.tui.figures import milliseconds, percent
+from dlbricks_tui.tui.figures import PARTLY, milliseconds, percent
 from dlbricks_tui.tui.lines import Line, Span, column
 from dlbricks_tui.tui.live.snapshot import RunModel
 from dlbricks_tui.tui.sparkline import sparkline
@@ -15,7 +15,7 @@ _WITH_PARALLEL = _WITH_SPARKLINE + _PARALLEL
 def row(model: RunModel, width: int) -> Line:
     """A model in so many cells."""
     complete = model.measured_layers >= model.layers
-    sign = ">" if model.at_least else ""
+    sign = PARTLY if model.is_partial else ""
     cells = [_latency(model.sequential_ms, sign, _MS, "strong")]
     if width >= _WITH_PARALLEL:
         cells.append(_latency(model.parallel_ms, sign, _PARALLEL, "text"))
