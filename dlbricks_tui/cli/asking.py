@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.cli.choices import cutting, given_shapes, open_loader
-from dlbricks_tui.cli.output import narrate
+from dlbricks_tui.cli.output import narrate, worded
 from dlbricks_tui.cli.parser import FromConfig, Parser, UsageError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Desk:
         from dlbricks_tui.models.left_out import UNLOADABLE, LeftOut
 
         found: list[Asked] = []
-        left_out = LeftOut()
+        left_out = LeftOut(worded)
         # Of the fifty models of Table 1 some are the same network, in one file.
         known: dict[object, Decomposition] = {}
         for source in sources:

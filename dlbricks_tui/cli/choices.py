@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.output import narrate
+from dlbricks_tui.cli.output import narrate, worded
 from dlbricks_tui.cli.parser import FromConfig, Parser
 from dlbricks_tui.settings import SAMPLE_MODELS
 
@@ -102,11 +102,19 @@ def open_loader(args: argparse.Namespace, runtime: Runtime | None = None) -> Ite
     Its process starts when the first unknown model needs it, and ends here.
     """
     from dlbricks_tui.models.frameworks import open_loader_of
+    from dlbricks_tui.models.shape_memory import ShapeMemory
     from dlbricks_tui.runtime.registry import Registry
 
     runtimes = Registry(args.data.path).one_of_each_format(runtime)
-    with open_loader_of(runtimes, args.data.cache, args.data.log / "framework.log") as loader:
+    memory = ShapeMemory(args.data.path, _tell_remembered)
+    with open_loader_of(runtimes, args.data.cache, args.data.log / "framework.log", memory) as loader:
         yield loader
+
+
+def _tell_remembered(source: ModelSource, shapes: Mapping[str, Shape]) -> None:
+    from dlbricks_tui.models.input_shapes import spelled
+
+    narrate(f"{source.name}: its inputs have the shapes given before: {spelled(shapes)}; --input gives others")
 
 
 def loader_of_known(args: argparse.Namespace) -> Loader:
@@ -135,7 +143,7 @@ def load_all(
     from dlbricks_tui.models.left_out import UNLOADABLE, LeftOut
 
     loaded: list[tuple[ModelSource, LayerGraph]] = []
-    left_out = LeftOut()
+    left_out = LeftOut(worded)
     # Of the fifty models of Table 1 some are the same network, in one file.
     known: dict[object, LayerGraph] = {}
     for source in sources:

@@ -23,7 +23,7 @@ from dlbricks_tui.cli import (
     systems,
     tree,
 )
-from dlbricks_tui.cli.output import ReaderGoneError, narrate, write
+from dlbricks_tui.cli.output import ReaderGoneError, narrate, worded, write
 from dlbricks_tui.cli.parser import FromConfig, Groups, Parser, UsageError, with_hyphens_joined
 from dlbricks_tui.cli.status import Status
 from dlbricks_tui.errors import UserError
@@ -89,7 +89,7 @@ def main(
     except ReaderGoneError:
         return Status.DONE
     except UserError as error:
-        narrate(f"dlbricks: error: {error}")
+        narrate(f"dlbricks: error: {worded(error)}")
         return Status.BAD_INPUT
     except KeyboardInterrupt:
         narrate("dlbricks: interrupted")

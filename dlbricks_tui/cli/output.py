@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
@@ -130,6 +131,19 @@ def _write_as_it_is(text: str) -> None:
     except OSError as error:
         _discard_what_is_left(stream)
         raise OutputError(f"standard output cannot be written: {error.strerror}; what came out is cut off") from error
+
+
+def worded(error: UserError) -> str:
+    """An error with what to do about it on the command line."""
+    from dlbricks_tui.models.errors import MissingShapeError
+
+    if not isinstance(error, MissingShapeError):
+        return str(error)
+    from dlbricks_tui.models.input_shapes import MOST_LISTED, spelled
+
+    options = [f"--input {shlex.quote(spelled({name: shape}))}" for name, shape in error.examples.items()]
+    more = " ..." if len(options) > MOST_LISTED else ""
+    return f"{error}; give each, such as {' '.join(options[:MOST_LISTED])}{more}"
 
 
 def _put(stream: TextIO, text: str) -> None:

@@ -1,8 +1,9 @@
 """What can be wrong with a model, each said in one line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.models.graph import Shape
 
 
 class ModelError(UserError):
@@ -18,11 +19,19 @@ class UnknownModelError(ModelError):
 
 
 class MissingShapeError(ModelError):
-    """Inputs have no shape, and nothing tells it."""
+    """Inputs have no shape, and nothing tells it.
 
-    def __init__(self, message: str, inputs: Sequence[str]) -> None:
+    `examples` are shapes of as many axes as the file says, for each of the inputs.
+    """
+
+    def __init__(self, message: str, examples: Mapping[str, Shape]) -> None:
         super().__init__(message)
-        self.inputs = tuple(inputs)
+        self.examples = dict(examples)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the inputs."""
+        return tuple(self.examples)
 
 
 class InconsistentModelError(ModelError):

@@ -9,6 +9,7 @@ from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.loading import Answer
+from dlbricks_tui.models.shape_memory import ShapeMemory
 from dlbricks_tui.runtime.runtime import Format, Runtime
 
 
@@ -19,19 +20,22 @@ class NotReadBeforeError(ModelError):
 class Frameworks:
     """One worker for each format at most; each is asked by one thread at a time, and interrupted by any."""
 
-    def __init__(self, runtimes: Mapping[Format, Runtime], cache: Path, log: Path) -> None:
+    def __init__(
+        self, runtimes: Mapping[Format, Runtime], cache: Path, log: Path, memory: ShapeMemory | None = None
+    ) -> None:
         """`runtimes` say who runs models of which format; there is always one for MXNet's."""
+        self._memory = memory
         self._workers = {form: WorkerFramework(runtime, log) for form, runtime in runtimes.items()}
         self._cache = cache
 
     def loader(self) -> Loader:
         """Asks the frameworks where nobody has asked before."""
-        return Loader(self._cache, self._workers[Format.MXNET], self._workers.get(Format.ONNX))
+        return Loader(self._cache, self._workers[Format.MXNET], self._workers.get(Format.ONNX), self._memory)
 
     def loader_of_known(self) -> Loader:
         """Starts no framework: raises NotReadBeforeError where nobody has asked before."""
         absent = {form: _Absent(worker.identity) for form, worker in self._workers.items()}
-        return Loader(self._cache, absent[Format.MXNET], absent.get(Format.ONNX))
+        return Loader(self._cache, absent[Format.MXNET], absent.get(Format.ONNX), self._memory)
 
     def look_again(self) -> None:
         """Takes a framework that was missing for one that may be there by now."""
@@ -56,9 +60,11 @@ def loader_of_known(runtimes: Mapping[Format, Runtime], cache: Path, log: Path) 
 
 
 @contextmanager
-def open_loader_of(runtimes: Mapping[Format, Runtime], cache: Path, log: Path) -> Iterator[Loader]:
+def open_loader_of(
+    runtimes: Mapping[Format, Runtime], cache: Path, log: Path, memory: ShapeMemory | None = None
+) -> Iterator[Loader]:
     """Loads models of each format as one runtime has them; its process starts when a model needs it, and ends here."""
-    frameworks = Frameworks(runtimes, cache, log)
+    frameworks = Frameworks(runtimes, cache, log, memory)
     try:
         yield frameworks.loader()
     finally:

@@ -9,6 +9,10 @@ from dlbricks_tui.models.literals import LiteralError, parse_tuple
 
 # What numpy can hold, and with it MXNet and ONNX Runtime.
 MOST_AXES = 32
+MOST_LISTED = 8
+# What a person might give for axes that nothing tells: an image, or sequences of some length.
+_IMAGE: Shape = (1, 3, 224, 224)
+_LENGTH = 128
 
 
 def parse_input(text: str) -> tuple[str, Shape]:
@@ -47,14 +51,44 @@ def short_shape(shape: Shape) -> str:
     return "x".join(map(str, shape[:MOST_AXES]))[:80]
 
 
-def missing_shapes(names: Sequence[str], where: str) -> MissingShapeError:
-    """The complaint that some inputs have no shape."""
-    example = f"--input {names[0][:80]}=1,3,224,224"
-    problem = f"{where} does not say the shape of: {listed(names)}; give each, such as {example}"
-    return MissingShapeError(problem, names)
+def missing_shapes(declared: Mapping[str, Sequence[int | str] | None], where: str) -> MissingShapeError:
+    """The complaint that some inputs have no shape; with each what the file says: sizes, and names of open axes.
+
+    None stands for an input of which not even the number of axes is known.
+    """
+    examples = {name: example_shape(axes) for name, axes in declared.items()}
+    said = {name: _as_declared(axes) for name, axes in declared.items()}
+    problem = f"{where} does not say the shape of: {listed([f'{name[:80]}{text}' for name, text in said.items()])}"
+    return MissingShapeError(problem, examples)
+
+
+def example_shape(axes: Sequence[int | str] | None) -> Shape:
+    """A shape of as many axes as the file says, with the sizes that it says: what a person might give."""
+    if not axes:
+        return _IMAGE
+    axes = axes[:MOST_AXES]
+    usual = _IMAGE if len(axes) == len(_IMAGE) else (1, *(_LENGTH,) * (len(axes) - 1))
+    pairs = zip(axes, usual, strict=True)
+    return tuple([axis if isinstance(axis, int) and axis > 0 else guess for axis, guess in pairs])
+
+
+def spelled(shapes: Mapping[str, Shape]) -> str:
+    """Shapes as a person gives them: `data=1,3,224,224 state=2,1,128`."""
+    return " ".join(f"{name[:80]}={','.join(map(str, shape))}" for name, shape in shapes.items())
+
+
+def _as_declared(axes: Sequence[int | str] | None) -> str:
+    if not axes:
+        return ""
+    return f" ({', '.join(_size(axis) for axis in axes[:MOST_AXES])})"
 
 
 def listed(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
-    shown = ", ".join(name[:80] for name in names[:8])
-    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
+    shown = ", ".join(name[:200] for name in names[:MOST_LISTED])
+    return f"{shown} and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else shown
+
+
+def _size(axis: int | str) -> str:
+    open_axis = axis <= 0 if isinstance(axis, int) else not axis
+    return "?" if open_axis else str(axis)[:80]

@@ -1,5 +1,8 @@
 """Models of several that cannot be loaded: the others are shown without them, and these are named."""
 
+from collections.abc import Callable
+
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.errors import FrameworkMissingError
@@ -13,7 +16,9 @@ _MOST_NAMED = 5
 class LeftOut:
     """Which models cannot be loaded, and why."""
 
-    def __init__(self) -> None:
+    def __init__(self, worded: Callable[[UserError], str] = str) -> None:
+        """`worded` says what is wrong with a model, and what to do, in the words of the door."""
+        self._worded = worded
         self._refusals: list[ModelError] = []
         self._missing: dict[Format, tuple[FrameworkMissingError, list[str]]] = {}
         self.first: ModelError | FrameworkMissingError | None = None
@@ -29,7 +34,7 @@ class LeftOut:
     @property
     def lines(self) -> list[str]:
         """One for each model, and one for all those that lack the same framework."""
-        return [str(refusal) for refusal in self._refusals] + [
+        return [self._worded(refusal) for refusal in self._refusals] + [
             f"{_listed(names)}: {missing}" for missing, names in self._missing.values()
         ]
 

@@ -53,6 +53,7 @@ class Library:
 
     def __init__(self, samples: Path, data: Path) -> None:
         self._samples = samples
+        self.data = data
         self._folders_file = data / FOLDERS_FILE
 
     def sources(self) -> tuple[ModelSource, ...]:

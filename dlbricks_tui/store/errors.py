@@ -18,7 +18,7 @@ class NewerStoreError(StoreError):
     def __init__(self, path: Path, schema: int, known: int) -> None:
         super().__init__(
             f"{path} was written by a newer dlbricks (schema {schema}, this one knows up to {known}) and is left as "
-            "it is; update dlbricks, or name another folder with --data-dir"
+            "it is; update dlbricks, or choose another data folder"
         )
 
 
@@ -42,11 +42,10 @@ def cannot_write(path: Path, error: OSError) -> StoreError:
     """The complaint about a store that cannot be changed, with the cure that fits the cause."""
     cure = "free some space" if error.errno in _NO_ROOM else "make it writable"
     return StoreError(
-        f"cannot write {path}: {error.strerror}; the store stays as it was: {cure}, "
-        "or name another folder with --data-dir"
+        f"cannot write {path}: {error.strerror}; the store stays as it was: {cure}, or choose another data folder"
     )
 
 
 def cannot_read(path: Path, error: OSError) -> StoreError:
     """The complaint about a store file that exists and cannot be read."""
-    return StoreError(f"cannot read {path}: {error.strerror}; make it readable, or name another folder with --data-dir")
+    return StoreError(f"cannot read {path}: {error.strerror}; make it readable, or choose another data folder")

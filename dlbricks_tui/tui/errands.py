@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual.worker import get_current_worker
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.models.errors import MissingShapeError
+from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError
 from dlbricks_tui.tui.elsewhere import Elsewhere
 from dlbricks_tui.tui.messages import (
     BrickMeasured,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 SETTLED_SECONDS = 0.15
 # Leaves the interpreter to whoever presses a key while all models are looked through.
 BREATH_SECONDS = 0.02
+_SHOW_AS_WRITTEN = "Press {workbench.other_level} for layers as written."
 
 
 class Errands:
@@ -81,7 +82,9 @@ class Errands:
         try:
             self._post(ModelOpened(self._session.opener.open(wish)))
         except MissingShapeError as error:
-            self._post(ModelRefused(wish, str(error), error.inputs))
+            self._post(ModelRefused(wish, str(error), error.examples))
+        except FusionRefusedError as error:
+            self._post(ModelRefused(wish, str(error), next_step=_SHOW_AS_WRITTEN))
         except UserError as error:
             self._post(ModelRefused(wish, str(error)))
 

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Available, Choices
     from dlbricks_tui.tui.elsewhere import Elsewhere
@@ -52,13 +55,17 @@ class ModelOpened(Message):
 
 
 class ModelRefused(Message):
-    """A model cannot be had as wished; `inputs` are those whose shapes would help."""
+    """A model cannot be had as wished; `inputs` are those whose shapes would help, with examples of such.
 
-    def __init__(self, wish: Wish, reason: str, inputs: tuple[str, ...] = ()) -> None:
+    `next_step` says what to do, with the names of actions in place of keys.
+    """
+
+    def __init__(self, wish: Wish, reason: str, inputs: Mapping[str, Shape] | None = None, next_step: str = "") -> None:
         super().__init__()
         self.wish = wish
         self.reason = reason
-        self.inputs = inputs
+        self.inputs = inputs or {}
+        self.next_step = next_step
 
 
 class ModelJudged(Message):

@@ -11,6 +11,7 @@ from dlbricks_tui.models.frameworks import Frameworks
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.shape_memory import ShapeMemory
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.opened import Opened, Wish
@@ -26,7 +27,8 @@ class Opener:
     def __init__(self, data: DataFolder, samples: Path) -> None:
         self.library = Library(samples, data.path)
         runtimes = Registry(data.path).one_of_each_format()
-        self._frameworks = Frameworks(runtimes, data.cache, data.log / "framework.log")
+        memory = ShapeMemory(data.path)
+        self._frameworks = Frameworks(runtimes, data.cache, data.log / "framework.log", memory)
         self._lock = Lock()
         self._read: OrderedDict[object, LayerGraph] = OrderedDict()
 

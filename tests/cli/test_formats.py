@@ -125,7 +125,7 @@ def test_a_runtime_of_the_settings_is_for_the_models_that_it_runs(dlbricks: Comm
     assert ONNX_RUNTIME in json.loads(out)["models"][0]["runtime"]
     status, _, told = dlbricks("run", str(net), "--runtime", "default", *measured)
     assert status == 2
-    assert "name another --runtime, or none" in told
+    assert "choose another runtime, or none" in told
 
 
 def test_an_estimate_goes_by_the_threads_of_the_settings(

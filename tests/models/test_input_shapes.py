@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -148,8 +148,24 @@ def test_only_an_image_called_data_is_guessed() -> None:
 
 
 def test_the_complaint_names_all_that_is_missing() -> None:
-    assert str(missing_shapes(["a", "b"], "net")) == (
-        "net does not say the shape of: a, b; give each, such as --input a=1,3,224,224"
-    )
-    many = str(missing_shapes([f"input{number}" for number in range(100)], "net"))
+    assert str(missing_shapes({"a": None, "b": None}, "net")) == "net does not say the shape of: a, b"
+    many = str(missing_shapes({f"input{number}": None for number in range(100)}, "net"))
     assert "input7 and 92 more" in many
+
+
+@pytest.mark.parametrize(
+    ("axes", "said", "example"),
+    [
+        (None, "", (1, 3, 224, 224)),
+        (["batch", 3, "", ""], " (batch, 3, ?, ?)", (1, 3, 224, 224)),
+        (["", ""], " (?, ?)", (1, 128)),
+        ([2, "", 128], " (2, ?, 128)", (2, 128, 128)),
+        ((0, -1, 28, 28), " (?, ?, 28, 28)", (1, 3, 28, 28)),
+    ],
+)
+def test_an_example_has_as_many_axes_as_the_file_says(
+    axes: Sequence[int | str] | None, said: str, example: Shape
+) -> None:
+    missing = missing_shapes({"x": axes}, "net")
+    assert str(missing) == f"net does not say the shape of: x{said}"
+    assert missing.examples == {"x": example}

@@ -152,9 +152,7 @@ def test_what_one_framework_fuses_is_not_taken_for_what_another_does(model: Mode
 
 
 def test_a_model_without_any_shape_is_refused_before_the_framework_starts(model: ModelSource, tmp_path: Path) -> None:
-    with pytest.raises(
-        MissingShapeError, match=r"^net does not say the shape of: data; give each, such as --input data="
-    ):
+    with pytest.raises(MissingShapeError, match=r"^net does not say the shape of: data$"):
         Loader(tmp_path, NoFramework()).load(model)
 
 
@@ -164,7 +162,7 @@ def test_an_input_that_inference_does_not_reach_is_asked_for(tmp_path: Path) -> 
     loader = Loader(tmp_path, framework)
     source = saved(tmp_path, nodes)
     for _ in range(2):
-        with pytest.raises(MissingShapeError, match="does not say the shape of: right;") as refusal:
+        with pytest.raises(MissingShapeError, match=r"does not say the shape of: right$") as refusal:
             loader.load(source, given={"left": (1, 2)})
         assert refusal.value.inputs == ("right",)
     assert framework.asked == ["infer"]

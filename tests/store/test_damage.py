@@ -251,7 +251,7 @@ with Store(Path(sys.argv[1])) as store:
     assert count == "6"
     assert adding == compacting
     assert adding.startswith(f"cannot write {filled / 'lock'}: Permission denied")
-    assert adding.endswith("make it writable, or name another folder with --data-dir")
+    assert adding.endswith("make it writable, or choose another data folder")
 
 
 def test_a_store_that_cannot_be_read_says_so(filled: Path) -> None:

@@ -10,12 +10,18 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.bench.request import InputShape, read_request
 from dlbricks_tui.bench.run_folder import RunFolder
+from dlbricks_tui.models.errors import FusionRefusedError
+from dlbricks_tui.models.frameworks import Frameworks
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.shape_memory import ShapeMemory
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.opened import Opened, Wish
 from dlbricks_tui.tui.opening import Opener
 from dlbricks_tui.tui.screens.input_shapes import InputShapesScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 from dlbricks_tui.tui.widgets.field import Field
+from tests.models.table_framework import TableFramework
 from tests.tui.bench import app_on, press, running
 from tests.tui.opened_models import sample
 from tests.tui.snapshots import snapshot
@@ -114,3 +120,33 @@ async def test_shapes_are_changed_for_an_open_model(measured: DataFolder, opened
         assert values(pilot) == ["1,3,224,224"]
         await press(pilot, "home", "delete", '"8"', "enter")
         assert [wish.shapes for wish in opened_with] == [{"data": (8, 3, 224, 224)}]
+
+
+async def test_shapes_that_were_given_once_are_known_after_the_next_start(
+    measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = model_of(["data"], tmp_path)
+    ShapeMemory(measured.path).remember(source_of(path), {"data": (1, 8)})
+    framework = TableFramework()
+    monkeypatch.setattr(
+        Frameworks, "loader", lambda found: Loader(measured.cache, framework, memory=ShapeMemory(measured.path))
+    )
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{path}"', "enter")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        await press(pilot, "n")
+        assert values(pilot) == ["1,8"]
+
+
+async def test_a_model_that_cannot_be_fused_says_which_key_shows_its_written_layers(
+    measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(opener: Opener, wish: Wish) -> Opened:
+        raise FusionRefusedError("net: its branches disagree")
+
+    monkeypatch.setattr(Opener, "open", refuse)
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{model_of(["data"], tmp_path)}"', "enter")
+        assert "net: its branches disagree" in text(pilot)
+        assert "Press f for layers as written." in text(pilot)
+        assert "--" not in text(pilot)

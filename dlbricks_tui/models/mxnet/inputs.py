@@ -56,8 +56,13 @@ def input_shapes(
     return shapes
 
 
+def declared_axes(node: SymbolNode) -> Shape | None:
+    """The sizes that the file says, 0 or less for an open axis; None where not even their number is said."""
+    return read_shape(node.attributes.get(SHAPE_ATTRIBUTE, ""))
+
+
 def _declared(node: SymbolNode) -> Shape | None:
-    shape = read_shape(node.attributes.get(SHAPE_ATTRIBUTE, ""))
+    shape = declared_axes(node)
     if shape is None or any(axis <= 0 for axis in shape[1:]):
         return None
     # An open batch axis is the common way to say "any"; one image is what is measured.

@@ -12,7 +12,7 @@ from dlbricks_tui.models.errors import FusionRefusedError, InconsistentModelErro
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape, TensorType
 from dlbricks_tui.models.input_shapes import missing_shapes
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.mxnet.inputs import input_shapes
+from dlbricks_tui.models.mxnet.inputs import declared_axes, input_shapes
 from dlbricks_tui.models.mxnet.layer_graph import FusedFrom, InferredFile, build_graph
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, parse_symbol, unique_name
 from dlbricks_tui.models.mxnet.variables import Role, variable_roles
@@ -122,7 +122,8 @@ class _Model:
 
     def refuse_open_inputs(self, numbers: Sequence[int]) -> None:
         if numbers:
-            raise missing_shapes([self.file.nodes[number].name for number in numbers], self.source.name)
+            nodes = [self.file.nodes[number] for number in numbers]
+            raise missing_shapes({node.name: declared_axes(node) for node in nodes}, self.source.name)
 
     def ask(self, question: Callable[[str, Mapping[str, Shape]], Answer]) -> Answer:
         """The framework's answer; a refusal is told in the names of the model file."""

@@ -36,7 +36,7 @@ def input_types(
             pairs = zip(axes, told[it.name], strict=True)
             sizes.update((axis, size) for axis, size in pairs if isinstance(axis, str) and axis)
     shapes = {it.name: told.get(it.name, _settled(_axes(it), sizes)) for it in inputs}
-    missing = [name for name, shape in shapes.items() if shape is None]
+    missing = {it.name: _axes(it) for it in inputs if shapes[it.name] is None}
     if missing:
         raise missing_shapes(missing, where)
     refuse_too_large({name: shape for name, shape in shapes.items() if shape}, MOST_ELEMENTS, "ONNX Runtime", where)

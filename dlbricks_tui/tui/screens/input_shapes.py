@@ -17,6 +17,8 @@ from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.field import Field
 from dlbricks_tui.tui.widgets.said import Said
 
+_IMAGE: Shape = (1, 3, 224, 224)
+
 
 class InputShapesScreen(Dialog[dict[str, Shape]]):
     """One field an input; gives the shapes by name."""
@@ -24,12 +26,15 @@ class InputShapesScreen(Dialog[dict[str, Shape]]):
     BINDINGS = bindings(Scope.FORM)
     ABOUT = "A shape is written like 1,3,224,224: one image of three channels, 224 by 224 pixels."
 
-    def __init__(self, model: str, known: Mapping[str, Shape | None], reason: str = "") -> None:
+    def __init__(
+        self, model: str, known: Mapping[str, Shape | None], examples: Mapping[str, Shape], reason: str = ""
+    ) -> None:
         super().__init__()
         self._model = model
         self._reason = reason
         self._problem = ""
-        self._fields = {name: _field(shape) for name, shape in known.items()}
+        self._examples = {name: _spelled(examples.get(name) or shape or _IMAGE) for name, shape in known.items()}
+        self._fields = {name: _field(shape, self._examples[name]) for name, shape in known.items()}
         self._below = Said(self._below_lines)
 
     def compose(self) -> ComposeResult:
@@ -59,7 +64,7 @@ class InputShapesScreen(Dialog[dict[str, Shape]]):
             try:
                 shapes[name] = parse_input(f"{name}={field.value}")[1]
             except ModelError:
-                self._problem = f"{name}: write its shape like 1,3,224,224"
+                self._problem = f"{name}: write its shape like {self._examples[name]}"
                 self._below.refresh(layout=True)
                 field.focus()
                 return
@@ -73,5 +78,9 @@ def _label(name: str, width: int) -> tuple[Line, ...]:
     return (line(Span(name, "strong")),)
 
 
-def _field(shape: Shape | None) -> Field:
-    return Field(",".join(map(str, shape or ())), hint="1,3,224,224")
+def _field(shape: Shape | None, example: str) -> Field:
+    return Field(_spelled(shape or ()), hint=example)
+
+
+def _spelled(shape: Shape) -> str:
+    return ",".join(map(str, shape))

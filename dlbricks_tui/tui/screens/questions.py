@@ -33,13 +33,14 @@ def ask_for_shapes(
     app: App[object],
     model: str,
     inputs: Mapping[str, Shape | None],
+    examples: Mapping[str, Shape],
     reason: str,
     then: Callable[[dict[str, Shape] | None], None],
 ) -> None:
-    """Asks for the shapes of a model's inputs."""
+    """Asks for the shapes of a model's inputs; examples have as many axes as the model file says."""
     from dlbricks_tui.tui.screens.input_shapes import InputShapesScreen
 
-    app.push_screen(InputShapesScreen(model, inputs, reason), then)
+    app.push_screen(InputShapesScreen(model, inputs, examples, reason), then)
 
 
 def ask_which_marked(

@@ -29,7 +29,7 @@ from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
 from dlbricks_tui.tui.widgets.tree.panel import TreePanel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from textual.app import ComposeResult
@@ -117,7 +117,9 @@ class WorkbenchScreen(ChoosingScreen):
     @on(ModelsPanel.ShapesAsked)
     def _shapes_wanted(self, event: ModelsPanel.ShapesAsked) -> None:
         opened = self._opened if self._opened and self._opened.wish.source == event.source else None
-        inputs = [it.name for it in opened.graph.inputs] if opened else list(event.source.inputs)
+        found = {it.name: it.type.shape for it in opened.graph.inputs} if opened else {}
+        # An open model has shapes, whether they were given now, remembered, or are in its file.
+        inputs = {name: shape for name, shape in found.items() if shape} or event.source.inputs
         if inputs:
             self._ask_for_shapes(event.source, inputs)
         else:
@@ -196,8 +198,8 @@ class WorkbenchScreen(ChoosingScreen):
     def _model_refused(self, event: messages.ModelRefused) -> None:
         if event.wish is not self._wish:
             return
-        self._tree.show_problem(event.reason)
-        self._estimate.show_problem(event.reason)
+        self._tree.show_problem(event.reason, event.next_step)
+        self._estimate.show_problem(event.reason, event.next_step)
         if event.inputs:
             self._ask_for_shapes(event.wish.source, event.inputs, event.reason)
 
@@ -349,10 +351,11 @@ class WorkbenchScreen(ChoosingScreen):
         self._models.put_cursor_on(event.source)
         self._open_in_front(event.source)
 
-    def _ask_for_shapes(self, source: ModelSource, inputs: Iterable[str], reason: str = "") -> None:
+    def _ask_for_shapes(self, source: ModelSource, examples: Mapping[str, Shape], reason: str = "") -> None:
         known = self._shelf.shapes_of(source)
-        shapes = {name: known.get(name) for name in inputs}
-        ask_for_shapes(self.app, source.name, shapes, reason, partial(self._shapes_given, source))
+        # Where a model was refused, the examples are guesses, which are not to be taken for its shapes.
+        shapes = {name: known.get(name, None if reason else shape) for name, shape in examples.items()}
+        ask_for_shapes(self.app, source.name, shapes, examples, reason, partial(self._shapes_given, source))
 
     def _shapes_given(self, source: ModelSource, shapes: dict[str, Shape] | None) -> None:
         if shapes is not None:

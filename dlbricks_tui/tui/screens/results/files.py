@@ -15,7 +15,7 @@ class ImportScreen(PathScreen):
     ENDINGS = ANY_FILE
     ABOUT = (
         "A file that was exported here or by `dlbricks results export` on any host. What is known already is left as "
-        "it is. The paper's published measurements come in by `dlbricks results import --format dlbricks-2019`."
+        "it is. The paper's published measurements come in by `dlbricks results import` on the command line."
     )
 
     @property

@@ -9,7 +9,7 @@ from textual.message import Message
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.figures import milliseconds
+from dlbricks_tui.tui.figures import PARTLY, milliseconds
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, bar, column, line
 from dlbricks_tui.tui.widgets.panel import Panel
@@ -42,12 +42,12 @@ class MachineRows(RowsView):
     def row(self, index: int, width: int) -> Line:
         it = self.found[index]
         longest_ms = max(each.latency_ms for each in self.found) or 1.0
-        least = "" if it.complete else ">"
+        sign = "" if it.complete else PARTLY
         cost = "-" if it.dollars_per_million is None else f"$ {it.dollars_per_million:.2f}"
         name, room = _widths(width)
         return (
             column(it.estimate.way.system, name),
-            column(f"{least}{milliseconds(it.latency_ms)}", _MS, "strong" if it.complete else "warn", right=True),
+            column(f"{sign}{milliseconds(it.latency_ms)}", _MS, "strong" if it.complete else "warn", right=True),
             Span(" "),
             *bar(it.latency_ms / longest_ms, room),
             column(cost, _COST, right=True),

@@ -5,6 +5,7 @@ from textual.message import Message
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.choices import Available, Choices
+from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.widgets.estimate.settings import NONE_AVAILABLE, Setting, changed
 from dlbricks_tui.tui.widgets.estimate.view import CHOOSE_A_MODEL, READING, EstimateRow, EstimateView, Note, rows
@@ -103,9 +104,10 @@ class EstimatePanel(Panel):
         """Says that a model is being read."""
         self._show(READING)
 
-    def show_problem(self, reason: str) -> None:
-        """Says why there is nothing to estimate."""
-        self._show((line(Span("This model cannot be shown so.", "bad")), line(Span(reason))))
+    def show_problem(self, reason: str, next_step: str = "") -> None:
+        """Says why there is nothing to estimate, and what to do; that may name actions in place of keys."""
+        step = (Hint(next_step, "strong"),) if next_step else ()
+        self._show((line(Span("This model cannot be shown so.", "bad")), line(Span(reason)), *step))
 
     def show_choices(self, choices: Choices, available: Available | None = None) -> None:
         """Shows the settings, and knows from now on what there is to choose from."""

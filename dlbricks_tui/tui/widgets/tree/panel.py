@@ -104,7 +104,8 @@ class TreePanel(Panel):
     ABOUT = (
         "What the model is made of: modules that stand several times (A x4: four in a row), branches, and layer "
         "sequences. 'times' says how often the same stands in the model, as equal bricks run once. "
-        "* is on the critical path; > was measured in part, ~ was guessed, · was not measured yet, ! cannot run here, "
+        "* is on the critical path; … leaves layers out, ~ was guessed, "
+        "≈ was measured with samples that vary too much, · was not measured yet, ! cannot run here, "
         "and - is not needed, as sequences that overlap it are quicker."
     )
 
@@ -145,9 +146,10 @@ class TreePanel(Panel):
         """Says that a model is being read."""
         self._show_lines(line(Span("Reading the model.", "muted")))
 
-    def show_problem(self, reason: str) -> None:
-        """Says why there is nothing to show."""
-        self._show_lines(line(Span("This model cannot be shown.", "bad")), line(Span(reason)))
+    def show_problem(self, reason: str, next_step: str = "") -> None:
+        """Says why there is nothing to show, and what to do; that may name actions in place of keys."""
+        step = (Hint(next_step, "strong").line,) if next_step else ()
+        self._show_lines(line(Span("This model cannot be shown.", "bad")), line(Span(reason)), *step)
 
     def on_search_line_sought(self, event: SearchLine.Sought) -> None:
         if self._list.outline:
