@@ -46,6 +46,10 @@ def conclude(args: argparse.Namespace, folder: RunFolder, state: RunState, *, le
         write(f"{request.suite.results}\n")
     else:
         _show(found)
+    for _, one in found:
+        if one.estimate.obstacle:
+            cure = "" if one.end_to_end else "; run it with --end-to-end to time the whole model"
+            narrate(f"no estimate of {one.estimate.model} is possible: {one.estimate.obstacle}{cure}")
     bricks = state.bricks
     narrate(
         f"run {state.run} {state.state.value} after {state.seconds:.1f} s: "
@@ -140,7 +144,7 @@ def _show(found: Sequence[tuple[Decomposition, SystemEstimate]]) -> None:
         show(*estimates_view([one for _, one in found], data_console()))
         return
     for decomposition, one in found:
-        if one.estimate.composed is not None:
+        if one.estimate.composed is not None or one.estimate.obstacle:
             show(*estimate_view(decomposition, one, data_console()))
         elif one.end_to_end is not None:
             write(f"{one.estimate.model}: {format_ms(one.end_to_end.value_ms)} ms end to end; no layer was measured\n")

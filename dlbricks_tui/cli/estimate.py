@@ -77,13 +77,15 @@ def _estimate(desk: Desk, sources: Sequence[ModelSource]) -> int:
     _tell_others(whose, answers)
     for answer in answers:
         _tell_unmeasurable(answer)
+    impossible = [it for it in answers if it.found.estimate.obstacle]
+    _tell_impossible(desk.args, whose, impossible)
     _tell_gaps(
         desk.args, whose, [it for it in answers if it.found.estimate.composed and it.found.estimate.remaining.pairs]
     )
-    without = [it for it in answers if it.found.estimate.composed is None]
+    without = [it for it in answers if it.found.estimate.composed is None and it not in impossible]
     if without:
         _tell_what_is_there(desk, whose, without)
-    return Status.DONE_WITH_FAILURES if without or len(answers) < len(sources) else Status.DONE
+    return Status.DONE_WITH_FAILURES if without or impossible or len(answers) < len(sources) else Status.DONE
 
 
 def _judge(desk: Desk, sources: Sequence[ModelSource]) -> int:
@@ -136,7 +138,7 @@ def _write_estimates(args: argparse.Namespace, answers: Sequence[Answer]) -> Non
         from dlbricks_tui.cli.estimate_view import estimates_view
 
         show(*estimates_view([it.found for it in answers], data_console()))
-    elif answers[0].found.estimate.composed is not None:
+    elif answers[0].found.estimate.composed is not None or answers[0].found.estimate.obstacle:
         from dlbricks_tui.cli.estimate_view import estimate_view
 
         show(*estimate_view(answers[0].decomposition, answers[0].found, data_console()))
@@ -166,6 +168,23 @@ def _tell_unmeasurable(answer: Answer) -> None:
         if part.reason:
             named = ", ".join(f"layer {index} {layers[index].name!r} ({layers[index].op})" for index in part.layers)
             narrate(f"unmeasurable: {answer.source.name}: {named}: {part.reason}")
+    _tell_left_out(answer)
+
+
+def _tell_left_out(answer: Answer) -> None:
+    found = answer.found.estimate
+    if found.composed is not None and found.is_partial and not found.remaining.pairs:
+        narrate(
+            f"{answer.source.name}: the sum leaves out layers that cannot be measured by themselves, so the model may "
+            "take more or less; `dlbricks run` with --end-to-end times the whole model"
+        )
+
+
+def _tell_impossible(args: argparse.Namespace, whose: Whose, answers: Sequence[Answer]) -> None:
+    for answer in answers:
+        timed = answer.found.end_to_end is not None
+        cures = "" if timed else f"; time the whole model: {_cures(args, whose, [answer], '--end-to-end')}"
+        narrate(f"no estimate of {answer.source.name} is possible: {answer.found.estimate.obstacle}{cures}")
 
 
 def _tell_gaps(args: argparse.Namespace, whose: Whose, incomplete: Sequence[Answer]) -> None:
@@ -199,19 +218,19 @@ def _tell_what_is_there(desk: Desk, whose: Whose, without: Sequence[Answer]) -> 
         )
 
 
-def _cures(args: argparse.Namespace, whose: Whose, lacking: Sequence[Answer]) -> str:
+def _cures(args: argparse.Namespace, whose: Whose, lacking: Sequence[Answer], *options: str) -> str:
     """What to run: a run is about models of one format."""
     where = "" if whose.is_host else f" there, on {whose.system}"
-    commands = [f"`{_cure(args, whose, held)}`" for held in _by_format(lacking)]
+    commands = [f"`{_cure(args, whose, held, *options)}`" for held in _by_format(lacking)]
     return f"run {' and '.join(commands)}{where}"
 
 
-def _cure(args: argparse.Namespace, whose: Whose, lacking: Sequence[Answer]) -> str:
+def _cure(args: argparse.Namespace, whose: Whose, lacking: Sequence[Answer], *options: str) -> str:
     import shlex
 
     models = [_reference(args, it.source) for it in lacking[:_MOST_TOLD]]
     models += ["..."] * (len(lacking) > _MOST_TOLD)
-    return shlex.join(["dlbricks", "run", *models, *_measured_alike(args, whose, lacking)])
+    return shlex.join(["dlbricks", "run", *models, *_measured_alike(args, whose, lacking), *options])
 
 
 def _by_format(answers: Sequence[Answer]) -> list[list[Answer]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.cli.output import Json
 from dlbricks_tui.estimate.accuracy import Accuracy, Group
+from dlbricks_tui.estimate.estimate import Estimate
 from dlbricks_tui.estimate.explanation import Residual, by_region, by_type, costliest, residual
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
@@ -38,6 +39,10 @@ def estimate_document(decomposition: Decomposition, one: SystemEstimate) -> dict
             "bridged": coverage.bridged,
         },
         "complete": coverage.complete,
+        "partial": found.is_partial,
+        "unfused": found.is_unfused,
+        "obstacle": found.obstacle or None,
+        "next_step": next_step(found),
         "measured_ms": one.end_to_end.value_ms if one.end_to_end else None,
         "error": one.error,
         "residual": None if explained is None else _residual(explained),
@@ -72,6 +77,13 @@ def estimate_document(decomposition: Decomposition, one: SystemEstimate) -> dict
     }
 
 
+def next_step(found: Estimate) -> str | None:
+    """The run that tells more of the model; None if the estimate is complete."""
+    if found.obstacle or (found.is_partial and not found.remaining.pairs):
+        return "run --end-to-end"
+    return "run" if found.remaining.pairs else None
+
+
 def estimate_row(one: SystemEstimate) -> dict[str, Json]:
     """One estimate as a line of a table."""
     found = one.estimate
@@ -94,6 +106,9 @@ def estimate_row(one: SystemEstimate) -> dict[str, Json]:
         "unmeasurable_layers": found.coverage.unmeasurable,
         "bridged_layers": found.coverage.bridged,
         "complete": found.coverage.complete,
+        "partial": found.is_partial,
+        "unfused": found.is_unfused,
+        "obstacle": found.obstacle or None,
         "measured_ms": one.end_to_end.value_ms if one.end_to_end else None,
         "error": one.error,
     }

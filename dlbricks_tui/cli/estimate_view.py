@@ -37,6 +37,8 @@ _BESIDE_BARS_OF_MODELS = 76
 _MOST_REGIONS = 10
 _MOST_NAMED = 8
 _END_TO_END = "end to end"
+# Before a sum that leaves layers out.
+_PARTLY = "part:"
 _TOGETHER = "`dlbricks run --again --end-to-end` measures both together"
 # Below this share of the time a line tells nothing.
 _LEAST_SHARE = 0.001
@@ -45,7 +47,12 @@ _LEAST_SHARE = 0.001
 def estimate_view(decomposition: Decomposition, one: SystemEstimate, console: Console) -> Iterator[RenderableType]:
     """One model in full."""
     found, graph, pen = one.estimate, decomposition.graph, pen_for(console, _BESIDE_BARS)
-    if found.composed is not None:
+    if found.obstacle:
+        yield _heading(one)
+        yield Text(f"no estimate is possible: {found.obstacle}")
+        if one.end_to_end is not None:
+            yield Text(f"{_END_TO_END}: {_ms(one.end_to_end.value_ms)}, measured")
+    elif found.composed is not None:
         yield _heading(one)
         yield _compositions(one, found.composed, pen)
         yield from _sentences(graph, one, found.composed)
@@ -66,16 +73,18 @@ def estimates_view(estimates: Sequence[SystemEstimate], console: Console) -> Ite
         sequential_ms = one.sequential_ms or 0.0
         table.add_row(
             name_cell(one.estimate.model),
-            _at_least(one.estimate, sequential_ms) if composed else "-",
+            _sum(one.estimate, sequential_ms) if composed else "-",
             pen.bar(sequential_ms / longest_ms),
-            _at_least(one.estimate, composed.parallel_ms) if composed else "-",
-            *([] if workers is None else [_at_least(one.estimate, composed.workers_ms or 0.0) if composed else "-"]),
+            _sum(one.estimate, composed.parallel_ms) if composed else "-",
+            *([] if workers is None else [_sum(one.estimate, composed.workers_ms or 0.0) if composed else "-"]),
             f"{coverage.measured}/{coverage.layers}",
             _ms(one.end_to_end.value_ms) if one.end_to_end else "-",
             "-" if one.error is None else _error(one.error),
         )
     yield Text("\n".join(dict.fromkeys(_where(it) for it in estimates if it.estimate.composed)) + "\n")
     yield table
+    if any(one.estimate.composed and one.estimate.is_partial for one in estimates):
+        yield Text(f"\n{_PARTLY} a sum of the measured layers only; the model may take more or less")
     yield from _other_hours(estimates)
     groups = by_group(estimates)
     judged = [(group, found) for group, held in groups.items() if (found := accuracy(held)) is not None]
@@ -121,12 +130,26 @@ def _workers(workers: int) -> str:
 def _where(one: SystemEstimate) -> str:
     cutting = one.estimate.cutting
     cut = "" if cutting.cut.value == "chain" else f"{cutting.cut.value} cut"
-    words = [one.way.system, one.way.runtime, f"{one.way.level.value} layers", f"G={cutting.granularity}", cut]
+    layers = f"{one.estimate.level.value} layers"
+    words = [one.way.system, one.way.runtime, layers, f"G={cutting.granularity}", cut]
     return printable(", ".join(filter(None, words)))
 
 
 def _heading(one: SystemEstimate) -> Text:
-    return Text(printable(one.estimate.model), style="bold").append(f"\n{_where(one)}\n", style="not bold")
+    found = one.estimate
+    lines = [_where(one)]
+    if found.is_unfused and found.composed is not None:
+        lines.append("an estimate of unfused layers, as the file has them: a runtime that fuses them takes less")
+    if found.is_partial and found.composed is not None:
+        of = f"{found.coverage.layers - _left_out(found)} of {found.coverage.layers} layers"
+        lines.append(f"a sum of {of} only: the model may take more or less")
+    return Text(printable(found.model), style="bold").append(
+        "".join(f"\n{it}" for it in lines) + "\n", style="not bold"
+    )
+
+
+def _left_out(found: Estimate) -> int:
+    return len({layer for part in found.parts if not part.counts for layer in part.layers})
 
 
 def _compositions(one: SystemEstimate, composed: Composed, pen: Pen) -> Table:
@@ -138,9 +161,11 @@ def _compositions(one: SystemEstimate, composed: Composed, pen: Pen) -> Table:
         rows.append((_END_TO_END, one.end_to_end.value_ms))
     longest_ms = max(latency for _, latency in rows) or 1.0
     low, high = composed.interval.low_ms, composed.interval.high_ms
+    # How much faster a part of the model would be says little of the whole.
+    of_part = ", this part" if one.estimate.is_partial else ""
     notes = {
         "sequential": f"95 %: {format_ms(low)} to {_ms(high)}",
-        "parallel": f"{parallel_gain(composed):.2f} times as fast",
+        "parallel": f"{parallel_gain(composed):.2f} times as fast{of_part}",
         _END_TO_END: "measured" if one.error is None else f"measured, error {_error(one.error)}",
     }
     table = Table.grid(padding=(0, 2, 0, 0))
@@ -148,7 +173,7 @@ def _compositions(one: SystemEstimate, composed: Composed, pen: Pen) -> Table:
     table.add_column(justify="right")
     table.add_column(no_wrap=True)
     for label, latency in rows:
-        shown = _ms(latency) if label == _END_TO_END else _at_least(one.estimate, latency)
+        shown = _ms(latency) if label == _END_TO_END else _sum(one.estimate, latency)
         table.add_row(label, shown, pen.bar(latency / longest_ms), notes.get(label, ""))
     return table
 
@@ -161,10 +186,11 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
     counts += [f"{coverage.bridged} guessed from similar ones"] * bool(coverage.bridged)
     yield Text(", ".join(counts))
     path = found.critical_layers
+    of_part = " of the measured part" if found.is_partial else ""
     gained_ms = composed.sequential_ms - composed.parallel_ms
     yield Text(
         f"critical path: {len(path)} layers, {_named(graph, path)}; "
-        + (f"all else in parallel would save {_ms(gained_ms)}" if gained_ms else "nothing can run beside it")
+        + (f"all else in parallel would save {_ms(gained_ms)}{of_part}" if gained_ms else "nothing can run beside it")
     )
     if composed.call_ms:
         yield Text(f"one call of the runtime, {_ms(composed.call_ms)}, is in each of them")
@@ -238,9 +264,8 @@ def _titled(title: str, *parts: RenderableType) -> RenderableType:
     return Renderables(Text(f"\n{title}", style="bold"), *parts)
 
 
-def _at_least(found: Estimate, latency_ms: float) -> str:
-    # A lower bound must not look like more.
-    return f"at least {_ms(latency_ms)}" if found.at_least else _ms(latency_ms)
+def _sum(found: Estimate, latency_ms: float) -> str:
+    return f"{_PARTLY} {_ms(latency_ms)}" if found.is_partial else _ms(latency_ms)
 
 
 def _ms(latency_ms: float) -> str:

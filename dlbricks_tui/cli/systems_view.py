@@ -83,7 +83,7 @@ def _grid(ranked: Mapping[str, Sequence[Candidate]], systems: Sequence[str]) -> 
 
 
 def _latency(it: Candidate) -> str:
-    return f"{'' if it.complete else 'at least '}{format_ms(it.latency_ms)} ms"
+    return f"{'' if it.complete else 'part: '}{format_ms(it.latency_ms)} ms"
 
 
 def _cost(it: Candidate) -> str:

@@ -3,8 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.parts import Part, Standing
+from dlbricks_tui.models.graph import LayerGraph
+
+# Operators that run layers inside them, as often as their inputs say.
+_CONTROL_FLOW = frozenset(["onnx.If", "onnx.Loop", "onnx.Scan", "_foreach", "_while_loop", "_cond"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,31 @@ def coverage_of(parts: Iterable[Part]) -> Coverage:
         if part.standing is Standing.BRIDGED:
             bridged.update(part.layers)
     return Coverage(len(measured), len(missing), len(unmeasurable), len(bridged))
+
+
+def obstacle_in(graph: LayerGraph, parts: Sequence[Part]) -> str:
+    """Why no estimate of these parts is possible, however much is measured; empty if one is.
+
+    A sum without layers that may take most of the time would mislead, whatever is said beside it.
+    """
+    without = [part for part in parts if part.reason and not part.counts]
+    for part in without:
+        for index in part.layers:
+            layer = graph.layers[index]
+            if layer.op in _CONTROL_FLOW:
+                op = layer.op.removeprefix("onnx.").lstrip("_")
+                return f"layer {layer.name!r} ({op}) runs layers inside it, and cannot be measured by itself"
+    if any(not part.counts and not part.reason for part in parts):
+        # What those take is known after a run.
+        return ""
+    known_ms = sum(milliseconds(part.paid_ps) for part in parts)
+    left_out_ms = sum(part.times * part.most_ms for part in without)
+    if left_out_ms <= known_ms:
+        return ""
+    layers = len({index for part in without for index in part.layers})
+    return (
+        f"{layers} of {len(graph.layers)} layers cannot be measured by themselves, and may take longer than all others"
+    )
 
 
 def remaining_of(parts: Sequence[Part]) -> Remaining:

@@ -8,7 +8,7 @@ from dlbricks_tui.bricks.cutting import LayerSequence, sequence_edges
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.estimate.calibration import Correction, density_of
 from dlbricks_tui.estimate.compositions import Task, critical_path, milliseconds, sequential_ps
-from dlbricks_tui.estimate.coverage import Coverage, Remaining, coverage_of, remaining_of
+from dlbricks_tui.estimate.coverage import Coverage, Remaining, coverage_of, obstacle_in, remaining_of
 from dlbricks_tui.estimate.intervals import Doubt, Interval, doubt_about
 from dlbricks_tui.estimate.knowledge import Knowledge
 from dlbricks_tui.estimate.parts import Part, parts_of
@@ -52,13 +52,20 @@ class Estimate:
     # Pairs of part numbers: the second needs the first.
     edges: tuple[tuple[int, int], ...]
     coverage: Coverage
-    # None while no part of it has a latency.
+    # None while no part of it has a latency, and where no estimate is possible.
     composed: Composed | None
+    # Why no estimate is possible, however much is measured; empty if one is.
+    obstacle: str = ""
 
     @cached_property
-    def at_least(self) -> bool:
-        """Whether it leaves layers out, which makes it a lower bound."""
+    def is_partial(self) -> bool:
+        """Whether its sums leave layers out. Such a sum is no bound: the layers that it has may be too slow in it."""
         return any(not part.counts for part in self.parts)
+
+    @property
+    def is_unfused(self) -> bool:
+        """Whether it is of the layers in the file: a runtime that fuses some of them takes less."""
+        return self.level is Level.WRITTEN
 
     @cached_property
     def critical_layers(self) -> tuple[int, ...]:
@@ -78,9 +85,11 @@ def estimate(decomposition: Decomposition, knowledge: Knowledge, options: Option
     graph = decomposition.graph
     parts = parts_of(decomposition, knowledge, options.bridge)
     edges = sequence_edges(graph, [LayerSequence(number, part.layers) for number, part in enumerate(parts)])
+    obstacle = obstacle_in(graph, parts)
     numbered = all(part.counts for part in parts) or any(part.counts and not part.free for part in parts)
-    composed = _compose(graph, parts, edges, knowledge.correction, options) if numbered else None
-    return Estimate(graph.name, graph.level, decomposition.cutting, options, parts, edges, coverage_of(parts), composed)
+    composed = _compose(graph, parts, edges, knowledge.correction, options) if numbered and not obstacle else None
+    coverage = coverage_of(parts)
+    return Estimate(graph.name, graph.level, decomposition.cutting, options, parts, edges, coverage, composed, obstacle)
 
 
 def _compose(

@@ -43,6 +43,6 @@ class SystemEstimate:
     def error(self) -> float | None:
         """By what share of the end-to-end latency the estimate is too high (or, negative, too low).
 
-        None, too, of a lower bound: what it lacks is no error.
+        None, too, of a sum that leaves layers out: what it lacks is no error.
         """
-        return None if self.ratio is None or self.estimate.at_least else self.ratio - 1.0
+        return None if self.ratio is None or self.estimate.is_partial else self.ratio - 1.0

@@ -1,5 +1,8 @@
 """Numbers as people read them."""
 
+# Before a sum that leaves layers out, which is no bound of anything.
+PARTLY = "…"
+
 
 def milliseconds(value_ms: float) -> str:
     """A latency with as many digits as mean something: `1,234`, `123.4`, `12.34`, `0.123`."""
@@ -11,6 +14,13 @@ def milliseconds(value_ms: float) -> str:
 def percent(share: float, digits: int = 0) -> str:
     """A share of one: `14 %`."""
     return f"{100 * share:.{digits}f} %"
+
+
+def part_of(some: int, of: int) -> str:
+    """A part of a whole: `85 %`. It is only `100 %` if nothing lacks, and only `0 %` if there is nothing."""
+    if some in (0, of) or not of:
+        return percent(some / of if of else 1.0)
+    return percent(min(max(some / of, 0.01), 0.99))
 
 
 def signed_percent(share: float) -> str:

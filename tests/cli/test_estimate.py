@@ -171,16 +171,17 @@ def test_csv_has_a_line_for_each_model(dlbricks: Command) -> None:
     assert [row["complete"] for row in rows] == ["True", "True"]
 
 
-def test_a_lower_bound_is_called_so_in_every_column_and_has_no_error(dlbricks: Command) -> None:
+def test_a_sum_of_a_part_is_called_so_in_every_column_and_has_no_error(dlbricks: Command) -> None:
     gone = sorted(SQUEEZENET.suite)[::2]
     whole_models = [model_record(it, 2 * sum_ms(it), **ON_C5) for it in (SQUEEZENET, VGG)]
     records = [*on_c5(SQUEEZENET, without=gone), *brick_records(VGG, **ON_C5), *whole_models]
     arguments = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge", "--workers", "2")
     _, out, _ = dlbricks(records, *arguments)
     lacking, whole = (line for line in out.splitlines() if line.startswith(("SqueezeNet", "VGG")))
-    assert lacking.count("at least") == 3
+    assert lacking.count("part:") == 3
+    assert "at least" not in out
     assert lacking.split()[-1] == "-"
-    assert whole.count("at least") == 0
+    assert whole.count("part:") == 0
     assert whole.split()[-1] == "%"
     _, out, _ = dlbricks([], *arguments, "--csv")
     first, second = csv.DictReader(io.StringIO(out))
@@ -201,7 +202,11 @@ def test_missing_bricks_are_counted_and_the_command_that_measures_them_is_named(
     assert f"{len(gone)} bricks to run" in err
     assert "`dlbricks run table1:16 --level written` there, on c5.xlarge" in err
     _, shown, _ = dlbricks([], *arguments)
-    assert shown.count("at least") == 2, "what a model takes sequentially and in parallel"
+    assert shown.count("part:") == 2, "what a model takes sequentially and in parallel"
+    assert "at least" not in shown
+    assert re.search(r"a sum of \d+ of \d+ layers only: the model may take more or less", shown)
+    assert "times as fast, this part" in shown
+    assert found["partial"] and found["next_step"] == "run" and found["obstacle"] is None
 
 
 @pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is not installed here")

@@ -13,7 +13,7 @@ from dlbricks_tui.estimate.estimate import Composed, Estimate, Options, estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, Measured, Similar
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.rules import parse_rules
-from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.store.records import ANY_CONTEXT
 from tests.bricks.convolutions import named
 from tests.bricks.graphs import DATA as GRAPH_INPUT
@@ -389,3 +389,43 @@ def test_equal_knowledge_gives_the_same_estimate_to_the_last_bit() -> None:
     forwards = measured(decomposition)
     backwards = replace(forwards, measured=dict(sorted(forwards.measured.items(), reverse=True)))
     assert estimate(decomposition, forwards) == estimate(decomposition, backwards)
+
+
+def hiding(graph: LayerGraph, layer: int, op: str) -> LayerGraph:
+    """The graph with an operator that runs layers inside it and cannot be measured."""
+    layers = list(graph.layers)
+    layers[layer] = replace(layers[layer], op=op, name="gate", unmeasurable="its shapes follow from values")
+    return replace(graph, layers=tuple(layers))
+
+
+@pytest.mark.parametrize("op", ["onnx.If", "onnx.Loop", "_while_loop"])
+def test_a_model_whose_layers_hold_untold_work_has_no_estimate_and_says_which(op: str) -> None:
+    decomposition = decompose(hiding(chain("conv", "relu", "conv"), 1, op))
+    found = estimate(decomposition, measured(decomposition))
+    assert found.composed is None
+    assert found.obstacle.startswith("layer 'gate' (") and "runs layers inside it" in found.obstacle
+
+
+def test_too_little_of_a_model_is_no_estimate_of_it() -> None:
+    graph = chain("relu", "conv", "conv", "conv")
+    cannot = [replace(layer, unmeasurable="nobody knows its shape") for layer in graph.layers[1:]]
+    decomposition = decompose(replace(graph, layers=(graph.layers[0], *cannot)))
+    found = estimate(decomposition, measured(decomposition))
+    assert found.composed is None
+    assert found.obstacle.startswith("3 of 4 layers cannot be measured by themselves")
+
+
+def test_what_a_run_would_measure_is_no_obstacle() -> None:
+    decomposition = decompose(chain("relu", "conv", "conv", "conv"))
+    pairs = sorted(decomposition.suite)
+    found = estimate(decomposition, measured(decomposition, without=pairs[1:]))
+    assert not found.obstacle
+    assert found.is_partial
+    assert not estimate(decomposition, measured(decomposition)).is_partial
+
+
+def test_an_estimate_of_layers_as_the_file_has_them_is_unfused() -> None:
+    decomposition = decompose(chain("conv", "relu"))
+    assert estimate(decomposition, measured(decomposition)).is_unfused is (decomposition.graph.level is Level.WRITTEN)
+    fused = replace(decomposition, graph=replace(decomposition.graph, level=Level.FUSED))
+    assert not estimate(fused, measured(decomposition)).is_unfused

@@ -67,7 +67,7 @@ def test_a_layer_begins_with_what_it_is_and_takes() -> None:
 def test_the_model_says_what_it_pays_beside_its_parts() -> None:
     opened = sample("resnet50_v1")
     known = measured(opened.decomposition, correction=Correction(((CALL_MS, 0.06),)))
-    call = "call       0.060 ms more, once: of the runtime"
+    call = "call       0.060 ms of it, once: of the runtime"
     assert call in told(opened, None, judged(opened, known)).splitlines()
     assert call not in told(opened, 0, judged(opened, known)).splitlines()
     assert "of the runtime" not in told(opened, None, judged(opened, measured(opened.decomposition)))

@@ -21,7 +21,7 @@ def test_a_row_and_its_heading_take_exactly_their_width(width: int) -> None:
 
 
 def test_there_is_as_much_beside_the_name_as_there_is_room_for() -> None:
-    measured = Entry(RESNET, standing=Standing(24.13, 1.0))
+    measured = Entry(RESNET, standing=Standing(24.13, 72, 72))
     assert text(row(measured, 30)).split() == ["resnet50_v1", "24.13"]
     assert text(row(measured, 34)).split() == ["resnet50_v1", "26", "%", "24.13"]
     assert text(row(measured, 80)).split() == ["resnet50_v1", "IC", "174", "26", "%", "24.13"]
@@ -32,7 +32,9 @@ def test_what_is_not_known_is_a_dot() -> None:
 
 
 def test_a_model_measured_in_part_shows_how_much_instead_of_a_sum_that_compares_to_nothing() -> None:
-    assert text(row(Entry(RESNET, standing=Standing(8.5, 0.6)), 40)).endswith(" 60 % run")
+    assert text(row(Entry(RESNET, standing=Standing(8.5, 43, 72)), 40)).endswith(" 60 % run")
+    assert text(row(Entry(RESNET, standing=Standing(8.5, 999, 1000)), 40)).endswith(" 99 % run")
+    assert text(row(Entry(RESNET, standing=Standing(None, 1, 4, possible=False)), 40)).endswith(" none")
 
 
 def test_a_marked_model_has_a_sign() -> None:

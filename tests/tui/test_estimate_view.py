@@ -60,9 +60,12 @@ def test_a_host_that_was_another_for_the_model_than_for_its_bricks_is_told_of(me
     assert "the host was 1.25 times as fast for the model as for its bricks" in shown_rows
 
 
-def test_a_part_of_a_model_is_a_bound_and_says_what_is_missing(measured: DataFolder) -> None:
+def test_a_sum_of_a_part_of_a_model_is_no_bound_and_says_what_is_missing(measured: DataFolder) -> None:
     shown_rows = texts(rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
-    assert shown_rows[0].startswith("sequential    >8.775 ms")
+    assert shown_rows[0] == "sequential    …8.775 ms only 61 % of its layers"
+    assert shown_rows[1].endswith("x as fast for that part")
+    assert not any(">" in row for row in shown_rows)
+    assert any(row.endswith("runs what is missing") for row in shown_rows)
     assert "26 layers not measured yet" in shown_rows and "measured    not end to end yet" in shown_rows
 
 

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.estimate.calibration import CALL_MS, Correction
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge
 from dlbricks_tui.models.graph import LayerGraph
@@ -27,10 +28,29 @@ def test_the_whole_model_takes_what_the_estimate_says(
     opened = on_bench(graph, Cutting(granularity, cut))
     suite = sorted(opened.decomposition.suite)
     known = measured(opened.decomposition, suite[::2] if in_part else ())
-    composed = estimate(opened.decomposition, known).composed
+    found = estimate(opened.decomposition, known)
     tally = of_all(judged(opened, known), Outline(opened))
-    assert tally.latency_ms == pytest.approx(composed.sequential_ms if composed else 0.0)
+    if found.obstacle:
+        # The parts have latencies all the same, and no share of a whole that nobody knows.
+        assert tally.share == 0.0
+        return
+    assert tally.latency_ms == pytest.approx(found.composed.sequential_ms if found.composed else 0.0)
     assert tally.share == pytest.approx(1.0 if tally.latency_ms else 0.0)
+
+
+def test_the_call_of_the_runtime_is_in_what_the_whole_model_takes_and_in_no_part_of_it() -> None:
+    opened = on_bench(chain("conv", "relu"))
+    plain = measured(opened.decomposition)
+    called = measured(opened.decomposition, correction=Correction(((CALL_MS, 0.5),)))
+    outline = Outline(opened)
+    outline.expand_below(0)
+    parts = [node for node in outline.rows if node.parent is not None]
+    composed = estimate(opened.decomposition, called).composed
+    assert composed is not None
+    assert of_all(judged(opened, called), outline).latency_ms == pytest.approx(composed.sequential_ms)
+    for node in parts:
+        of_part = judged(opened, plain).of(node.region).latency_ms
+        assert judged(opened, called).of(node.region).latency_ms == pytest.approx(of_part)
 
 
 @given(graphs(), st.integers(1, 3), st.sampled_from([Cut.CHAIN, Cut.RUNNABLE]))

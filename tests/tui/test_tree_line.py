@@ -84,9 +84,10 @@ def test_a_deep_part_can_still_be_read() -> None:
     [
         (Tally(1.5, 0.1, 2, 0, 0, 0, critical=False), " 1.500 "),
         (Tally(1.5, 0.1, 2, 0, 0, 0, critical=True), " 1.500*"),
-        (Tally(1.5, 0.1, 2, 0, 1, 0, critical=False), ">1.500 "),
-        (Tally(1.5, 0.1, 2, 0, 0, 1, critical=False), ">1.500 "),
+        (Tally(1.5, 0.1, 2, 0, 1, 0, critical=False), "…1.500 "),
+        (Tally(1.5, 0.1, 2, 0, 0, 1, critical=False), "…1.500 "),
         (Tally(1.5, 0.1, 2, 2, 0, 0, critical=False), "~1.500 "),
+        (Tally(1.5, 0.1, 2, 0, 0, 0, critical=False, wide=True), "≈1.500 "),
         (Tally(0.0, 0.0, 2, 0, 2, 0, critical=False), " · "),
         (Tally(0.0, 0.0, 2, 0, 0, 2, critical=False), " cannot "),
         (Tally(0.0, 0.0, 1, 0, 0, 0, critical=False), " 0 "),

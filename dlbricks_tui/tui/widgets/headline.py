@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.tui.choices import Choices
-from dlbricks_tui.tui.figures import counted, milliseconds, percent
+from dlbricks_tui.tui.figures import PARTLY, counted, milliseconds, part_of
 from dlbricks_tui.tui.lines import Line, Span, spread
 from dlbricks_tui.tui.widgets.ink import LineBar
 
@@ -41,16 +41,25 @@ class Headline(LineBar):
         if not self._model:
             return (Span(" How fast does it run here?", "muted"),)
         name = Span(f" {self._model} ", "strong")
-        composed = self._judged.estimate.composed if self._judged else None
-        if self._judged is None or composed is None:
+        found = self._judged.estimate if self._judged else None
+        if found is None:
             return (name,)
-        coverage = self._judged.estimate.coverage
-        sign = "" if coverage.complete else ">"
+        if found.obstacle:
+            return (name, Span(" no estimate possible ", "warn"))
+        composed, coverage, workers = found.composed, found.coverage, found.options.workers
+        if composed is None:
+            return (name,)
+        sign = PARTLY if found.is_partial else ""
+        measured = f"{part_of(coverage.measured, coverage.layers)} measured"
+        # The second figure is of the number of workers that was chosen.
+        second_ms, by = composed.parallel_ms, "parallel"
+        if workers is not None and composed.workers_ms is not None:
+            second_ms, by = composed.workers_ms, counted(workers, "worker")
         return (
             name,
             Span(f" {sign}{milliseconds(composed.sequential_ms)} ms", "strong"),
-            Span(" sequential ", "muted"),
-            Span(f" {sign}{milliseconds(composed.parallel_ms)} ms", "strong"),
-            Span(" parallel ", "muted"),
-            Span(f" {percent(coverage.measured / coverage.layers if coverage.layers else 0)} measured", "muted"),
+            Span(" unfused " if found.is_unfused else " sequential ", "muted"),
+            Span(f" {sign}{milliseconds(second_ms)} ms", "strong"),
+            Span(f" {by} ", "muted"),
+            Span(f" only {measured}", "warn") if found.is_partial else Span(f" {measured}", "muted"),
         )

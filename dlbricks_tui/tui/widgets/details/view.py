@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.estimate.intervals import is_wide
+from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.titles import layer_title, shape_text
 from dlbricks_tui.tui.figures import counted, milliseconds, percent
 from dlbricks_tui.tui.lines import BLANK, Line, Span, line, wrapped
 from dlbricks_tui.tui.samples import said, sample_lines
-from dlbricks_tui.tui.widgets.tree.line import CRITICAL, latency_text
+from dlbricks_tui.tui.widgets.tree.line import CRITICAL, WIDE, latency_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,7 +67,7 @@ def _latency(subject: Subject) -> Iterator[Line]:
         if subject.part is not None:
             yield from _once(subject.part)
         if subject.call_ms:
-            yield said("call", milliseconds(subject.call_ms), Span(" ms more, once: of the runtime", "muted"))
+            yield said("call", milliseconds(subject.call_ms), Span(" ms of it, once: of the runtime", "muted"))
     yield from _lacking(subject, tally)
     if tally.critical:
         # What a part of the path takes, the model takes however many workers there are.
@@ -74,9 +76,13 @@ def _latency(subject: Subject) -> Iterator[Line]:
 
 def _once(part: Part) -> Iterator[Line]:
     low, high = milliseconds(part.latency.low_ms), milliseconds(part.latency.high_ms)
+    half_width_ms = (part.latency.high_ms - part.latency.low_ms) / 2
     yield said("interval", Span(f"{low} to {high} ms" + (", each time" if part.times > 1 else "")))
     if part.times > 1:
         yield said("paid", f"{part.times:,} times")
+    if part.standing is Standing.MEASURED and is_wide(part.latency.value_ms, half_width_ms):
+        share = percent(half_width_ms / part.latency.value_ms, 1) if part.latency.value_ms else "all"
+        yield said("", Span(f"{WIDE} ±{share}: its samples vary too much; run it again on a quieter host", "warn"))
     if not part.known:
         yield said("", Span("guessed from bricks that resemble it", "warn"))
 

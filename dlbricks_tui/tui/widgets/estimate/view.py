@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.tui.figures import counted, milliseconds, percent, signed_percent
+from dlbricks_tui.tui.figures import PARTLY, counted, milliseconds, part_of, percent, signed_percent
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line, width_of, wrapped
 from dlbricks_tui.tui.widgets.estimate.settings import Setting, shown
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dlbricks_tui.estimate.explanation import Residual, Slice
+    from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.tui.choices import Available, Choices
 
@@ -80,7 +81,15 @@ def rows(
 
 def _latencies(view: EstimateView, under_way: str) -> Iterator[Line]:
     judged = view.judged
-    composed = judged.estimate.composed
+    estimate, composed = judged.estimate, judged.estimate.composed
+    if estimate.obstacle:
+        yield line(Span("No estimate of it is possible.", "strong"))
+        yield line(Span(f"{estimate.obstacle}.", "warn"))
+        if judged.end_to_end is None:
+            yield Hint("{workbench.start_run}, with end to end on, times the whole model", "muted").line
+        else:
+            yield _measured(judged.end_to_end)
+        return
     if composed is None:
         yield line(Span("Nothing of it was measured here yet.", "strong"))
         if under_way:
@@ -92,23 +101,31 @@ def _latencies(view: EstimateView, under_way: str) -> Iterator[Line]:
             yield line(Span(f"{system} has results: choose it as the system", "muted"))
         return
     low, high = composed.interval.low_ms, composed.interval.high_ms
-    # In part it is a bound; the sign says so where there is no colour.
-    sign = "" if judged.estimate.coverage.complete else ">"
-    yield _figure("sequential", composed.sequential_ms, f"{milliseconds(low)} to {milliseconds(high)}", sign)
-    yield _figure("parallel", composed.parallel_ms, f"{view.gain:.2f}x as fast", sign)
+    # The sign says where there is no colour that layers are left out.
+    sign = PARTLY if estimate.is_partial else ""
+    of = f"{part_of(estimate.coverage.measured, estimate.coverage.layers)} of its layers"
+    whole = f"{milliseconds(low)} to {milliseconds(high)}"
+    yield _figure("sequential", composed.sequential_ms, f"only {of}" if estimate.is_partial else whole, sign)
+    part = " for that part" if estimate.is_partial else ""
+    yield _figure("parallel", composed.parallel_ms, f"{view.gain:.2f}x as fast{part}", sign)
     if composed.workers_ms is not None:
-        workers = judged.estimate.options.workers or 0
+        workers = estimate.options.workers or 0
         yield _figure(counted(workers, "worker"), composed.workers_ms, "", sign)
     if composed.call_ms > _TELLING_SHARE * composed.sequential_ms:
         yield _figure("call", composed.call_ms, "once in each", "")
     if judged.end_to_end is None:
         yield line(column("measured", _NAME, "muted"), Span("not end to end yet", "muted"))
-        return
-    whole = judged.end_to_end
-    yield _figure("measured", whole.value_ms, f"{milliseconds(whole.low_ms)} to {milliseconds(whole.high_ms)}", "")
+    else:
+        yield _measured(judged.end_to_end)
     if judged.error is not None:
         style = "good" if abs(judged.error) <= 0.05 else "warn" if abs(judged.error) <= 0.1 else "bad"
         yield line(column("error", _NAME), column(signed_percent(judged.error), _NUMBER, style, right=True))
+    if estimate.is_unfused:
+        yield line(Span("unfused layers: fused may take less", "muted"))
+
+
+def _measured(whole: Latency) -> Line:
+    return _figure("measured", whole.value_ms, f"{milliseconds(whole.low_ms)} to {milliseconds(whole.high_ms)}", "")
 
 
 def _figure(name: str, value_ms: float, remark: str, sign: str) -> Line:
@@ -131,14 +148,15 @@ def _coverage(judged: SystemEstimate, width: int) -> Iterator[Line]:
     coverage = judged.estimate.coverage
     share = coverage.measured / coverage.layers if coverage.layers else 0.0
     yield _heading("Coverage")
-    told = Span(f" {percent(share)} of {counted(coverage.layers, 'layer')}")
+    told = Span(f" {part_of(coverage.measured, coverage.layers)} of {counted(coverage.layers, 'layer')}")
     yield (*bar(share, max(4, min(_MOST_BAR, width - _MOST_BAR)), "░"), told)
     if judged.way.protocol:
         yield line(Span("by ", "muted"), Span(judged.way.runtime, "muted"))
     if coverage.missing:
         yield line(Span(f"{counted(coverage.missing, 'layer')} not measured yet", "warn"))
+        yield Hint("{workbench.start_run} runs what is missing", "muted").line
     if coverage.unmeasurable:
-        yield line(Span(f"{counted(coverage.unmeasurable, 'layer')} that nothing can run", "bad"))
+        yield line(Span(f"{counted(coverage.unmeasurable, 'layer')} that cannot be run alone", "bad"))
         for reason in dict.fromkeys(part.reason for part in judged.estimate.parts if part.reason):
             yield line(Span(f"  {reason}", "muted"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.tui.figures import milliseconds, percent
+from dlbricks_tui.tui.figures import milliseconds, part_of, percent
 from dlbricks_tui.tui.lines import Line, Span, column, cut, highlighted
 
 if TYPE_CHECKING:
@@ -25,8 +25,11 @@ class Standing:
     """What is known of a model's latency, for one cell."""
 
     sequential_ms: float | None
-    # How much of the model was measured.
-    coverage: float
+    # How many of its layers were measured.
+    measured: int
+    layers: int
+    # Whether an estimate is possible at all.
+    possible: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ _IN_ORDER = (_TASK, _LAYERS, _UNIQUE, _ESTIMATE)
 def standing_of(judged: SystemEstimate) -> Standing:
     """An estimate as the list shows it."""
     coverage = judged.estimate.coverage
-    return Standing(judged.sequential_ms, coverage.measured / coverage.layers if coverage.layers else 1.0)
+    return Standing(judged.sequential_ms, coverage.measured, coverage.layers, not judged.estimate.obstacle)
 
 
 def found(sources: Iterable[ModelSource], sought: str) -> tuple[ModelSource, ...]:
@@ -117,11 +120,13 @@ def _cell(entry: Entry, which: _Column) -> Span:
 
 
 def _standing_cell(standing: Standing | None, width: int) -> Span:
+    if standing is not None and not standing.possible:
+        return column("none", width, "warn", right=True)
     if standing is None or standing.sequential_ms is None:
         return column(UNKNOWN, width, "muted", right=True)
-    if standing.coverage < 1.0:
+    if standing.measured < standing.layers:
         # A sum over part of a model invites to compare what cannot be compared.
-        return column(f"{percent(standing.coverage)} run", width, "warn", right=True)
+        return column(f"{part_of(standing.measured, standing.layers)} run", width, "warn", right=True)
     return column(milliseconds(standing.sequential_ms), width, "strong", right=True)
 
 

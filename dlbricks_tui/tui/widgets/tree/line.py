@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from dlbricks_tui.printable import printable
-from dlbricks_tui.tui.figures import milliseconds, percent
+from dlbricks_tui.tui.figures import PARTLY, milliseconds, percent
 from dlbricks_tui.tui.lines import ELLIPSIS, Line, Span, bar, column, fitted, highlighted, width_of
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 CRITICAL = "*"
 UNKNOWN = "·"
-PARTLY = ">"
 GUESSED = "~"
+WIDE = "≈"
 CANNOT = "cannot"
 LEFT_OUT = "-"
 _OPEN, _CLOSED, _NEITHER = "- ", "+ ", "  "
@@ -149,8 +149,8 @@ def latency_text(tally: Tally) -> Span:
         return Span(CANNOT, "bad")
     if not tally.known and not tally.guessed:
         return Span(UNKNOWN, "muted")
-    if not tally.latency_ms:
-        return Span("0", "muted")
     lacks = tally.missing + tally.unmeasurable > 0
-    sign = PARTLY if lacks else GUESSED if tally.guessed else ""
+    if not tally.latency_ms and not lacks:
+        return Span("0", "muted")
+    sign = PARTLY if lacks else GUESSED if tally.guessed else WIDE if tally.wide else ""
     return Span(sign + milliseconds(tally.latency_ms), "warn" if sign else "strong")

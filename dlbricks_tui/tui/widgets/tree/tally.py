@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.estimate.compositions import milliseconds
+from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.parts import Standing
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class Tally:
     missing: int
     unmeasurable: int
     critical: bool
+    # Whether the samples leave its interval wider than a run asks for.
+    wide: bool = False
 
     @property
     def known(self) -> int:
@@ -55,10 +58,11 @@ class Tallies:
         parts = [by_first.get(sequence.layers[0]) for sequence in sequences]
         on_path = [sequence.layers[0] in critical for sequence in sequences]
         self._total_ms = composed.sequential_ms if composed else 0.0
-        # What the model pays once and no part of it has.
+        # The model pays it once, and no part of it does.
         self.call_ms = composed.call_ms if composed else 0.0
         self._parts = dict(zip(nesting.sequences, parts, strict=True))
         self._paid_ps = _sums(parts, lambda part: part.paid_ps if part.counts else 0)
+        self._half_widths_ms = list(accumulate(map(_half_width_ms, parts), initial=0.0))
         self._layers = _sums(parts, lambda part: len(part.layers))
         self._guessed = _sums_of(parts, Standing.BRIDGED)
         self._missing = _sums_of(parts, Standing.MISSING)
@@ -80,6 +84,9 @@ class Tallies:
             return sums[inside.stop] - sums[inside.start]
 
         latency_ms = milliseconds(within(self._paid_ps))
+        if region is self._nesting.root:
+            # As in every other place that says what the model takes.
+            latency_ms += self.call_ms
         return Tally(
             latency_ms,
             latency_ms / self._total_ms if self._total_ms else 0.0,
@@ -88,7 +95,15 @@ class Tallies:
             within(self._missing),
             within(self._unmeasurable),
             within(self._critical) > 0,
+            is_wide(latency_ms, self._half_widths_ms[inside.stop] - self._half_widths_ms[inside.start]),
         )
+
+
+def _half_width_ms(part: Part | None) -> float:
+    """Half of the interval of all that the model pays for a measured part."""
+    if part is None or part.standing is not Standing.MEASURED:
+        return 0.0
+    return part.times * (part.latency.high_ms - part.latency.low_ms) / 2
 
 
 def _sums(parts: list[Part | None], value: Callable[[Part], int]) -> list[int]:
