@@ -7,7 +7,7 @@ import io
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
@@ -75,7 +75,8 @@ def write_csv(rows: Iterable[Sequence[object]]) -> None:
 def show(*renderables: RenderableType) -> None:
     """Write tables, trees and texts, in colour where the terminal has any."""
     console = data_console()
-    with console.capture() as rendered:
+    # At the end of a capture rich writes an empty text, which fails where the disk is full.
+    with _failures_told(sys.stdout), console.capture() as rendered:
         console.print(*renderables, sep="\n")
     text = rendered.get()
     if not console.is_terminal:
@@ -121,10 +122,16 @@ def _json_text(document: Json) -> str:
 
 def _write_as_it_is(text: str) -> None:
     stream: TextIO | None = sys.stdout
-    if stream is None:
-        return
+    if stream is not None:
+        with _failures_told(stream):
+            _put(stream, text)
+
+
+@contextlib.contextmanager
+def _failures_told(stream: TextIO) -> Iterator[None]:
+    """Turn a failure to write to standard output into ReaderGoneError or OutputError."""
     try:
-        _put(stream, text)
+        yield
     except BrokenPipeError:
         _discard_what_is_left(stream)
         raise ReaderGoneError from None

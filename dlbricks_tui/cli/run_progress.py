@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.bench.events import (
@@ -59,8 +59,9 @@ class ShownProgress:
         self._show_again_at = 0.0
 
     def close(self) -> None:
-        """Gives the terminal back."""
-        self._open.close()
+        """Give the terminal back."""
+        with suppress(OSError):
+            self._open.close()
 
     def take(self, event: Event) -> None:
         """Shows what happened."""
@@ -73,7 +74,9 @@ class ShownProgress:
         if now < self._show_again_at:
             return
         if self._draw is not None:
-            self._draw(_picture(self.progress))
+            # The run goes on when the terminal is gone.
+            with suppress(OSError):
+                self._draw(_picture(self.progress))
             self._show_again_at = now + _SECONDS_PER_PICTURE
         elif self.progress.batch is not None and self.progress.ended is None:
             narrate(progress_line(self.progress))
