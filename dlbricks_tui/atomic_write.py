@@ -28,7 +28,16 @@ def in_turn(path: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Puts a whole file in the place of another, durably, or changes nothing: nobody ever sees half of it."""
+    """Put a whole file in the place of another, durably, or change nothing: nobody ever sees half of it.
+
+    A device or a pipe is written to as it stands. A link keeps leading to the file that is replaced.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as stream:
+            write(stream)
+        return
+    if path.is_symlink():
+        path = path.resolve()
     # A name of its own for every writer: threads and processes may be at the same file.
     draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}{DRAFT_SUFFIX}")
     try:

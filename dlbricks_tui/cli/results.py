@@ -50,7 +50,12 @@ def register(groups: Groups) -> None:
     showing.set_defaults(handler=show_result)
 
     exporting = actions.add_parser("export", help="write results to a file that `import` reads", epilog=FILTERS)
-    exporting.add_argument("file", metavar="FILE", type=Path)
+    exporting.add_argument(
+        "file",
+        metavar="FILE",
+        type=Path,
+        help="the ending says the format: .json or .json.gz, which `import` reads; .csv or .jsonl, a row per result",
+    )
     _add_filters(exporting)
     exporting.add_argument("--force", action="store_true", help="replace FILE if it is there")
     add_json_option(exporting)
@@ -128,11 +133,13 @@ def show_result(args: argparse.Namespace) -> int:
 
 
 def export_results(args: argparse.Namespace) -> int:
-    """Writes what passes the filters, and all that says what it is, to a file."""
+    """Write the results that pass the filters to a file; its ending says in which format."""
     from dlbricks_tui.store.errors import ExchangeError
     from dlbricks_tui.store.exchange import export_file
+    from dlbricks_tui.store.export_formats import export_format
 
-    if args.file.exists() and not args.force:
+    export_format(args.file)
+    if args.file.is_file() and not args.force:
         raise ExchangeError(f"{args.file} is there already: name another file, or replace it with --force")
     with open_store(args) as store:
         results = export_file(store.generation, _conditions(args), args.file)

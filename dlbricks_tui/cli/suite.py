@@ -93,6 +93,8 @@ def run_suite(args: argparse.Namespace) -> int:
     manifest = SuiteFolder(args.suite).manifest
     if not args.output.absolute().parent.is_dir():
         raise UsageError(f"-o {args.output}: there is no folder {args.output.absolute().parent}")
+    if args.output.is_dir():
+        raise UsageError(f"-o {args.output}: that is a folder; name a file in it")
     choice = SuiteChoice(args.suite.absolute(), args.output.absolute())
     how = measuring(args, {CARRIED})
     refuse_other_runtimes(how.runtime)

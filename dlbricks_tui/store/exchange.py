@@ -5,8 +5,8 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -29,6 +29,7 @@ from dlbricks_tui.store.documents import (
     to_record,
 )
 from dlbricks_tui.store.errors import ExchangeError, NewerStoreError
+from dlbricks_tui.store.export_formats import ExportFormat, export_format, packed, write_rows
 from dlbricks_tui.store.files import Damage, all_lines, document_on, write_tinydb_file
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.migrations import SCHEMA, Document
@@ -73,27 +74,47 @@ class ImportReport:
 
 
 def export_file(generation: Generation, conditions: Sequence[Condition], path: Path) -> int:
-    """Writes the results that meet the conditions, with all that says what they refer to, and returns how many.
+    """Write the results that meet the conditions in the format of the path's ending, and return how many.
 
-    The same records give the same bytes, whatever store they come from. Without conditions everything is written.
+    A JSON file has all that the results refer to, too, and without conditions everything that is stored. The same
+    records give the same bytes, whatever store they come from.
     """
-    results = select(generation, conditions).rows
-    _write(generation, _with_references(generation, results) if conditions else generation.index.rows_of(*TABLES), path)
+    form = export_format(path)
+    results = select(generation, conditions)
+    if form.is_table:
+        _replace(path, lambda file: write_rows(file, results, form))
+    elif conditions:
+        _write(generation, _with_references(generation, results.rows), path, form)
+    else:
+        _write(generation, generation.index.rows_of(*TABLES), path, form)
     return len(results)
 
 
 def export_selection(selection: Selection, path: Path) -> int:
-    """Writes these results, with all that says what they refer to, and returns how many."""
-    _write(selection.generation, _with_references(selection.generation, selection.rows), path)
+    """Write these results in the format of the path's ending, and return how many."""
+    form = export_format(path)
+    if form.is_table:
+        _replace(path, lambda file: write_rows(file, selection, form))
+    else:
+        _write(selection.generation, _with_references(selection.generation, selection.rows), path, form)
     return len(selection)
 
 
-def _write(generation: Generation, rows: Rows, path: Path) -> None:
+def _write(generation: Generation, rows: Rows, path: Path, form: ExportFormat) -> None:
     uuids = generation.index.column("uuid")[rows].view(">u8").reshape(-1, 2)
     times, tables = generation.index.column("when")[rows], generation.index.column("table")[rows]
     rows = rows[np.lexsort((uuids[:, 1], uuids[:, 0], times, tables))]
+
+    def write(file: BinaryIO) -> None:
+        with packed(file) if form is ExportFormat.PACKED_JSON else nullcontext(file) as target:
+            write_tinydb_file(target, generation.texts(rows.tolist()), len(rows))
+
+    _replace(path, write)
+
+
+def _replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
     try:
-        replace_file(path, lambda file: write_tinydb_file(file, generation.texts(rows.tolist()), len(rows)))
+        replace_file(path, write)
     except OSError as error:
         raise ExchangeError(f"cannot write {path}: {error.strerror}; nothing was exported") from error
 

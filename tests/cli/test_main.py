@@ -162,9 +162,12 @@ def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this platform has no full device")
-def test_a_full_disk_is_said_in_one_line() -> None:
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["config"], ["config", "--json"], ["results", "list", "--csv"]], ids=" ".join
+)
+def test_a_full_disk_is_said_in_one_line(arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
-        run = run_dlbricks("--version", stdout=full.fileno())
+        run = run_dlbricks(*arguments, stdout=full.fileno())
     assert run.returncode == 2
     assert run.stderr == (
         "dlbricks: error: standard output cannot be written: No space left on device; what came out is cut off\n"

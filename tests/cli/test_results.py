@@ -308,3 +308,27 @@ def test_tables_fit_the_terminal_by_cutting_texts_only() -> None:
     narrow = list(table_lines(headers, cells, 60))
     assert narrow[1] == "0123456789ab  a name of some le…  a runtim…            1.234"
     assert max(map(len, narrow)) <= 60
+
+
+def test_the_ending_of_an_export_says_the_format(results: Command, tmp_path: Path) -> None:
+    file = tmp_path / "x.csv"
+    assert results("export", str(file)) == (0, "", f"3 results written to {file}\n")
+    assert len(list(csv.DictReader(file.open()))) == 3
+    status, out, err = results("export", str(tmp_path / "x.txt"))
+    assert (status, out) == (2, "") and "x.txt ends in .txt, which is no format of an export" in err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this platform has no full device")
+def test_an_export_to_a_full_device_is_one_line_and_leaves_the_device(results: Command) -> None:
+    status, out, err = results("export", "/dev/full")
+    assert (status, out) == (2, "")
+    assert err == "dlbricks: error: cannot write /dev/full: No space left on device; nothing was exported\n"
+    assert Path("/dev/full").is_char_device()
+    # As root the command could put a file in the place of the device.
+    assert results("export", "/dev/full", "--force")[0] == 2
+    assert Path("/dev/full").is_char_device()
+
+
+def test_an_export_to_a_folder_is_one_line(results: Command, tmp_path: Path) -> None:
+    status, _, err = results("export", str(tmp_path), "--force")
+    assert (status, err) == (2, f"dlbricks: error: cannot write {tmp_path}: Is a directory; nothing was exported\n")

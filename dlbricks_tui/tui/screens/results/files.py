@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from dlbricks_tui.store.errors import ExchangeError
+from dlbricks_tui.store.export_formats import export_format
 from dlbricks_tui.tui.figures import counted
 from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.paths import ANY_FILE
@@ -31,7 +33,10 @@ class ExportScreen(PathScreen):
 
     HINT = "~/results.json"
     ENDINGS = ANY_FILE
-    ABOUT = "The file gets the results and all that says what they are. Import it here or on another host."
+    ABOUT = (
+        "The ending says the format. A .json or .json.gz file gets the results and all that says what they are; import "
+        "it here or on another host. A .csv or .jsonl file gets a row per result."
+    )
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -47,6 +52,10 @@ class ExportScreen(PathScreen):
             return f"{path} is a folder: name a file in it"
         if not path.absolute().parent.is_dir():
             return f"There is no folder {path.absolute().parent}"
+        try:
+            export_format(path)
+        except ExchangeError as error:
+            return str(error)
         if path.exists() and path != self._warned_of:
             self._warned_of = path
             return f"{path} is there already: {key('path.take')} once more replaces it"

@@ -1,0 +1,73 @@
+import csv
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.store.columns import COLUMNS
+from dlbricks_tui.store.conditions import where
+from dlbricks_tui.store.errors import ExchangeError
+from dlbricks_tui.store.exchange import export_file, export_selection, import_file
+from dlbricks_tui.store.export_formats import ExportFormat, export_format
+from dlbricks_tui.store.queries import select
+from dlbricks_tui.store.store import Store
+from tests.store.samples import end_to_end, form, measurement, runtime, system
+
+HOSTILE = "a\x1b[2J\r\nb"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A store with a brick and a model measured, the model under a name with control codes."""
+    store = Store(tmp_path / "store")
+    store.add(form(), system(), runtime(), measurement(), end_to_end(name=HOSTILE))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("x.json", ExportFormat.JSON),
+        ("x.JSON.gz", ExportFormat.PACKED_JSON),
+        ("x.csv", ExportFormat.CSV),
+        ("x.2026.CSV", ExportFormat.CSV),
+        ("x.jsonl", ExportFormat.JSON_LINES),
+        ("x", ExportFormat.JSON),
+    ],
+)
+def test_the_ending_says_the_format(name: str, form: ExportFormat) -> None:
+    assert export_format(Path(name)) is form
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.csv.gz", "x.xlsx", "x.csv.bak"])
+def test_an_ending_that_is_no_format_is_refused_with_those_that_are(name: str, store: Store, tmp_path: Path) -> None:
+    with pytest.raises(ExchangeError, match=r"is no format of an export: name a \.json or .*\.csv"):
+        export_file(store.generation, [], tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["file", "selection"])
+def test_a_csv_file_has_a_line_per_result_with_all_columns(whole: bool, store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    count = export_file(store.generation, [], path) if whole else export_selection(select(store.generation), path)
+    header, *rows = csv.reader(path.read_text().splitlines())
+    assert count == len(rows) == 2
+    assert header == list(COLUMNS)
+    assert {row[header.index("name")] for row in rows} == {"Convolution 3x3/2 1x64x56x0", r"a\x1b[2J\r\nb"}
+
+
+def test_json_lines_have_an_object_per_result(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    assert export_file(store.generation, where(of="model"), path) == 1
+    (line,) = path.read_text().splitlines()
+    assert json.loads(line)["name"] == HOSTILE
+
+
+def test_a_packed_file_holds_what_an_unpacked_one_does_and_can_be_imported(store: Store, tmp_path: Path) -> None:
+    plain, packed = tmp_path / "x.json", tmp_path / "x.json.gz"
+    for path in (plain, packed):
+        assert export_file(store.generation, [], path) == 2
+    assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    with Store(tmp_path / "other") as other:
+        assert import_file(other, packed).new == 5
