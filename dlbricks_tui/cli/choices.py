@@ -33,6 +33,11 @@ def add_models_argument(parser: Parser, *, many: bool) -> None:
         parser.add_argument("models", metavar="MODEL", nargs="+", help=explained)
     else:
         parser.add_argument("model", metavar="MODEL", help=explained)
+    add_input_option(parser)
+
+
+def add_input_option(parser: Parser) -> None:
+    """Take the shapes of inputs whose shape is not in the file."""
     parser.add_argument(
         "--input",
         metavar="NAME=1,3,224,224",

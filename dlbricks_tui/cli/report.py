@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.choices import library, open_loader
+from dlbricks_tui.cli.choices import add_input_option, given_shapes, library, open_loader
 from dlbricks_tui.cli.output import Json, narrate, write, write_json
 from dlbricks_tui.cli.parser import Groups, add_json_option
 from dlbricks_tui.cli.status import Status
@@ -40,6 +40,7 @@ def register(groups: Groups) -> None:
         default=["table1"],
         help="what to report on: files, names that `dlbricks models` lists, table1:ID (default: table1, all fifty)",
     )
+    add_input_option(parser)
     parser.add_argument(
         "--system",
         dest="systems",
@@ -56,14 +57,15 @@ def report_models(args: argparse.Namespace) -> int:
     """Evaluates the models, draws the figures, and says where the page is."""
     from dlbricks_tui.store.store import Store
 
-    sources = library(args).find_all(args.models)
+    sources, shapes = library(args).find_all(args.models), given_shapes(args)
     _keep_matplotlib_to_itself(args.data)
     with Store(args.data.store) as store, _loaders(args) as loader_of:
         from dlbricks_tui.bench.fingerprint import fingerprint
         from dlbricks_tui.report.evaluation import evaluate
 
         systems = _systems(args, store.generation)
-        evaluation = evaluate(store.generation, loader_of, sources, args.models, fingerprint().id, systems)
+        asked = [*args.models, *(word for shape in args.input for word in ("--input", shape))]
+        evaluation = evaluate(store.generation, loader_of, sources, asked, fingerprint().id, systems, shapes)
         damaged = len(store.damage)
     for left_out in evaluation.left_out:
         narrate(f"left out: {left_out}")

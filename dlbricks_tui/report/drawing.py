@@ -10,6 +10,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dlbricks_tui.printable import printable
 from dlbricks_tui.report.palette import Ink
 
 INCHES = 72.0
@@ -66,11 +67,16 @@ def draw(name: str, title: str, description: str, paint: Callable[[], Figure]) -
         text = io.StringIO()
         paint().savefig(text, format="svg", metadata={"Date": None})
     head, rest = _NEEDLESS.sub("", _PROLOGUE.sub("", text.getvalue())).split(">", 1)
-    words = f'<title id="title">{escape(title)}</title>\n <desc id="desc">{escape(description)}</desc>'
+    words = f'<title id="title">{escaped(title)}</title>\n <desc id="desc">{escaped(description)}</desc>'
     return _NAMES.sub(
         rf"\g<1>{name}-",
         f'{head} role="img" aria-labelledby="{name}-title {name}-desc" stroke-linejoin="round">\n {words}{rest}',
     )
+
+
+def escaped(text: str) -> str:
+    """Return a text for XML and HTML, neither of which may hold control codes."""
+    return escape(printable(text))
 
 
 def canvas(width: float, height: float) -> Figure:

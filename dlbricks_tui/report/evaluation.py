@@ -12,7 +12,7 @@ from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.allocation import without_cycle_search
-from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.report.naming import Names
@@ -41,6 +41,11 @@ class Finding:
         return self.decomposition.cutting.granularity
 
     @property
+    def measured(self) -> bool:
+        """Whether the whole model was timed, or every brick of it that the runtime can run."""
+        return self.found.end_to_end is not None or not self.found.estimate.coverage.missing
+
+    @property
     def judged(self) -> bool:
         """Whether the whole model is known both by its bricks and end to end."""
         return self.found.ratio is not None and self.found.estimate.coverage.complete
@@ -62,6 +67,11 @@ class Series:
     def granularities(self) -> tuple[int, ...]:
         """Those at which any model is judged, ascending."""
         return tuple(sorted({it.granularity for it in self.findings if it.judged}))
+
+    @property
+    def measured(self) -> frozenset[Subject]:
+        """The models that were measured, and not only some of their bricks."""
+        return frozenset(it.subject for it in self.findings if it.measured)
 
     def at(self, granularity: int) -> tuple[Finding, ...]:
         """The findings of one granularity, in the order of the models."""
@@ -94,13 +104,15 @@ def evaluate(
     asked: Sequence[str],
     host: str,
     only: Collection[str] | None = None,
+    given: Mapping[str, Shape] | None = None,
 ) -> Evaluation:
-    """Looks all models up in every way in which anything was measured, on all systems or on some; this host first.
+    """Look all models up in every way in which anything was measured, on all systems or on some; this host first.
 
-    `loader_of` gives who loads models as a runtime fuses them, and for "" anybody. Where no model can be read at all,
-    raises what is wrong with the first.
+    `loader_of` returns the loader of a runtime, which fuses as that runtime does, and for "" any loader. `given` are
+    input shapes by name, for files that do not say them. Where no model can be read at all, raise what is wrong with
+    the first.
     """
-    written = Networks(loader_of(""), sources, Level.WRITTEN)
+    written = Networks(loader_of(""), sources, Level.WRITTEN, given)
     if written.left_out.first is not None and not written.by_subject:
         raise written.left_out.first
     ways = [way for way in _ways(generation) if only is None or way.system in only]
@@ -111,7 +123,8 @@ def evaluate(
     found: defaultdict[Way, list[Finding]] = defaultdict(list)
     left_out = written.left_out.lines
     for (level, loader), alike in by_loader.items():
-        networks = written if level is Level.WRITTEN else Networks(loader, list(_sources(written, sources)), level)
+        readable = list(_sources(written, sources))
+        networks = written if level is Level.WRITTEN else Networks(loader, readable, level, given)
         left_out += [f"from level {level.value}: {it}" for it in networks.left_out.lines if networks is not written]
         for granularity in _granularities(generation, level):
             for finding in _findings(generation, networks, granularity, alike):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.printable import printable
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.queries import runtimes, systems
 
@@ -24,7 +25,7 @@ class Names:
             words.append(way.runtime if runtime is None else runtime.name)
         if len({it.protocol for it in beside if it.runtime == way.runtime}) > 1:
             words.append(way.protocol)
-        return ", ".join(words)
+        return printable(", ".join(words))
 
     def slug(self, way: Way) -> str:
         """For names of files: system and level, and a number where there are several."""

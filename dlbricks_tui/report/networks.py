@@ -1,9 +1,9 @@
 """The models of a report at one level, loaded and cut once for each network that they are."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
-from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.left_out import UNLOADABLE, LeftOut
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import Loader
@@ -13,7 +13,9 @@ from dlbricks_tui.report.subjects import Subject, subject_of
 class Networks:
     """Models as a loader has them; of the fifty some are one network with other weights, and share its graph."""
 
-    def __init__(self, loader: Loader, sources: Sequence[ModelSource], level: Level) -> None:
+    def __init__(
+        self, loader: Loader, sources: Sequence[ModelSource], level: Level, given: Mapping[str, Shape] | None = None
+    ) -> None:
         self.by_subject: dict[Subject, LayerGraph] = {}
         # What cannot be loaded at this level, with the reason.
         self.left_out = LeftOut()
@@ -22,7 +24,7 @@ class Networks:
         for source in sources:
             network = (source.path, *source.inputs.items())
             try:
-                graph = known.get(network) or loader.load(source, level)
+                graph = known.get(network) or loader.load(source, level, given)
             except UNLOADABLE as refusal:
                 self.left_out.add(source, refusal)
             else:

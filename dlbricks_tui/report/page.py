@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from importlib.resources import files
 from string import Template
 
 from dlbricks_tui import __version__
+from dlbricks_tui.report.drawing import escaped
 from dlbricks_tui.report.exhibit import Exhibit, Section
 from dlbricks_tui.report.palette import for_pages, style_sheet
 from dlbricks_tui.report.tables import Cell, Table, cell_text
@@ -51,14 +51,15 @@ def _lines(contents: Contents, folder: str) -> Iterator[str]:
     if contents.summary is not None:
         yield f'<div class="numbers whole" {_named("Summary", "region")}>{_table(contents.summary)}</div>'
     yield '<nav aria-label="Contents"><ul>'
-    yield from (f'<li><a href="#{it.anchor}">{escape(it.heading)}</a></li>' for it in contents.sections)
+    yield from (f'<li><a href="#{it.anchor}">{escaped(it.heading)}</a></li>' for it in contents.sections)
     yield "</ul></nav>"
     yield "</header>"
     yield "<main>"
     for section in contents.sections:
         yield from _section(section, folder)
     yield "</main>"
-    yield f"<footer>Made by dlbricks {__version__}. The folder <code>{escape(folder)}</code> beside this page has every"
+    yield f"<footer>Made by dlbricks {__version__}."
+    yield f"The folder <code>{escaped(folder)}</code> beside this page has every"
     yield "drawing as SVG and its numbers as CSV. <code>bricks.csv</code> there says of which results in the store each"
     yield "latency is made; <code>dlbricks results show ID</code> shows them.</footer>"
     yield "</body>"
@@ -69,7 +70,7 @@ def _section(section: Section, folder: str) -> Iterator[str]:
     yield f'<section aria-labelledby="{section.anchor}">'
     # On paper the words stand on the page of the drawing that they are about.
     yield '<div class="together">'
-    yield f'<h2 id="{section.anchor}">{escape(section.heading)}</h2>'
+    yield f'<h2 id="{section.anchor}">{escaped(section.heading)}</h2>'
     yield f"<p>{_text(section.explanation)}</p>"
     if section.published:
         yield f'<p class="published">{_text(section.published)}</p>'
@@ -85,7 +86,7 @@ def _section(section: Section, folder: str) -> Iterator[str]:
 
 def _exhibit(exhibit: Exhibit, folder: str, titled: bool) -> Iterator[str]:
     if titled:
-        yield f"<h3>{escape(exhibit.title)}</h3>"
+        yield f"<h3>{escaped(exhibit.title)}</h3>"
     table = f"{_named(f'Numbers: {exhibit.title}', 'region')}>{_table(exhibit.table.shown())}</div>"
     stem = f"{folder}/{exhibit.name}"
     downloads = f'<a href="{stem}.csv">CSV</a>'
@@ -106,14 +107,14 @@ def _exhibit(exhibit: Exhibit, folder: str, titled: bool) -> Iterator[str]:
 
 def _named(label: str, role: str) -> str:
     """The attributes of what scrolls: named, and within reach of the keyboard."""
-    return f'role="{role}" aria-label="{escape(label)}" tabindex="0"'
+    return f'role="{role}" aria-label="{escaped(label)}" tabindex="0"'
 
 
 def _table(table: Table) -> str:
     classes = [_class(name, [row[number] for row in table.rows]) for number, name in enumerate(table.columns)]
     heads = "".join(f'<th scope="col"{it}>{_head(name)}</th>' for it, name in zip(classes, table.columns, strict=True))
     lines = (
-        "".join(f"<td{it}>{escape(cell_text(cell))}</td>" for it, cell in zip(classes, row, strict=True))
+        "".join(f"<td{it}>{escaped(cell_text(cell))}</td>" for it, cell in zip(classes, row, strict=True))
         for row in table.rows
     )
     rows = "".join(f"<tr>{line}</tr>" for line in lines)
@@ -129,9 +130,9 @@ def _class(name: str, cells: Sequence[Cell]) -> str:
 
 
 def _head(name: str) -> str:
-    return escape(name.replace("table1_id", "id").replace("_", " "))
+    return escaped(name.replace("table1_id", "id").replace("_", " "))
 
 
 def _text(line: str) -> str:
     """A line with its `commands` set off."""
-    return _CODE.sub(r"<code>\1</code>", escape(line))
+    return _CODE.sub(r"<code>\1</code>", escaped(line))

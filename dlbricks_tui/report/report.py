@@ -12,6 +12,7 @@ from dlbricks_tui.report.figures.ratios import composed_section, constructed_sec
 from dlbricks_tui.report.figures.summary import closeness_section, judged, speedup_section, summary_table
 from dlbricks_tui.report.figures.table1 import table1_section
 from dlbricks_tui.report.page import Contents, page
+from dlbricks_tui.report.subjects import Subject
 from dlbricks_tui.report.tracing import bricks_table
 from dlbricks_tui.report.writing import write_report
 
@@ -59,11 +60,23 @@ def _lead(evaluation: Evaluation) -> tuple[str, ...]:
             "it lacks and which command gets it."
         )
     else:
-        ways = f"{len(evaluation.series)} way{'' if len(evaluation.series) == 1 else 's'}"
-        about = f"{models}, measured in {ways}: {'; '.join(it.title for it in evaluation.series)}."
+        about = _measured(evaluation, models)
     paper = (
         "The tables and figures are those of DLBricks: Composable Benchmark Generation to Reduce Deep Learning "
         "Benchmarking Effort on CPUs (Li, Dakkak, Xiong and Hwu, ICPE 2020, arXiv:1911.07967), from the results in "
         "this store, beside what the authors published."
     )
     return (paper, about)
+
+
+def _measured(evaluation: Evaluation, models: str) -> str:
+    """Say how many of the models were measured, and in which ways."""
+    whole = [it for it in evaluation.series if it.measured]
+    series = whole or evaluation.series
+    ways = f"{len(series)} way{'' if len(series) == 1 else 's'}: {'; '.join(it.title for it in series)}"
+    measured = len(frozenset[Subject]().union(*(it.measured for it in whole)))
+    if not measured:
+        return f"{models}, none of them measured. Some of their bricks were measured in other models, in {ways}."
+    if measured == len(evaluation.subjects):
+        return f"{models}, measured in {ways}."
+    return f"{models}, {measured} of them measured, in {ways}."

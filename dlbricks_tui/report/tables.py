@@ -5,6 +5,8 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dlbricks_tui.printable import printable
+
 Cell = None | int | float | str
 # What stands where there is no number.
 NOTHING = "-"
@@ -35,8 +37,12 @@ class Table:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], details: Sequence[str] = ()) -> Table:
-    """A table whose rows have a cell for each column, and some columns for machines."""
-    return Table(tuple(columns), tuple(tuple(row) for row in rows), tuple(details))
+    """Return a table whose rows have a cell for each column, and some columns for machines.
+
+    Control codes in names are spelled out.
+    """
+    cells = tuple(tuple(printable(cell) if isinstance(cell, str) else cell for cell in row) for row in rows)
+    return Table(tuple(map(printable, columns)), cells, tuple(details))
 
 
 def cell_text(cell: Cell) -> str:

@@ -7,16 +7,20 @@ from collections.abc import Callable, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from xml.dom.minidom import parseString
 
 import pytest
+from onnx.helper import make_node
 
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Record
+from tests.cli.test_hostile_names import HOSTILE, hostile_model
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
+from tests.models.onnx_models import model, saved, small
 from tests.store.samples import measurement, run, system
 
 CAPSNET, SQUEEZENET = (decompose(table1()[number]) for number in ("4", "16"))
@@ -245,9 +249,46 @@ def test_one_model_of_ones_own_is_reported_on(tmp_path: Path, capsys: pytest.Cap
     assert "1 model, measured in 1 way:" in page(tmp_path / "r").text
 
 
+def test_models_that_share_bricks_with_others_do_not_count_as_measured(report: Report) -> None:
+    shared = next(it for it in brick_records(SQUEEZENET, **C5) if isinstance(it, Measurement))
+    text = page(report([system("c5.2xlarge"), shared])).text
+    assert "2 models, none of them measured. Some of their bricks were measured in other models, in 1 way:" in text
+
+
+def test_the_page_says_how_many_models_were_measured(report: Report) -> None:
+    text = page(report([system("c5.2xlarge"), *brick_records(SQUEEZENET, **C5)])).text
+    assert "2 models, 1 of them measured, in 1 way:" in text
+
+
+def test_a_model_whose_file_does_not_say_its_shapes_can_be_reported_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = [make_node("Relu", ["x"], ["y"], name="r"), make_node("Relu", ["y"], ["z"], name="s")]
+    file = saved(tmp_path, model(nodes, {"x": (None, None)}, ["z"]))
+    arguments = ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--models", str(file)]
+    assert main(arguments) == 2
+    assert "--input x=" in capsys.readouterr().err
+    assert main([*arguments, "--input", "x=1,8"]) == 0
+    assert "--input x=1,8 --end-to-end" in capsys.readouterr().err
+    assert (tmp_path / "r" / "index.html").exists()
+
+
 def test_models_of_other_names_have_files_of_their_own(tmp_path: Path) -> None:
     arguments = ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--models"]
     assert main([*arguments, "resnet18_v1", "resnet18_v2"]) == 0
     drawn = {path.stem for path in (tmp_path / "r" / "figures").glob("figures-2-and-4-*.svg")}
     assert drawn == {"figures-2-and-4-model-1", "figures-2-and-4-model-2"}
     assert page(tmp_path / "r").text.count("resnet18_v2") > 1
+
+
+def test_names_with_control_codes_and_dollar_signs_are_only_names(tmp_path: Path) -> None:
+    files = [saved(tmp_path, hostile_model(), HOSTILE), saved(tmp_path, small(), r"$\frac{a$")]
+    arguments = ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--models"]
+    assert main([*arguments, *map(str, files)]) == 0
+    written = [path for path in (tmp_path / "r").rglob("*") if path.is_file()]
+    assert r"$\frac{a$" in page(tmp_path / "r").text
+    for path in written:
+        text = path.read_text()
+        assert all(char.isprintable() or char == "\n" for char in text), path
+        if path.suffix == ".svg":
+            parseString(text)

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.queries import select
@@ -305,6 +306,17 @@ async def test_what_was_found_is_exported_and_can_be_imported_elsewhere(stored: 
         await press(pilot, "escape", "6", "i", f'"{tmp_path}/mi"', "tab", "enter")
         assert titled(pilot) == f"1 Results {BRICKS + 1}"
         assert set(column(pilot, "system")) == {THERE}
+
+
+async def test_the_ending_of_an_exported_file_says_its_format(stored: DataFolder, tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "slash", f'"system={THERE}"', "enter", "e", f'"{tmp_path}/mine.txt"', "enter")
+        assert "is no format of an export" in " ".join(text(pilot).split())
+        pilot.app.screen.query_one(Input).value = str(file)
+        await press(pilot, "enter")
+    assert len(file.read_text().splitlines()) == 1 + BRICKS + 1
+    assert not (tmp_path / "mine.txt").exists()
 
 
 async def test_a_file_that_is_there_is_replaced_only_if_one_says_so_twice(

@@ -123,8 +123,10 @@ def similarity_section(evaluation: Evaluation) -> Section:
         axes.set_xticks([])
         axes.set_yticks([])
         for number, it in enumerate(subjects):
-            axes.text(-0.8, number, it.label, ha="right", va="center_baseline", fontsize=size)
-            axes.text(number, -0.8, it.mark, ha="center", va="bottom", rotation=90, fontsize=size * 0.9)
+            axes.text(-0.8, number, it.label, ha="right", va="center_baseline", fontsize=size, parse_math=False)
+            axes.text(
+                number, -0.8, it.mark, ha="center", va="bottom", rotation=90, fontsize=size * 0.9, parse_math=False
+            )
         axes.patch.set_facecolor(Ink.BAND.light)
         for spine in axes.spines.values():
             spine.set_visible(False)

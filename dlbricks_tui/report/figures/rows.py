@@ -44,14 +44,16 @@ def row_axes(figure: Figure, labels: Sequence[str], axis: str, legend: Sequence[
     found.set_xlabel(axis, labelpad=5)
     if legend:
         across = _LABELS / WIDTH, 1 - (_ABOVE - 0.04) / rows_height(len(labels), legend)
-        figure.legend(handles=list(legend), loc="upper left", bbox_to_anchor=across, ncols=_columns(legend))
+        shown = figure.legend(handles=list(legend), loc="upper left", bbox_to_anchor=across, ncols=_columns(legend))
+        for text in shown.get_texts():
+            text.set_parse_math(False)
     return found
 
 
 def row_label(axes: Axes, row: float, label: str) -> None:
-    """The name of a row, at its left."""
-    place = (-0.015, row)
-    axes.text(*place, label, ha="right", va="center_baseline", fontsize=8, transform=axes.get_yaxis_transform())
+    """Write the name of a row at its left; a dollar sign in it begins no formula."""
+    text = axes.text(-0.015, row, label, ha="right", va="center_baseline", fontsize=8, parse_math=False)
+    text.set_transform(axes.get_yaxis_transform())
 
 
 def mark(label: str, ink: Ink, shape: str, hollow: bool = False) -> Line2D:
