@@ -34,7 +34,7 @@ _NANOSECONDS_PER_MS = 1e6
 _REFERENCE = "reference"
 # On a quiet host the reference varies by one or two percent.
 _NOTEWORTHY_DRIFT = 0.05
-# Samples of an earlier run count if the reference takes no more, and no less, than so many times what it took then.
+# Earlier samples are dropped if all readings of the reference are over so many times longer, or shorter, than then.
 _SAME_HOST = 1.15
 _READINGS_AT_FIRST = 5
 # On a host that keeps changing a batch is to end all the same.
@@ -97,7 +97,7 @@ class Measuring:
         self._pace = Pace(rule)
         self._calmness = calmness or Calmness()
         self._usual_reference_ms: float | None = None
-        self._reference_at_first_ms: float | None = None
+        self._references_at_first_ms: list[float] | None = None
         self._entries: dict[Job, Entry] = {}
         # Of the batch at hand, by the name that the worker knows; of a whole model that shares several, in all of them.
         self._batch: dict[str, Entry] = {}
@@ -168,17 +168,17 @@ class Measuring:
         self._face_losses()
 
     def _earlier_ms(self, job: Job) -> tuple[float, ...]:
-        """The samples that an earlier run has taken of a job, if the host is as fast as it was then."""
+        """The samples that were taken of a job before, unless the host is clearly faster or slower than it was then."""
         if job.earlier is None:
             return ()
-        if self._reference_at_first_ms is None:
-            readings = [reading for _ in range(_READINGS_AT_FIRST) if (reading := self._reference_ms()) is not None]
-            # Others on the host only ever make it slower.
-            self._reference_at_first_ms = min(readings, default=0.0)
-        then_ms, now_ms = job.earlier.reference_ms, self._reference_at_first_ms
-        if not then_ms or not now_ms:
-            return job.earlier.samples_ms
-        return job.earlier.samples_ms if 1 / _SAME_HOST < now_ms / then_ms < _SAME_HOST else ()
+        then_ms = job.earlier.reference_ms
+        if self._references_at_first_ms is None:
+            readings = (self._reference_ms() for _ in range(_READINGS_AT_FIRST))
+            self._references_at_first_ms = [reading for reading in readings if reading is not None]
+        now_ms = self._references_at_first_ms
+        # On a restless host readings are far apart, and tell of no change.
+        changed = then_ms and now_ms and not min(now_ms) / _SAME_HOST < then_ms < max(now_ms) * _SAME_HOST
+        return () if changed else job.earlier.samples_ms
 
     def _sample(self, names: Sequence[str], later: Sequence[Job]) -> bool:
         """One round; false where something disturbed it, so that it has to be repeated."""
