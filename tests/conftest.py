@@ -20,3 +20,10 @@ def _data_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def _as_wide_as_it_likes(monkeypatch: pytest.MonkeyPatch) -> None:
     # Tables fit the terminal of whoever runs the tests, if that one has told its width.
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _on_a_quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The first guess of how long a run takes follows the load of the host.
+    monkeypatch.setattr("dlbricks_tui.bench.work.others_running", lambda: 0.0)
+    monkeypatch.setattr("dlbricks_tui.tui.live.prospect.others_running", lambda: 0.0)

@@ -6,8 +6,8 @@ from dlbricks_tui.bench.calibrating import CONSTANTS
 from dlbricks_tui.bench.calibration_nets import NETWORKS
 from dlbricks_tui.bench.jobs import Job, Subject
 from dlbricks_tui.bench.known import Conditions
-from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.request import CalibrationPolicy, RunRequest
+from dlbricks_tui.bench.time_left import SECONDS_PER_NETWORK
 from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS, calibrations_of
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level

@@ -27,9 +27,10 @@ _ROUNDS_TO_KNOW_THE_REFERENCE = 5
 _ROUNDS_REMEMBERED = 200
 # What has lasted for so many rounds, and for so long, is no accident.
 _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 5, 3.0
-# A busy host will not become quiet because somebody waits: after so long its rounds are taken as they are, until it was
-# calm. And beyond that time no more is measured twice than once, however often it is.
+# A busy host does not become quiet soon: after so long without a break its rounds count as they are, until it was calm.
 _PATIENCE_SECONDS = 60.0
+# Repeated rounds take so long at most, and half as long as the rounds that count.
+_FREE_SECONDS, _MOST_REPEATED_SHARE = 5.0, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,13 @@ class Calmness:
     @property
     def worth_repeating(self) -> bool:
         """Whether it still makes sense to measure again what was disturbed."""
-        in_proportion = self._repeated_seconds < _PATIENCE_SECONDS + self._counted_seconds
-        return self.time_left and in_proportion and self._lost_seconds < _PATIENCE_SECONDS
+        return self.most_repeated() > 0 and self._lost_seconds < _PATIENCE_SECONDS
+
+    def most_repeated(self, more_counted_seconds: float = 0.0) -> float:
+        """How many more seconds may be repeated, if rounds that count take so much longer."""
+        counted = self._counted_seconds + more_counted_seconds
+        in_proportion = _FREE_SECONDS + _MOST_REPEATED_SHARE * counted - self._repeated_seconds
+        return max(0.0, min(in_proportion, self._seconds_left))
 
     @property
     def time_left(self) -> bool:

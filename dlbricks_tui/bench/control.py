@@ -32,6 +32,8 @@ class Control:
         tell: Callable[[Event], None],
         signals: StopSignals,
         budget_seconds: float | None,
+        clock: Callable[[], float] = time.monotonic,
+        spent_seconds: float = 0.0,
     ) -> None:
         self._folder = folder
         self._lock = lock
@@ -39,7 +41,11 @@ class Control:
         self._tell = tell
         self._signals = signals
         self._budget_seconds = budget_seconds
-        self._began = time.monotonic()
+        self._clock = clock
+        self._has_host = False
+        # The clock of the work stands still while the run waits or is paused, that of the budget while it is paused.
+        self._began = clock()
+        self._budget_began = self._began - spent_seconds
         # Whoever takes a run up wants it to go on, even if it was paused when its last process died.
         folder.unpause()
         self._state = replace(
@@ -52,6 +58,7 @@ class Control:
             message="",
         )
         self._folder.set_state(self._state)
+        self._watch_budget()
 
     @property
     def state(self) -> RunState:
@@ -61,27 +68,26 @@ class Control:
     @property
     def seconds(self) -> float:
         """How long the run has worked; it does not work while it waits or is paused."""
-        return time.monotonic() - self._began
+        return self._clock() - self._began
 
     @property
     def seconds_left(self) -> float | None:
-        """What is left of the budget, None without one."""
-        return None if self._budget_seconds is None else max(0.0, self._budget_seconds - self.seconds)
+        """What is left of the budget, None without one: it is spent by waiting for other runs, too."""
+        if self._budget_seconds is None:
+            return None
+        return max(0.0, self._budget_seconds - (self._clock() - self._budget_began))
 
     def begin(self) -> None:
-        """Waits for the host, however long others measure on it."""
-        with self._clock_stopped():
-            self._take_host()
+        """Wait for the host until the other run has ended or the budget is spent."""
+        self._wait_for_host()
         self._change(State.RUNNING)
 
     def checkpoint(self) -> None:
         """Where the run may stop, or stand still for a while."""
         self._signals.check()
-        if self.seconds_left == 0.0:
-            raise RunStopped(State.FINISHED, f"its time budget of {self._budget_seconds:g} s is spent")
+        self._check_budget()
         if self._folder.pause_file.exists():
-            with self._clock_stopped():
-                self._stand_still()
+            self._stand_still()
 
     def count(self, bricks: Tally, whole_models: Tally) -> None:
         """Lets everybody know how far the run is."""
@@ -99,6 +105,26 @@ class Control:
             self._folder.set_state(self._state)
         return self._state
 
+    def _check_budget(self) -> None:
+        if self.seconds_left == 0.0:
+            raise self._budget_spent()
+
+    def _budget_spent(self) -> RunStopped:
+        waited = "; all of it passed while another run measured on this host" if not self._has_host else ""
+        return RunStopped(State.FINISHED, f"its time budget of {self._budget_seconds:g} s is spent{waited}")
+
+    def _watch_budget(self) -> None:
+        """Stop the run when the budget is spent, even while it waits for a worker."""
+        if self.seconds_left is not None:
+            self._signals.stop_after(self.seconds_left, self._budget_spent)
+
+    def _wait_for_host(self) -> None:
+        began = self._clock()
+        try:
+            self._take_host()
+        finally:
+            self._began += self._clock() - began
+
     def _take_host(self) -> None:
         told = None
         while not self._lock.try_hold(self._folder.run, self._data_folder):
@@ -107,15 +133,19 @@ class Control:
                 told = holder
                 self._change(State.WAITING, f"waits for {holder}")
                 self._tell(Waiting(holder=str(holder)))
+            self._check_budget()
             self._nap()
+        self._has_host = True
 
     def _stand_still(self) -> None:
         self._lock.release()
+        self._has_host = False
         self._change(State.PAUSED)
         self._tell(Paused())
-        while self._folder.pause_file.exists():
-            self._nap()
-        self._take_host()
+        with self._clocks_stopped():
+            while self._folder.pause_file.exists():
+                self._nap()
+        self._wait_for_host()
         self._change(State.RUNNING)
         self._tell(Resumed())
 
@@ -128,12 +158,16 @@ class Control:
         self._folder.set_state(self._state)
 
     @contextmanager
-    def _clock_stopped(self) -> Iterator[None]:
-        stopped = time.monotonic()
+    def _clocks_stopped(self) -> Iterator[None]:
+        stopped = self._clock()
+        self._signals.stop_after(None)
         try:
             yield
         finally:
-            self._began += time.monotonic() - stopped
+            paused_seconds = self._clock() - stopped
+            self._began += paused_seconds
+            self._budget_began += paused_seconds
+            self._watch_budget()
 
 
 def _ended(state: RunState) -> RunEnded:

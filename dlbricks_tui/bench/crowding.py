@@ -5,12 +5,19 @@ nothing; a thread that is stopped while it computes makes way for somebody. That
 process, which the kernel has put on the same core: so what others computed meanwhile is counted as well.
 """
 
+import os
+import time
+from collections.abc import Callable
+from statistics import median
 from typing import NamedTuple
 
 from dlbricks_tui.bench.host_files import HostFiles
 from dlbricks_tui.bench.processor_times import processor_times
 
 _NANOSECONDS = 1e9
+# The number of running threads changes by the millisecond.
+_READINGS, _SECONDS_BETWEEN_READINGS = 5, 0.01
+_MOST_OTHERS = 3.0
 
 
 class Crowding(NamedTuple):
@@ -48,6 +55,22 @@ def crowding(pid: int, host: HostFiles | None = None) -> Crowding | None:
         sum(stop for stop in stops if stop),
         None if all_times is None else all_times.taken_seconds - computed_ns / _NANOSECONDS,
     )
+
+
+def others_running(host: HostFiles | None = None, wait: Callable[[float], None] = time.sleep) -> float:
+    """How many threads of others compute just now, for each processor; 0 where the kernel does not say."""
+    host = host or HostFiles()
+    running: list[int] = []
+    for number in range(_READINGS):
+        if number:
+            wait(_SECONDS_BETWEEN_READINGS)
+        count = host.fields("proc/stat", " ").get("procs_running", "")
+        if not count.isdecimal():
+            return 0.0
+        # The thread that asks is one of them.
+        running.append(max(0, int(count) - 1))
+    # The kernel adds up counts of all processors that change meanwhile: a reading may be absurd.
+    return min(_MOST_OTHERS, median(running) / (os.cpu_count() or 1))
 
 
 def _times_ns(host: HostFiles, path: str) -> tuple[int, int] | None:

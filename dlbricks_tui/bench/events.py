@@ -109,6 +109,8 @@ class BatchStarted(Event):
     number: int
     of: int
     programs: int
+    # Of the whole run, as in all events.
+    seconds_left: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,9 +149,10 @@ class RoundDone(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundRepeated(Event):
-    """A round was disturbed, so that its samples count for nothing and are taken once more."""
+    """A round took `seconds`, was disturbed, and is repeated: its samples do not count."""
 
     reason: str
+    seconds: float = 0.0
     seconds_left: float
 
 
@@ -160,12 +163,6 @@ class BegunAnew(Event):
     times_as_fast: float
     samples_ms: tuple[tuple[int, tuple[float, ...]], ...]
     seconds_left: float
-
-    @property
-    def how(self) -> str:
-        """What the machine has become."""
-        times = self.times_as_fast
-        return f"{times:.2f} times quicker" if times > 1 else f"{1 / times:.2f} times slower"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,10 @@ from dlbricks_tui.bench.events import BatchStarted, BegunAnew, DriftNoted, Event
 from dlbricks_tui.bench.jobs import Job, Target
 from dlbricks_tui.bench.ledger import Counts, Entry
 from dlbricks_tui.bench.mood import FeltRound, Mood
-from dlbricks_tui.bench.pace import Pace
 from dlbricks_tui.bench.rounds import Rounds, Timed
 from dlbricks_tui.bench.stop_signals import RunStopped
 from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Series, StoppingRule
+from dlbricks_tui.bench.time_left import Pace, TimeLeft
 from dlbricks_tui.bench.turns import in_turn
 from dlbricks_tui.bench.workbench import Task, Workbench
 from dlbricks_tui.bricks.programs import ProgramError
@@ -38,7 +38,7 @@ _NOTEWORTHY_DRIFT = 0.05
 _SAME_HOST = 1.15
 _READINGS_AT_FIRST = 5
 # On a host that keeps changing a batch is to end all the same.
-_MOST_NEW_BEGINNINGS = 2
+_MOST_NEW_BEGINNINGS = 1
 
 
 class _Sampled(NamedTuple):
@@ -88,14 +88,18 @@ class Measuring:
         task_of: Callable[[Job], Task],
         tell: Callable[[Event], None],
         calmness: Calmness | None = None,
+        time_left: TimeLeft | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._bench = bench
         self._ledger = ledger
         self._control = control
         self._task_of = task_of
         self._tell = tell
-        self._pace = Pace(rule)
         self._calmness = calmness or Calmness()
+        self._time_left = time_left or TimeLeft(0, 0.0)
+        self._pace = Pace(rule, self._calmness, self._time_left.others)
+        self._clock = clock
         self._usual_reference_ms: float | None = None
         self._references_at_first_ms: list[float] | None = None
         self._entries: dict[Job, Entry] = {}
@@ -122,8 +126,12 @@ class Measuring:
         while waiting:
             number += 1
             batch = waiting.popleft()
-            self._tell(BatchStarted(number=number, of=number + len(waiting), programs=len(batch.jobs)))
-            self._measure(batch, [job for rest in waiting for job in rest.jobs])
+            later = [job for rest in waiting for job in rest.jobs]
+            left = self._seconds_left([*batch.jobs, *later])
+            self._tell(
+                BatchStarted(number=number, of=number + len(waiting), programs=len(batch.jobs), seconds_left=left)
+            )
+            self._measure(batch, later)
             waiting.extend(alone(entry.job) for entry in self._to_try_alone)
             self._control.count(*self._ledger.counts)
 
@@ -136,18 +144,14 @@ class Measuring:
         try:
             for job in fresh:
                 self._control.checkpoint()
-                began = time.monotonic()
+                began = self._clock()
                 self._load(self._entries[job])
-                self._pace.loaded(job, time.monotonic() - began)
+                self._pace.loaded(job, self._clock() - began)
             while names := self._rounds.due():
                 self._control.checkpoint()
-                began = time.monotonic()
-                counted = self._sample(names, later)
-                if counted:
+                if self._sample(names, later):
                     self._keep_what_is_done()
                     self._ledger.tell_estimates(self._provisional)
-                jobs = [self._batch[name].job for name in names] if counted else []
-                self._pace.sampled(jobs, time.monotonic() - began)
         except RunStopped:
             self._keep_what_there_is()
             raise
@@ -182,17 +186,20 @@ class Measuring:
 
     def _sample(self, names: Sequence[str], later: Sequence[Job]) -> bool:
         """One round; false where something disturbed it, so that it has to be repeated."""
+        jobs, began = [self._batch[name].job for name in names], self._clock()
         sampled = self._sampled(names)
         seconds, reference_ms = sampled.circumstances.seconds, sampled.circumstances.reference_ms
         disturbance = self._calmness.disturbance(sampled.circumstances)
         if disturbance is not None and self._calmness.worth_repeating:
             self._calmness.repeat(seconds)
+            self._pace.repeated(self._clock() - began)
             self._mood.repeated += 1
             self._face_losses()
-            self._tell(RoundRepeated(reason=disturbance, seconds_left=self._seconds_left(later)))
+            self._tell(RoundRepeated(reason=disturbance, seconds=seconds, seconds_left=self._seconds_left(later)))
             self._begin_anew_where_changed(later)
             return False
         self._calmness.count(seconds)
+        self._pace.sampled(jobs, self._clock() - began, noisy=disturbance is not None)
         self._rounds.count(sampled.taken_ms)
         felt = FeltRound(seconds, sampled.null_calls_ms, sampled.references_ms, disturbance is not None)
         self._mood.rounds.append(felt)
@@ -211,7 +218,7 @@ class Measuring:
 
     def _sampled(self, names: Sequence[str]) -> _Sampled:
         turns = self._turns(names)
-        before, began = self._bench.crowding(), time.monotonic()
+        before, began = self._bench.crowding(), self._clock()
         references_ms = [self._reference_ms()]
         taken: dict[str, tuple[int, ...]] = {}
         runs = 0
@@ -221,7 +228,7 @@ class Measuring:
             runs += 2 * len(at_once) * (warm_runs + _TIMED_RUNS)
         # Who comes in the middle of a round disturbs what is sampled last.
         references_ms.append(self._reference_ms())
-        seconds, after = time.monotonic() - began, self._bench.crowding()
+        seconds, after = self._clock() - began, self._bench.crowding()
         known_ms = tuple(it for it in references_ms if it is not None)
         runs += len(known_ms) * (_UNTIMED_REFERENCE_RUNS + _REFERENCE_RUNS)
         return _Sampled(
@@ -300,9 +307,7 @@ class Measuring:
 
     def _seconds_left(self, later: Sequence[Job]) -> float:
         begun = {program.job: len(program.samples_ms) for program in self._rounds.programs.values()}
-        left = self._pace.seconds_for({**dict.fromkeys(later, 0), **begun})
-        budget = self._control.seconds_left
-        return left if budget is None else min(left, budget)
+        return self._time_left.total(self._pace.seconds_for({**dict.fromkeys(later, 0), **begun}))
 
     def _note_drift(self) -> None:
         if len(self._mood.reference_ms) < FEWEST_SAMPLES:

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import singledispatchmethod
-from itertools import pairwise
-from statistics import median
 
+from dlbricks_tui.bench.disturbances import Disturbances
 from dlbricks_tui.bench.events import (
     BatchStarted,
     BegunAnew,
@@ -28,11 +27,11 @@ from dlbricks_tui.bench.events import (
     ProgramUnfinished,
     Resumed,
     RoundDone,
+    RoundRepeated,
     RunEnded,
     RunStarted,
     Waiting,
 )
-from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.run_folder import State
 from dlbricks_tui.bench.stopping import Stop
 from dlbricks_tui.estimate.intervals import is_wide
@@ -75,9 +74,8 @@ class RunProgress:
     started: RunStarted | None = None
     loading: ModelLoading | None = None
     planned: Planned | None = None
-    # While it finds out what the method misses, the network that it is at; and when each of them began.
+    # The network that is calibrated on.
     calibrating: Calibrating | None = None
-    networks_began: list[datetime] = field(default_factory=list)
     batch: BatchStarted | None = None
     programs: dict[int, ProgramProgress] = field(default_factory=dict)
     failed: list[ProgramFailed] = field(default_factory=list)
@@ -91,7 +89,10 @@ class RunProgress:
     bricks_failed: int = 0
     models_measured: int = 0
     models_failed: int = 0
+    # The time left at the newest event: what the run said last, less the time since then.
     seconds_left: float | None = None
+    newest: datetime | None = field(default=None, compare=False)
+    disturbances: Disturbances = field(default_factory=Disturbances)
     ended: RunEnded | None = None
 
     @property
@@ -124,83 +125,94 @@ class RunProgress:
         for event in events:
             self.take(event)
 
-    @singledispatchmethod
     def take(self, event: Event) -> None:
-        """Takes up what happened next; what changes nothing that is shown is passed over."""
+        """Take up what happened next."""
+        self._let_time_pass(event)
+        self.disturbances.take(event)
+        self._fold(event)
 
-    @take.register
+    def _let_time_pass(self, event: Event) -> None:
+        now = datetime.fromisoformat(event.when)
+        stands_still = self.state in (State.PAUSED, State.WAITING)
+        if self.newest is not None and self.seconds_left is not None and not stands_still:
+            self.seconds_left = max(0.0, self.seconds_left - (now - self.newest).total_seconds())
+        self.newest = now
+        if isinstance(event, BatchStarted | RoundDone | RoundRepeated | BegunAnew) and event.seconds_left is not None:
+            self.seconds_left = event.seconds_left
+
+    @singledispatchmethod
+    def _fold(self, event: Event) -> None:
+        """Take up what an event of this kind changes; nothing of what is shown, unless it is registered."""
+
+    @_fold.register
     def _(self, event: RunStarted) -> None:
-        fresh = RunProgress(started=event)
+        fresh = RunProgress(started=event, newest=self.newest)
         for each in fields(self):
             setattr(self, each.name, getattr(fresh, each.name))
 
-    @take.register
+    @_fold.register
     def _(self, event: Waiting) -> None:
         self.state, self.message = State.WAITING, f"waits for {event.holder}"
 
-    @take.register
+    @_fold.register
     def _(self, event: ModelLoading) -> None:
         self.state, self.message, self.loading = State.RUNNING, "", event
 
-    @take.register
+    @_fold.register
     def _(self, event: ModelLeftOut) -> None:
         self.left_out.append(event)
 
-    @take.register
+    @_fold.register
     def _(self, event: LevelLowered) -> None:
         self.lowered.append(event)
 
-    @take.register
+    @_fold.register
     def _(self, event: LayerUnmeasurable) -> None:
         self.unmeasurable.append(event)
 
-    @take.register
+    @_fold.register
     def _(self, event: FailedBefore) -> None:
         self.failed_before.append(event)
 
-    @take.register
+    @_fold.register
     def _(self, event: Planned) -> None:
         self.planned, self.loading, self.seconds_left = event, None, event.expected_seconds
 
-    @take.register
+    @_fold.register
     def _(self, event: Calibrating) -> None:
         self.state, self.message, self.calibrating = State.RUNNING, "", event
-        self.networks_began.append(datetime.fromisoformat(event.when))
-        self.seconds_left = self._seconds_left_before(event.of - event.number + 1)
 
-    @take.register
+    @_fold.register
     def _(self, event: Calibrated) -> None:
-        self.calibrating, self.seconds_left = None, self._seconds_left_before(0)
+        self.calibrating = None
 
-    @take.register
+    @_fold.register
     def _(self, event: CalibrationFailed) -> None:
-        self.calibrating, self.seconds_left = None, self._seconds_left_before(0)
+        self.calibrating = None
 
-    @take.register
+    @_fold.register
     def _(self, event: BatchStarted) -> None:
         self.state, self.message, self.batch = State.RUNNING, "", event
 
-    @take.register
+    @_fold.register
     def _(self, event: ProgramLoaded) -> None:
         self.programs[event.program] = ProgramProgress(event, list(event.samples_ms))
 
-    @take.register
+    @_fold.register
     def _(self, event: RoundDone) -> None:
         self.state, self.message = State.RUNNING, ""
         if self.calibrating is not None:
-            # Neither the programs of these rounds nor the time that they still take are those of the run.
+            # The programs of these rounds are not those of the run.
             return
-        self.seconds_left = event.seconds_left
         for program, samples_ms in event.samples_ms:
             # A line that was torn when its writer died may have been the one that told of the program.
             if program in self.programs:
                 self.programs[program].samples_ms += samples_ms
 
-    @take.register
+    @_fold.register
     def _(self, event: BegunAnew) -> None:
         if self.calibrating is not None:
             return
-        self.seconds_left = event.seconds_left
         for number, samples_ms in event.samples_ms:
             if number in self.programs:
                 program = self.programs[number]
@@ -209,18 +221,18 @@ class RunProgress:
                     self._count_measured(program.measured, -1)
                     program.measured = None
 
-    @take.register
+    @_fold.register
     def _(self, event: ProgramMeasured) -> None:
         if event.program in self.programs:
             self.programs[event.program].measured = event
         self._count_measured(event, 1)
 
-    @take.register
+    @_fold.register
     def _(self, event: ProgramUnfinished) -> None:
         if event.program in self.programs:
             self.programs[event.program].unfinished = event
 
-    @take.register
+    @_fold.register
     def _(self, event: ProgramFailed) -> None:
         self.failed.append(event)
         if event.program in self.programs:
@@ -230,19 +242,19 @@ class RunProgress:
         else:
             self.models_failed += 1
 
-    @take.register
+    @_fold.register
     def _(self, event: EstimateChanged) -> None:
         self.estimates[event.model] = event
 
-    @take.register
+    @_fold.register
     def _(self, event: Paused) -> None:
         self.state = State.PAUSED
 
-    @take.register
+    @_fold.register
     def _(self, event: Resumed) -> None:
         self.state, self.message = State.RUNNING, ""
 
-    @take.register
+    @_fold.register
     def _(self, event: RunEnded) -> None:
         self.state, self.message, self.ended, self.seconds_left = State(event.state), event.message, event, 0.0
         self.calibrating = None
@@ -252,13 +264,3 @@ class RunProgress:
             self.bricks_measured += more
         else:
             self.models_measured += more
-
-    def _seconds_left_before(self, networks: int) -> float | None:
-        """What is left of the plan, if the last so many networks take as long as those before them."""
-        if self.planned is None:
-            return None
-        took = [(then - before).total_seconds() for before, then in pairwise(self.networks_began)]
-        usual = median(took) if took else SECONDS_PER_NETWORK
-        done = len(self.networks_began) - (networks > 0)
-        planned = self.planned.expected_seconds - SECONDS_PER_NETWORK * done
-        return max(0.0, planned + (usual - SECONDS_PER_NETWORK) * networks)

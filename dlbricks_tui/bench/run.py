@@ -31,7 +31,16 @@ def execute(
     What the run is about are the models asked for, unless `prepare` finds something else.
     """
     with only_process(folder), StopSignals(ignore_hangup=detached) as signals, _events(folder, listener) as events:
-        control = Control(folder, lock, place.data.path, events.tell, signals, request.time_budget_seconds)
+        control = Control(
+            folder,
+            lock,
+            place.data.path,
+            events.tell,
+            signals,
+            request.time_budget_seconds,
+            place.clock,
+            place.spent_seconds,
+        )
         events.tell(
             RunStarted(
                 run=folder.run,

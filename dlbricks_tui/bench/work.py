@@ -1,6 +1,7 @@
 """What a run does when it has its turn: read the models, see what the store lacks, measure that."""
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -9,9 +10,11 @@ from pathlib import Path
 
 from dlbricks_tui.bench.batching import BatchLimits
 from dlbricks_tui.bench.calibrating import ENOUGH_NETWORKS, calibrate
-from dlbricks_tui.bench.calibration_due import calibration_seconds, levels_due, way_of
+from dlbricks_tui.bench.calibration_due import levels_due, way_of
+from dlbricks_tui.bench.calibration_nets import NETWORKS
 from dlbricks_tui.bench.calmness import Calmness
 from dlbricks_tui.bench.control import Control
+from dlbricks_tui.bench.crowding import others_running
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.events import (
     CalibrationFailed,
@@ -27,7 +30,6 @@ from dlbricks_tui.bench.known import known_in, with_earlier
 from dlbricks_tui.bench.ledger import Counts, Ledger
 from dlbricks_tui.bench.measuring import Keeper, Measuring
 from dlbricks_tui.bench.outlook import Outlook
-from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK, Pace
 from dlbricks_tui.bench.plan import Plan, plan, targets_of
 from dlbricks_tui.bench.preparation import Assignment, Preparation, prepare
 from dlbricks_tui.bench.reference import reference_program
@@ -36,6 +38,7 @@ from dlbricks_tui.bench.results import Recorder, conditions_of, runtime_record
 from dlbricks_tui.bench.run_folder import RunFolder, State, Tally
 from dlbricks_tui.bench.stop_signals import RunStopped, StopSignals
 from dlbricks_tui.bench.stopping import StoppingRule
+from dlbricks_tui.bench.time_left import SECONDS_PER_NETWORK, TimeLeft, expected_seconds
 from dlbricks_tui.bench.workbench import Task, Workbench
 from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
 from dlbricks_tui.estimate.errors import CalibrationError
@@ -63,12 +66,15 @@ _RUNS_PER_LOAD = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """Where a run works: the user's data, the models it may know, the program of its workers, and its limits."""
+    """Where a run works: the user's data, the models it may know, the program of its workers, limits and clock."""
 
     data: DataFolder
     samples: Path = SAMPLE_MODELS
     worker_program: Path = INSIDE
     limits: BatchLimits = field(default_factory=BatchLimits)
+    clock: Callable[[], float] = time.monotonic
+    # How long the command had worked before the run began: a time budget includes it.
+    spent_seconds: float = 0.0
 
 
 class Work:
@@ -92,6 +98,8 @@ class Work:
         self._signals = signals
         self._tell = tell
         self._system = fingerprint()
+        # Before the run has a worker, all who compute are others.
+        self._others = others_running()
         budget = request.time_budget_seconds
         # One for calibration networks and bricks: their rounds wait for the same host to become quiet.
         self._calmness = Calmness(most_seconds=math.inf if budget is None else _MOST_OF_A_BUDGET_TO_WAIT * budget)
@@ -105,12 +113,17 @@ class Work:
             planned = self._plan(assignment, store)
             counts = _counts(planned)
             subjects, held = assignment.models, store.generation
-            seconds = Pace(self._request.rule).seconds_for(dict.fromkeys(planned.jobs, 0))
+            seconds = expected_seconds(self._request.rule, planned.jobs, self._others)
             uncalibrated = levels_due(self._request, subjects, planned.jobs, self._conditions, held, seconds)
-            self._tell_plan(planned, counts, calibration_seconds(uncalibrated) + seconds)
+            networks = len(NETWORKS) * len(uncalibrated)
+            self._time_left = TimeLeft(
+                networks, seconds, lambda: self._control.seconds_left, self._place.clock, self._others
+            )
+            self._tell_plan(planned, counts, self._time_left.total(0.0))
             self._control.count(*counts)
             store.add(self._system, runtime_record(self._request.runtime, self._system))
             self._calibrate(uncalibrated, counts, store)
+            self._time_left.begin_jobs()
             outlook = Outlook(assignment.models, store.generation, self._conditions)
             recorder = Recorder(self._folder.run, self._conditions)
             ledger = Ledger(store, recorder, outlook, self._tell, counts)
@@ -162,9 +175,10 @@ class Work:
             )
         )
 
-    def _calibrate(self, levels: Iterable[Level], counts: Counts, store: Store) -> None:
+    def _calibrate(self, levels: Sequence[Level], counts: Counts, store: Store) -> None:
         """Finds out what the method misses there, before anything is estimated of these levels."""
-        for level in levels:
+        for number, level in enumerate(levels, start=1):
+            self._time_left.expect_networks(len(NETWORKS) * (len(levels) - number + 1))
             left = self._seconds_to_calibrate
             if left is not None and left < ENOUGH_NETWORKS * _LEAST_SHARE_OF_A_NETWORK * SECONDS_PER_NETWORK:
                 self._tell(CalibrationFailed(reason="half of the time budget is too short for it"))
@@ -202,8 +216,9 @@ class Work:
         left = self._seconds_to_calibrate
         if left is not None and left < 0:
             raise CalibrationError("it has taken half of the time budget")
-        # The sum of bricks, which is what it looks into, is of layers that run one after another.
-        self._measure(jobs, rule, ledger, side_by_side=False)
+        with self._time_left.network():
+            # The sum of bricks, which is what it looks into, is of layers that run one after another.
+            self._measure(jobs, rule, ledger, side_by_side=False)
 
     @property
     def _seconds_to_calibrate(self) -> float | None:
@@ -221,7 +236,9 @@ class Work:
             self._memory_limit_bytes,
         ) as bench:
             self._refuse_another_version(bench.describe().version)
-            measuring = Measuring(bench, ledger, self._control, rule, task, self._tell, self._calmness)
+            measuring = Measuring(
+                bench, ledger, self._control, rule, task, self._tell, self._calmness, self._time_left, self._place.clock
+            )
             measuring.take_reference(
                 Task(reference_program(self._request.runtime.runs), self._request.patience.load_seconds)
             )

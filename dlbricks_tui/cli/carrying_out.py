@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import Json, counted, data_console, narrate, show, write, write_json
@@ -27,8 +28,9 @@ def carry_out(args: argparse.Namespace, folder: RunFolder, request: RunRequest) 
     from dlbricks_tui.cli.run_progress import shown
     from dlbricks_tui.share.running import execute_any
 
-    with shown() as progress:
-        state = execute_any(folder, request, Workplace(args.data), host_lock(), progress.take)
+    place = Workplace(args.data, spent_seconds=time.monotonic() - args.began)
+    with shown(quiet=args.quiet) as progress:
+        state = execute_any(folder, request, place, host_lock(), progress.take)
     return conclude(args, folder, state, left_out=len(progress.progress.left_out))
 
 
@@ -38,11 +40,13 @@ def conclude(args: argparse.Namespace, folder: RunFolder, state: RunState, *, le
     from dlbricks_tui.bench.run_folder import State
 
     request = read_request(folder.request_file)
+    # A run that was stopped before it had read its models has no estimates, and no time left to read them.
+    unread = bool(state.message) and not state.bricks.total and not state.whole_models.total
     # Of a suite nobody here knows the models.
-    found = [] if request.suite is not None else _estimates(args.data, folder, request)
+    found = [] if request.suite is not None or unread else _estimates(args.data, folder, request)
     if args.json:
         write_json(_document(state, request, found))
-    elif request.suite is not None:
+    elif request.suite is not None and not unread:
         write(f"{request.suite.results}\n")
     else:
         _show(found)
@@ -51,11 +55,8 @@ def conclude(args: argparse.Namespace, folder: RunFolder, state: RunState, *, le
             cure = "" if one.end_to_end else "; run it with --end-to-end to time the whole model"
             narrate(f"no estimate of {one.estimate.model} is possible: {one.estimate.obstacle}{cure}")
     bricks = state.bricks
-    narrate(
-        f"run {state.run} {state.state.value} after {state.seconds:.1f} s: "
-        f"{counted(bricks.measured, 'brick')} measured, {_if_any(bricks.unfinished, 'unfinished')}"
-        f"{bricks.reused} known before, {bricks.failed} failed"
-    )
+    if not args.quiet:
+        _tell_end(state)
     if state.state in (State.INTERRUPTED, State.CANCELLED):
         narrate(f"what was measured is kept; `dlbricks runs resume {state.run}` goes on with the rest")
         return Status.INTERRUPTED
@@ -64,6 +65,15 @@ def conclude(args: argparse.Namespace, folder: RunFolder, state: RunState, *, le
         return Status.DONE_WITH_FAILURES
     failures = bricks.failed + state.whole_models.failed + left_out
     return Status.DONE_WITH_FAILURES if failures or state.state is State.FAILED else Status.DONE
+
+
+def _tell_end(state: RunState) -> None:
+    bricks = state.bricks
+    narrate(
+        f"run {state.run} {state.state.value} after {state.seconds:.1f} s: "
+        f"{counted(bricks.measured, 'brick')} measured, {_if_any(bricks.unfinished, 'unfinished')}"
+        f"{bricks.reused} known before, {bricks.failed} failed"
+    )
 
 
 def tally_document(tally: Tally) -> dict[str, Json]:

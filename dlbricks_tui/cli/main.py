@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -74,6 +75,7 @@ def main(
 
     `wrong_keys` says what is wrong with the keys of the settings: only who has the workbench can.
     """
+    began = time.monotonic()
     try:
         parser = _parser(groups)
         args = parser.parse_args(with_hyphens_joined(arguments))
@@ -82,6 +84,7 @@ def main(
             return Status.DONE
         args.data = _data_folder(args.data_dir)
         args.wrong_keys = wrong_keys
+        args.began = began
         _take_config(args)
         if args.handler is None and without_command is not None:
             return _run(lambda args: without_command(args.data, args.sources), args)

@@ -69,3 +69,8 @@ def with_hyphens_joined(arguments: Sequence[str]) -> list[str]:
 def add_json_option(parser: Parser) -> None:
     """Lets a command print one JSON document instead of what a person reads."""
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def add_quiet_option(parser: Parser) -> None:
+    """Lets a command keep its progress to itself."""
+    parser.add_argument("-q", "--quiet", action="store_true", help="show no progress, only what failed")

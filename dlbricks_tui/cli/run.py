@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, cutting, given_shapes, library
 from dlbricks_tui.cli.output import counted, narrate
-from dlbricks_tui.cli.parser import FromConfig, Groups, Parser, UsageError, add_json_option
+from dlbricks_tui.cli.parser import FromConfig, Groups, Parser, UsageError, add_json_option, add_quiet_option
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -59,7 +59,8 @@ def add_measuring_options(parser: Parser) -> None:
         metavar="S",
         type=float,
         default=FromConfig("run.time_budget"),
-        help="stop after so many seconds with what is known by then",
+        help="stop after so many seconds with what is known by then; start-up, calibration and waiting for another "
+        "run count, pauses do not",
     )
     parser.add_argument("--retry-failed", action="store_true", help="try again what failed in an earlier run")
     parser.add_argument("--again", action="store_true", help="measure again what is known, as hosts change")
@@ -78,6 +79,7 @@ def add_measuring_options(parser: Parser) -> None:
     parser.add_argument(
         "--memory-limit", metavar="MIB", type=int, help="what a brick may take before it fails (default: all there is)"
     )
+    add_quiet_option(parser)
     parser.add_argument("--detach", action="store_true", help="run in a process apart; `dlbricks runs watch` shows it")
     add_json_option(parser)
 

@@ -8,11 +8,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.bench.events import (
-    BegunAnew,
     Calibrated,
     Calibrating,
     CalibrationFailed,
-    DriftNoted,
     Event,
     FailedBefore,
     LayerUnmeasurable,
@@ -22,7 +20,6 @@ from dlbricks_tui.bench.events import (
     Planned,
     ProgramFailed,
     Resumed,
-    RoundRepeated,
     RunEnded,
     RunStarted,
     ShapesRemembered,
@@ -44,11 +41,14 @@ _BAR_WIDTH = 30
 
 
 class ShownProgress:
-    """Takes up events and shows them; `progress` is what they amount to."""
+    """Takes up events and shows them; `progress` is what they amount to. Quiet, it shows failures only."""
 
-    def __init__(self, console: Console | None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, console: Console | None, clock: Callable[[], float] = time.monotonic, *, quiet: bool = False
+    ) -> None:
         self.progress = RunProgress()
         self._clock = clock
+        self._quiet = quiet
         self._open = ExitStack()
         self._draw: Callable[[RenderableType], None] | None = None
         if console is not None:
@@ -66,10 +66,18 @@ class ShownProgress:
     def take(self, event: Event) -> None:
         """Shows what happened."""
         self.progress.take(event)
-        if (told := _told(event)) is not None:
+        told = _failure(event)
+        if told is None and not self._quiet:
+            told = _told_of_course(event)
+        if told is not None:
             narrate(told)
-        if isinstance(event, RunEnded) and self.progress.at_limits:
-            narrate(_at_limits(self.progress))
+        if self._quiet:
+            return
+        if isinstance(event, RunEnded):
+            if self.progress.at_limits:
+                narrate(_at_limits(self.progress))
+            if self.progress.disturbances.counts:
+                narrate(str(self.progress.disturbances))
         now = self._clock()
         if now < self._show_again_at:
             return
@@ -84,10 +92,11 @@ class ShownProgress:
 
 
 @contextmanager
-def shown() -> Iterator[ShownProgress]:
-    """Shows a run as long as it lasts, in the way that standard error allows."""
+def shown(*, quiet: bool = False) -> Iterator[ShownProgress]:
+    """Shows a run as long as it lasts, in the way that standard error allows; quiet, it shows failures only."""
     console = narration_console()
-    shown_progress = ShownProgress(console if console.is_terminal and not console.is_dumb_terminal else None)
+    draws = console.is_terminal and not console.is_dumb_terminal and not quiet
+    shown_progress = ShownProgress(console if draws else None, quiet=quiet)
     try:
         yield shown_progress
     finally:
@@ -97,6 +106,7 @@ def shown() -> Iterator[ShownProgress]:
 def progress_line(progress: RunProgress) -> str:
     """How far the run is and what is known by now, in one line."""
     words = [_counts(progress)]
+    words += [progress.disturbances.counts] if progress.disturbances.counts else []
     estimates = _estimates(progress)
     # More of them would make a line that nobody reads.
     words += [f"{name} {estimate}" for name, estimate in estimates] if len(estimates) <= _MOST_MODELS else []
@@ -121,8 +131,8 @@ def _at_limits(progress: RunProgress) -> str:
     )
 
 
-def _told(event: Event) -> str | None:
-    """What deserves a line of its own, whatever else is shown."""
+def _failure(event: Event) -> str | None:
+    """What deserves a line of its own, even of a quiet run."""
     if isinstance(event, ProgramFailed):
         return f"failed: {event.label} ({event.brick[:12] or 'whole model'}): {event.reason}: {event.message}"
     if isinstance(event, FailedBefore):
@@ -131,44 +141,33 @@ def _told(event: Event) -> str | None:
         return f"unmeasurable: {event.model}: {event.layer}: {event.reason}"
     if isinstance(event, LevelLowered):
         return f"{event.model}: its written layers are measured, as it cannot be fused: {event.reason}"
-    if isinstance(event, ShapesRemembered):
-        return f"{event.model}: its inputs have the shapes given before: {event.shapes}; --input gives others"
     if isinstance(event, ModelLeftOut):
         return f"left out: {event.reason}"
-    return _told_of_course(event)
+    if isinstance(event, CalibrationFailed):
+        return f"not calibrated, so that estimates may be some percent too low: {event.reason}"
+    if isinstance(event, RunEnded) and event.message:
+        return f"{event.state}: {event.message}"
+    return None
 
 
 def _told_of_course(event: Event) -> str | None:
     if isinstance(event, RunStarted):
         return f"run {event.run}"
+    if isinstance(event, ShapesRemembered):
+        return f"{event.model}: its inputs have the shapes given before: {event.shapes}; --input gives others"
     if isinstance(event, Waiting):
         return f"waiting for {event.holder}"
     if isinstance(event, Planned):
         return _plan(event)
     if isinstance(event, WorkerReplaced):
         return f"a fresh worker takes over: {event.message}"
-    if isinstance(event, Calibrating | Calibrated | CalibrationFailed):
-        return _calibration(event)
-    if isinstance(event, RoundRepeated):
-        return f"a round is repeated: {event.reason}"
-    if isinstance(event, BegunAnew):
-        return f"the machine is {event.how} now: the batch is measured anew"
-    if isinstance(event, DriftNoted):
-        change = event.reference_ms / event.usual_ms - 1
-        return f"the machine has become {abs(change):.0%} {'slower' if change > 0 else 'faster'} than it was at first"
-    if isinstance(event, Paused | Resumed):
-        return type(event).__name__.lower()
-    if isinstance(event, RunEnded) and event.message:
-        return f"{event.state}: {event.message}"
-    return None
-
-
-def _calibration(event: Calibrating | Calibrated | CalibrationFailed) -> str:
     if isinstance(event, Calibrating):
         return f"calibrating on network {event.number} of {event.of}: {event.network}"
     if isinstance(event, Calibrated):
         return f"calibrated: on networks that had no part in it the mean error is {event.error:.1%}"
-    return f"not calibrated, so that estimates may be some percent too low: {event.reason}"
+    if isinstance(event, Paused | Resumed):
+        return type(event).__name__.lower()
+    return None
 
 
 def _plan(event: Planned) -> str:
@@ -210,6 +209,8 @@ def _picture(progress: RunProgress) -> RenderableType:
         models.add_row(name_cell(name), Text(estimate))
     more = len(estimates) - _MOST_MODELS
     rest = [Text(f"and {more} more models", style="dim")] if more > 0 else []
+    noise = str(progress.disturbances)
+    rest += [Text(noise, style="yellow")] if noise else []
     return Group(head, Text(_counts(progress)), models, *rest)
 
 
@@ -218,7 +219,10 @@ def _counts(progress: RunProgress) -> str:
         return progress.message
     if progress.loading is not None:
         return f"reading {progress.loading.model} ({progress.loading.number} of {progress.loading.of})"
-    if progress.calibrating is not None:
+    starting = progress.batch is None and progress.calibrating is None and progress.done < progress.total
+    if starting:
+        words = ["starting a worker"]
+    elif progress.calibrating is not None:
         words = [f"calibrating, network {progress.calibrating.number} of {progress.calibrating.of}"]
     else:
         words = [f"{progress.done} of {progress.total} done"]

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import Json, narrate, show, write_json
-from dlbricks_tui.cli.parser import Groups, Parser, add_json_option
+from dlbricks_tui.cli.parser import Groups, Parser, add_json_option, add_quiet_option
 from dlbricks_tui.cli.status import Status
 
 if TYPE_CHECKING:
@@ -28,10 +28,14 @@ def register(groups: Groups) -> None:
     listing = actions.add_parser("list", help="list the runs, the newest last (what `runs` does by itself)")
     add_json_option(listing)
     listing.set_defaults(handler=list_runs)
-    _add(actions, "watch", "show how a run gets on until it ends; that you stop watching does not touch it", watch_run)
+    watching = _add(
+        actions, "watch", "show how a run gets on until it ends; the run goes on if you stop watching", watch_run
+    )
     _add(actions, "pause", "let a run stand still, and others measure meanwhile", pause_run)
     _add(actions, "cancel", "end a run; what it has measured is kept", cancel_run)
     resuming = _add(actions, "resume", "let a paused run go on, or carry on with one that has ended early", resume_run)
+    for action in (watching, resuming):
+        add_quiet_option(action)
     resuming.add_argument("--detach", action="store_true", help="carry on in a process apart")
 
 
@@ -56,7 +60,7 @@ def watch_run(args: argparse.Namespace) -> int:
     from dlbricks_tui.cli.run_progress import shown
 
     folder = _find(args)
-    with shown() as progress:
+    with shown(quiet=args.quiet) as progress:
         for event in follow(
             folder.events_file, lambda: folder.state().active, lambda: time.sleep(_SECONDS_BETWEEN_LOOKS)
         ):

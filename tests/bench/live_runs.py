@@ -27,10 +27,10 @@ from dlbricks_tui.bench.events import (
     Waiting,
     WorkerReplaced,
 )
-from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.process_identity import ProcessIdentity, this_process
 from dlbricks_tui.bench.run_folder import RunFolder, RunState, State, Tally
 from dlbricks_tui.bench.stopping import Stop
+from dlbricks_tui.bench.time_left import SECONDS_PER_NETWORK
 from dlbricks_tui.settings import DataFolder
 
 RUN = "20261121-080000-ab12"
@@ -75,14 +75,15 @@ def planned(seconds: float = 2, *, bricks: int = BRICKS, reused: int = 8, expect
     )
 
 
-def calibrated(networks: int, seconds: float = 2) -> list[Event]:
+def calibrated(networks: int, seconds: float = 2, afterwards_seconds: float = 40.0) -> list[Event]:
     """The run calibrates on so many networks, each for as long as it is expected to take, to its very end."""
     events: list[Event] = []
     for number in range(1, networks + 1):
         events.append(Calibrating(when=at(seconds), network=f"net {number}", number=number, of=networks))
         events.append(BatchStarted(when=at(seconds), number=1, of=1, programs=9))
         seconds += SECONDS_PER_NETWORK
-        last = round_done([0, 1], 0, seconds_left=0.0)
+        left = SECONDS_PER_NETWORK * (networks - number) + afterwards_seconds
+        last = round_done([0, 1], 0, seconds_left=left)
         events.append(replace(last, when=at(seconds), reference_ms=5.0))
     return [*events, Calibrated(when=at(seconds), error=0.01)]
 

@@ -20,11 +20,11 @@ from dlbricks_tui.bench.jobs import Job, subject_of
 from dlbricks_tui.bench.known import Conditions, Known
 from dlbricks_tui.bench.ledger import Counts, Entry
 from dlbricks_tui.bench.mood import NULL_CALL_MS
-from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.plan import plan, targets_of
 from dlbricks_tui.bench.request import CalibrationPolicy
 from dlbricks_tui.bench.run_folder import State, Tally
 from dlbricks_tui.bench.stopping import Adaptive, StoppingRule, series_of
+from dlbricks_tui.bench.time_left import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.workbench import Workbench
 from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.contexts import caches_in

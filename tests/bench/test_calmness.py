@@ -144,11 +144,16 @@ def test_what_is_measured_anew_is_taken_from_the_time_to_wait() -> None:
     assert not calmness.worth_repeating
 
 
-def test_beyond_a_minute_no_more_is_measured_twice_than_once() -> None:
+def test_repeated_rounds_take_a_few_seconds_and_half_as_long_as_those_that_count_at_most() -> None:
     calmness = Calmness()
-    calmness.repeat(61.0)
+    assert (calmness.most_repeated(), calmness.most_repeated(100.0)) == (5.0, 55.0)
+    calmness.repeat(5.0)
     assert not calmness.worth_repeating
     calmness.count(10.0)
-    assert calmness.worth_repeating
-    calmness.repeat(10.0)
-    assert not calmness.worth_repeating
+    assert (calmness.worth_repeating, calmness.most_repeated()) == (True, 5.0)
+    calmness.repeat(6.0)
+    assert (calmness.worth_repeating, calmness.most_repeated()) == (False, 0.0)
+
+
+def test_a_run_with_a_budget_repeats_no_more_than_its_part() -> None:
+    assert Calmness(most_seconds=2.0).most_repeated(1000.0) == 2.0

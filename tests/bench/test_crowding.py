@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.bench.crowding import Crowding, crowding, since
+from dlbricks_tui.bench.crowding import Crowding, crowding, others_running, since
 from dlbricks_tui.bench.host_files import HostFiles
 
 
@@ -50,3 +50,17 @@ def test_this_very_process_is_counted_where_the_kernel_counts() -> None:
         found = crowding(os.getpid())
         assert found is not None
         assert found.times_stopped >= 0
+
+
+def test_others_are_all_who_compute_but_the_one_who_asks(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    stat = tmp_path / "proc" / "stat"
+    counts = iter(["1", "3", "99999", "1"])
+
+    def wait(_: float) -> None:
+        stat.write_text(f"cpu 1 2 3\nprocs_running {next(counts)}\nprocs_blocked 7\n")
+
+    stat.write_text("procs_running 3\n")
+    assert others_running(HostFiles(tmp_path), wait) == min(3.0, 2 / (os.cpu_count() or 1))
+    stat.write_text("cpu 1 2 3\n")
+    assert others_running(HostFiles(tmp_path), wait) == 0

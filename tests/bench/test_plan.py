@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from dlbricks_tui.bench.batching import MEBIBYTE, BatchLimits, batches
 from dlbricks_tui.bench.jobs import Job, Subject, Target, subject_of
 from dlbricks_tui.bench.known import Known
-from dlbricks_tui.bench.pace import Pace
 from dlbricks_tui.bench.plan import plan, targets_of
 from dlbricks_tui.bench.stopping import Adaptive, FixedRuns
+from dlbricks_tui.bench.time_left import Pace
 from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose

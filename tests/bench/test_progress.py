@@ -3,18 +3,21 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.bench.events import (
+    BatchStarted,
     BegunAnew,
     Calibrating,
     CalibrationFailed,
     Event,
+    Paused,
     ProgramLoaded,
+    Resumed,
     RoundDone,
+    RoundRepeated,
     RunStarted,
 )
-from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
 from dlbricks_tui.bench.progress import RunProgress
 from dlbricks_tui.bench.run_folder import RunFolders, State
-from tests.bench.live_runs import at, ended, planned
+from tests.bench.live_runs import at, ended, loaded, planned
 from tests.bench.runs import BRICKS, MODEL, Site
 
 
@@ -65,21 +68,32 @@ def test_the_rounds_of_a_calibration_say_nothing_of_the_run() -> None:
     progress.take(Calibrating(when=at(0), network="chain", number=1, of=2))
     progress.take(RoundDone(samples_ms=((0, (1.5,)),), null_call_ms=None, reference_ms=None, seconds_left=0.0))
     progress.take(BegunAnew(times_as_fast=1.4, samples_ms=((0, (1.5,)),), seconds_left=0.0))
-    assert (progress.done, progress.total, progress.seconds_left) == (0, 3, 100.0)
-    second = Calibrating(when=at(SECONDS_PER_NETWORK), network="heavy", number=2, of=2)
+    assert (progress.done, progress.total) == (0, 3)
+    second = Calibrating(network="heavy", number=2, of=2)
     progress.take(second)
-    assert (progress.calibrating, progress.seconds_left) == (second, 100.0 - SECONDS_PER_NETWORK)
+    assert progress.calibrating == second
     progress.take(CalibrationFailed(reason="too few"))
-    assert (progress.calibrating, progress.seconds_left) == (None, 100.0 - 2 * SECONDS_PER_NETWORK)
+    assert progress.calibrating is None
 
 
-def test_the_time_left_follows_how_long_networks_take_here() -> None:
+def test_the_time_left_goes_down_with_every_event_and_follows_what_the_run_says() -> None:
     progress = RunProgress()
-    progress.take(planned(bricks=1, reused=0, expected_seconds=100.0))
-    for number, seconds in enumerate((0, 14, 28, 300), start=1):
-        progress.take(Calibrating(when=at(seconds), network="chain", number=number, of=11))
-    # The third was interrupted; eight more at 14 s each are still to come.
-    assert progress.seconds_left == 100 - 11 * SECONDS_PER_NETWORK + 8 * 14
+    said: list[float | None] = []
+    for event in (
+        planned(0, expected_seconds=100.0),
+        loaded(1, 10),
+        RoundRepeated(when=at(20), reason="noise", seconds=1.0, seconds_left=140.0),
+        RoundRepeated(when=at(30), reason="noise", seconds=1.0, seconds_left=125.0),
+        Calibrating(when=at(32), network="chain", number=1, of=2),
+        RoundDone(when=at(40), samples_ms=(), null_call_ms=None, reference_ms=None, seconds_left=110.0),
+        Paused(when=at(45)),
+        Resumed(when=at(1000)),
+        BatchStarted(when=at(1001), number=1, of=1, programs=2, seconds_left=90.0),
+        loaded(2, 2000),
+    ):
+        progress.take(event)
+        said.append(progress.seconds_left)
+    assert said == [100.0, 90.0, 140.0, 125.0, 123.0, 110.0, 105.0, 105.0, 90.0, 0.0]
 
 
 def test_a_run_that_ends_while_it_calibrates_calibrates_no_more() -> None:

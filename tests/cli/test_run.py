@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE, HostLock
 from dlbricks_tui.cli.main import main
 from tests.bench.runs import BRICKS, FAKE_WORKER, MODEL, ROOT
 
@@ -93,6 +93,29 @@ def test_what_a_person_reads_is_the_estimate_and_progress_stays_off_standard_out
     assert f"{BRICKS} bricks: 0 known, {BRICKS} to measure" not in out
     assert f"{BRICKS} bricks: 0 known, {BRICKS} to measure" in told
     assert "\x1b" not in told
+
+
+def test_a_quiet_run_says_only_what_failed(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Calibration fails, as the fake worker infers no types.
+    status, _, told = measured(dlbricks, "--quiet", "--calibrate", "never")
+    assert (status, told) == (0, "")
+    monkeypatch.setenv("FAKE_MANNERS", '{"Flatten": "crash on load"}')
+    status, _, told = measured(dlbricks, "--quiet", "--calibrate", "never", "--again")
+    (line,) = told.splitlines()
+    assert (status, line.startswith("failed: flatten")) == (1, True)
+    status, _, told = dlbricks("runs", "watch", "last", "--quiet")
+    assert (status, told.splitlines()) == (1, [line])
+
+
+def test_a_run_whose_budget_is_spent_while_another_one_measures_ends_without_an_estimate(
+    dlbricks: Command, tmp_path: Path
+) -> None:
+    other = HostLock(tmp_path / "host.lock")
+    assert other.try_hold("other", tmp_path)
+    _, found, told = measured(dlbricks, "--time-budget", "0.3")
+    other.release()
+    assert (found["state"], found["models"]) == ("finished", [])
+    assert "all of it passed while another run measured on this host" in told
 
 
 def test_a_program_that_fails_is_named_and_the_status_tells(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +197,7 @@ def test_a_run_that_has_measured_nothing_says_so_and_is_a_failure(
     run = found["run"]
     assert dlbricks("runs", "watch", run)[0] == 1
     assert measured(dlbricks)[0] == 0
-    status, _, told = measured(dlbricks, "--time-budget", "0.001")
+    status, _, told = measured(dlbricks, "--time-budget", "1000")
     assert (status, "nothing was measured" in told) == (0, False), "everything is known"
 
 

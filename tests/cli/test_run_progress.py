@@ -10,6 +10,7 @@ from dlbricks_tui.bench.events import (
     BegunAnew,
     Calibrated,
     Calibrating,
+    DriftNoted,
     EstimateChanged,
     Event,
     FailedBefore,
@@ -22,11 +23,13 @@ from dlbricks_tui.bench.events import (
     ProgramLoaded,
     ProgramMeasured,
     RoundDone,
+    RoundRepeated,
     RunEnded,
     RunStarted,
     Waiting,
 )
 from dlbricks_tui.cli.run_progress import ShownProgress, duration
+from tests.bench.live_runs import at, ended
 
 ABOUT: dict[str, Any] = {"program": 0, "brick": "b" * 64, "context": "plain", "model": "", "label": "conv 3x3 1x8x8x8"}
 BEGINNING: list[Event] = [
@@ -60,6 +63,11 @@ ESTIMATE = EstimateChanged(
 )
 
 
+def at_once(event: Event) -> Event:
+    """The event, at the same moment as all others."""
+    return replace(event, when=at(0))
+
+
 class Clock:
     """A time that passes when it is told to."""
 
@@ -75,7 +83,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then_and_one_for_whatever_ma
     clock = Clock()
     shown = ShownProgress(None, clock)
     for event in BEGINNING:
-        shown.take(event)
+        shown.take(at_once(event))
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "run r",
@@ -83,37 +91,81 @@ def test_without_a_terminal_there_is_a_line_now_and_then_and_one_for_whatever_ma
         "3 bricks: 1 known, 2 to measure; about 3 min",
         "1 of 3 done, about 3 min left",
     ]
-    shown.take(ESTIMATE)
+    shown.take(at_once(ESTIMATE))
     clock.now = 11.0
-    shown.take(ProgramFailed(reason="crashed", message="SIGSEGV", **ABOUT))
+    shown.take(ProgramFailed(when=at(4), reason="crashed", message="SIGSEGV", **ABOUT))
     assert capsys.readouterr().err.splitlines() == [
         f"failed: conv 3x3 1x8x8x8 ({'b' * 12}): crashed: SIGSEGV",
         "2 of 3 done, 1 failed, about 2 min left; m 12.34 ms (12.00 to 20.00, without 1 of its layers)",
     ]
 
 
-def test_a_run_that_calibrates_says_so_and_not_that_nothing_gets_done(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_calibrates_says_so_and_how_long_the_whole_run_still_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     clock = Clock()
     shown = ShownProgress(None, clock)
-    batch = BatchStarted(number=1, of=1, programs=2)
-    rounds = RoundDone(samples_ms=(), null_call_ms=0.01, reference_ms=None, seconds_left=0.0)
-    shown.take(BEGINNING[3])
+    shown.take(replace(BEGINNING[3], when=at(0)))
     for number in (1, 2, 3):
-        shown.take(Calibrating(network=f"net {number}", number=number, of=11))
-        shown.take(batch)
-        shown.take(rounds)
+        shown.take(Calibrating(when=at(clock.now), network=f"net {number}", number=number, of=11))
+        shown.take(BatchStarted(when=at(clock.now), number=1, of=1, programs=2, seconds_left=200 - 30.0 * number))
+        shown.take(RoundRepeated(when=at(clock.now), reason="noise", seconds=1, seconds_left=190 - 30.0 * number))
         clock.now += 11.0
-    shown.take(Calibrated(error=0.0123))
+    shown.take(Calibrated(when=at(clock.now), error=0.0123))
     assert capsys.readouterr().err.splitlines() == [
         "3 bricks: 1 known, 2 to measure; about 3 min",
         "calibrating on network 1 of 11: net 1",
         "calibrating, network 1 of 11, about 3 min left",
         "calibrating on network 2 of 11: net 2",
-        "calibrating, network 2 of 11, about 2 min left",
+        "calibrating, network 2 of 11, about 2 min left; 1 round repeated (1 s)",
         "calibrating on network 3 of 11: net 3",
-        "calibrating, network 3 of 11, about 2 min left",
+        "calibrating, network 3 of 11, about 2 min left; 2 rounds repeated (2 s)",
         "calibrated: on networks that had no part in it the mean error is 1.2%",
-        "1 of 3 done, about 3 min left",
+        "1 of 3 done, about 89 s left; 3 rounds repeated (3 s)",
+    ]
+
+
+def noisy(rounds: int) -> list[Event]:
+    """A run in which others compute."""
+    events: list[Event] = [
+        RoundRepeated(when=at(number), reason=f"others took the processor {number}", seconds=0.5, seconds_left=9.0)
+        for number in range(rounds)
+    ]
+    events.append(BegunAnew(when=at(rounds), times_as_fast=1.4, samples_ms=(), seconds_left=9.0))
+    events.append(DriftNoted(when=at(rounds), reference_ms=1.08, usual_ms=1.0))
+    return [*events, ended(seconds=float(rounds))]
+
+
+def test_noise_is_told_once_at_the_end_with_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ShownProgress(None)
+    for event in noisy(100):
+        shown.take(event)
+    assert capsys.readouterr().err.splitlines() == [
+        "noise: 100 rounds repeated (50 s), 1 batch measured anew, host 8 % slower than at first; "
+        "close other programs, or measure when the host is quiet"
+    ]
+
+
+def test_on_a_terminal_noise_is_one_counter_in_the_picture() -> None:
+    screen = io.StringIO()
+    clock = Clock()
+    shown = ShownProgress(Console(file=screen, force_terminal=True, width=120, color_system=None), clock)
+    for event in [*BEGINNING, *noisy(2)[:2]]:
+        clock.now += 1.0
+        shown.take(event)
+    assert "2 rounds repeated (1 s); close other programs" in screen.getvalue()
+    assert "others took the processor" not in screen.getvalue()
+    shown.close()
+
+
+def test_a_quiet_run_tells_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ShownProgress(None, quiet=True)
+    failure = ProgramFailed(reason="crashed", message="SIGSEGV", **ABOUT)
+    for event in [*BEGINNING, ESTIMATE, Waiting(holder="run x of ada"), *noisy(3)[:-1], failure, ended()]:
+        shown.take(event)
+    assert capsys.readouterr().err.splitlines() == [
+        "m: its written layers are measured, as it cannot be fused: its branches disagree",
+        f"failed: conv 3x3 1x8x8x8 ({'b' * 12}): crashed: SIGSEGV",
     ]
 
 
@@ -122,14 +174,6 @@ def test_a_run_that_calibrates_says_so_and_not_that_nothing_gets_done(capsys: py
     [
         (Waiting(holder="run x of ada"), "waiting for run x of ada"),
         (ModelLeftOut(model="m", reason="m is empty"), "left out: m is empty"),
-        (
-            BegunAnew(times_as_fast=1.376, samples_ms=((0, (1.5,)),), seconds_left=9.0),
-            "the machine is 1.38 times quicker now: the batch is measured anew",
-        ),
-        (
-            BegunAnew(times_as_fast=0.5, samples_ms=((0, ()),), seconds_left=9.0),
-            "the machine is 2.00 times slower now: the batch is measured anew",
-        ),
         (LayerUnmeasurable(model="m", layer="fc", reason="no operator"), "unmeasurable: m: fc: no operator"),
         (
             FailedBefore(brick="b", context="plain", model="", label="conv", reason="hung: it did not answer"),
@@ -161,7 +205,7 @@ def test_on_a_terminal_a_picture_says_how_far_the_run_is_and_leaves_nothing_behi
     shown = ShownProgress(Console(file=screen, force_terminal=True, width=80, color_system=None), clock)
     for event in [*BEGINNING, ESTIMATE]:
         clock.now += 1.0
-        shown.take(event)
+        shown.take(at_once(event))
     picture = screen.getvalue()
     assert "running" in picture
     assert "1 of 3 done, 1 being sampled, 1 samples so far, about 2 min left" in picture

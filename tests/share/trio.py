@@ -1,8 +1,9 @@
 """Three people: the owner of private models, the vendor of a machine, and nobody, who has only what was handed on."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlbricks_tui.bench.events import Event
@@ -116,12 +117,14 @@ class Trio:
         about = {"rule": FixedRuns(10), "level": SuiteFolder(self.suite).manifest.level, **changes}
         return RunRequest(models=(), runtime=FAKE, suite=SuiteChoice(self.suite, self.results), **about)  # type: ignore[arg-type]
 
-    def run(self, events: list[Event] | None = None, **changes: object) -> RunState:
+    def run(
+        self, events: list[Event] | None = None, clock: Callable[[], float] = time.monotonic, **changes: object
+    ) -> RunState:
         """The vendor measures the suite."""
         request = self.request(**changes)
         folder = create_run(request, self.vendor.data)
         listener = None if events is None else events.append
-        return execute_any(folder, request, self.vendor.place, self.vendor.lock, listener)
+        return execute_any(folder, request, replace(self.vendor.place, clock=clock), self.vendor.lock, listener)
 
     def bring_home(self) -> SuiteImport:
         """The owner takes up the results."""

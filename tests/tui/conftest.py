@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import math
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui import errands
-from dlbricks_tui.tui.live import watch
+from dlbricks_tui.tui.live import follower, watch
 from dlbricks_tui.tui.widgets import rows
 from tests.tui.results import store_run
 from tests.tui.stored_results import store_results
@@ -23,6 +24,8 @@ def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errands, "BREATH_SECONDS", 0.0)
     monkeypatch.setattr(rows, "REST_SECONDS", 0.001)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_LOOKS", 0.05)
+    # Runs that were put there are silent for ever.
+    monkeypatch.setattr(follower, "COUNTDOWN_AFTER_SECONDS", math.inf)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_IDLE_LOOKS", 0.05)
 
 

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
-from dlbricks_tui.bench.events import BegunAnew, Event, FailedBefore, Paused, Resumed
-from dlbricks_tui.bench.pace import SECONDS_PER_NETWORK
+from dlbricks_tui.bench.events import BegunAnew, Event, FailedBefore, Paused, Resumed, RoundRepeated
 from dlbricks_tui.bench.run_folder import State
+from dlbricks_tui.bench.time_left import SECONDS_PER_NETWORK
 from dlbricks_tui.tui.live.folding import MOST_NOTES, MOST_WIDTHS, Folding
 from dlbricks_tui.tui.live.snapshot import Standing, Tone
 from dlbricks_tui.tui.screens.run.brick_row import row
@@ -56,7 +56,7 @@ def test_bricks_of_a_batch_that_begins_anew_are_on_the_bench_again_with_what_sti
         (Standing.ON_BENCH, (0.5,)),
     ]
     assert (run.counts.done, run.seconds_left) == (done - 1, 50.0)
-    assert run.notes[-1].text == "The machine is 1.40 times quicker now: the batch is measured anew"
+    assert "1 batch measured anew" in run.notes[-1].text
     folding.take([measured(1)])
     assert folding.snapshot().counts.done == done
 
@@ -101,7 +101,7 @@ def test_the_bar_foretells_the_calibration_and_is_not_led_astray_by_the_end_of_a
     networks = 5
     folding = folded(started(), planned(0, expected_seconds=80))
     shares: list[float | None] = []
-    for event in calibrated(networks, 0):
+    for event in calibrated(networks, 0, afterwards_seconds=35):
         folding.take([event])
         run = folding.snapshot()
         shares.append(run.share)
@@ -133,10 +133,10 @@ def test_what_calibrates_is_no_brick_of_the_run_and_says_nothing_of_how_the_mach
 
 
 def test_a_second_level_to_calibrate_takes_from_what_is_left_and_does_not_give_it_back() -> None:
-    folding = folded(started(), planned(0, expected_seconds=100), *calibrated(5, 0))
+    folding = folded(started(), planned(0, expected_seconds=100), *calibrated(5, 0, afterwards_seconds=55))
     spent = 5 * SECONDS_PER_NETWORK
     assert folding.snapshot().seconds_left == 100 - spent
-    folding.take(calibrated(5, int(spent)))
+    folding.take(calibrated(5, int(spent), afterwards_seconds=10))
     assert folding.snapshot().seconds_left == 100 - 2 * spent
 
 
@@ -184,6 +184,17 @@ def test_failures_and_doubts_are_told_in_words() -> None:
     assert any("8 % slower" in text for text in doubts)
     assert any("cannot be fused" in text for text in doubts)
     assert any(note.text.startswith("Waits for run 20261121-0755-99aa of ada") for note in notes)
+
+
+def test_noise_has_one_note_that_counts_on_in_its_place_by_time() -> None:
+    folding = folded(started(), planned(2))
+    for number in range(100):
+        folding.take([RoundRepeated(when=at(3 + number), reason="others", seconds=0.5, seconds_left=9.0)])
+    (noise,) = [note for note in folding.snapshot().notes if note.tone is Tone.DOUBT]
+    assert noise.text == ("Noise: 100 rounds repeated (50 s); close other programs, or measure when the host is quiet")
+    folding.take([failed(1, 200)])
+    *_, before, last = folding.snapshot().notes
+    assert (before, last.tone) == (noise, Tone.FAILURE)
 
 
 def test_of_countless_notes_the_newest_are_kept() -> None:

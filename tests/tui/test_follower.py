@@ -6,6 +6,7 @@ import pytest
 from dlbricks_tui.bench.errors import RunError
 from dlbricks_tui.bench.run_folder import RunFolder, State
 from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.live import follower as following
 from dlbricks_tui.tui.live import watch as watching
 from dlbricks_tui.tui.live.follower import Follower
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
@@ -77,6 +78,27 @@ def test_that_a_run_is_asked_to_stand_still_is_seen_before_it_does(new: DataFold
     run = follower.look()
     assert run is not None
     assert not run.pausing
+
+
+def test_the_time_left_counts_down_while_the_run_is_silent(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "COUNTDOWN_AFTER_SECONDS", 2.0)
+    clock = Clock()
+    folder = put_run(new, [started(), planned(), round_done([], 1, seconds_left=40.0)])
+    follower = Follower(folder, clock)
+    said = [follower.look()]
+    for _ in range(4):
+        clock.now += 1.0
+        said.append(follower.look())
+    assert [run and run.seconds_left for run in said] == [40.0, None, 38.0, 37.0, 36.0]
+    tell(folder, round_done([], 2, seconds_left=50.0))
+    run = follower.look()
+    assert run is not None
+    assert run.seconds_left == 50.0
+    clock.now += 1000
+    run = follower.look()
+    assert run is not None
+    assert run.seconds_left == 0.0
+    assert follower.look() is None
 
 
 def test_a_killed_run_is_noticed_though_it_tells_nobody(new: DataFolder) -> None:

@@ -65,7 +65,7 @@ def test_rows_stand_exactly_under_their_headings(width: int) -> None:
 def test_the_state_and_how_far_it_is_are_said_in_any_room(width: int) -> None:
     for lines in (bar_lines(HALF_WAY, width), head_lines(HALF_WAY, width)):
         assert text_of(lines[0]).startswith(" running")
-        assert "43 %" in text_of(lines[0] + lines[1] if len(lines) > 1 else lines[0])
+        assert "46 %" in text_of(lines[0] + lines[1] if len(lines) > 1 else lines[0])
 
 
 def test_there_is_one_line_in_the_bar_where_it_is_narrow_and_two_where_there_is_room() -> None:
@@ -77,9 +77,9 @@ def test_while_a_run_calibrates_the_bar_says_so_in_any_room() -> None:
     folding.take([started(), planned(), *calibrated(11)[: 3 * 2 + 1]])
     run = folding.snapshot()
     (narrow,) = bar_lines(run, 80)
-    assert "calibrating, network 3 of 11 · 42 s left" in text_of(narrow)
+    assert "calibrating, network 3 of 11 · 2 min left" in text_of(narrow)
     wide = [text_of(line) for line in bar_lines(run, 120)]
-    assert "8 of 42 done · 42 s left" in wide[0]
+    assert "8 of 42 done · 2 min left" in wide[0]
     assert "calibrating, network 3 of 11" in wide[1]
     assert "calibrating, network 3 of 11" in text_of(head_lines(run, 80)[2])
     stopped = replace(run, state=State.PAUSED)

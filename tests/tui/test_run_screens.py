@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.bench.calibrating import CONSTANTS
 from dlbricks_tui.bench.calibration_nets import NETWORKS
+from dlbricks_tui.bench.events import Waiting
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.host_lock import HostLock
 from dlbricks_tui.bench.request import read_request
@@ -196,6 +197,17 @@ async def test_an_estimate_that_is_not_there_yet_says_how_its_run_stands(new: Da
         assert "5 shows the run" in screen_text(pilot)
         end(folder)
         await shows(pilot, "r runs its bricks")
+
+
+async def test_while_there_is_no_brick_yet_the_run_screen_says_what_the_run_does(new: DataFolder) -> None:
+    folder = put_run(new, [started(), Waiting(holder="run 1 of ada")], State.WAITING)
+    async with running(app_on(new)) as pilot:
+        await press(pilot, "escape", "5")
+        # The line of the progress bar is empty still, at which the text of the screen would end.
+        await eventually(pilot, lambda: "Waits for run 1 of ada." in snapshot(pilot.app))
+        assert "Bricks appear here when the run measures them." in snapshot(pilot.app)
+        tell(folder, planned(), *calibrated(11)[: 3 * 2 + 1])
+        await shows(pilot, "Calibrating, network 3 of 11.")
 
 
 async def test_the_estimate_of_a_model_that_no_run_is_about_says_what_to_do(new: DataFolder) -> None:

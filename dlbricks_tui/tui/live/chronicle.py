@@ -1,11 +1,9 @@
 """What happens in a run, in words."""
 
 from dlbricks_tui.bench.events import (
-    BegunAnew,
     Calibrated,
     Calibrating,
     CalibrationFailed,
-    DriftNoted,
     Event,
     FailedBefore,
     LayerUnmeasurable,
@@ -16,7 +14,6 @@ from dlbricks_tui.bench.events import (
     Planned,
     ProgramFailed,
     Resumed,
-    RoundRepeated,
     RunEnded,
     RunStarted,
     ShapesRemembered,
@@ -29,7 +26,7 @@ from dlbricks_tui.tui.live.snapshot import Note, Tone
 
 
 def noted(event: Event) -> Note | None:
-    """The event as a note; None for what the lists show anyway."""
+    """The event as a note; None for what the lists show anyway, and for noise, which has one note in all."""
     told = _failure(event) or _doubt(event) or _course(event)
     return Note(event.when, *told) if told else None
 
@@ -57,16 +54,8 @@ def _doubt(event: Event) -> tuple[Tone, str] | None:
             return Tone.ASIDE, f"The inputs of {event.model} have the shapes that were given before: {event.shapes}"
         case WorkerReplaced():
             return Tone.DOUBT, f"A fresh worker takes over: {event.message}"
-        case RoundRepeated():
-            return Tone.DOUBT, f"A round is repeated: {event.reason}"
-        case BegunAnew():
-            return Tone.DOUBT, f"The machine is {event.how} now: the batch is measured anew"
         case CalibrationFailed():
             return Tone.DOUBT, f"Not calibrated, so that estimates may be some percent too low: {event.reason}"
-        case DriftNoted():
-            change = event.reference_ms / event.usual_ms - 1
-            how = "slower" if change > 0 else "faster"
-            return Tone.DOUBT, f"The machine has become {percent(abs(change))} {how} than it was when the run began"
     return None
 
 

@@ -4,14 +4,16 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter
 from statistics import median
 
+from dlbricks_tui.bench.disturbances import Disturbances
 from dlbricks_tui.bench.events import AboutProgram, BegunAnew, EstimateChanged, Event, RoundDone, RunStarted
 from dlbricks_tui.bench.progress import ProgramProgress, RunProgress
 from dlbricks_tui.bench.run_folder import State
 from dlbricks_tui.tui.figures import counted
 from dlbricks_tui.tui.live.chronicle import noted
-from dlbricks_tui.tui.live.snapshot import Counts, Note, RunBrick, RunModel, RunSnapshot, Standing
+from dlbricks_tui.tui.live.snapshot import Counts, Note, RunBrick, RunModel, RunSnapshot, Standing, Tone
 
 # A run of fifty models may tell of a failure per brick.
 MOST_NOTES = 500
@@ -28,6 +30,9 @@ class Folding:
         self._run = run
         self._models = models
         self._notes: deque[Note] = deque(maxlen=MOST_NOTES)
+        # The one note about noise; the counts in it are of all processes of the run.
+        self._disturbances = Disturbances()
+        self._noise: Note | None = None
         self._noted: tuple[Note, ...] = ()
         self._begin_anew()
 
@@ -48,6 +53,8 @@ class Folding:
             note = noted(event)
             if note is not None:
                 self._notes.append(note)
+            if self._disturbances.take(event):
+                self._noise = Note(event.when, Tone.DOUBT, _sentence(str(self._disturbances)))
         self._redo()
 
     def snapshot(self) -> RunSnapshot:
@@ -128,8 +135,11 @@ class Folding:
         if self._estimated:
             self._made_estimates = tuple(self._estimates.values())
             self._estimated.clear()
-        if len(self._noted) != len(self._notes) or (self._notes and self._noted[-1] is not self._notes[-1]):
-            self._noted = tuple(self._notes)
+        notes = tuple(self._notes)
+        if self._noise is not None:
+            notes = tuple(sorted((*notes, self._noise), key=attrgetter("when")))
+        if notes != self._noted:
+            self._noted = notes
 
     def _counts(self) -> Counts:
         progress, planned = self._progress, self._progress.planned
@@ -169,6 +179,8 @@ class Folding:
             return ""
         if progress.loading is not None:
             return f"reads {progress.loading.model}, {progress.loading.number} of {progress.loading.of}"
+        if progress.planned is not None and progress.batch is None and progress.calibrating is None:
+            return "starts a worker" if progress.done < progress.total else ""
         if progress.calibrating is not None:
             return f"calibrating, network {progress.calibrating.number} of {progress.calibrating.of}"
         on_bench = progress.on_bench
@@ -182,6 +194,10 @@ class Folding:
         if len(self._first_reference_ms) < _ROUNDS_TO_COMPARE:
             return None
         return median(self._last_reference_ms) / median(self._first_reference_ms) - 1
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _brick(program: ProgramProgress) -> RunBrick:

@@ -6,12 +6,15 @@ from dataclasses import replace
 
 from dlbricks_tui.bench.event_file import EventReader
 from dlbricks_tui.bench.events import ProgramMeasured, ProgramUnfinished
-from dlbricks_tui.bench.run_folder import RunFolder
+from dlbricks_tui.bench.run_folder import RunFolder, State
+from dlbricks_tui.tui.figures import duration
 from dlbricks_tui.tui.live.folding import Folding
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
 
 # A run that was killed tells nobody: its process has to be looked for.
 _SECONDS_BETWEEN_CHECKS = 1.0
+# After so long without a word from the run its time left counts down; sooner, drawing would disturb the rounds.
+COUNTDOWN_AFTER_SECONDS = 2.0
 
 
 class Follower:
@@ -27,6 +30,8 @@ class Follower:
         self._checked = clock()
         self._folding = Folding(folder.run, self._state.models)
         self._shown: RunSnapshot | None = None
+        # When the run last told something: its time left is of that moment.
+        self._heard = clock()
 
     @property
     def active(self) -> bool:
@@ -46,15 +51,35 @@ class Follower:
         events = self._events.new()
         pausing = self.folder.pause_file.exists()
         if events:
+            self._heard = self._clock()
             self.stored += sum(isinstance(event, ProgramMeasured | ProgramUnfinished) for event in events)
             self._folding.take(events)
         elif self._shown is not None and (pausing, self._ended_otherwise) == (
             self._shown.pausing,
             self._shown.state is not self._folding.progress.state,
         ):
-            return None
-        self._shown = self._corrected(replace(self._folding.snapshot(), pausing=pausing))
+            return self._counted_down(self._shown)
+        self._shown = self._counted(self._corrected(replace(self._folding.snapshot(), pausing=pausing)))
         return self._shown
+
+    def _counted_down(self, shown: RunSnapshot) -> RunSnapshot | None:
+        """The same run with less time left; None where that reads as before."""
+        now = self._counted(replace(shown, seconds_left=self._folding.progress.seconds_left))
+        if now.seconds_left is None or shown.seconds_left is None or shown.state is not State.RUNNING:
+            return None
+        if duration(now.seconds_left) == duration(shown.seconds_left):
+            return None
+        self._shown = now
+        return now
+
+    def _counted(self, snapshot: RunSnapshot) -> RunSnapshot:
+        """The snapshot with the time left of now: a run tells nothing while it loads a program or takes a sample."""
+        if snapshot.seconds_left is None or snapshot.state is not State.RUNNING:
+            return snapshot
+        silent_seconds = self._clock() - self._heard
+        if silent_seconds < COUNTDOWN_AFTER_SECONDS:
+            return snapshot
+        return replace(snapshot, seconds_left=max(0.0, snapshot.seconds_left - silent_seconds))
 
     @property
     def _ended_otherwise(self) -> bool:

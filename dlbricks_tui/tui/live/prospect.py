@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.bench.calibration_due import calibration_seconds, levels_due
+from dlbricks_tui.bench.crowding import others_running
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.host_lock import Holder, host_lock
 from dlbricks_tui.bench.jobs import subject_of
-from dlbricks_tui.bench.pace import Pace
 from dlbricks_tui.bench.plan import plan, targets_of
 from dlbricks_tui.bench.request import RunRequest
 from dlbricks_tui.bench.results import conditions_of
+from dlbricks_tui.bench.time_left import expected_seconds
 from dlbricks_tui.store.records import utc_now
 from dlbricks_tui.tui.opened import Wish
 from dlbricks_tui.tui.session import Session
@@ -49,7 +50,7 @@ def foresee(session: Session, wishes: Sequence[Wish], request: RunRequest) -> Pr
     if request.retry_failed:
         known = replace(known, failed={})
     found = plan(subjects, known, request.rule, request.end_to_end)
-    measuring = Pace(request.rule).seconds_for(dict.fromkeys(found.jobs, 0))
+    measuring = expected_seconds(request.rule, found.jobs, others_running())
     with session.store.held() as store:
         uncalibrated = levels_due(request, subjects, found.jobs, conditions, store.generation, measuring)
     calibrating = calibration_seconds(uncalibrated)

@@ -26,7 +26,7 @@ class BrickRows(TailRows):
     def __init__(self) -> None:
         super().__init__()
         self.shown: tuple[RunBrick, ...] = ()
-        self.say(line(Span("Bricks come here when they come on the bench.", "muted")))
+        self.say_why_empty("")
 
     @property
     def row_count(self) -> int:
@@ -39,6 +39,11 @@ class BrickRows(TailRows):
 
     def row(self, index: int, width: int) -> Line:
         return row(self.shown[index], width)
+
+    def say_why_empty(self, now: str) -> None:
+        """Says what the run does while there is no brick to list."""
+        doing = [line(Span(f"{now[:1].upper()}{now[1:]}."))] if now else []
+        self.say(*doing, line(Span("Bricks appear here when the run measures them.", "muted")))
 
     def show(self, bricks: tuple[RunBrick, ...]) -> None:
         """Shows these bricks, and draws no more than what has changed: while bricks run, drawing disturbs them."""
@@ -71,6 +76,7 @@ class BricksPanel(Panel):
         self._list = BrickRows()
         super().__init__(self._list, id="run-bricks")
         self._bricks: tuple[RunBrick, ...] = ()
+        self._now = ""
         self._sought: tuple[str, ...] = ()
         self._below = Said(self._below_lines, classes="run-brick")
         self._described: RunBrick | None = None
@@ -82,8 +88,11 @@ class BricksPanel(Panel):
     def heading(self, width: int) -> Line:
         return (Span(" "), *heading(width - 1))
 
-    def show(self, bricks: tuple[RunBrick, ...]) -> None:
-        """Lists the bricks as they stand now."""
+    def show(self, bricks: tuple[RunBrick, ...], now: str) -> None:
+        """Lists the bricks as they stand now; without any it says what the run does now."""
+        if not bricks and now != self._now:
+            self._now = now
+            self._list.say_why_empty(now)
         if bricks is not self._bricks:
             self._bricks = bricks
             self._find()

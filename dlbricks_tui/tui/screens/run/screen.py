@@ -63,7 +63,7 @@ class RunScreen(PanelledScreen["RunSnapshot"]):
         # While bricks run, nothing is drawn that looks as it did.
         if self.size.width and self._drawn != head_lines(run, self.size.width):
             self._head.refresh()
-        self._bricks.show(run.bricks)
+        self._bricks.show(run.bricks, run.message or run.at_work)
         self._estimates.show(run.estimates)
         self._notes.show(run.notes)
         if before is None or _offers(before) != _offers(run):
