@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from google.protobuf.message import Message
-from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, TensorProto, defs
 from onnx.helper import make_function, make_graph, make_node, make_opsetid, make_tensor, make_tensor_value_info
 
 from tests.models.onnx_models import floats, integers, kept_in, model, small, with_everything
@@ -20,23 +20,14 @@ SIZES = (10**8, 2**31, 10**12, 2**40, 2**62, 2**63 - 1, -1)
 TYPES = ("FLOAT", "DOUBLE", "INT64", "INT32", "UINT8", "BOOL", "FLOAT16", "INT4", "COMPLEX64", "STRING")
 LONG = 2_000_000
 MUTATED = 40
+OPERATORS = 100
 
 
 def hostile_onnx() -> dict[str, bytes]:
     """At least two hundred ONNX files."""
     found: dict[str, ModelProto | bytes] = {}
-    for made in (
-        _sizes(),
-        _claims(),
-        _values(),
-        _cycles(),
-        _depths(),
-        _escapes(),
-        _long_names(),
-        _elsewhere(),
-        _bytes(),
-    ):
-        found.update(made)
+    for make in _ONNX:
+        found.update(make())
     return {it: made if isinstance(made, bytes) else made.SerializeToString() for it, made in found.items()}
 
 
@@ -136,6 +127,48 @@ def _values() -> Models:
     gathers = [make_node("Gather", ["x", "v"], [f"g{number}"]) for number in range(1_000)]
     total = make_node("Sum", [f"g{number}" for number in range(1_000)], ["y"])
     yield "many long indices", model([*gathers, total], {"x": (2**16,)}, ["y"], vector)
+
+
+def _operators() -> Models:
+    """Operators of ONNX's own with attributes and inputs that make no sense."""
+    split = make_node("Split", ["x"], ["y"], num_outputs=10**12)
+    yield "a split into 10^12", model([split], {"x": (10**12,)}, ["y"], opset=18)
+    for equation in ("1", "\0", "...,i", "ii->" + "i" * 1_000):
+        node = make_node("Einsum", ["x"], ["y"], equation=equation)
+        yield f"the equation {equation[:8]!r}", model([node], {"x": ()}, ["y"])
+    gather = make_node("GatherElements", ["i", "i"], ["y"])
+    yield "elements at 10^12", model([gather], {"x": (1,)}, ["y"], [integers("i", (10**12,))])
+    known = sorted({it.name: it for it in defs.get_all_schemas() if not it.domain}.items())
+    for seed in range(OPERATORS):
+        chance = random.Random(seed)
+        name, schema = chance.choice(known)
+        yield f"{name} of chance {seed}", _random_operator(schema, chance)
+
+
+def _random_operator(schema: defs.OpSchema, chance: random.Random) -> ModelProto:
+    sizes = (0, 1, 2, 3, *SIZES)
+    count = chance.randint(schema.min_input, max(schema.min_input, min(schema.max_input, 5)))
+    read = [chance.choice(["x", "w", "i", "s"]) for _ in range(count)]
+    node = make_node(schema.name, read, [f"y{place}" for place in range(max(1, min(schema.min_output, 3)))])
+    texts = (b"SAME_UPPER", b"", b"nearest", b"i,j->", b"\xff")
+    for name, declared in sorted(schema.attributes.items()):
+        # By its name: what stands for it differs between versions of onnx.
+        kind = AttributeProto.AttributeType.Value(str(declared.type).rpartition(".")[-1])
+        value: dict[int, dict[str, Any]] = {
+            AttributeProto.INT: {"i": chance.choice(sizes)},
+            AttributeProto.INTS: {"ints": [chance.choice(sizes) for _ in range(chance.choice([1, 2, 4]))]},
+            AttributeProto.FLOAT: {"f": chance.choice([0, -1, 1e38])},
+            AttributeProto.STRING: {"s": chance.choice(texts)},
+            AttributeProto.TENSOR: {"t": integers("", (chance.choice(sizes),))},
+        }
+        if kind in value and (declared.required or chance.random() < 0.6):
+            node.attribute.add(name=name, type=kind, **value[kind])
+    weights = [
+        floats("w", (4, 4, 3, 3)),
+        integers("i", [chance.choice(sizes) for _ in range(chance.choice([1, 2, 4]))]),
+    ]
+    scalar = make_tensor("s", TensorProto.INT64, (), (chance.choice(sizes),))
+    return model([node], {"x": (1, 4, 8, 8)}, ["y0"], [*weights, scalar], opset=chance.choice([9, 13, 18, 21]))
 
 
 def _cycles() -> Models:
@@ -429,3 +462,6 @@ def _symbol_bytes() -> Documents:
     yield "half a million nodes", b'{"nodes": [' + nodes + b'], "heads": [[0, 0]]}'
     for seed in range(MUTATED):
         yield f"mutated {seed}", mutated(whole, seed)
+
+
+_ONNX = (_sizes, _claims, _values, _operators, _cycles, _depths, _escapes, _long_names, _elsewhere, _bytes)

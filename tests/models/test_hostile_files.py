@@ -101,9 +101,10 @@ def test_a_terminal_gets_no_code_of_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize(
-    ("make", "suffix"), [(hostile_onnx, ".onnx"), (hostile_symbols, "-symbol.json")], ids=["onnx", "symbols"]
+    ("make", "suffix", "level"),
+    [(hostile_onnx, ".onnx", "fused"), (hostile_symbols, "-symbol.json", "written")],
+    ids=["onnx", "symbols"],
 )
-@pytest.mark.parametrize("level", ["written", "fused"])
 def test_the_frameworks_survive_hostile_files(
     make: Callable[[], Mapping[str, bytes]], suffix: str, level: str, tmp_path: Path
 ) -> None:

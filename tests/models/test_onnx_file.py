@@ -4,22 +4,24 @@ import random
 import re
 from pathlib import Path
 
+import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto, NodeProto, TensorProto
 from onnx.helper import make_attribute, make_node, make_opsetid
+from onnx.numpy_helper import from_array
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.bridging import features_of
-from dlbricks_tui.models.errors import MissingShapeError, ModelError, UnreadableModelError
-from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, ModelError, UnreadableModelError
+from dlbricks_tui.models.graph import LayerGraph, Level, TensorType
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.onnx.model_file import parse_onnx
 from dlbricks_tui.store.labels import label_of
 from tests.models.hostile_files import billion_nodes, calling, nested
-from tests.models.onnx_models import floats, integers, kept_in, loaded, model, small, with_everything
+from tests.models.onnx_models import floats, integers, kept_in, loaded, model, saved, small, with_everything
 from tests.models.table_framework import TableFramework
 
 
@@ -337,3 +339,35 @@ def test_a_mutated_file_is_a_model_that_can_be_cut_or_gets_one_line(
         for occurrence in decompose(graph).occurrences:
             assert label_of(occurrence.brick.canonical)
             features_of(occurrence.brick.canonical)
+
+
+class NeverAsked(TableFramework):
+    """Fails where it is given a model."""
+
+    def optimised(self, model: str, weights: object) -> str:
+        raise AssertionError
+
+    def output_types(self, model: str) -> tuple[TensorType, ...]:
+        raise AssertionError
+
+
+def fusion_refusal(folder: Path, made: ModelProto) -> str:
+    loader = Loader(folder / "cache", TableFramework(), NeverAsked())
+    source = source_of(saved(folder, made))
+    assert loader.load(source).layers
+    with pytest.raises(FusionRefusedError) as refused:
+        loader.load(source, Level.FUSED)
+    return str(refused.value)
+
+
+def test_no_framework_is_asked_to_make_constants_that_fill_the_memory(tmp_path: Path) -> None:
+    nodes = [make_node("ConstantOfShape", ["s"], ["c"]), make_node("Add", ["x", "c"], ["y"])]
+    made = model(nodes, {"x": (1,)}, ["y"], [integers("s", (2**30,))])
+    assert "net computes constants of more than 1 GiB from shapes" in fusion_refusal(tmp_path, made)
+
+
+def test_no_framework_is_given_copies_of_a_value_that_fill_the_memory(tmp_path: Path) -> None:
+    gathers = [make_node("Gather", ["x", "v"], [f"g{number}"]) for number in range(200)]
+    total = make_node("Sum", [f"g{number}" for number in range(200)], ["y"])
+    made = model([*gathers, total], {"x": (2**16,)}, ["y"], [from_array(numpy.arange(2**16), "v")])
+    assert "net has too many long values in its nodes" in fusion_refusal(tmp_path, made)

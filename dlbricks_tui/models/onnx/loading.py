@@ -28,10 +28,10 @@ from dlbricks_tui.runtime.errors import WorkerRefusedError
 
 # The tensor that ONNX Runtime has named a node for, or that it writes.
 _OF_OURS = re.compile(r"t(\d{1,9})_\d{1,9}(?!\d)")
-
-
 # The worker makes arrays for all constants of a model, those that the file only describes included.
 _MOST_COMPUTED_BYTES = 2**30
+# Characters of all nodes as text, each with a copy of the small values that it reads.
+_MOST_NODE_TEXT = 64 * 2**20
 
 
 class Optimiser(Protocol):
@@ -79,6 +79,11 @@ class OnnxLoader:
         nameless = [layer.name for layer in written.layers if not all(it.is_known for it in layer.weights)]
         if nameless:
             raise FusionRefusedError(f"{written.name}: nobody knows the shape of a weight of {nameless[0][:80]!r}")
+        operators = [operator for layer in written.layers for operator in layer.operators]
+        if sum(len(text) for it in operators for _, text in it.native.attributes) > _MOST_NODE_TEXT:
+            raise FusionRefusedError(
+                f"{written.name} has too many long values in its nodes; read its layers as written"
+            )
         model = whole_model(written)
         if sum(found.size_bytes for found in model.weights.values()) > stored + _MOST_COMPUTED_BYTES:
             most = f"{_MOST_COMPUTED_BYTES // 2**30} GiB"

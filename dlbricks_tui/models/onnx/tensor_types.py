@@ -1,5 +1,6 @@
 """Shapes and data types in ONNX files, as inference by the `onnx` package finds them."""
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
@@ -70,16 +71,32 @@ def inferred(
     from onnx.helper import make_operatorsetid
     from onnx.shape_inference import InferenceError, infer_shapes
 
+    if _never_ends(node):
+        return {}
     inputs = [ValueInfoProto(name=name, type=found) for name, found in types.items()]
     graph = GraphProto(name="inferred", node=[node], input=inputs, initializer=values)
     model = ModelProto(ir_version=8, graph=graph, opset_import=[make_operatorsetid(*it) for it in opsets.items()])
     try:
         found = infer_shapes(model).graph.value_info
-    except (InferenceError, RuntimeError, ValueError):
+    except (InferenceError, MemoryError, RuntimeError, ValueError):
         # A node that contradicts itself has no types, and the layer says so.
         return {}
     return {it.name: it.type for it in found}
 
 
+def _never_ends(node: "NodeProto") -> bool:
+    """Whether onnx would loop or fill the memory over a node that is wrong."""
+    found = {it.name: it for it in node.attribute}
+    if node.op_type == "Einsum" and "equation" in found:
+        equation = found["equation"].s.decode(errors="replace").replace(" ", "")
+        read, _, _ = equation.partition("->")
+        return not _EQUATION.fullmatch(equation) or read.count(",") + 1 != len(node.input)
+    if node.op_type == "Split" and "num_outputs" in found:
+        return bool(found["num_outputs"].i > len(node.output))
+    return False
+
+
+_TERM = r"[A-Za-z]*(\.\.\.)?[A-Za-z]*"
+_EQUATION = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
 _AS_NUMPY_SAYS = {"float": "float32", "double": "float64", "string": "object", "undefined": UNKNOWN_DTYPE}
 _AS_ONNX_SAYS = {numpys: onnxs for onnxs, numpys in _AS_NUMPY_SAYS.items()}
