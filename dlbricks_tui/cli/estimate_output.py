@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.cli.output import Json
 from dlbricks_tui.estimate.accuracy import Accuracy, Group
-from dlbricks_tui.estimate.estimate import Estimate
 from dlbricks_tui.estimate.explanation import Residual, by_region, by_type, costliest, residual
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
@@ -42,7 +41,7 @@ def estimate_document(decomposition: Decomposition, one: SystemEstimate) -> dict
         "partial": found.is_partial,
         "unfused": found.is_unfused,
         "obstacle": found.obstacle or None,
-        "next_step": next_step(found),
+        "next_step": next_step(one),
         "measured_ms": one.end_to_end.value_ms if one.end_to_end else None,
         "error": one.error,
         "residual": None if explained is None else _residual(explained),
@@ -77,11 +76,12 @@ def estimate_document(decomposition: Decomposition, one: SystemEstimate) -> dict
     }
 
 
-def next_step(found: Estimate) -> str | None:
-    """The run that tells more of the model; None if the estimate is complete."""
-    if found.obstacle or (found.is_partial and not found.remaining.pairs):
-        return "run --end-to-end"
-    return "run" if found.remaining.pairs else None
+def next_step(one: SystemEstimate) -> str | None:
+    """The run that tells more of the model; None if no run does."""
+    found = one.estimate
+    if found.remaining.pairs and not found.obstacle:
+        return "run"
+    return "run --end-to-end" if found.is_partial and one.end_to_end is None else None
 
 
 def estimate_row(one: SystemEstimate) -> dict[str, Json]:

@@ -358,3 +358,28 @@ def test_without_end_to_end_results_accuracy_says_how_to_get_them(dlbricks: Comm
     status, out, err = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:16", "--accuracy", "--json")
     assert (status, json.loads(out)) == (1, [])
     assert "--end-to-end" in err
+
+
+def test_a_model_of_which_too_little_can_be_measured_has_no_number_and_says_what_to_do(dlbricks: Command) -> None:
+    kept, *gone = sorted(SQUEEZENET.suite)
+    broken: dict[str, Any] = {**ON_C5, "level": SQUEEZENET.graph.level, "reason": "crashed", "message": "signal 11"}
+    failures = [failure(brick=brick, context=context, **broken) for brick, context in gone]
+    arguments = ("estimate", "table1:16", "--system", "c5.xlarge")
+    status, out, err = dlbricks([*on_c5(SQUEEZENET, without=gone), *failures], *arguments, "--json")
+    (found,) = json.loads(out)
+    assert kept not in gone and status == 1
+    assert (found["sequential_ms"], found["interval_ms"], found["next_step"]) == (None, None, "run --end-to-end")
+    assert "cannot be measured by themselves" in found["obstacle"]
+    assert f"is possible: {found['obstacle']}; time the whole model: run `dlbricks run table1:16 " in err
+    assert "--end-to-end` there, on c5.xlarge" in err
+    status, out, _ = dlbricks([], *arguments)
+    assert status == 1
+    assert f"no estimate is possible: {found['obstacle']}" in out
+    assert "at least" not in out
+
+
+def test_an_estimate_of_unfused_layers_says_so_below_its_heading(dlbricks: Command) -> None:
+    _, out, _ = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:16", "--system", "c5.xlarge")
+    assert out.splitlines()[2] == (
+        "an estimate of unfused layers, as the file has them: a runtime that fuses them takes less"
+    )

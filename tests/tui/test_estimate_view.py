@@ -9,11 +9,13 @@ from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.choices import Available, Choices
+from dlbricks_tui.tui.figures import counted, milliseconds
 from dlbricks_tui.tui.judging import Judge
 from dlbricks_tui.tui.lines import width_of
 from dlbricks_tui.tui.shared_store import SharedStore
 from dlbricks_tui.tui.widgets.estimate.settings import NONE_AVAILABLE, Setting, changed, shown
 from dlbricks_tui.tui.widgets.estimate.view import CHOOSE_A_MODEL, EstimateRow, EstimateView, rows
+from dlbricks_tui.tui.widgets.headline import Headline
 from tests.tui.results import OTHER_SYSTEM, RUNTIME, graph_of
 
 WRITTEN = Choices(level=Level.WRITTEN)
@@ -135,3 +137,32 @@ def test_other_systems_that_have_results_are_named_where_there_are_none(measured
 
 def test_it_is_said_by_which_runtime_it_was_measured(measured: DataFolder) -> None:
     assert f"by {RUNTIME.id}" in texts(rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))
+
+
+def test_where_no_estimate_is_possible_it_says_why_and_what_to_do(measured: DataFolder) -> None:
+    view = view_of(measured, "alexnet")
+    estimate = replace(view.judged.estimate, composed=None, obstacle="layer 'gate' (If) runs layers inside it")
+    judged = replace(view.judged, estimate=estimate, end_to_end=None)
+    shown_rows = texts(rows(replace(view, judged=judged), WRITTEN, AVAILABLE, 80))
+    assert shown_rows[:3] == [
+        "No estimate of it is possible.",
+        "layer 'gate' (If) runs layers inside it.",
+        "r, with end to end on, times the whole model",
+    ]
+    headline = Headline()
+    headline.show("alexnet", WRITTEN, judged)
+    assert "no estimate possible" in "".join(span.text for span in headline.lines(120)[0])
+
+
+def test_the_title_has_the_composition_that_was_chosen_and_the_figures_of_the_panel(measured: DataFolder) -> None:
+    for workers in (1, 3):
+        choices = WRITTEN.with_workers(workers)
+        view = view_of(measured, "resnet18_v1", choices)
+        composed = view.judged.estimate.composed
+        assert composed is not None and composed.workers_ms is not None
+        headline = Headline()
+        headline.show("resnet18_v1", choices, view.judged)
+        title = "".join(span.text for span in headline.lines(120)[0])
+        assert f"{milliseconds(composed.sequential_ms)} ms unfused" in title
+        assert f"{milliseconds(composed.workers_ms)} ms {counted(workers, 'worker')} " in title
+        assert "parallel" not in title

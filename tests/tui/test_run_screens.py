@@ -127,7 +127,7 @@ async def test_a_run_that_is_under_way_is_in_the_bar_when_one_comes_back(measure
     async with running(app_on(measured)) as pilot:
         await shows(pilot, " running ")
         assert "18 of 42 done · 1 failed" in screen_text(pilot)
-        assert "resnet18_v1 >12.50 ms ±1.2 %" in screen_text(pilot)
+        assert "resnet18_v1 …12.50 ms ±1.2 %" in screen_text(pilot)
 
 
 async def test_the_bar_of_a_run_that_has_ended_goes_away_by_escape_and_comes_back_with_another_run(
