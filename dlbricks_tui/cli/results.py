@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 20
 FILTERS = """\
-A FILTER is a column, a comparison and a value: system=c5.xlarge, 'trimmed_mean_ms>5', name~conv, when>=2026-11-01,
-good=no, 'of=model'. = takes several values divided by commas, and the beginning of an id or key; ~ finds a part of a
-text, and so does a word by itself in any column. A result has to pass all filters.
+A FILTER is a column, a comparison and a value: system=c5.xlarge, 'ms>5', name~conv, when>=2026-11-01, good=no,
+'of=model', models~resnet50. = takes several values divided by commas, and the beginning of an id or key; ~ finds a part
+of a text, and so does a word by itself in any column. ms stands for trimmed_mean_ms; models holds the models of the run
+that measured the result. A result has to pass all filters.
 """
 
 

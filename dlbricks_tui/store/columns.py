@@ -54,11 +54,26 @@ COLUMNS: Mapping[str, Content] = {
     "when": Content.TIME,
     "run": Content.TEXT,
     "good": Content.FLAG,
+    "models": Content.TEXT,
+}
+# Other names that filters and orders accept for a column: the headings of the results table.
+_ALIASES: Mapping[str, str] = {
+    "ms": "trimmed_mean_ms",
+    "median": "median_ms",
+    "minimum": "minimum_ms",
+    "spread": "spread_ms",
+    "low": "low_ms",
+    "high": "high_ms",
+    "batch": "batch_size",
+    "type": "dtype",
+    "kernel": "kernel_variant",
+    "n": "samples",
+    "reference": REFERENCE_COLUMN,
 }
 # What a result is of, by the table that it is in.
 _OF = {"measurements": "brick", "end_to_end": "model"}
-# What is told from others instead of being stored.
-DERIVED = ("of", "kind")
+# Columns that are worked out from other records instead of being stored.
+DERIVED = ("of", "kind", "models")
 # A whole model is of no kind.
 _KINDS = ("", *(kind.value for kind in Kind))
 
@@ -92,6 +107,13 @@ class Summary:
     when: str
     run: str
     good: bool
+    # The models of the run that measured it.
+    models: str
+
+
+def column_named(name: str) -> str | None:
+    """Return the column of that name or alias, None where there is no such column."""
+    return name if name in COLUMNS else _ALIASES.get(name)
 
     @property
     def key(self) -> str:
@@ -107,6 +129,9 @@ def texts_of(index: Index, column: str, rows: Rows) -> tuple[list[str], NDArray[
         return index.vocabularies["name"].texts, _name_codes(index, rows)
     if column == "kind":
         return list(_KINDS), _kind_codes(index, rows)
+    if column == "models":
+        # Each run has one text, and results know their run by its number.
+        return index.models_of_runs(), index.column("run")[rows].astype(np.intp)
     return index.vocabularies[column].texts, index.column(column)[rows].astype(np.intp)
 
 
@@ -131,8 +156,10 @@ def sorting_keys(index: Index, column: str, rows: Rows) -> Column:
     if column == "id":
         return index.column("uuid")[rows].view(">u8").reshape(-1, 2)[:, 0]
     if column in DERIVED:
-        # There are a handful of them, unlike the texts of any other column.
-        return np.array(values_of(index, column, rows), dtype=np.str_)
+        texts, codes = texts_of(index, column, rows)
+        # Equal texts, such as those of two runs of the same models, have to get equal ranks.
+        _, ranks = np.unique(np.array(texts, dtype=np.object_), return_inverse=True)
+        return ranks[codes]
     if column in TEXT_COLUMNS:
         return index.vocabularies[column].ranks()[texts_of(index, column, rows)[1]]
     return numbers_of(index, column, rows)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dlbricks_tui.store.columns import COLUMNS, DERIVED, Content, Rows, numbers_of, texts_of
+from dlbricks_tui.store.columns import COLUMNS, DERIVED, Content, Rows, column_named, numbers_of, texts_of
 from dlbricks_tui.store.errors import QueryError
 from dlbricks_tui.store.index import TEXT_COLUMNS, UUID_BYTES, Index, since_epoch
 
@@ -141,9 +141,10 @@ def parse_condition(text: str) -> Condition:
     match = _WRITTEN.fullmatch(text)
     if not match:
         return Condition("", "~", text)
-    column, comparison, value = match.groups()
-    if column not in COLUMNS:
-        raise QueryError(f"filter {text!r}: there is no column {column!r}; the columns are {', '.join(COLUMNS)}")
+    name, comparison, value = match.groups()
+    column = column_named(name)
+    if column is None:
+        raise QueryError(f"filter {text!r}: there is no column {name!r}; the columns are {', '.join(COLUMNS)}")
     return Condition(column, comparison, value)
 
 

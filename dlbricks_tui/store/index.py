@@ -139,6 +139,14 @@ class Index:
         wanted[[TABLE_NAMES.index(table) for table in tables]] = True
         return np.flatnonzero(wanted[self.column("table")] & self.column("alive"))
 
+    def models_of_runs(self) -> list[str]:
+        """Return the names of the models of each run, by the number of the run; empty where the run is not known."""
+        found = [""] * len(self.vocabularies["run"].texts)
+        rows = self.rows_of("runs")
+        for run, name in zip(self.column("run")[rows].tolist(), self.column("name")[rows].tolist(), strict=True):
+            found[run] = self.vocabularies["name"].texts[name]
+        return found
+
     def row_of(self, uuid: str) -> int | None:
         """The row of a record, None when it is not in the store."""
         return self._rows_of_uuids().get(bytes.fromhex(uuid))
@@ -190,6 +198,8 @@ class Index:
         for name in TEXT_COLUMNS:
             text = document.get(renamed.get(name, name))
             values[name] = self.vocabularies[name].code_or_new(text) if text else 0
+        if table == "runs":
+            values["name"] = self.vocabularies["name"].code_or_new(", ".join(document["models"]))
         if "canonical" in document:
             values["name"] = self.vocabularies["name"].code_or_new(label_of(document["canonical"]))
         if "when" in document:

@@ -17,7 +17,7 @@ from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.index import COLUMN_TYPES, TEXT_COLUMNS, Index
 
 # Raised with any change to the columns, or to what a document means to them.
-_VERSION = 2
+_VERSION = 3
 _META = "meta"
 
 

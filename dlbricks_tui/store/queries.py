@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.columns import COLUMNS, Rows, Summary, sorting_keys, summaries_of, values_of
+from dlbricks_tui.store.columns import COLUMNS, Rows, Summary, column_named, sorting_keys, summaries_of, values_of
 from dlbricks_tui.store.conditions import Condition, meeting, where
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.errors import DamagedResultError, QueryError
@@ -85,12 +85,14 @@ def parse_order(text: str) -> Order:
 
 
 def checked_columns(names: Iterable[str]) -> tuple[str, ...]:
-    """The names, if all of them are columns."""
-    names = tuple(names)
+    """Return the columns of these names or aliases; raise where one is no column."""
+    found: list[str] = []
     for name in names:
-        if name not in COLUMNS:
+        column = column_named(name)
+        if column is None:
             raise QueryError(f"there is no column {name!r}; the columns are {', '.join(COLUMNS)}")
-    return names
+        found.append(column)
+    return tuple(found)
 
 
 def select(

@@ -101,6 +101,7 @@ def generation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generation]
         (["id=abab", "id!=0"], (BLOCKED,)),
         (["trimmed_mean_ms>1"], (SLOW, MODEL)),
         (["trimmed_mean_ms>1", "trimmed_mean_ms<=10"], (SLOW,)),
+        (["ms>1", "ms<=10"], (SLOW,)),
         (["samples=10"], ALL),
         (["samples!=10"], ()),
         (["batch_size=1,2"], ALL),
@@ -117,6 +118,28 @@ def generation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generation]
 def test_filters_find_what_they_say(generation: Generation, filters: list[str], expected: tuple[Any, ...]) -> None:
     found = select(generation, [parse_condition(text) for text in filters])
     assert found.values("id") == [record.uuid for record in expected]
+
+
+def test_the_name_of_a_model_finds_what_its_runs_measured(tmp_path: Path) -> None:
+    of_both = measurement(0.5, run="both", when=at(1))
+    of_one = measurement(0.6, run="one", when=at(2))
+    unknown = measurement(0.7, run="from elsewhere", when=at(3))
+    with Store(tmp_path) as store:
+        store.add(form(0), of_both, of_one, unknown)
+        store.add(run(id="both", models=("vgg16", "alexnet")), run(id="one", models=("alexnet",)))
+    # From the saved index as well as from the documents.
+    for _ in range(2):
+        with Store(tmp_path) as store:
+            for text, found in {
+                "alexnet": [of_both, of_one],
+                "VGG": [of_both],
+                "models~vgg16": [of_both],
+                "models=alexnet": [of_one],
+                "models=": [unknown],
+            }.items():
+                ids = select(store.generation, [parse_condition(text)]).values("id")
+                assert ids == [each.uuid for each in found], text
+            assert select(store.generation).values("models") == ["vgg16, alexnet", "alexnet", ""]
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +7,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.store.conditions import parse_condition
 from dlbricks_tui.store.queries import select
 from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui import messages
@@ -75,6 +77,8 @@ SOUGHT = (
     (f"system={THERE}", BRICKS + 1),
     ("system=", RESULTS),
     ("trimmed_mean_ms>5", 2),
+    ("ms>5", 2),
+    ("n=25", RESULTS),
     ("good=no", 1),
     ("1x64x56x7", 3),
     (form(0, "conv").key[:9], 3),
@@ -91,6 +95,13 @@ async def test_every_field_can_be_sought(stored: DataFolder) -> None:
             table(pilot).seek(sought)
             await settled(pilot)
             assert len(column(pilot, "id")) == count, sought
+
+
+def test_all_filters_that_the_panel_gives_as_examples_are_understood() -> None:
+    given = re.findall(r"\w+[=~<>]+[^\s,;]+", f"{ResultsPanel.SEARCH_HINT} {ResultsPanel.ABOUT}")
+    assert "ms>5" in given and "system~c5" in given
+    for each in given:
+        assert parse_condition(each).column, each
 
 
 async def test_a_filter_that_makes_no_sense_is_told_and_mended_by_typing_on(stored: DataFolder) -> None:

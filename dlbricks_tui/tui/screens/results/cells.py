@@ -53,6 +53,7 @@ HEADINGS: Mapping[str, Heading] = {
     "when": Heading("when, UTC", _MINUTES),
     "run": Heading("run", 20),
     "good": Heading("good", 5),
+    "models": Heading("models", 22),
 }
 # The first fit on 80 columns.
 FIRST_COLUMNS = ("name", "trimmed_mean_ms", "samples", "when", "system", "runtime", "context", "level", "good")

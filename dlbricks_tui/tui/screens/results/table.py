@@ -95,12 +95,12 @@ class ResultsPanel(Panel):
     BINDINGS = bindings(Scope.RESULT_TABLE)
     TITLE = "Results"
     REACHED_BY = "results.go_to_results"
-    SEARCH_HINT = "words, or column=value: system=c5 kind=convolution ms>5"
+    SEARCH_HINT = "words, a model, or filters: system~c5 kind=convolution ms>5"
     HEADED = True
     ABOUT = (
-        "All that was measured. A search finds words in any text, dates, and what filters say, as `dlbricks results "
-        "list` does: kind=convolution, name~3x3, system=c5.xlarge, trimmed_mean_ms>5, when>=2026-11-01, good=no; a "
-        "result has to pass all of them. The underlined column is the one to sort by."
+        "All that was measured. A search finds words in any text, dates, models (what their runs measured), and what "
+        "filters say, as `dlbricks results list` does: kind=convolution, name~3x3, system=c5.xlarge, ms>5, "
+        "when>=2026-11-01, good=no; a result has to pass all of them. The underlined column is the one to sort by."
     )
 
     class Asked(Message):
