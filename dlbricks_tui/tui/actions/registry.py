@@ -72,10 +72,11 @@ def actions_in(scope: Scope) -> tuple[Action, ...]:
 
 def bindings(*scopes: Scope) -> list[BindingType]:
     """What a widget of these scopes puts into its BINDINGS."""
-    return [_binding(action) for scope in scopes for action in actions_in(scope)]
+    return [binding(action) for scope in scopes for action in actions_in(scope)]
 
 
-def _binding(action: Action) -> Binding:
+def binding(action: Action) -> Binding:
+    """What a widget puts into its BINDINGS for one action."""
     # A comma is what Textual has between keys.
     keys = ",".join("comma" if key == "," else key for key in action.keys)
     return Binding(

@@ -4,10 +4,12 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Vertical
 
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.actions.action import Scope
+from dlbricks_tui.tui.actions.registry import BY_ID, binding
 from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line
 from dlbricks_tui.tui.widgets.ink import LineBar
@@ -19,6 +21,8 @@ from dlbricks_tui.tui.widgets.search_line import SearchLine
 class Panel(Vertical, Keyed, can_focus=False):
     """A panel shows one list; whoever gives it the focus gives it to the list."""
 
+    # In the list, too, the key that ends a search ends one that was kept.
+    BINDINGS: ClassVar[list[BindingType]] = [binding(BY_ID["find.clear"])]
     scope: ClassVar[Scope]
     # What help says of it beside its keys.
     ABOUT: ClassVar[str] = ""
@@ -33,7 +37,7 @@ class Panel(Vertical, Keyed, can_focus=False):
     def __init__(self, rows: RowsView, *, id: str) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self.rows = rows
-        self.search_line = SearchLine(self.SEARCH_HINT)
+        self.search_line = SearchLine(self.SEARCH_HINT, rows)
         self._more = ""
         self.show_title()
 
@@ -63,8 +67,8 @@ class Panel(Vertical, Keyed, can_focus=False):
             heading.refresh()
 
     def take_focus(self) -> None:
-        """Gives the keys to the list."""
-        self.rows.focus()
+        """Give the keys to the list at once: `focus` would give them only after keys that wait already."""
+        self.screen.set_focus(self.rows)
 
     def search(self) -> None:
         """Begins a search in this panel."""
@@ -78,8 +82,12 @@ class Panel(Vertical, Keyed, can_focus=False):
         else:
             self.app.copy_to_clipboard(text)
 
-    def on_search_line_left(self) -> None:
-        self.take_focus()
+    def action_clear(self) -> None:
+        self.search_line.end()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to end the search only while there is one: else the key may leave the screen."""
+        return self.search_line.has_text if action == "clear" else super().check_action(action, parameters)
 
 
 def marks_told(marked: int, in_view: int) -> str:

@@ -1,6 +1,6 @@
 """The base of every list: of any length, as only the rows in sight are made."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from textual import events
 from textual.geometry import Region, Size
@@ -19,6 +19,11 @@ from dlbricks_tui.tui.widgets.ink import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, I
 # Long enough for a held key to pass by many rows, short enough not to be noticed.
 REST_SECONDS = 0.06
 CURSOR_SIGN = "▸"
+
+
+def place_of(one: Hashable, found: Sequence[Hashable]) -> int:
+    """Return the row of what the cursor was on among what a search has found; the first row if it is not there."""
+    return found.index(one) if one in found else 0
 
 
 class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):

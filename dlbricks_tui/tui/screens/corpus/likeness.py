@@ -13,7 +13,7 @@ from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, cut, line
 from dlbricks_tui.tui.shades import legend, shaded
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.rows import RowsView, place_of
 from dlbricks_tui.tui.widgets.said import Said
 
 if TYPE_CHECKING:
@@ -178,11 +178,13 @@ class LikenessPanel(Panel):
         self._foot.refresh()
 
     def _find(self) -> None:
+        here = self._list.pair[0] if self._list.pair else None
         models = self._list.corpus.models if self._list.corpus else ()
         self._list.shown = tuple(
             number for number, model in enumerate(models) if all(word in model.name.casefold() for word in self._words)
         )
         self._list.rows_changed()
+        self._list.move_to(place_of(here, self._list.shown))
         self.heading_changed()
         self._foot.refresh()
 

@@ -14,7 +14,7 @@ from dlbricks_tui.tui.figures import percent
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, bar, column, fitted, highlighted, line
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.rows import RowsView, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +64,11 @@ class UniquenessRows(RowsView):
     def row_count(self) -> int:
         # All together are more than one, or they are that one.
         return len(self.shown) + (len(self.shown) > 1)
+
+    @property
+    def under_cursor(self) -> int | None:
+        """The number of the model that the cursor is on, None on the row of all together."""
+        return self.shown[self.cursor].number if self.cursor < len(self.shown) else None
 
     def row(self, index: int, width: int) -> Line:
         if index < len(self.shown):
@@ -117,6 +122,8 @@ class UniquenessPanel(Panel):
     def on_search_line_sought(self, event: SearchLine.Sought) -> None:
         self._list.words = tuple(event.text.casefold().split())
         self._find()
+        if self._list.under_cursor is None:
+            self._list.move_to(0)
 
     def on_click(self) -> None:
         self.take_focus()
@@ -124,18 +131,19 @@ class UniquenessPanel(Panel):
     def action_sort(self) -> None:
         orders = list(ModelOrder)
         self._order = orders[(orders.index(self._order) + 1) % len(orders)]
-        self._list.cursor = 0
         self._find()
+        self._list.move_to(0)
 
     def action_show_likeness(self) -> None:
-        if self._list.cursor < len(self._list.shown):
-            self.post_message(self.Chosen(self._list.shown[self._list.cursor].number))
+        if self._list.under_cursor is not None:
+            self.post_message(self.Chosen(self._list.under_cursor))
 
     @on(RowsView.Rested)
     def _rested(self, event: RowsView.Rested) -> None:
         event.stop()
 
     def _find(self) -> None:
+        here = self._list.under_cursor
         models = self._list.corpus.models if self._list.corpus else ()
         fitting = [
             Numbered(number, model)
@@ -144,6 +152,8 @@ class UniquenessPanel(Panel):
         ]
         self._list.shown = tuple(sorted(fitting, key=_SORTS[self._order]))
         self._list.rows_changed()
+        if here is not None:
+            self._list.move_to(place_of(here, [each.number for each in self._list.shown]))
         of = "" if len(fitting) == len(models) else f" of {len(models)}"
         self.show_title(f" in {len(fitting)}{of} models" if models else "")
         self.border_subtitle = self._order.value if models else ""

@@ -12,7 +12,7 @@ from dlbricks_tui.tui.lines import Line, Span, column, line
 from dlbricks_tui.tui.screens.results.cells import HEADINGS
 from dlbricks_tui.tui.screens.searched import SearchedDialog
 from dlbricks_tui.tui.widgets.box import Box
-from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.rows import RowsView, place_of
 
 _ABOUT = {
     "id": "the result's own id",
@@ -40,6 +40,7 @@ _ABOUT = {
     "when": "when it was measured",
     "run": "in which run",
     "good": "whether nothing speaks against it",
+    "models": "the models of the run that measured it",
 }
 
 
@@ -107,9 +108,10 @@ class _ColumnRows(RowsView):
 
     def seek(self, words: Sequence[str]) -> None:
         """Lists only the columns that have all of the words."""
+        here = self._found[self.cursor] if self._found else None
         self._words = tuple(words)
         self._find()
-        self.cursor = 0
+        self.move_to(place_of(here, self._found))
 
     def toggle(self) -> None:
         """Shows the column under the cursor, or hides it."""

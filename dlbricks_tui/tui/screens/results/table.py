@@ -255,8 +255,7 @@ class ResultsPanel(Panel):
 
     def seek(self, text: str) -> None:
         """Searches as if the person had typed it."""
-        self.search_line.display = True
-        self.search_line.value = text
+        self.search_line.seek(text)
 
     @on(RowsView.Rested)
     def _rested(self, event: RowsView.Rested) -> None:
@@ -283,7 +282,7 @@ class ResultsPanel(Panel):
         elif self.total:
             self._list.say(
                 line("No result passes all of it."),
-                Hint("{app.search} {find.clear} shows all results again.", "muted"),
+                Hint("{find.clear} shows all results again.", "muted"),
             )
         else:
             self._list.say(

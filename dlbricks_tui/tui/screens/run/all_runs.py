@@ -16,7 +16,7 @@ from dlbricks_tui.tui.lines import Line, Span, column, line, spread
 from dlbricks_tui.tui.live.words import STATE_STYLES, joined, names_of
 from dlbricks_tui.tui.screens.searched import SearchedDialog
 from dlbricks_tui.tui.widgets.box import Box
-from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.rows import RowsView, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,6 +122,7 @@ class _RunRows(RowsView):
         self._find()
 
     def _find(self) -> None:
+        here = self.chosen.run if self.chosen else None
         self._shown = tuple(state for state in self._states if _fits(state, self._words))
         if self._states:
             self.say(line("No run has all of these words."), Hint("{find.clear} shows all runs again.", "muted"))
@@ -131,6 +132,7 @@ class _RunRows(RowsView):
                 Hint("{dialog.close} goes back; {workbench.start_run} on the workbench starts the first."),
             )
         self.rows_changed()
+        self.move_to(place_of(here, [state.run for state in self._shown]))
 
 
 def run_row(state: RunState, width: int) -> Line:

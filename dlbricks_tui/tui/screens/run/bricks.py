@@ -12,7 +12,7 @@ from dlbricks_tui.tui.live.words import names_of
 from dlbricks_tui.tui.screens.run.brick_row import heading, row
 from dlbricks_tui.tui.screens.run.tail_rows import TailRows
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.rows import RowsView, place_of
 from dlbricks_tui.tui.widgets.said import Said
 from dlbricks_tui.tui.widgets.search_line import SearchLine
 
@@ -98,8 +98,10 @@ class BricksPanel(Panel):
             self._find()
 
     def on_search_line_sought(self, event: SearchLine.Sought) -> None:
+        here = self._list.under_cursor
         self._sought = tuple(event.text.casefold().split())
         self._find()
+        self._list.move_to(place_of(here and here.number, [brick.number for brick in self._list.shown]))
 
     def on_click(self) -> None:
         self.take_focus()

@@ -15,7 +15,7 @@ from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, wrapped
 from dlbricks_tui.tui.samples import fact_lines, said
 from dlbricks_tui.tui.widgets.line_rows import LineRows
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.rows import RowsView, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -124,9 +124,11 @@ class SystemsPanel(Panel):
         self._tell()
 
     def _find(self) -> None:
+        here = self._list.under_cursor
         self._list.known = tuple(it for it in self._known if _fits(it, self._words))
-        self._list.say(line("No system is called so."), Hint("{app.search} {find.clear} shows all.", "muted"))
+        self._list.say(line("No system is called so."), Hint("{find.clear} shows all.", "muted"))
         self._list.rows_changed()
+        self._list.move_to(place_of(here and here.system.id, [it.system.id for it in self._list.known]))
         self._tell()
 
     def _tell(self) -> None:

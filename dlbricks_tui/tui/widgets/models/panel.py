@@ -14,7 +14,7 @@ from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.opened import ModelId, id_of
 from dlbricks_tui.tui.widgets.models.entries import Entry, Standing, found, heading, row, standing_of
 from dlbricks_tui.tui.widgets.panel import Panel, marks_told
-from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.rows import RowsView, place_of
 from dlbricks_tui.tui.widgets.search_line import SearchLine
 
 if TYPE_CHECKING:
@@ -116,7 +116,10 @@ class ModelsPanel(Panel):
         self._list.refresh()
 
     def put_cursor_on(self, source: ModelSource) -> None:
-        """Shows where in the list a model is."""
+        """Show where in the list a model is; end a search that hides it."""
+        if source in self._sources and source not in self._list.shown:
+            self._find("")
+            self.search_line.end()
         if source in self._list.shown:
             self._list.move_to(self._list.shown.index(source))
 
@@ -187,8 +190,7 @@ class ModelsPanel(Panel):
                 Hint("{workbench.open_path} adds a file or a folder.", "muted"),
             )
         self._list.rows_changed()
-        if here in self._list.shown:
-            self._list.move_to(self._list.shown.index(here))
+        self._list.move_to(place_of(here, self._list.shown))
         self._entitle()
 
     def _entitle(self) -> None:

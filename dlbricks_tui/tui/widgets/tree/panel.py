@@ -230,7 +230,7 @@ class TreePanel(Panel):
         was_searched = self._list.outline.is_searched
         self._changed(step(self._list.outline, self._list.cursor))
         if was_searched and not self._list.outline.is_searched:
-            self.search_line.action_clear()
+            self.search_line.end()
 
     def _changed(self, cursor: int) -> None:
         """Draws the rows as they are now, with the cursor where it belongs."""
@@ -257,7 +257,7 @@ class TreePanel(Panel):
         """Takes the model away, and remembers where in it the cursor was."""
         self._leave()
         if self._list.sought:
-            self.search_line.action_clear()
+            self.search_line.end()
         self._opened, self._list.outline, self._list.tallies = None, None, None
         self._list.sought = ""
         self._list.say(*lines)
