@@ -110,15 +110,15 @@ class Summary:
     # The models of the run that measured it.
     models: str
 
-
-def column_named(name: str) -> str | None:
-    """Return the column of that name or alias, None where there is no such column."""
-    return name if name in COLUMNS else _ALIASES.get(name)
-
     @property
     def key(self) -> str:
         """What `dlbricks results show` takes: the key of the brick; of a whole model the id of the result."""
         return self.brick or self.id
+
+
+def column_named(name: str) -> str | None:
+    """Return the column of that name or alias, None where there is no such column."""
+    return name if name in COLUMNS else _ALIASES.get(name)
 
 
 def texts_of(index: Index, column: str, rows: Rows) -> tuple[list[str], NDArray[np.intp]]:

@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import events
 from textual.app import App
 from textual.screen import Screen
 
@@ -28,6 +29,7 @@ from dlbricks_tui.tui.desk import RunDesk
 from dlbricks_tui.tui.frugal import FrugalDriver
 from dlbricks_tui.tui.job_control import has_shell, is_hung_up, stop_job
 from dlbricks_tui.tui.keeping import KeepingError, keep_copied, keep_picture, tell
+from dlbricks_tui.tui.keyboard import KeyDone, KeysInTurn, use_key_parser
 from dlbricks_tui.tui.manners import Manners
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.places import about_of, actions_here, actions_on, places_around
@@ -71,6 +73,7 @@ class DlbricksApp(App[None], inherit_bindings=False):
         manners: Manners | None = None,
     ) -> None:
         manners = manners or Manners()
+        use_key_parser()
         super().__init__(
             driver_class=FrugalDriver if manners.frugal else None,
             # Textual makes greys of colours that are not wanted; of the terminal's own it leaves none.
@@ -78,6 +81,7 @@ class DlbricksApp(App[None], inherit_bindings=False):
         )
         if manners.frugal:
             self.add_class("-frugal")
+        self._keys = KeysInTurn(self, super().on_event)
         # What nobody foresaw; the door tells of it when the terminal is itself again.
         self.fault: Exception | None = None
         self.animation_level = "none"
@@ -111,6 +115,15 @@ class DlbricksApp(App[None], inherit_bindings=False):
         end = threading.Timer(_LEAVING_SECONDS, os._exit, (128 + signal.SIGHUP,))
         end.daemon = True
         end.start()
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            await self._keys.take(event)
+        else:
+            await super().on_event(event)
+
+    async def on_key_done(self, event: KeyDone) -> None:
+        await self._keys.arrived(event)
 
     def on_resize(self) -> None:
         self._forget_screen()

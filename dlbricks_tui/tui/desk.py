@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from textual.screen import ModalScreen
+
 from dlbricks_tui.tui.live.watch import Listener, RunWatch
 from dlbricks_tui.tui.messages import Failed, ResultsGrew, ResultsStored, RunSeen
 from dlbricks_tui.tui.screens.asking import AskingScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from textual.app import App
     from textual.screen import Screen
 
@@ -26,7 +30,7 @@ class ShowsRun(Protocol):
 
 
 class RunDesk:
-    """For one application; what nobody sees is not drawn, and not estimated either."""
+    """For one application; a screen that is out of sight is not drawn, and estimates nothing."""
 
     def __init__(self, app: App[None], data: DataFolder, rarely: float) -> None:
         self._app = app
@@ -60,9 +64,10 @@ class RunDesk:
         self._watch.follow(run)
 
     def take(self, run: RunSnapshot) -> None:
-        """Keeps what was seen, and shows it if there is somebody to see it."""
+        """Keep what was seen, and show it on all screens that are in sight."""
         self._run = run
-        self._show(self._in_front)
+        for screen in self._in_sight:
+            self._show(screen)
 
     def take_results(self) -> None:
         """Remembers that there are new results, for the next time that estimates are in sight."""
@@ -79,6 +84,14 @@ class RunDesk:
         """What is in sight; nothing any more while the program is being left."""
         screens = self._app.screen_stack
         return screens[-1] if screens else None
+
+    @property
+    def _in_sight(self) -> Iterator[Screen[object]]:
+        """The screen in front, and where that is a box, the screens around it."""
+        for screen in reversed(self._app.screen_stack):
+            yield screen
+            if not isinstance(screen, ModalScreen):
+                return
 
     def _show(self, screen: Screen[object] | None) -> None:
         if self._run is not None and isinstance(screen, ShowsRun):

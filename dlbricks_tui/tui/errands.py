@@ -24,7 +24,7 @@ from dlbricks_tui.tui.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from textual.message import Message
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.elsewhere import HowCut
-    from dlbricks_tui.tui.opened import Opened, Wish
+    from dlbricks_tui.tui.opened import AskedShape, Opened, Wish
     from dlbricks_tui.tui.session import Session
 
 # Who walks through the settings with a held key does not have all models looked through for each of them.
@@ -87,6 +87,10 @@ class Errands:
             self._post(ModelRefused(wish, str(error), next_step=_SHOW_AS_WRITTEN))
         except UserError as error:
             self._post(ModelRefused(wish, str(error)))
+
+    def read_inputs(self, wish: Wish) -> Mapping[str, AskedShape]:
+        """Return the inputs of a model with what is known of their shapes."""
+        return self._session.opener.inputs(wish)
 
     def judge(self, opened: Opened, choices: Choices) -> None:
         """Estimates the model that is open."""

@@ -27,6 +27,13 @@ def id_of(source: ModelSource) -> ModelId:
     return ModelId(source.path, source.name)
 
 
+class AskedShape(NamedTuple):
+    """The shape of an input as far as it is known, and one that shows how to write it."""
+
+    known: Shape | None
+    example: Shape | None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Wish:
     """Which model is wanted, and how; an answer to a wish of yesterday is known by it."""
@@ -45,3 +52,8 @@ class Opened:
     graph: LayerGraph
     decomposition: Decomposition
     nesting: Nesting
+
+
+def input_shapes(graph: LayerGraph) -> dict[str, Shape | None]:
+    """Return the shapes of a model's inputs by name, None where they are not known."""
+    return {it.name: it.type.shape for it in graph.inputs}

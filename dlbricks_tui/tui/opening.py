@@ -1,20 +1,21 @@
 """Reads models and takes them apart; slow the first time, so that screens ask from threads."""
 
 from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.sequence_regions import sequence_regions
-from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.frameworks import Frameworks
-from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.shape_memory import ShapeMemory
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui.opened import Opened, Wish
+from dlbricks_tui.tui.opened import AskedShape, Opened, Wish, input_shapes
 from dlbricks_tui.tui.widgets.tree.nesting import Nesting
 
 # Going to and fro between a few models is quick; all fifty at once would take the memory of a small host.
@@ -39,6 +40,22 @@ class Opener:
             graph = self._graph(wish)
             decomposition = decompose(graph, wish.cutting)
             return Opened(wish, graph, decomposition, Nesting(sequence_regions(decomposition)))
+
+    def inputs(self, wish: Wish) -> dict[str, AskedShape]:
+        """Return the inputs of a model with what is known of their shapes.
+
+        They are read at the written level: a model that cannot be fused has them too.
+        """
+        as_written = replace(wish, level=Level.WRITTEN, shapes={})
+        with self._lock:
+            self._frameworks.look_again()
+            try:
+                found = {
+                    name: AskedShape(shape, shape) for name, shape in input_shapes(self._graph(as_written)).items()
+                }
+            except MissingShapeError as error:
+                found = {name: AskedShape(None, example) for name, example in error.examples.items()}
+        return {**found, **{name: AskedShape(shape, shape) for name, shape in wish.shapes.items()}}
 
     def glance(self, wish: Wish) -> Decomposition | None:
         """The model if it can be had without the framework, which takes too long for a passing look."""

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 from textual.pilot import Pilot
@@ -16,15 +17,17 @@ from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.shape_memory import ShapeMemory
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui.opened import Opened, Wish
+from dlbricks_tui.tui.opened import AskedShape, Opened, Wish
 from dlbricks_tui.tui.opening import Opener
 from dlbricks_tui.tui.screens.input_shapes import InputShapesScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 from dlbricks_tui.tui.widgets.field import Field
 from tests.models.table_framework import TableFramework
-from tests.tui.bench import app_on, press, running
+from tests.tui.bench import app_on, press, running, settled
 from tests.tui.opened_models import sample
 from tests.tui.snapshots import snapshot
+
+PATIENCE_SECONDS = 60.0
 
 
 def model_of(inputs: Sequence[str], folder: Path) -> Path:
@@ -112,6 +115,52 @@ async def test_the_fields_follow_each_other_both_ways_round(
         assert values(pilot) == ["11", "22", "33"]
         await press(pilot, "enter")
         assert [wish.shapes for wish in opened_with] == [{"x": (11,), "y": (22,), "z": (33,)}]
+
+
+async def test_a_model_that_cannot_be_opened_as_wished_has_its_inputs_asked_for_too(
+    measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Opener.inputs
+
+    def refused(opener: Opener, wish: Wish) -> Opened:
+        raise FusionRefusedError("open: it cannot be fused")
+
+    path = model_of(["x"], tmp_path)
+    may_be_read = Event()
+
+    def slowly(opener: Opener, wish: Wish) -> dict[str, AskedShape]:
+        assert may_be_read.wait(PATIENCE_SECONDS)
+        return read(opener, wish)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Opener, "open", refused)
+        patched.setattr(Opener, "inputs", slowly)
+        async with running(app_on(measured)) as pilot:
+            await press(pilot, "o", f'"{path}"', "enter")
+            assert "it cannot be fused" in text(pilot).replace("\n", " ")
+            theme = pilot.app.theme
+            # The inputs are still being read: what is typed runs nothing.
+            for key in ("n", "comma", "t", "enter", "1", "space"):
+                await pilot.press(key)
+            assert isinstance(pilot.app.screen, InputShapesScreen) and "Reading the inputs" in text(pilot)
+            may_be_read.set()
+            await settled(pilot)
+            assert values(pilot) == [""] and pilot.app.theme == theme
+            await press(pilot, '"1,8"')
+            assert values(pilot) == ["1,8"]
+
+
+async def test_inputs_that_cannot_be_read_are_told_in_the_box(measured: DataFolder, tmp_path: Path) -> None:
+    path = tmp_path / "damaged-symbol.json"
+    path.write_text("{}")
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{path}"', "enter", "1", "n")
+        assert isinstance(pilot.app.screen, InputShapesScreen) and not values(pilot)
+        assert "damaged" in text(pilot) and "Reading the inputs" not in text(pilot)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, InputShapesScreen)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
 
 
 async def test_shapes_are_changed_for_an_open_model(measured: DataFolder, opened_with: list[Wish]) -> None:

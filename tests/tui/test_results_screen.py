@@ -427,7 +427,7 @@ async def test_a_compacted_store_is_read_on_and_marks_of_the_old_one_are_forgott
 
 async def test_the_screen_is_found_again_as_it_was_left(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "slash", '"relu"', "enter", "j", "2", "tab", "shift+tab", "1", "escape")
+        await press(pilot, "6", "slash", '"relu"', "enter", "j", "2", "tab", "shift+tab", "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         await press(pilot, "6")
         assert titled(pilot) == f"1 Results 12 of {RESULTS}"

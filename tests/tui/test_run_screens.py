@@ -306,6 +306,17 @@ async def test_cancelling_asks_first(measured: DataFolder) -> None:
         assert isinstance(pilot.app.screen, RunScreen)
 
 
+async def test_a_run_is_followed_behind_a_box_and_in_it(measured: DataFolder) -> None:
+    folder = put_run(measured, in_the_middle())
+    async with running(app_on(measured)) as pilot:
+        await shows(pilot, "18 of 42 done")
+        await press(pilot, "5", "x")
+        assert isinstance(pilot.app.screen, CancelScreen)
+        tell(folder, brick_measured(11, 40))
+        await eventually(pilot, lambda: screen_text(pilot).count("19 of 42 done") == 2)
+        assert isinstance(pilot.app.screen, CancelScreen)
+
+
 async def test_all_runs_are_listed_with_how_they_stand_and_any_can_be_watched(measured: DataFolder) -> None:
     put_run(measured, in_the_middle(), State.CANCELLED, run="20261120-080000-0001", seconds=40)
     put_run(measured, in_the_middle())

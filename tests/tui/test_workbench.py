@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from dlbricks_tui.tui.screens.open_path import OpenPathScreen
 from dlbricks_tui.tui.screens.palette import PaletteScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.widgets.estimate.panel import EstimatePanel
+from dlbricks_tui.tui.widgets.estimate.settings import Setting
 from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
 from dlbricks_tui.tui.widgets.panel import Panel
-from tests.tui.bench import LIBRARY, WRITTEN, app_on, press, running
+from tests.tui.bench import LIBRARY, WRITTEN, app_on, press, running, settled
 from tests.tui.snapshots import snapshot
 
 
@@ -357,3 +360,41 @@ async def test_the_settings_are_reached_from_any_panel_of_a_narrow_terminal(meas
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "enter", "s")
         assert panel_with_focus(pilot) == "estimate" and "▸granularity" in screen_text(pilot)
+
+
+async def test_the_cursor_belongs_to_a_setting_whatever_the_text_above_it(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        panel = pilot.app.screen.query_one(EstimatePanel)
+        await press(pilot, "slash", '"resnet18"', "enter", "enter", "s", "j")
+        for change in (
+            panel.show_waiting,
+            lambda: panel.show_problem("a reason that is as long as it has to be to take several lines " * 3),
+            lambda: panel.show_run("a run of it is on its way"),
+            panel.show_waiting,
+        ):
+            change()
+            await settled(pilot)
+            assert "▸level" in screen_text(pilot) and panel._list.setting is Setting.LEVEL
+
+
+async def test_the_cursor_does_not_come_to_a_setting_because_the_text_that_it_was_on_is_gone(
+    measured: DataFolder,
+) -> None:
+    async with running(app_on(measured)) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, WorkbenchScreen)
+        panel = screen.query_one(EstimatePanel)
+        await press(pilot, "slash", '"resnet18"', "enter", "enter", "4", "G")
+        line, before, explained = panel._list.cursor, screen.choices, screen._view
+        assert panel._list.setting is None and explained is not None
+        panel.show_waiting()
+        await press(pilot, "l", "h")
+        panel.show_problem("a text of several lines " * 9)
+        await press(pilot, "l", "h", "h")
+        assert screen.choices == before
+        panel.show(explained)
+        await settled(pilot)
+        assert panel._list.cursor == line and panel._list.has_cursor
+        panel.show_waiting()
+        await press(pilot, "g", "l")
+        assert screen.choices == replace(before, granularity=before.granularity + 1)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from dlbricks_tui.models.graph import Shape
+    from dlbricks_tui.tui.opened import AskedShape
 
 Rows = TypeVar("Rows", bound="Sized")
 
@@ -32,15 +33,14 @@ def ask_for_path(app: App[object], then: Callable[[Path | None], None]) -> None:
 def ask_for_shapes(
     app: App[object],
     model: str,
-    inputs: Mapping[str, Shape | None],
-    examples: Mapping[str, Shape],
+    inputs: Mapping[str, AskedShape] | Callable[[], Mapping[str, AskedShape]],
     reason: str,
     then: Callable[[dict[str, Shape] | None], None],
 ) -> None:
-    """Asks for the shapes of a model's inputs; examples have as many axes as the model file says."""
+    """Ask for the shapes of a model's inputs: of these, or of those that a function reads from the model."""
     from dlbricks_tui.tui.screens.input_shapes import InputShapesScreen
 
-    app.push_screen(InputShapesScreen(model, inputs, examples, reason), then)
+    app.push_screen(InputShapesScreen(model, inputs, reason), then)
 
 
 def ask_which_marked(

@@ -16,6 +16,7 @@ from dlbricks_tui.tui.errands import Errands
 from dlbricks_tui.tui.keeping import tell
 from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.live.words import on_its_way
+from dlbricks_tui.tui.opened import AskedShape, input_shapes
 from dlbricks_tui.tui.screens.choosing import ChoosingScreen
 from dlbricks_tui.tui.screens.questions import ask_for_path, ask_for_shapes, ask_whether_to_begin, ask_which_marked
 from dlbricks_tui.tui.screens.visits import visit_corpus, visit_results, visit_systems
@@ -117,13 +118,14 @@ class WorkbenchScreen(ChoosingScreen):
     @on(ModelsPanel.ShapesAsked)
     def _shapes_wanted(self, event: ModelsPanel.ShapesAsked) -> None:
         opened = self._opened if self._opened and self._opened.wish.source == event.source else None
-        found = {it.name: it.type.shape for it in opened.graph.inputs} if opened else {}
         # An open model has shapes, whether they were given now, remembered, or are in its file.
-        inputs = {name: shape for name, shape in found.items() if shape} or event.source.inputs
+        inputs = input_shapes(opened.graph) if opened else event.source.inputs
         if inputs:
             self._ask_for_shapes(event.source, inputs)
         else:
-            self.open(event.source)
+            # The box opens at once and takes the keys; its thread reads the inputs from the file.
+            read = partial(self._errands.read_inputs, self._shelf.wish(event.source, self.choices))
+            ask_for_shapes(self.app, event.source.name, read, "", partial(self._shapes_given, event.source))
 
     @on(ModelsPanel.RemovalAsked)
     def _removal_wanted(self, event: ModelsPanel.RemovalAsked) -> None:
@@ -351,11 +353,13 @@ class WorkbenchScreen(ChoosingScreen):
         self._models.put_cursor_on(event.source)
         self._open_in_front(event.source)
 
-    def _ask_for_shapes(self, source: ModelSource, examples: Mapping[str, Shape], reason: str = "") -> None:
+    def _ask_for_shapes(self, source: ModelSource, examples: Mapping[str, Shape | None], reason: str = "") -> None:
         known = self._shelf.shapes_of(source)
         # Where a model was refused, the examples are guesses, which are not to be taken for its shapes.
-        shapes = {name: known.get(name, None if reason else shape) for name, shape in examples.items()}
-        ask_for_shapes(self.app, source.name, shapes, examples, reason, partial(self._shapes_given, source))
+        inputs = {
+            name: AskedShape(known.get(name, None if reason else shape), shape) for name, shape in examples.items()
+        }
+        ask_for_shapes(self.app, source.name, inputs, reason, partial(self._shapes_given, source))
 
     def _shapes_given(self, source: ModelSource, shapes: dict[str, Shape] | None) -> None:
         if shapes is not None:

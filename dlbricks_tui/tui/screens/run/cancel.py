@@ -8,6 +8,7 @@ from dlbricks_tui.tui.lines import BLANK, Line, line
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
 from dlbricks_tui.tui.live.words import names_of
 from dlbricks_tui.tui.screens.confirming import ConfirmingScreen
+from dlbricks_tui.tui.widgets.reading import Reading
 
 
 class CancelScreen(ConfirmingScreen):
@@ -21,6 +22,11 @@ class CancelScreen(ConfirmingScreen):
     def __init__(self, run: RunSnapshot) -> None:
         super().__init__()
         self._run = run
+
+    def show_run(self, run: RunSnapshot) -> None:
+        """Say how far the run is by now."""
+        self._run = run
+        self.query_one(Reading).remake()
 
     def paragraphs(self) -> Iterable[Line]:
         counts = self._run.counts

@@ -1,5 +1,8 @@
 """The estimate of the open model, with the settings that it follows."""
 
+from itertools import count
+from typing import TypeAlias
+
 from textual.message import Message
 
 from dlbricks_tui.tui.actions.action import Scope
@@ -13,6 +16,10 @@ from dlbricks_tui.tui.widgets.keyed import Keyed
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 
+# What a row is, whatever stands above it: a setting, or a line that explains the estimate, by its number below the
+# settings.
+_Place: TypeAlias = Setting | int
+
 
 class EstimateRows(RowsView, Keyed):
     """Latencies, settings, and what explains them."""
@@ -25,8 +32,9 @@ class EstimateRows(RowsView, Keyed):
         # How a run of the model stands, in words.
         self.under_way = ""
         self._made: tuple[EstimateRow, ...] = ()
-        # The setting that the cursor is on, also while there are no rows, as in a panel out of sight.
-        self._on: Setting | None = Setting.GRANULARITY
+        self._places: tuple[_Place | None, ...] = ()
+        # What the cursor is on, also while that has no row: as long as a model is read, and in a panel out of sight.
+        self._on: _Place = Setting.GRANULARITY
 
     @property
     def row_count(self) -> int:
@@ -41,29 +49,40 @@ class EstimateRows(RowsView, Keyed):
     @property
     def setting(self) -> Setting | None:
         """The setting that the cursor is on."""
-        return self._made[self.cursor].setting if self.cursor < len(self._made) else None
+        return self._on if isinstance(self._on, Setting) and self.has_cursor else None
+
+    @property
+    def has_cursor(self) -> bool:
+        return self.cursor < len(self._made) and self._places[self.cursor] == self._on
 
     def remake(self) -> None:
-        """Makes the rows of what is known now; the cursor stays on its setting."""
-        on = self._on
+        """Make the rows of what is known now; the cursor stays on its setting, or on its line of text."""
         # Beside the sign of the cursor and a scrollbar; nothing where the panel is out of sight.
         width = self.size.width - 2
         self._made = rows(self.subject, self.choices, self.available, width, self.under_way) if width > 0 else ()
+        self._places = _places_of(self._made)
+        on = self._on
         self.rows_changed()
-        if on is not None:
-            self.go_to(on)
-        self._on = on
+        self.go_to(on)
+
+    def move_to(self, index: int) -> None:
+        super().move_to(index)
+        self._stay_here()
 
     def watch_cursor(self, before: int, now: int) -> None:
         super().watch_cursor(before, now)
-        self._on = self.setting
+        self._stay_here()
 
-    def go_to(self, setting: Setting) -> None:
-        """Puts the cursor on a setting, now or when there are rows."""
-        place = next((index for index, each in enumerate(self._made) if each.setting is setting), None)
-        if place is not None:
-            self.move_to(place)
-        self._on = setting
+    def go_to(self, place: _Place) -> None:
+        """Put the cursor on a setting or a line of text, now or when that has a row."""
+        if place in self._places:
+            self.move_to(self._places.index(place))
+        self._on = place
+
+    def _stay_here(self) -> None:
+        here = self._places[self.cursor] if self.cursor < len(self._places) else None
+        if here is not None:
+            self._on = here
 
     def on_resize(self) -> None:
         self.remake()
@@ -145,3 +164,9 @@ class EstimatePanel(Panel):
             choices = changed(self._list.setting, self._list.choices, self._list.available, step)
             if choices != self._list.choices:
                 self.post_message(self.Chosen(choices))
+
+
+def _places_of(made: tuple[EstimateRow, ...]) -> tuple[_Place | None, ...]:
+    """Return the place of each row, None for a row that the cursor passes by."""
+    numbers = count()
+    return tuple((row.setting or next(numbers)) if row.rest else None for row in made)

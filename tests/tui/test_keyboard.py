@@ -1,0 +1,84 @@
+"""What the bytes of a terminal mean as keys, and that each key is done before the next one counts."""
+
+import pytest
+from textual.drivers import linux_driver
+from textual.events import Key
+from textual.pilot import Pilot
+
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.keyboard import KeyParser
+from dlbricks_tui.tui.screens.help import HelpScreen
+from dlbricks_tui.tui.screens.palette import PaletteScreen
+from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from dlbricks_tui.tui.widgets.field import Field
+from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
+from tests.tui.bench import app_on, running, settled
+
+
+def keys(written: str) -> list[tuple[str, str | None]]:
+    return [(event.key, event.character) for event in KeyParser().feed(written) if isinstance(event, Key)]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("x", ["x"]),
+        # Alt and a letter, before a special key and before a letter.
+        ("\x1bx\x1b[15~\x18", ["alt+x", "f5", "ctrl+x"]),
+        ("\x1bxq", ["alt+x", "q"]),
+        ("\x1b,", ["alt+comma"]),
+        ("\x1bX", ["alt+shift+x"]),
+        # What Textual knows stays as it is.
+        ("\x1b[A\x1bOP\x1b[[A\x1b\t", ["up", "f1", "f1", "shift+tab"]),
+        (
+            "\x1b[97;5u\x1b[15;2~\x1b[1;5C\x1b[3~\x1b[25~\x1b[Z",
+            ["ctrl+a", "shift+f5", "ctrl+right", "delete", "f13", "shift+tab"],
+        ),
+        # Special keys that nobody knows, and what terminals answer.
+        ("\x1b[99~\x1b[120~j", ["j"]),
+        ("\x1b[27;99;5~\x1b[1;99Z\x1bOzj", ["j"]),
+        ("\x1b[?62;22cj", ["j"]),
+    ],
+)
+def test_each_key_of_a_terminal_is_one_key_and_what_is_none_is_no_text(written: str, expected: list[str]) -> None:
+    assert [key for key, _ in keys(written)] == expected
+
+
+def test_a_letter_with_alt_types_nothing() -> None:
+    assert keys("\x1bx") == [("alt+x", None)]
+
+
+def test_the_mouse_and_answers_about_modes_are_still_understood() -> None:
+    told = [type(event).__name__ for event in KeyParser().feed("\x1b[<0;3;4M\x1b[?2026;1$y\x1b[200~\x1b[99~\x1b[201~")]
+    assert told[:2] == ["MouseDown", "TerminalSupportsSynchronizedOutput"]
+
+
+async def test_the_terminal_is_read_by_this_parser(new: DataFolder) -> None:
+    async with running(app_on(new)):
+        assert vars(linux_driver)["XTermParser"] is KeyParser
+
+
+async def typed(pilot: Pilot[None], *keys: str) -> None:
+    """Types all keys before the first of them is handled."""
+    for key in keys:
+        pilot.app.post_message(Key(key, key if len(key) == 1 else None))
+    await settled(pilot)
+
+
+async def test_letters_that_are_typed_quickly_behind_a_search_belong_to_it(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await typed(pilot, "slash", *"vgg16")
+        panel = pilot.app.screen.query_one(ModelsPanel)
+        assert panel.search_line.value == "vgg16" and [it.name for it in panel._list.shown] == ["vgg16"]
+        await typed(pilot, "escape", "G", "slash", *"alex", "enter", "enter")
+        assert isinstance(pilot.app.screen, WorkbenchScreen) and pilot.app.screen._wish is not None
+        assert pilot.app.screen._wish.source.name == "alexnet"
+
+
+async def test_letters_that_are_typed_before_a_box_has_opened_belong_to_it(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await typed(pilot, "colon", *"quit")
+        assert isinstance(pilot.app.screen, PaletteScreen)
+        assert pilot.app.screen.query_one(Field).value == "quit"
+        await typed(pilot, "escape", "question_mark", "slash", *"run")
+        assert isinstance(pilot.app.screen, HelpScreen) and pilot.app.screen.search_line.value == "run"
