@@ -5,8 +5,10 @@ import inspect
 import math
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual.app import App
 
 from dlbricks_tui.bench.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.settings import DataFolder
@@ -27,6 +29,17 @@ def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     # Runs that were put there are silent for ever.
     monkeypatch.setattr(follower, "COUNTDOWN_AFTER_SECONDS", math.inf)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_IDLE_LOOKS", 0.05)
+
+
+@pytest.fixture(autouse=True)
+def _messages_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A message that goes away after seconds would be gone on a slow host before the test looks at it.
+    notify = App.notify
+
+    def notify_for_good(app: App[None], message: str, **options: Any) -> None:
+        notify(app, message, **{**options, "timeout": 3600.0})
+
+    monkeypatch.setattr(App, "notify", notify_for_good)
 
 
 @pytest.fixture(autouse=True)

@@ -349,3 +349,12 @@ async def test_a_picture_that_cannot_be_kept_is_told_in_a_box(measured: DataFold
 def test_nothing_is_made_in_a_folder_that_is_only_looked_at(tmp_path: Path) -> None:
     DlbricksApp(Session(DataFolder(tmp_path / "data")), WRITTEN)
     assert not (tmp_path / "data").exists() and os.listdir(tmp_path) == []  # noqa: PTH208
+
+
+async def test_a_message_is_there_for_as_long_as_a_test_may_take(measured: DataFolder) -> None:
+    app = app_with(measured)
+    async with running(app):
+        app.notify("of the application")
+        app.screen.notify("of a screen", timeout=0.001)
+        assert told(app) == ["of the application", "of a screen"]
+        assert all(note.time_left > PATIENCE_SECONDS for note in app._notifications)

@@ -38,10 +38,10 @@ async def test_escape_in_the_list_ends_a_search_that_was_kept(measured: DataFold
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"vgg16"', "enter")
         assert shown(pilot) == ["vgg16"] and isinstance(pilot.app.screen.focused, RowsView)
-        assert "esc clear" in text(pilot)
+        assert "esc end search" in text(pilot)
         await press(pilot, "escape")
         assert len(shown(pilot)) == len(LIBRARY) and under_cursor(pilot) == "vgg16"
-        assert not models(pilot).search_line.display and "esc clear" not in text(pilot)
+        assert not models(pilot).search_line.display and "esc end search" not in text(pilot)
 
 
 async def test_the_next_search_takes_the_place_of_the_one_that_was_kept(measured: DataFolder) -> None:

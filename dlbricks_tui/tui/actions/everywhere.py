@@ -25,7 +25,7 @@ LIST = (
 
 SEARCH = (
     Action("find.keep", ("enter", "down"), "keep", "Keep what was found and go there.", footer=True),
-    Action("find.clear", ("escape",), "clear", "End the search and show everything again.", footer=True),
+    Action("find.clear", ("escape",), "end search", "End the search and show everything again.", footer=True),
 )
 
 DIALOG = (
