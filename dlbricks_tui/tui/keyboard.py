@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from textual import events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual._keyboard_protocol import FUNCTIONAL_KEYS
 from textual._xterm_parser import XTermParser
 from textual.drivers import linux_driver
@@ -29,7 +30,7 @@ _WITH_ALT = re.compile(r"\x1b[^\x1b\[O]", re.DOTALL)
 # modes, and the function keys of the Linux console are left to Textual.
 _SEQUENCE = re.compile(r"\x1b(?:\[(?![\[<?M])[0-?]*[ -/]*[@-~]|\[\?[\d;]*[@-~]|O[@-~])")
 # Only where it ends with `u` is the number the code of a letter.
-_NUMBERED = re.compile(r"\x1b\[(?P<number>\d*)[\d:;]*(?P<end>[~A-Z])")
+_NUMBERED = re.compile(r"\x1b\[(?P<number>\d*)[\d:;]*(?P<end>[~A-LN-Z])")
 # A widget that went away with its part of the queue must not hold back keys for ever.
 _MOST_SECONDS = 2.0
 # How often a message goes the way of a key again: what one widget asked of the next is done by then.
@@ -44,21 +45,21 @@ class KeyParser(XTermParser):
     number of a special key for the code of a letter.
     """
 
-    def _parse_extended_key(self, sequence: str) -> list[events.Key] | None:
-        found = _NUMBERED.fullmatch(sequence)
-        if found and f"{found['number'] or 1}{found['end']}" not in FUNCTIONAL_KEYS:
-            return None
-        return super()._parse_extended_key(sequence)
-
     def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
+        numbered = _NUMBERED.fullmatch(sequence)
+        if numbered and f"{numbered['number'] or 1}{numbered['end']}" not in FUNCTIONAL_KEYS:
+            known = ANSI_SEQUENCES_KEYS.get(sequence)
+            return [events.Key(key.value, None) for key in known] if isinstance(known, tuple) else [_ignored(sequence)]
         found = list(super()._sequence_to_key_events(sequence, alt))
         if not found and _WITH_ALT.fullmatch(sequence):
             pressed = super()._sequence_to_key_events(sequence.removeprefix(_ESCAPE), True)
-            # Without a character, as nobody types it.
+            # Without a character: a letter with Alt types nothing.
             return [events.Key(f"alt+{key.key.removeprefix('alt+')}", None) for key in pressed]
-        if not found and _SEQUENCE.fullmatch(sequence):
-            return [events.Key(Keys.Ignore, sequence)]
-        return found
+        return found or ([_ignored(sequence)] if _SEQUENCE.fullmatch(sequence) else [])
+
+
+def _ignored(sequence: str) -> events.Key:
+    return events.Key(Keys.Ignore, sequence)
 
 
 def use_key_parser() -> None:

@@ -353,8 +353,9 @@ def test_nothing_is_made_in_a_folder_that_is_only_looked_at(tmp_path: Path) -> N
 
 async def test_a_message_is_there_for_as_long_as_a_test_may_take(measured: DataFolder) -> None:
     app = app_with(measured)
-    async with running(app):
+    async with running(app) as pilot:
         app.notify("of the application")
         app.screen.notify("of a screen", timeout=0.001)
+        await press(pilot)
         assert told(app) == ["of the application", "of a screen"]
         assert all(note.time_left > PATIENCE_SECONDS for note in app._notifications)

@@ -38,6 +38,8 @@ def keys(written: str) -> list[tuple[str, str | None]]:
         ("\x1b[99~\x1b[120~j", ["j"]),
         ("\x1b[27;99;5~\x1b[1;99Z\x1bOzj", ["j"]),
         ("\x1b[?62;22cj", ["j"]),
+        # The mouse, as old terminals report it.
+        ("\x1b[M !!j\x1b[32;10;10Mj", ["j", "j"]),
     ],
 )
 def test_each_key_of_a_terminal_is_one_key_and_what_is_none_is_no_text(written: str, expected: list[str]) -> None:
