@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.bench.request import InputShape, read_request
 from dlbricks_tui.bench.run_folder import RunFolder
-from dlbricks_tui.models.errors import FusionRefusedError
+from dlbricks_tui.models.errors import FusionRefusedError, ModelError
 from dlbricks_tui.models.frameworks import Frameworks
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
@@ -150,13 +150,17 @@ async def test_a_model_that_cannot_be_opened_as_wished_has_its_inputs_asked_for_
             assert values(pilot) == ["1,8"]
 
 
-async def test_inputs_that_cannot_be_read_are_told_in_the_box(measured: DataFolder, tmp_path: Path) -> None:
-    path = tmp_path / "damaged-symbol.json"
-    path.write_text("{}")
+async def test_inputs_that_cannot_be_read_are_told_in_the_box(
+    measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(opener: Opener, wish: Wish) -> dict[str, AskedShape]:
+        raise ModelError("open: the file is damaged")
+
+    monkeypatch.setattr(Opener, "inputs", refused)
     async with running(app_on(measured)) as pilot:
-        await press(pilot, "o", f'"{path}"', "enter", "1", "n")
+        await press(pilot, "o", f'"{model_of(["x"], tmp_path)}"', "enter", "escape", "1", "n")
         assert isinstance(pilot.app.screen, InputShapesScreen) and not values(pilot)
-        assert "damaged" in text(pilot) and "Reading the inputs" not in text(pilot)
+        assert "the file is damaged" in text(pilot) and "Reading the inputs" not in text(pilot)
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, InputShapesScreen)
         await press(pilot, "escape")
