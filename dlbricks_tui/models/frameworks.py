@@ -28,6 +28,11 @@ class Frameworks:
         self._workers = {form: WorkerFramework(runtime, log) for form, runtime in runtimes.items()}
         self._cache = cache
 
+    @property
+    def identities(self) -> tuple[str, ...]:
+        """The frameworks with their versions and the settings that decide what they fuse."""
+        return tuple(worker.identity for worker in self._workers.values())
+
     def loader(self) -> Loader:
         """Asks the frameworks where nobody has asked before."""
         return Loader(self._cache, self._workers[Format.MXNET], self._workers.get(Format.ONNX), self._memory)

@@ -93,6 +93,11 @@ class Generation:
         return {part.path.name: part.size for part in self._parts if part.file is not None}
 
     @property
+    def covered(self) -> dict[str, int]:
+        """The files and how many bytes of each were read."""
+        return {part.path.name: part.covered for part in self._parts if part.file is not None}
+
+    @property
     def unfinished_bytes(self) -> int:
         """How much of the last line is there, when a writer is at it or died in the middle of it."""
         return self._parts[-1].size - self._parts[-1].covered

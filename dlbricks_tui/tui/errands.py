@@ -22,6 +22,7 @@ from dlbricks_tui.tui.messages import (
     ModelRefused,
     ModelRemoved,
 )
+from dlbricks_tui.tui.widgets.models.entries import standing_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.elsewhere import HowCut
     from dlbricks_tui.tui.opened import AskedShape, Opened, Wish
     from dlbricks_tui.tui.session import Session
+    from dlbricks_tui.tui.widgets.models.entries import Standing
 
 # Who walks through the settings with a held key does not have all models looked through for each of them.
 SETTLED_SECONDS = 0.15
@@ -123,15 +125,29 @@ class Errands:
         self.judge(opened, choices)
 
     def glance_at(self, wishes: Iterable[Wish], choices: Choices) -> None:
-        """Estimates many models as far as that goes without the framework."""
-        worker = get_current_worker()
+        """Estimates many models as far as that goes without the framework; those kept from before come first."""
+        worker, kept = get_current_worker(), self._session.standings
         time.sleep(SETTLED_SECONDS)
+        kept.begin(self._session.judge.state(), *self._session.opener.frameworks)
+        unknown: list[Wish] = []
         for wish in wishes:
+            standing = kept.of(wish, choices)
+            if standing is None:
+                unknown.append(wish)
+            else:
+                self._tell_standing(wish, choices, standing)
+        for wish in unknown:
             if worker.is_cancelled:
                 return
             decomposition = self._session.opener.glance(wish)
             if decomposition is not None:
-                judged = self._session.judge.judge(decomposition, choices)
-                if judged.estimate.composed is not None:
-                    self._post(ModelGlanced(wish.source, choices, judged))
+                standing = standing_of(self._session.judge.judge(decomposition, choices))
+                kept.keep(wish, choices, standing)
+                self._tell_standing(wish, choices, standing)
             time.sleep(BREATH_SECONDS)
+        if unknown:
+            kept.save()
+
+    def _tell_standing(self, wish: Wish, choices: Choices, standing: Standing) -> None:
+        if standing.sequential_ms is not None:
+            self._post(ModelGlanced(wish.source, choices, standing))

@@ -40,6 +40,11 @@ class Judge:
                 counted["measurements"] + counted["end_to_end"],
             )
 
+    def state(self) -> str:
+        """What tells this host with these results from others: estimates of the same state are the same."""
+        with self._store.held() as store:
+            return repr((self._this_host().id, store.generation.covered))
+
     def judge(self, decomposition: Decomposition, choices: Choices) -> SystemEstimate:
         """What the store knows of the model, by the measurements that the choices name."""
         with self._store.held() as store:

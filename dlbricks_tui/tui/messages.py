@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dlbricks_tui.estimate.knowledge import Pair
-    from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Available, Choices
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.opened import Opened, Wish
     from dlbricks_tui.tui.widgets.details.subject import Measurements
     from dlbricks_tui.tui.widgets.estimate.view import EstimateView
+    from dlbricks_tui.tui.widgets.models.entries import Standing
     from dlbricks_tui.tui.widgets.tree.tally import Tallies
 
 
@@ -82,11 +82,11 @@ class ModelJudged(Message):
 class ModelGlanced(Message):
     """What the store knows of a model of the library, in passing."""
 
-    def __init__(self, source: ModelSource, choices: Choices, judged: SystemEstimate) -> None:
+    def __init__(self, source: ModelSource, choices: Choices, standing: Standing) -> None:
         super().__init__()
         self.source = source
         self.choices = choices
-        self.judged = judged
+        self.standing = standing
 
 
 class BrickMeasured(Message):

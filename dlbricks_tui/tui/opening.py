@@ -33,6 +33,11 @@ class Opener:
         self._lock = Lock()
         self._read: OrderedDict[object, LayerGraph] = OrderedDict()
 
+    @property
+    def frameworks(self) -> tuple[str, ...]:
+        """What decides which layers a model has at the fused level."""
+        return self._frameworks.identities
+
     def open(self, wish: Wish) -> Opened:
         """The model as wished."""
         with self._lock:

@@ -8,6 +8,7 @@ from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 
 if TYPE_CHECKING:
     from dlbricks_tui.tui.judging import Judge
+    from dlbricks_tui.tui.kept_standings import KeptStandings
     from dlbricks_tui.tui.live.runs import Runs
     from dlbricks_tui.tui.opening import Opener
     from dlbricks_tui.tui.shared_store import SharedStore
@@ -26,6 +27,7 @@ class Session:
         self._opener: Opener | None = None
         self._judge: Judge | None = None
         self._store: SharedStore | None = None
+        self._standings: KeptStandings | None = None
 
     @property
     def is_new(self) -> bool:
@@ -62,6 +64,16 @@ class Session:
             if self._judge is None:
                 self._judge = Judge(store)
             return self._judge
+
+    @property
+    def standings(self) -> "KeptStandings":
+        """The estimates that were shown before."""
+        from dlbricks_tui.tui.kept_standings import KeptStandings
+
+        with self._lock:
+            if self._standings is None:
+                self._standings = KeptStandings(self.data)
+            return self._standings
 
     @property
     def runs(self) -> "Runs":

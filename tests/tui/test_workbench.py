@@ -8,7 +8,11 @@ from textual.pilot import Pilot
 from dlbricks_tui.bench.request import read_request
 from dlbricks_tui.bench.run_folder import RunFolder
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.store.queries import select
+from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui.app import DlbricksApp
+from dlbricks_tui.tui.opened import Wish
+from dlbricks_tui.tui.opening import Opener
 from dlbricks_tui.tui.screens.error import ErrorScreen
 from dlbricks_tui.tui.screens.help import HelpScreen
 from dlbricks_tui.tui.screens.open_path import OpenPathScreen
@@ -19,6 +23,7 @@ from dlbricks_tui.tui.widgets.estimate.panel import EstimatePanel
 from dlbricks_tui.tui.widgets.estimate.settings import Setting
 from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
 from dlbricks_tui.tui.widgets.panel import Panel
+from tests.store.samples import measurement
 from tests.tui.bench import LIBRARY, WRITTEN, app_on, press, running, settled
 from tests.tui.snapshots import snapshot
 
@@ -41,6 +46,63 @@ async def test_at_the_start_the_library_is_listed_with_what_is_known_of_each_mod
         assert all(name in shown for name in LIBRARY)
         assert "No model is open." in shown and "enter among the models opens one." in shown
         assert panel_with_focus(pilot) == "models"
+
+
+async def test_after_a_restart_estimates_are_listed_without_reading_any_model(
+    measured: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(app_on(measured), (112, 24)) as pilot:
+        before = [line[:32] for line in screen_text(pilot).splitlines()]
+        assert any("14.24" in line for line in before)
+
+    def refuse(opener: Opener, wish: Wish) -> None:
+        raise AssertionError(f"{wish.source.name} was read")
+
+    monkeypatch.setattr(Opener, "glance", refuse)
+    async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN), (112, 24)) as pilot:
+        assert [line[:32] for line in screen_text(pilot).splitlines()] == before
+
+
+async def test_estimates_that_were_kept_are_made_anew_when_results_were_stored_since(measured: DataFolder) -> None:
+    async with running(app_on(measured), (112, 24)) as pilot:
+        assert "14.24" in screen_text(pilot)
+    with Store(measured.store) as store:
+        store.delete(select(store.generation).values("id"))
+        store.add(measurement())
+    async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN), (112, 24)) as pilot:
+        assert "14.24" not in screen_text(pilot)
+
+
+async def test_estimates_that_were_kept_are_made_anew_when_the_model_has_changed(
+    measured: DataFolder, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine" / "resnet-50-symbol.json"
+    file.parent.mkdir()
+    file.write_bytes((SAMPLE_MODELS / "gluon" / "resnet18_v1-symbol.json").read_bytes())
+    async with running(app_on(measured), (112, 24)) as pilot:
+        await press(pilot, "o", f'"{file}"', "enter")
+        await press(pilot, "1")
+        (line,) = [
+            line[:32]
+            for line in screen_text(pilot).splitlines()
+            if "resnet-50 " in line[2:32] and "dlbricks" not in line
+        ]
+        assert "14.24" in line
+    file.write_text("{}")
+    async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN), (112, 24)) as pilot:
+        (line,) = [
+            line[:32]
+            for line in screen_text(pilot).splitlines()
+            if "resnet-50 " in line[2:32] and "dlbricks" not in line
+        ]
+        assert "14.24" not in line
+
+
+async def test_a_damaged_cache_of_estimates_is_made_anew(measured: DataFolder) -> None:
+    (measured.cache).mkdir()
+    (measured.cache / "standings.json").write_text('{"state": 3, "known": [')
+    async with running(app_on(measured), (112, 24)) as pilot:
+        assert "14.24" in screen_text(pilot)
 
 
 async def test_a_search_narrows_the_list_while_one_types_and_escape_ends_it(measured: DataFolder) -> None:

@@ -26,6 +26,7 @@ from dlbricks_tui.tui.widgets.details.panel import DetailsPanel
 from dlbricks_tui.tui.widgets.estimate.panel import EstimatePanel
 from dlbricks_tui.tui.widgets.headline import Headline
 from dlbricks_tui.tui.widgets.key_bar import KeyBar
+from dlbricks_tui.tui.widgets.models.entries import standing_of
 from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
 from dlbricks_tui.tui.widgets.tree.panel import TreePanel
 
@@ -213,7 +214,7 @@ class WorkbenchScreen(ChoosingScreen):
         self._tree.show_tallies(event.tallies)
         self._show_details()
         self._estimate.show(event.view)
-        self._models.show_standing(event.opened.wish.source, event.view.judged)
+        self._models.show_standing(event.opened.wish.source, standing_of(event.view.judged))
         self._show_headline()
 
     @on(messages.BrickMeasured)
@@ -230,7 +231,7 @@ class WorkbenchScreen(ChoosingScreen):
     @on(messages.ModelGlanced)
     def _model_glanced(self, event: messages.ModelGlanced) -> None:
         if event.choices == self.choices:
-            self._models.show_standing(event.source, event.judged)
+            self._models.show_standing(event.source, event.standing)
 
     @on(messages.ResultsGrew)
     def _results_grew(self) -> None:

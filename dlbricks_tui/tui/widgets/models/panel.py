@@ -12,7 +12,7 @@ from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.opened import ModelId, id_of
-from dlbricks_tui.tui.widgets.models.entries import Entry, Standing, found, heading, row, standing_of
+from dlbricks_tui.tui.widgets.models.entries import Entry, Standing, found, heading, row
 from dlbricks_tui.tui.widgets.panel import Panel, marks_told
 from dlbricks_tui.tui.widgets.rows import RowsView, place_of
 from dlbricks_tui.tui.widgets.search_line import SearchLine
@@ -20,7 +20,6 @@ from dlbricks_tui.tui.widgets.search_line import SearchLine
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.library import ModelSource
 
 
@@ -104,9 +103,9 @@ class ModelsPanel(Panel):
         self._list.marked &= {id_of(source) for source in sources}
         self._find(self._list.sought)
 
-    def show_standing(self, source: ModelSource, judged: SystemEstimate) -> None:
+    def show_standing(self, source: ModelSource, standing: Standing) -> None:
         """Says what is known of a model's latency."""
-        self._standings[id_of(source)] = standing_of(judged)
+        self._standings[id_of(source)] = standing
         self._list.standings = self._standings
         self._list.refresh()
 
