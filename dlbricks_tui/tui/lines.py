@@ -89,6 +89,12 @@ def column(text: str, width: int, style: str = "text", *, right: bool = False) -
     return Span(gap + shown if right else shown + gap, style)
 
 
+def figure(text: str, width: int, style: str = "text") -> Span:
+    """The text at the right of a cell, with a blank before it: figures of neighbouring cells never touch."""
+    cell = column(text, max(0, width - 1), style, right=True)
+    return cell._replace(text=" " * min(1, width) + cell.text)
+
+
 def bar(share: float, width: int, track: str = " ") -> Line:
     """A share of one as a bar, to an eighth of a cell, on a track; what is not nothing is seen."""
     eighths = round(min(1.0, max(0.0, share)) * width * 8)

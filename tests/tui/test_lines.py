@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.tui.lines import STYLES, Span, bar, column, cut, fitted, line, spread, width_of, wrapped
+from dlbricks_tui.tui.lines import STYLES, Span, bar, column, cut, figure, fitted, line, spread, width_of, wrapped
 
 # Wide, narrow and joining characters, as layers are named by people everywhere.
 texts = st.text(alphabet="ab -漢é\u0301█", max_size=30)
@@ -35,6 +35,12 @@ def test_the_right_part_of_a_spread_line_is_kept_whole() -> None:
 @given(texts, widths)
 def test_a_column_takes_exactly_its_width(text: str, width: int) -> None:
     assert width_of([column(text, width)]) == width_of([column(text, width, right=True)]) == width
+
+
+@given(texts, widths)
+def test_a_figure_takes_exactly_its_width_and_never_touches_what_stands_before_it(text: str, width: int) -> None:
+    assert width_of([figure(text, width)]) == width
+    assert figure(text, width).text.startswith(" ")
 
 
 @given(st.floats(min_value=0, max_value=1), widths)

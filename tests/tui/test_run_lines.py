@@ -21,10 +21,11 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.tui.choices import Choices
+from dlbricks_tui.tui.figures import PARTLY
 from dlbricks_tui.tui.lines import Line, width_of
 from dlbricks_tui.tui.live.folding import Folding
 from dlbricks_tui.tui.live.run_settings import RunSetting, changed, request_for, settings_for, shown
-from dlbricks_tui.tui.live.snapshot import RunSnapshot
+from dlbricks_tui.tui.live.snapshot import RunModel, RunSnapshot
 from dlbricks_tui.tui.live.words import on_its_way
 from dlbricks_tui.tui.opened import id_of
 from dlbricks_tui.tui.screens.run import brick_row, estimate_row
@@ -274,3 +275,11 @@ def test_models_of_different_input_shapes_are_not_run_together(tmp_path: Path) -
     shapes = {id_of(found[0]): {"data": (8, 3, 224, 224)}}
     with pytest.raises(RunError, match="alexnet has input shapes of its own"):
         request_for(found, shapes, settings_for(Choices(), found, tmp_path, Config()), tmp_path)
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_the_columns_of_an_estimate_never_touch(width: int) -> None:
+    model = RunModel("resnet50_v1", 130.4, 12_345.0, (1.713,), 30, 100)
+    told = text_of(estimate_row.row(model, width))
+    assert " 171.3 %" in told and len(told) == width
+    assert f"{PARTLY}130.4" in told.split()

@@ -9,14 +9,14 @@ from textual import on
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.figures import percent, signed_percent
 from dlbricks_tui.tui.key_words import Hint
-from dlbricks_tui.tui.lines import Line, Span, bar, column, line
+from dlbricks_tui.tui.lines import Line, Span, bar, column, figure, line
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 
 if TYPE_CHECKING:
     from dlbricks_tui.tui.screens.corpus.surveyed import Judged
 
-_G, _FIGURE, _SYSTEM = 4, 8, 16
+_G, _FIGURE, _SYSTEM = 4, 9, 16
 _BAR = 12
 
 
@@ -39,12 +39,12 @@ class GranularityRows(RowsView):
         drawn = bar((found.speedup or 0.0) / most if most else 0.0, room)
         return (
             column(f"{group.granularity} ", _G, "strong", right=True),
-            column(speedup, _FIGURE - 1, "strong", right=True),
+            figure(speedup, _FIGURE - 1, "strong"),
             Span(" "),
             *drawn,
-            column(percent(found.mean_absolute_error, 1), _FIGURE, "strong", right=True),
-            column(signed_percent(found.worst_error), _FIGURE, right=True),
-            column(f"{found.models}", _FIGURE, right=True),
+            figure(percent(found.mean_absolute_error, 1), _FIGURE, "strong"),
+            figure(signed_percent(found.worst_error), _FIGURE),
+            figure(f"{found.models}", _FIGURE),
             Span(f"  {group.way.system}, {group.way.level.value}", "muted"),
         )
 

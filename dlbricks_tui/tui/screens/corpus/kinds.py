@@ -9,7 +9,7 @@ from textual import on
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.figures import percent
 from dlbricks_tui.tui.key_words import Hint
-from dlbricks_tui.tui.lines import Line, Span, bar, column
+from dlbricks_tui.tui.lines import Line, Span, bar, column, figure
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 
@@ -37,9 +37,9 @@ class KindRows(RowsView):
         room = max(0, width - _KIND - 2 * _COUNT - _SHARE - 2)
         return (
             column(found.kind.value, _KIND),
-            column(f"{found.layers:,}", _COUNT, right=True),
-            column(f"{found.repeated:,}", _COUNT, "strong", right=True),
-            column(percent(share, 1), _SHARE, right=True),
+            figure(f"{found.layers:,}", _COUNT),
+            figure(f"{found.repeated:,}", _COUNT, "strong"),
+            figure(percent(share, 1), _SHARE),
             Span(" "),
             *bar(share, room),
         )

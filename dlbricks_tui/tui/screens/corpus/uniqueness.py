@@ -12,7 +12,7 @@ from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import percent
 from dlbricks_tui.tui.key_words import Hint
-from dlbricks_tui.tui.lines import Line, Span, bar, column, fitted, highlighted, line
+from dlbricks_tui.tui.lines import Line, Span, bar, column, figure, fitted, highlighted, line
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView, place_of
 
@@ -170,9 +170,9 @@ def _row(number: str, name: Line, layers: int, unique: int, width: int) -> Line:
     return (
         column(f"{number} ", _NUMBER, "muted", right=True),
         *named,
-        column(f"{layers:,}", _LAYERS, right=True),
-        column(f"{unique:,}", _LAYERS, "strong", right=True),
-        column(percent(share, 1), _SHARE, right=True),
+        figure(f"{layers:,}", _LAYERS),
+        figure(f"{unique:,}", _LAYERS, "strong"),
+        figure(percent(share, 1), _SHARE),
         Span(" "),
         *bar(share, max(0, width - used)),
     )

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.store.contrast import Contrast, Paired, Verdict
 from dlbricks_tui.tui.figures import counted, milliseconds, signed_percent
-from dlbricks_tui.tui.lines import Line, Span, column, line
+from dlbricks_tui.tui.lines import Line, Span, column, figure, line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MS, _CHANGE, _P, _VERDICT = 10, 9, 8, 17
+_MS, _CHANGE, _P, _VERDICT = 10, 10, 8, 17
 _SIGNS = {Verdict.SLOWER: "+", Verdict.FASTER: "-", Verdict.ALIKE: "=", Verdict.TOO_FEW: "?"}
 _STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.ALIKE: "muted", Verdict.TOO_FEW: "warn"}
 _LEAST_P = 0.001
@@ -31,10 +31,10 @@ def row(pair: Paired, width: int) -> Line:
     style = _STYLES[verdict]
     return (
         column(pair.name, _name_width(width)),
-        column(milliseconds(pair.first.trimmed_mean_ms), _MS, right=True),
-        column(milliseconds(pair.second.trimmed_mean_ms), _MS, right=True),
-        column(signed_percent(pair.ratio - 1.0), _CHANGE, style, right=True),
-        column(_p_text(pair.p_value), _P, "muted", right=True),
+        figure(milliseconds(pair.first.trimmed_mean_ms), _MS),
+        figure(milliseconds(pair.second.trimmed_mean_ms), _MS),
+        figure(signed_percent(pair.ratio - 1.0), _CHANGE, style),
+        figure(_p_text(pair.p_value), _P, "muted"),
         Span(f"  {_SIGNS[verdict]} {verdict.value}", style),
     )
 

@@ -10,7 +10,7 @@ from textual.message import Message
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import milliseconds, signed_percent
-from dlbricks_tui.tui.lines import Line, Span, bar, column, line
+from dlbricks_tui.tui.lines import Line, Span, bar, column, figure, line
 from dlbricks_tui.tui.screens.results.cells import NO_RESULT, cell
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
@@ -18,7 +18,7 @@ from dlbricks_tui.tui.widgets.rows import RowsView
 if TYPE_CHECKING:
     from dlbricks_tui.store.columns import Summary
 
-_WHEN, _MS, _CHANGE = 16, 10, 9
+_WHEN, _MS, _CHANGE = 16, 10, 11
 _NARROWEST_BAR = 4
 
 
@@ -54,7 +54,7 @@ class HistoryRows(RowsView):
         drawn = bar(summary.trimmed_mean_ms / self._longest_ms, room) if roomy else ()
         return (
             column(cell("when", summary.when), _WHEN, "muted" if summary.good else "warn"),
-            column(milliseconds(summary.trimmed_mean_ms), _MS, "strong", right=True),
+            figure(milliseconds(summary.trimmed_mean_ms), _MS, "strong"),
             _change(summary, older),
             Span(" "),
             *drawn,
@@ -112,5 +112,5 @@ def _change(summary: Summary, older: Summary | None) -> Span:
         return Span(" " * _CHANGE)
     change = summary.trimmed_mean_ms / older.trimmed_mean_ms - 1.0
     if summary.low_ms <= older.high_ms and older.low_ms <= summary.high_ms:
-        return column(f"({signed_percent(change)})", _CHANGE, "muted", right=True)
-    return column(signed_percent(change), _CHANGE, "bad" if change > 0 else "good", right=True)
+        return figure(f"({signed_percent(change)})", _CHANGE, "muted")
+    return figure(signed_percent(change), _CHANGE, "bad" if change > 0 else "good")

@@ -1,11 +1,11 @@
 """The estimates of a run's models as rows."""
 
 from dlbricks_tui.tui.figures import PARTLY, milliseconds, percent
-from dlbricks_tui.tui.lines import Line, Span, column
+from dlbricks_tui.tui.lines import Line, Span, column, figure
 from dlbricks_tui.tui.live.snapshot import RunModel
 from dlbricks_tui.tui.sparkline import sparkline
 
-_MS, _PARALLEL, _WIDTH, _COVERAGE, _SPARKLINE = 9, 9, 7, 6, 10
+_MS, _PARALLEL, _WIDTH, _COVERAGE, _SPARKLINE = 9, 9, 9, 6, 10
 _LEAST_NAME = 12
 _WITH_COVERAGE = _LEAST_NAME + _MS + _WIDTH + _COVERAGE
 _WITH_SPARKLINE = _WITH_COVERAGE + _SPARKLINE
@@ -20,11 +20,11 @@ def row(model: RunModel, width: int) -> Line:
     if width >= _WITH_PARALLEL:
         cells.append(_latency(model.parallel_ms, sign, _PARALLEL, "text"))
     width_now = percent(model.half_widths[-1], 1) if model.half_widths else ""
-    cells.append(column(width_now, _WIDTH, "accent", right=True))
+    cells.append(figure(width_now, _WIDTH, "accent"))
     if width >= _WITH_SPARKLINE:
         cells += [Span(" "), column(sparkline(model.half_widths, _SPARKLINE - 1), _SPARKLINE - 1, "bar")]
     if width >= _WITH_COVERAGE:
-        cells.append(column(percent(model.coverage), _COVERAGE, "muted" if complete else "warn", right=True))
+        cells.append(figure(percent(model.coverage), _COVERAGE, "muted" if complete else "warn"))
     return (column(model.name, width - sum(len(cell.text) for cell in cells)), *cells)
 
 
@@ -42,4 +42,4 @@ def heading(width: int) -> Line:
 
 
 def _latency(value_ms: float | None, sign: str, width: int, style: str) -> Span:
-    return column("·" if value_ms is None else f"{sign}{milliseconds(value_ms)}", width, style, right=True)
+    return figure("·" if value_ms is None else f"{sign}{milliseconds(value_ms)}", width, style)

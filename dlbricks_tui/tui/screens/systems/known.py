@@ -11,7 +11,7 @@ from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import counted
 from dlbricks_tui.tui.key_words import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, wrapped
+from dlbricks_tui.tui.lines import BLANK, Line, Span, column, figure, line, wrapped
 from dlbricks_tui.tui.samples import fact_lines, said
 from dlbricks_tui.tui.widgets.line_rows import LineRows
 from dlbricks_tui.tui.widgets.panel import Panel
@@ -54,11 +54,11 @@ class SystemRows(RowsView):
         return (
             *((Span(here, "accent"),) if here else ()),
             name,
-            column(str(system.cores or "-"), _CORES, right=True),
-            column(memory, _MEMORY, right=True),
-            column(price(known.dollars_per_hour), _PRICE, right=True),
-            column(f"{known.bricks:,}", _COUNT, "strong", right=True),
-            column(f"{known.models:,}", _COUNT, right=True),
+            figure(str(system.cores or "-"), _CORES),
+            figure(memory, _MEMORY),
+            figure(price(known.dollars_per_hour), _PRICE),
+            figure(f"{known.bricks:,}", _COUNT, "strong"),
+            figure(f"{known.models:,}", _COUNT),
         )
 
 

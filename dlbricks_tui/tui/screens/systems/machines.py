@@ -11,7 +11,7 @@ from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.figures import PARTLY, milliseconds
 from dlbricks_tui.tui.key_words import Hint
-from dlbricks_tui.tui.lines import Line, Span, bar, column, line
+from dlbricks_tui.tui.lines import Line, Span, bar, column, figure, line
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 
@@ -47,10 +47,10 @@ class MachineRows(RowsView):
         name, room = _widths(width)
         return (
             column(it.estimate.way.system, name),
-            column(f"{sign}{milliseconds(it.latency_ms)}", _MS, "strong" if it.complete else "warn", right=True),
+            figure(f"{sign}{milliseconds(it.latency_ms)}", _MS, "strong" if it.complete else "warn"),
             Span(" "),
             *bar(it.latency_ms / longest_ms, room),
-            column(cost, _COST, right=True),
+            figure(cost, _COST),
             Span(f"  {self.remarks[index]}", "good" if it.complete else "muted"),
         )
 

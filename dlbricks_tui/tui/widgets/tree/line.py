@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.figures import PARTLY, milliseconds, percent
-from dlbricks_tui.tui.lines import ELLIPSIS, Line, Span, bar, column, fitted, highlighted, width_of
+from dlbricks_tui.tui.lines import ELLIPSIS, Line, Span, bar, column, figure, fitted, highlighted, width_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.tui.widgets.tree.tally import Tally
@@ -117,7 +117,7 @@ def _cell(which: _Column, room: int, row: TreeRow) -> Line:
     if which is _OUTPUT:
         return (column(row.output, room - 1, "muted", right=True), Span(" "))
     if which is _TIMES:
-        return (column(f"x{row.occurs}" if row.occurs > 1 else "", room, "muted", right=True),)
+        return (figure(f"x{row.occurs}" if row.occurs > 1 else "", room, "muted"),)
     tally = row.tally
     if tally is None or row.is_layer:
         return (column("", room),)
@@ -125,15 +125,15 @@ def _cell(which: _Column, room: int, row: TreeRow) -> Line:
         return _latency(tally, room)
     if which is _RUN:
         partly = tally.layers and 0 < tally.known < tally.layers
-        return (column(percent(tally.coverage) if partly else "", room, "warn", right=True),)
+        return (figure(percent(tally.coverage) if partly else "", room, "warn"),)
     if which is _SHARE:
-        return (column(percent(tally.share, 1) if tally.latency_ms else "", room, "muted", right=True),)
+        return (figure(percent(tally.share, 1) if tally.latency_ms else "", room, "muted"),)
     return (Span(" "), *bar(tally.share, room - 1))
 
 
 def _latency(tally: Tally, width: int) -> Line:
     text, style = latency_text(tally)
-    return (column(text, width - 1, style, right=True), Span(CRITICAL if tally.critical else " ", "accent"))
+    return (figure(text, width - 1, style), Span(CRITICAL if tally.critical else " ", "accent"))
 
 
 def _ending(text: str, width: int) -> str:
