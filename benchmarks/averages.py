@@ -22,6 +22,7 @@ from dlbricks_tui.bench.calibrating import CONSTANTS, example_of
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.jobs import Subject, Target, subject_of
 from dlbricks_tui.bench.known import Known
+from dlbricks_tui.bench.method import Method
 from dlbricks_tui.bench.mood import NULL_CALL_MS
 from dlbricks_tui.bench.plan import plan, targets_of
 from dlbricks_tui.bench.results import conditions_of
@@ -110,7 +111,7 @@ def networks_in(data: DataFolder, models: Sequence[str], level: Level, system: s
 
 def results_in(data: DataFolder, level: Level, system: str | None) -> Mapping[Target, Result]:
     """The newest of each brick and each model on a system, or here."""
-    here = conditions_of(system or fingerprint().id, Registry(data.path).default())
+    here = conditions_of(system or fingerprint().id, Registry(data.path).default(), Method.ALONE)
     with Store(data.store) as store:
         records: Sequence[Result] = [
             *records_of(store.generation, Measurement),

@@ -6,6 +6,7 @@ from dlbricks_tui.bench.calibrating import CONSTANTS
 from dlbricks_tui.bench.calibration_nets import NETWORKS
 from dlbricks_tui.bench.jobs import Job, Subject
 from dlbricks_tui.bench.known import Conditions
+from dlbricks_tui.bench.method import Method
 from dlbricks_tui.bench.request import CalibrationPolicy, RunRequest
 from dlbricks_tui.bench.time_left import SECONDS_PER_NETWORK
 from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS, calibrations_of
@@ -32,7 +33,7 @@ def levels_due(
     networks, in the time that a budget left for it, does where there is a budget. A level that was calibrated only
     a few times is calibrated once more by a run that is expected to take longer than that.
     """
-    if request.calibration is CalibrationPolicy.NEVER:
+    if request.calibration is CalibrationPolicy.NEVER or request.method is not Method.ALONE:
         return ()
     levels = {job.graph.level for job in jobs}
     if request.calibration is CalibrationPolicy.ANEW:

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from dlbricks_tui.bench.events import Event, ProgramFailed, ProgramLoaded, ProgramMeasured, ProgramUnfinished
 from dlbricks_tui.bench.jobs import Job, Target
 from dlbricks_tui.bench.outlook import Outlook
-from dlbricks_tui.bench.results import Recorder
+from dlbricks_tui.bench.results import Occurrence, Recorder
 from dlbricks_tui.bench.run_folder import Tally
-from dlbricks_tui.bench.stopping import Series
+from dlbricks_tui.bench.stopping import Adaptive, Series, Stop
 from dlbricks_tui.runtime.protocol import Reason
 from dlbricks_tui.store.records import Facts, Statistics
+from dlbricks_tui.store.statistics import mean_statistics
 from dlbricks_tui.store.store import Store
 
 
@@ -60,19 +62,34 @@ class Ledger:
             )
         )
 
-    def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
-        """Programs were timed often enough."""
+    def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts, *, again: bool = False) -> None:
+        """Programs were timed often enough; `again` where they were kept before and have more samples now."""
         self._store_all(finished, noise)
         for entry, series in finished:
-            self._count(entry.job, measured=1)
-            self._tell(_measured(entry, series))
+            self._count(entry.job, measured=int(not again))
+            self._tell(_measured(entry, series.statistics, series.stop, series.warm_up, series.outliers))
+
+    def keep_occurrences(
+        self, found: Mapping[Entry, Sequence[Occurrence]], rule: Adaptive, noise: Facts, *, finished: bool
+    ) -> None:
+        """Bricks were timed in all of their places, often enough unless the run stops before."""
+        if not found:
+            return
+        records = (self._recorder.occurrences(entry.job, places, noise) for entry, places in found.items())
+        self._store.add(*chain.from_iterable(records))
+        means = {entry: mean_statistics([it.series.statistics for it in places]) for entry, places in found.items()}
+        self._outlook.learn({entry.job.target: statistics for entry, statistics in means.items()})
+        for entry, statistics in means.items():
+            self._count(entry.job, measured=int(finished), unfinished=int(not finished))
+            stop = Stop.NARROW if rule.is_narrow(statistics, entry.job.share) else Stop.MOST_SAMPLES
+            self._tell(_measured(entry, statistics, stop) if finished else _unfinished(entry, statistics))
 
     def keep_unfinished(self, stopped: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
         """The run stops before programs were timed often enough: keep what their samples say so far."""
         self._store_all(stopped, noise)
         for entry, series in stopped:
             self._count(entry.job, unfinished=1)
-            self._tell(_unfinished(entry, series))
+            self._tell(_unfinished(entry, series.statistics))
 
     def take_back(self, entries: Sequence[Entry]) -> None:
         """What was kept of these is measured once more; until then it stands."""
@@ -113,8 +130,7 @@ class Ledger:
         self.counts = Counts(bricks, counted(models)) if job.whole else Counts(counted(bricks), models)
 
 
-def _unfinished(entry: Entry, series: Series) -> ProgramUnfinished:
-    statistics = series.statistics
+def _unfinished(entry: Entry, statistics: Statistics) -> ProgramUnfinished:
     return ProgramUnfinished(
         trimmed_mean_ms=statistics.trimmed_mean_ms,
         low_ms=statistics.low_ms,
@@ -124,15 +140,16 @@ def _unfinished(entry: Entry, series: Series) -> ProgramUnfinished:
     )
 
 
-def _measured(entry: Entry, series: Series) -> ProgramMeasured:
-    statistics = series.statistics
+def _measured(
+    entry: Entry, statistics: Statistics, stop: Stop | None, warm_up: int = 0, outliers: int = 0
+) -> ProgramMeasured:
     return ProgramMeasured(
         trimmed_mean_ms=statistics.trimmed_mean_ms,
         low_ms=statistics.low_ms,
         high_ms=statistics.high_ms,
         samples=statistics.count,
-        warm_up=series.warm_up,
-        outliers=series.outliers,
-        stop="" if series.stop is None else series.stop.value,
+        warm_up=warm_up,
+        outliers=outliers,
+        stop="" if stop is None else stop.value,
         **entry.about,
     )

@@ -118,9 +118,9 @@ class Measuring:
         self._bench.load(_REFERENCE, reference, fixture=True)
         self._face_losses()
 
-    def work_through(self, jobs: Sequence[Job], limits: BatchLimits) -> None:
+    def work_through(self, jobs: Sequence[Job], limits: BatchLimits, first_number: int = 0) -> None:
         """Measures all jobs; those that do not work beside others come last, each alone."""
-        self._entries = {job: Entry(number, job) for number, job in enumerate(jobs)}
+        self._entries = {job: Entry(number, job) for number, job in enumerate(jobs, first_number)}
         waiting = deque(batches(jobs, limits))
         number = 0
         while waiting:

@@ -13,7 +13,7 @@ from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.records import Statistics
+from dlbricks_tui.store.records import ANY_CONTEXT, Statistics
 
 # Composing may take this share of the time that passes: what is computed here is not measured meanwhile.
 _SHARE_OF_TIME = 0.02
@@ -33,13 +33,18 @@ class Outlook:
         self._subjects = {subject.name: subject for subject in subjects}
         self._knowledge: dict[str, Knowledge] = {}
         self._users: defaultdict[Target, list[str]] = defaultdict(list)
+        # By model and brick; inside of a network a brick is timed for all of them at once.
+        self._contexts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         for subject in subjects:
             decomposition = subject.decomposition
             way = Way(conditions.system, conditions.runtime, decomposition.graph.level, conditions.protocol)
             self._knowledge[subject.name] = BrickResults(generation, decomposition).knowledge(way)
+            for brick in decomposition.bricks:
+                self._users[Target(brick, ANY_CONTEXT)].append(subject.name)
             # A twin corrects what its brick takes, so it changes the estimate too.
             for brick, context in decomposition.suite | decomposition.twins:
                 self._users[Target(brick, context)].append(subject.name)
+                self._contexts[subject.name, brick].append(context)
         self._changed: dict[str, None] = dict.fromkeys(self._subjects)
         # The models that were last told of with what was only provisionally known.
         self._unsettled: tuple[str, ...] = ()
@@ -56,7 +61,7 @@ class Outlook:
         """Takes up that a brick cannot be measured."""
         for model in self._users.get(target, ()):
             known = self._knowledge[model]
-            failed = {**known.failed, (target.brick, target.context): reason}
+            failed = {**known.failed, **{(target.brick, it): reason for it in self._contexts_of(model, target)}}
             self._knowledge[model] = replace(known, failed=failed)
             self._changed[model] = None
 
@@ -84,8 +89,13 @@ class Outlook:
             pair = target.brick, target.context
             latency = Latency(statistics.trimmed_mean_ms, statistics.low_ms, statistics.high_ms)
             for model in self._users.get(target, ()):
-                by_model[model][pair] = Measured(latency, pair, statistics.count)
+                for context in self._contexts_of(model, target):
+                    by_model[model][target.brick, context] = Measured(latency, pair, statistics.count)
         return by_model
+
+    def _contexts_of(self, model: str, target: Target) -> Sequence[str]:
+        """The contexts of a model that a result stands for."""
+        return self._contexts[model, target.brick] if target.context == ANY_CONTEXT else (target.context,)
 
     def _told(self, model: str, so_far: Mapping[Pair, Measured]) -> EstimateChanged:
         known = self._knowledge[model]

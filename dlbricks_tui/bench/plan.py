@@ -8,14 +8,15 @@ from typing import NamedTuple
 from dlbricks_tui.bench.expectation import expected_ms, memory_bytes
 from dlbricks_tui.bench.jobs import Job, Subject, Target, Use
 from dlbricks_tui.bench.known import Known
-from dlbricks_tui.bench.stopping import StoppingRule
+from dlbricks_tui.bench.method import Method
+from dlbricks_tui.bench.stopping import Adaptive, StoppingRule
 from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.decomposition import Occurrence
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.store.labels import label_of
-from dlbricks_tui.store.records import Statistics
+from dlbricks_tui.store.records import ANY_CONTEXT, Statistics
 
 
 class Unmeasurable(NamedTuple):
@@ -48,18 +49,19 @@ def plan(
     rule: StoppingRule,
     end_to_end: bool = False,
     bricks: Iterable[Job] = (),
+    method: Method = Method.ALONE,
 ) -> Plan:
     """All that the rule is not satisfied with yet; end to end every model once, however many are alike.
 
     `bricks` are those of no model, which come last in the order in which they are given.
     """
-    jobs = {job.target: job for job in (*bricks, *_brick_jobs(subjects, known))}
+    jobs = {job.target: job for job in (*bricks, *_brick_jobs(subjects, known, method))}
     if end_to_end:
         jobs.update({job.target: job for job in _model_jobs(subjects)})
     satisfied = frozenset(
         target
         for target, job in jobs.items()
-        if target in known.measured and rule.satisfied_by(known.measured[target], job.share)
+        if target in known.measured and _is_enough(known.measured[target], job, rule, method)
     )
     failed = {
         job: known.failed[target]
@@ -71,14 +73,24 @@ def plan(
     return Plan(tuple(ordered), satisfied, failed, _unmeasurable(subjects))
 
 
-def targets_of(subjects: Iterable[Subject], end_to_end: bool = False) -> tuple[Target, ...]:
+def _is_enough(measured: Statistics, job: Job, rule: StoppingRule, method: Method) -> bool:
+    """Whether what the store has of a target needs no more samples."""
+    if method is Method.INSIDE and not job.whole and isinstance(rule, Adaptive):
+        # The carrier was timed until its own latency was known; a brick in it is known as well as that allows.
+        return measured.count >= rule.bounds(measured.median_ms)[0]
+    return rule.satisfied_by(measured, job.share)
+
+
+def targets_of(
+    subjects: Iterable[Subject], end_to_end: bool = False, method: Method = Method.ALONE
+) -> tuple[Target, ...]:
     """Everything that the estimates of these models are made of, each once."""
     found = dict.fromkeys(
         Target(it.brick.key, context)
         for subject in subjects
         for it in subject.decomposition.occurrences
         if _is_run(subject.decomposition.graph, it)
-        for context in it.contexts
+        for context in _contexts(it, method)
     )
     if end_to_end:
         found.update(dict.fromkeys(Target(model=subject.key) for subject in subjects))
@@ -108,18 +120,24 @@ class _Place:
         return self.uses + self.might_use
 
 
-def _brick_jobs(subjects: Sequence[Subject], known: Known) -> Iterable[Job]:
+def _contexts(occurrence: Occurrence, method: Method) -> tuple[str, ...]:
+    """Inside of a network a brick has its real surroundings: only bricks that are timed alone need contexts."""
+    return occurrence.contexts if method is Method.ALONE else (ANY_CONTEXT,)
+
+
+def _brick_jobs(subjects: Sequence[Subject], known: Known, method: Method) -> Iterable[Job]:
     places: dict[Target, _Place] = {}
     for subject in subjects:
         graph = subject.decomposition.graph
         for occurrence in subject.decomposition.occurrences:
             if _is_run(graph, occurrence):
                 times = times_paid(graph, occurrence.sequence.layers)
-                own = Target(occurrence.brick.key, occurrence.context)
-                places.setdefault(own, _Place(graph, occurrence)).uses[subject.name] += times
-                if occurrence.twin is not None:
-                    twin = _Place(graph, occurrence, caches_in(occurrence.twin))
-                    place = places.setdefault(Target(occurrence.brick.key, occurrence.twin), twin)
+                own, *others = _contexts(occurrence, method)
+                target = Target(occurrence.brick.key, own)
+                places.setdefault(target, _Place(graph, occurrence)).uses[subject.name] += times
+                for context in others:
+                    twin = _Place(graph, occurrence, caches_in(context))
+                    place = places.setdefault(Target(occurrence.brick.key, context), twin)
                     place.might_use[subject.name] += times
     expected = {target: expected_ms(place.occurrence.brick.canonical) for target, place in places.items()}
     latencies = expected | {target: it.trimmed_mean_ms for target, it in known.measured.items() if target in places}

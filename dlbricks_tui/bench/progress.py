@@ -223,9 +223,11 @@ class RunProgress:
 
     @_fold.register
     def _(self, event: ProgramMeasured) -> None:
+        again = event.program in self.programs and self.programs[event.program].measured is not None
         if event.program in self.programs:
             self.programs[event.program].measured = event
-        self._count_measured(event, 1)
+        if not again:
+            self._count_measured(event, 1)
 
     @_fold.register
     def _(self, event: ProgramUnfinished) -> None:

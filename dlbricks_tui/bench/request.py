@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bench.errors import RunError
+from dlbricks_tui.bench.method import Method
 from dlbricks_tui.bench.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
@@ -40,6 +41,10 @@ class SuiteChoice(NamedTuple):
 
     folder: Path
     results: Path
+
+
+# A run of so many models times the whole models, too, unless it is told not to.
+MOST_MODELS_END_TO_END = 3
 
 
 class CalibrationPolicy(str, Enum):
@@ -78,6 +83,7 @@ class RunRequest:
     patience: Patience = Patience()
     # None: as much as the host has.
     memory_limit_bytes: int | None = None
+    method: Method = Method.ALONE
     # In the place of models.
     suite: SuiteChoice | None = None
 
@@ -92,6 +98,12 @@ class RunRequest:
         """The models with all that the library knows of them."""
         known = {ModelChoice(source.name, source.path): source for source in library.sources()}
         return tuple(known.get(model) or source_of(model.path) for model in self.models)
+
+
+def method_for(cutting: Cutting, rule: StoppingRule, runtime: Runtime) -> Method:
+    """The method that suits a run: only single layers that run one after another can be timed inside of a network."""
+    single = cutting.granularity == 1 and cutting.cut is Cut.CHAIN
+    return Method.INSIDE if single and isinstance(rule, Adaptive) and runtime.at_once == 1 else Method.ALONE
 
 
 def chosen(sources: Sequence[ModelSource]) -> tuple[ModelChoice, ...]:
@@ -145,6 +157,7 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         calibration=CalibrationPolicy(document["calibration"]),
         patience=Patience(**document["patience"]),
         memory_limit_bytes=document["memory_limit_bytes"],
+        method=Method(document["method"]),
         suite=None if suite is None else SuiteChoice(*map(Path, suite)),
     )
 

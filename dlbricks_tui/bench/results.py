@@ -1,27 +1,35 @@
 """What a run puts into the store: series as measurements, programs that do not run as failures."""
 
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dlbricks_tui.bench.jobs import Job
 from dlbricks_tui.bench.known import Conditions
+from dlbricks_tui.bench.method import Method
 from dlbricks_tui.bench.stopping import Series
 from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.runtime.runtime import MXNET, Runtime
 from dlbricks_tui.store import records
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Facts, Failure, Measurement, Record, System, utc_now
 
-# Each program behind what feeds it in the model, by a framework that is awake, its large weights as cold as there, its
-# data as alike. A new method is a new name.
-PROTOCOL = "refreshed-4"
-
 _NO_INPUT = TensorType((1,))
 _X86 = ("x86_64", "AMD64")
 
 
-def conditions_of(system: str, runtime: Runtime) -> Conditions:
-    """Those of what is measured by today's method."""
-    return Conditions(system, runtime.identity, PROTOCOL)
+def conditions_of(system: str, runtime: Runtime, method: Method) -> Conditions:
+    """Those of what is measured now by a method."""
+    return Conditions(system, runtime.identity, method.id)
+
+
+class Occurrence(NamedTuple):
+    """A brick where it stands in a carrier, and its samples there."""
+
+    where: Facts
+    series: Series
+    # What bears on this carrier alone.
+    noise: Facts = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +42,15 @@ class Recorder:
     def measured(self, job: Job, series: Series, noise: Facts) -> tuple[Record, ...]:
         """A series as a result, with what the brick's key stands for."""
         known = (("warm_up", series.warm_up), ("outliers", series.outliers), *noise)
-        return self._of_model(job, series, known) if job.whole else self._of_brick(job, series, known)
+        if job.whole:
+            return self._of_model(job, series, known)
+        form = BrickForm(key=job.target.brick, canonical=job.canonical)
+        return form, self._of_brick(job, series, known)
+
+    def occurrences(self, job: Job, found: Sequence[Occurrence], noise: Facts) -> tuple[Record, ...]:
+        """A brick as it was timed in each place, with what its key stands for."""
+        form = BrickForm(key=job.target.brick, canonical=job.canonical)
+        return (form, *[self._of_brick(job, it.series, (*noise, *it.noise), it.where) for it in found])
 
     def failed(self, job: Job, reason: str, message: str) -> Failure:
         """Why a program cannot be measured."""
@@ -52,9 +68,9 @@ class Recorder:
             message=message,
         )
 
-    def _of_brick(self, job: Job, series: Series, noise: Facts) -> tuple[Record, ...]:
+    def _of_brick(self, job: Job, series: Series, noise: Facts, occurrence: Facts = ()) -> Measurement:
         sample = _first_input(job)
-        measurement = Measurement(
+        return Measurement(
             brick=job.target.brick,
             context=job.target.context,
             system=self.conditions.system,
@@ -68,8 +84,8 @@ class Recorder:
             batch_size=_batch_size(sample),
             dtype=sample.dtype,
             noise=noise,
+            occurrence=occurrence,
         )
-        return BrickForm(key=job.target.brick, canonical=job.canonical), measurement
 
     def _of_model(self, job: Job, series: Series, noise: Facts) -> tuple[Record, ...]:
         sample = _first_input(job)

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
+from statistics import fmean, median
 
 from dlbricks_tui.bench.errors import BenchError
 from dlbricks_tui.store.records import Statistics
@@ -25,6 +27,9 @@ _SMALL_SHARE, _MOST_LENIENCY = 0.3, 5.0
 _LONGEST_WARM_UP = 5
 # Beyond so many interquartile ranges outside the quartiles a sample is no longer noise but an event.
 _FENCE = 3.0
+# Samples that resemble one another more than this say next to nothing about the mean.
+_MOST_ALIKE = 0.9
+_FEW_SAMPLES = 8.0
 
 
 class StoppingError(BenchError):
@@ -99,12 +104,16 @@ class Adaptive:
         needed, _ = self.bounds(statistics.median_ms, share)
         if statistics.count < needed:
             return None
-        leniency = min(_SMALL_SHARE / share, _MOST_LENIENCY) if share < _SMALL_SHARE else 1.0
-        narrow_ms = max(leniency * self.target * statistics.trimmed_mean_ms, self.enough_ms)
-        if half_width_ms(statistics) <= narrow_ms:
+        if self.is_narrow(statistics, share):
             return Stop.NARROW
         most = self.most_samples(statistics.median_ms, share)
         return Stop.MOST_SAMPLES if statistics.count >= most else None
+
+    def is_narrow(self, statistics: Statistics, share: float = 1.0) -> bool:
+        """Whether the interval of what is such a share of any model is narrow enough."""
+        leniency = min(_SMALL_SHARE / share, _MOST_LENIENCY) if share < _SMALL_SHARE else 1.0
+        narrow_ms = max(leniency * self.target * statistics.trimmed_mean_ms, self.enough_ms)
+        return half_width_ms(statistics) <= narrow_ms
 
     def looks_at(self, samples: int) -> bool:
         """Whether a series of so many samples is worth looking at."""
@@ -173,6 +182,30 @@ def series_of(samples_ms: Sequence[float], rule: StoppingRule) -> Series:
 def half_width_ms(statistics: Statistics) -> float:
     """Half of the interval."""
     return (statistics.high_ms - statistics.low_ms) / 2
+
+
+def drifting_half_width_ms(samples_ms: Sequence[float]) -> float:
+    """Half of the interval of the mean where each sample resembles the one before, as on a host whose speed drifts.
+
+    Samples with a lag-1 autocorrelation r say as little as (1 - r) / (1 + r) times as many independent ones. Few
+    samples underestimate both r and their own spread, which the two terms in 1/n make up for.
+    """
+    half_ms = half_width_ms(summarise(samples_ms))
+    count = len(samples_ms)
+    alike = _autocorrelation(samples_ms)
+    alike = min(_MOST_ALIKE, max(0.0, alike + (1 + 3 * alike) / count))
+    return half_ms * math.sqrt((1 + alike) / (1 - alike)) * (1 + _FEW_SAMPLES / count)
+
+
+def _autocorrelation(samples_ms: Sequence[float]) -> float:
+    """The correlation of samples with the next ones; those far out count as less far."""
+    middle = median(samples_ms)
+    reach = _FENCE * median(abs(it - middle) for it in samples_ms)
+    kept = [min(max(it, middle - reach), middle + reach) for it in samples_ms]
+    mean = fmean(kept)
+    apart = [it - mean for it in kept]
+    total = sum(it * it for it in apart)
+    return sum(one * next_one for one, next_one in pairwise(apart)) / total if total else 0.0
 
 
 def warm_up_length(samples_ms: Sequence[float]) -> int:

@@ -13,6 +13,7 @@ from dlbricks_tui.bench.calibrating import ENOUGH_NETWORKS, calibrate
 from dlbricks_tui.bench.calibration_due import levels_due, way_of
 from dlbricks_tui.bench.calibration_nets import NETWORKS
 from dlbricks_tui.bench.calmness import Calmness
+from dlbricks_tui.bench.carrier_tasks import carrier_tasks, groups
 from dlbricks_tui.bench.control import Control
 from dlbricks_tui.bench.crowding import others_running
 from dlbricks_tui.bench.errors import RunError
@@ -25,10 +26,12 @@ from dlbricks_tui.bench.events import (
     WorkerReplaced,
 )
 from dlbricks_tui.bench.fingerprint import GIBIBYTE, fingerprint
-from dlbricks_tui.bench.jobs import Job, Target
+from dlbricks_tui.bench.inside import Inside
+from dlbricks_tui.bench.jobs import Job, Subject, Target
 from dlbricks_tui.bench.known import known_in, with_earlier
-from dlbricks_tui.bench.ledger import Counts, Ledger
+from dlbricks_tui.bench.ledger import Counts, Entry, Ledger
 from dlbricks_tui.bench.measuring import Keeper, Measuring
+from dlbricks_tui.bench.method import Method
 from dlbricks_tui.bench.outlook import Outlook
 from dlbricks_tui.bench.plan import Plan, plan, targets_of
 from dlbricks_tui.bench.preparation import Assignment, Preparation, prepare
@@ -37,7 +40,7 @@ from dlbricks_tui.bench.request import RunRequest
 from dlbricks_tui.bench.results import Recorder, conditions_of, runtime_record
 from dlbricks_tui.bench.run_folder import RunFolder, State, Tally
 from dlbricks_tui.bench.stop_signals import RunStopped, StopSignals
-from dlbricks_tui.bench.stopping import StoppingRule
+from dlbricks_tui.bench.stopping import Adaptive, StoppingRule
 from dlbricks_tui.bench.time_left import SECONDS_PER_NETWORK, TimeLeft, expected_seconds
 from dlbricks_tui.bench.workbench import Task, Workbench
 from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
@@ -103,7 +106,7 @@ class Work:
         budget = request.time_budget_seconds
         # One for calibration networks and bricks: their rounds wait for the same host to become quiet.
         self._calmness = Calmness(most_seconds=math.inf if budget is None else _MOST_OF_A_BUDGET_TO_WAIT * budget)
-        self._conditions = conditions_of(self._system.id, request.runtime)
+        self._conditions = conditions_of(self._system.id, request.runtime, request.method)
 
     def do(self) -> None:
         """Does all of it, or raises what stopped it; what was measured until then is in the store."""
@@ -129,7 +132,9 @@ class Work:
             ledger = Ledger(store, recorder, outlook, self._tell, counts)
             state = State.INTERRUPTED
             try:
-                if planned.jobs:
+                if planned.jobs and self._request.method is Method.INSIDE:
+                    self._measure_inside(planned.jobs, assignment.models, ledger)
+                elif planned.jobs:
                     side_by_side = self._request.runtime.at_once > 1
                     self._measure(planned.jobs, self._request.rule, ledger, side_by_side=side_by_side)
                 state = State.FINISHED
@@ -147,13 +152,14 @@ class Work:
 
     def _plan(self, assignment: Assignment, store: Store) -> Plan:
         end_to_end = self._request.end_to_end
-        targets = targets_of(assignment.models, end_to_end) + tuple(job.target for job in assignment.bricks)
+        method = self._request.method
+        targets = targets_of(assignment.models, end_to_end, method) + tuple(job.target for job in assignment.bricks)
         # A run that is taken up again goes on where it was.
         since = self._control.state.started if self._request.again else ""
         known = known_in(store.generation, self._conditions, targets, since)
         if self._request.retry_failed:
             known = replace(known, failed={})
-        found = plan(assignment.models, known, self._request.rule, end_to_end, assignment.bricks)
+        found = plan(assignment.models, known, self._request.rule, end_to_end, assignment.bricks, method)
         return replace(found, jobs=with_earlier(found.jobs, store.generation, self._conditions, known))
 
     def _tell_plan(self, found: Plan, counts: Counts, seconds: float) -> None:
@@ -226,23 +232,57 @@ class Work:
         budget, left = self._request.time_budget_seconds, self._control.seconds_left
         return None if budget is None or left is None else left - (1 - _MOST_OF_A_BUDGET_TO_CALIBRATE) * budget
 
-    def _measure(self, jobs: Sequence[Job], rule: StoppingRule, ledger: Keeper, *, side_by_side: bool) -> None:
+    def _measure_inside(self, jobs: Sequence[Job], subjects: Sequence[Subject], ledger: Ledger) -> None:
+        """Time whole models, then carriers, then alone those bricks that no carrier holds."""
+        rule = self._request.rule
+        if not isinstance(rule, Adaptive):
+            raise RunError("a fixed number of runs is of bricks that are timed alone: use --method alone")
+        entries = [Entry(number, job) for number, job in enumerate(jobs)]
+        bricks = {entry.job.target.brick: entry for entry in entries if not entry.job.whole}
+        carriers = carrier_tasks(subjects, bricks, self._request.patience.load_seconds)
+        with self._workbench(self._request.runtime.for_profiling()) as bench:
+            inside = Inside(bench, ledger, self._control, rule, self._tell, self._reference)
+            inside.time_models(
+                [(entry, self._task(entry.job, side_by_side=False)) for entry in entries if entry.job.whole]
+            )
+            for group in groups(carriers, self._limits.memory_bytes):
+                inside.time_carriers(group)
+        left = [entry.job for entry in bricks.values() if entry not in inside.kept]
+        if left:
+            self._measure(left, self._request.rule, ledger, side_by_side=False, first_number=len(entries))
+
+    def _measure(
+        self,
+        jobs: Sequence[Job],
+        rule: StoppingRule,
+        ledger: Keeper,
+        *,
+        side_by_side: bool,
+        first_number: int = 0,
+    ) -> None:
         task = partial(self._task, side_by_side=side_by_side)
+        with self._workbench(self._request.runtime) as bench:
+            measuring = Measuring(
+                bench, ledger, self._control, rule, task, self._tell, self._calmness, self._time_left, self._place.clock
+            )
+            measuring.take_reference(self._reference)
+            measuring.work_through(jobs, self._limits, first_number)
+
+    @contextmanager
+    def _workbench(self, runtime: Runtime) -> Iterator[Workbench]:
         with Workbench(
-            lambda: Worker(self._runtime(), self._folder.worker_log, self._place.worker_program),
+            lambda: Worker(self._limited(runtime), self._folder.worker_log, self._place.worker_program),
             self._signals.waiting,
             lambda message: self._tell(WorkerReplaced(message=message)),
             self._request.patience.sample_seconds,
             self._memory_limit_bytes,
         ) as bench:
             self._refuse_another_version(bench.describe().version)
-            measuring = Measuring(
-                bench, ledger, self._control, rule, task, self._tell, self._calmness, self._time_left, self._place.clock
-            )
-            measuring.take_reference(
-                Task(reference_program(self._request.runtime.runs), self._request.patience.load_seconds)
-            )
-            measuring.work_through(jobs, self._limits)
+            yield bench
+
+    @property
+    def _reference(self) -> Task:
+        return Task(reference_program(self._request.runtime.runs), self._request.patience.load_seconds)
 
     def _task(self, job: Job, *, side_by_side: bool) -> Task:
         if job.whole:
@@ -252,8 +292,7 @@ class Work:
             program = sequence_program(job.graph, job.layers, job.kept, job.caches)
         return Task(program, self._request.patience.load_seconds + _RUNS_PER_LOAD * job.expected_ms / 1000)
 
-    def _runtime(self) -> Runtime:
-        runtime = self._request.runtime
+    def _limited(self, runtime: Runtime) -> Runtime:
         limit = self._memory_limit_bytes + _RESERVED_BYTES
         return replace(runtime, settings=replace(runtime.settings, memory_limit_bytes=limit))
 

@@ -22,6 +22,8 @@ from dlbricks_tui.runtime.protocol import (
     Load,
     Loaded,
     NullCalls,
+    Profile,
+    Profiled,
     Program,
     Reason,
     Request,
@@ -33,6 +35,8 @@ _START_SECONDS = 120.0
 _ATTEMPTS = 3
 # A program that takes so many times as long as it ever did hangs.
 _SLOWER_THAN_EVER = 20.0
+# Making a program ready for the profiler takes about as long as so many runs.
+_PROFILER_RUNS = 10
 # After so many losses of the worker that no program was to blame for, programs are asked one by one.
 _LOSSES_BEFORE_ONE_BY_ONE = 3
 # The worker is gone, for a reason that may lie in what it was asked.
@@ -137,6 +141,19 @@ class Workbench:
                 self._blame(name, error)
                 self._replace(error)
         return {name: taken for name, taken in durations.items() if self.holds(name)}
+
+    def profile(self, name: str, warm: int, repeat: int) -> Profiled | None:
+        """The times of each operator of a program by the framework's profiler; None where that is a loss."""
+        runs = warm + repeat + _PROFILER_RUNS
+        timeout_seconds = self._sample_seconds + _SLOWER_THAN_EVER * self._usual_seconds[name] * runs
+        try:
+            return self._ask(Profile(name, warm, repeat), timeout_seconds)
+        except WorkerRefusedError as refused:
+            self._take_off(name, refused)
+        except LOST_WORKER as error:
+            self._blame(name, error)
+            self._replace(error)
+        return None
 
     def null_calls(self, count: int) -> tuple[int, ...]:
         """What it takes to call a program that does nothing; nothing where the worker was lost meanwhile."""

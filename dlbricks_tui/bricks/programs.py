@@ -1,7 +1,8 @@
 """Layer sequences and models as programs that a worker can run: written again operator by operator."""
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from dlbricks_tui.bricks.coldness import Caches, caches_of
 from dlbricks_tui.bricks.contexts import kept_feeds, resident_feeds, streaming_operator
@@ -21,6 +22,13 @@ _NOTHING = TensorType((1,))
 
 class ProgramError(UserError):
     """Layers that no runtime can run."""
+
+
+class CarrierProgram(NamedTuple):
+    """A program, and for each operator of its network, by number, the layer that it belongs to."""
+
+    program: Program
+    owners: Mapping[int, int]
 
 
 def sequence_program(
@@ -67,12 +75,17 @@ def sequence_program(
 
 def model_program(graph: LayerGraph) -> Program:
     """A whole model."""
+    return carrier_program(graph).program
+
+
+def carrier_program(graph: LayerGraph) -> CarrierProgram:
+    """A whole network, and the layer that each of its operators belongs to."""
     writer = _Writer(graph)
     for number in range(len(graph.inputs)):
         writer.source(Feed(None, number))
     for layer in graph.layers:
         writer.write(layer, layer.times)
-    return Program(writer.network(graph.heads))
+    return CarrierProgram(Program(writer.network(graph.heads)), writer.owners)
 
 
 def file_program(graph: LayerGraph, file: Path) -> Program:
@@ -126,6 +139,8 @@ class _Writer:
         self._stored: dict[tuple[Hashable, int], Entry] = {}
         # Of a layer that is written several times what each of them makes.
         self._sources: dict[Feed, list[Entry]] = {}
+        # The layer of each operator, by the number of the operator in the network.
+        self.owners: dict[int, int] = {}
         # What runs although nobody reads it, before anything else does.
         self._ahead: list[Entry] = []
 
@@ -169,6 +184,7 @@ class _Writer:
             for operator in layer.operators:
                 entries = [_found(wire, data, weights, operators) for wire in operator.inputs]
                 operators.append(self._operator(operator.native, layer.name, entries))
+                self.owners[operators[-1]] = layer.index
             for result, wire in zip(results, layer.results, strict=True):
                 result.append(_found(wire, data, weights, operators))
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 LEVELS = ("written", "fused")
 CUTS = ("chain", "runnable", "overlap")
 ORDERS = ("branch", "paper")
+METHODS = ("inside", "alone")
+MOST_MODELS_END_TO_END = 3
 
 
 def add_models_argument(parser: Parser, *, many: bool) -> None:

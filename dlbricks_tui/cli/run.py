@@ -6,13 +6,22 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, cutting, given_shapes, library
+from dlbricks_tui.cli.choices import (
+    METHODS,
+    MOST_MODELS_END_TO_END,
+    add_cutting_options,
+    add_models_argument,
+    cutting,
+    given_shapes,
+    library,
+)
 from dlbricks_tui.cli.output import counted, narrate
 from dlbricks_tui.cli.parser import FromConfig, Groups, Parser, UsageError, add_json_option, add_quiet_option
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from dlbricks_tui.bench.method import Method
     from dlbricks_tui.bench.request import Patience, RunRequest
     from dlbricks_tui.bench.stopping import StoppingRule
     from dlbricks_tui.runtime.runtime import Format, Runtime
@@ -25,7 +34,17 @@ def register(groups: Groups) -> None:
     parser = groups.add_parser("run", help="measure the bricks of models on this host, and estimate the models")
     add_models_argument(parser, many=True)
     add_cutting_options(parser, level="fused")
-    parser.add_argument("--end-to-end", action="store_true", help="time the whole models too, in the same rounds")
+    parser.add_argument(
+        "--end-to-end",
+        action=argparse.BooleanOptionalAction,
+        help=f"time the whole models too (default: in a run of up to {MOST_MODELS_END_TO_END} models)",
+    )
+    parser.add_argument(
+        "--method",
+        choices=METHODS,
+        help="time bricks inside of networks by the runtime's profiler, or each alone as the paper does "
+        "(default: inside; alone for longer sequences, with --fixed-runs, and by runtimes that run operators at once)",
+    )
     add_measuring_options(parser)
     parser.set_defaults(handler=run_models)
 
@@ -123,14 +142,35 @@ def _request(args: argparse.Namespace) -> RunRequest:
     sources = library(args).find_all(args.models)
     if args.granularity < 1:
         raise UsageError(f"--granularity {args.granularity}: a sequence has 1 layer or more")
+    asked = measuring(args, {source.format for source in sources})
+    end_to_end = args.end_to_end
+    if end_to_end is None:
+        end_to_end = len(sources) <= MOST_MODELS_END_TO_END
     return replace(
-        measuring(args, {source.format for source in sources}),
+        asked,
         models=chosen(sources),
         inputs=tuple(InputShape(name, shape) for name, shape in given_shapes(args).items()),
         level=Level(args.level),
         cutting=cutting(args),
-        end_to_end=args.end_to_end,
+        end_to_end=end_to_end,
+        method=_method(args, asked),
     )
+
+
+def _method(args: argparse.Namespace, asked: RunRequest) -> Method:
+    from dlbricks_tui.bench.method import Method
+    from dlbricks_tui.bench.request import method_for
+
+    possible = method_for(cutting(args), asked.rule, asked.runtime)
+    if args.method is None:
+        return possible
+    wanted = Method(args.method)
+    if wanted is Method.INSIDE and possible is not Method.INSIDE:
+        raise UsageError(
+            "--method inside times single layers that run one after another: leave out --granularity, --cut and "
+            "--fixed-runs, and choose a runtime that runs one operator at a time, or use --method alone"
+        )
+    return wanted
 
 
 def _runtime(args: argparse.Namespace, formats: Collection[Format]) -> Runtime:

@@ -19,6 +19,7 @@ from dlbricks_tui.bench.events import (
     Paused,
     Planned,
     ProgramFailed,
+    ProgramMeasured,
     Resumed,
     RunEnded,
     RunStarted,
@@ -65,6 +66,8 @@ class ShownProgress:
 
     def take(self, event: Event) -> None:
         """Shows what happened."""
+        if isinstance(event, ProgramMeasured) and not event.brick and not self._is_known(event):
+            narrate(_measured(event))
         self.progress.take(event)
         told = _failure(event)
         if told is None and not self._quiet:
@@ -89,6 +92,10 @@ class ShownProgress:
         elif self.progress.batch is not None and self.progress.ended is None:
             narrate(progress_line(self.progress))
             self._show_again_at = now + _SECONDS_PER_LINE
+
+    def _is_known(self, event: ProgramMeasured) -> bool:
+        program = self.progress.programs.get(event.program)
+        return program is not None and program.measured is not None
 
 
 @contextmanager
@@ -129,6 +136,11 @@ def _at_limits(progress: RunProgress) -> str:
         f"{progress.at_limits} of {measured} are known less precisely than asked for, although they took the most "
         "samples: run again on a quieter host"
     )
+
+
+def _measured(event: ProgramMeasured) -> str:
+    bounds = f"{format_ms(event.low_ms)} to {format_ms(event.high_ms)}"
+    return f"measured: {event.label}: {format_ms(event.trimmed_mean_ms)} ms ({bounds})"
 
 
 def _failure(event: Event) -> str | None:

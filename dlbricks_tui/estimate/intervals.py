@@ -1,7 +1,7 @@
 """How sure a sequential estimate is: the bricks' own intervals, the method's residual, and what nobody measured."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dlbricks_tui.estimate.knowledge import Pair
@@ -74,14 +74,49 @@ def shares_of_doubt(parts: Iterable[Part]) -> dict[Pair, Share]:
 def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float) -> Doubt:
     """What makes a sequential estimate unsure.
 
-    Bricks that take turns in the same rounds err together where a host is slower for seconds, and quicker for others.
+    Bricks of the same rounds err together where a host is slower for seconds, and quicker for others. That part adds
+    up; what each brick has of its own cancels out in part. Where the shared part is not known, all of it is shared.
     """
     parts = tuple(parts)
-    sampling = shares_of_doubt(part for part in parts if part.counts).values()
+    counting = [part for part in parts if part.counts]
+    shares = shares_of_doubt(counting)
+    shared = _shared_ms(counting)
     lacking = shares_of_doubt(part for part in parts if not part.counts).values()
     return Doubt(
-        math.fsum(share.below_ms for share in sampling),
-        math.fsum(share.above_ms for share in sampling),
-        relative_doubt * latency_ms,
+        _together({source: share.below_ms for source, share in shares.items()}, shared),
+        _together({source: share.above_ms for source, share in shares.items()}, shared),
+        math.hypot(relative_doubt * latency_ms, _doubt_between_hours_ms(counting)),
         math.fsum(share.above_ms for share in lacking),
+    )
+
+
+def _shared_ms(parts: Iterable[Part]) -> dict[Pair, float]:
+    """Of each source what its error shares with others of the same rounds, where that is known."""
+    found: dict[Pair, float] = {}
+    for part in parts:
+        if part.measured is not None and part.measured.shared is not None:
+            ms = part.times * part.latency.value_ms * part.measured.shared
+            found[part.source] = found.get(part.source, 0.0) + ms
+    return found
+
+
+def _together(halves_ms: Mapping[Pair, float], shared_ms: Mapping[Pair, float]) -> float:
+    """Half of the interval of a sum, of the halves of its terms."""
+    shared = {source: shared_ms.get(source, half) for source, half in halves_ms.items()}
+    own = [math.sqrt(max(0.0, half**2 - shared[source] ** 2)) for source, half in halves_ms.items()]
+    return math.hypot(math.fsum(shared.values()), *own)
+
+
+def _doubt_between_hours_ms(parts: Iterable[Part]) -> float:
+    """By how much bricks may be wrong that were measured when the host was slower or quicker than it was last."""
+    known = [part for part in parts if part.measured is not None and part.measured.reference_ms]
+    newest = max((part.measured for part in known if part.measured is not None), key=lambda it: it.when, default=None)
+    if newest is None:
+        return 0.0
+    return abs(
+        math.fsum(
+            part.times * part.latency.value_ms * (newest.reference_ms / part.measured.reference_ms - 1)
+            for part in known
+            if part.measured is not None
+        )
     )

@@ -32,6 +32,12 @@ class Measured(NamedTuple):
     results: tuple[str, ...] = ()
     # What the reference took in the same rounds; 0 where nobody knows.
     reference_ms: float = 0.0
+    # Half of the interval, as a share of the latency, that all results of the same rounds have in common; None: all.
+    shared: float | None = None
+    # In microseconds since 1970.
+    when: int = 0
+    # The key of the model in which it was timed, where that was one whole model; empty otherwise.
+    carrier: str = ""
 
 
 class Similar(NamedTuple):

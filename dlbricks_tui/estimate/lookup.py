@@ -20,19 +20,18 @@ from dlbricks_tui.estimate.published import PROTOCOL, twin_of
 from dlbricks_tui.estimate.selection import Offer
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.columns import Rows, Summary, texts_of
+from dlbricks_tui.store.columns import Rows, Summary, numbers_of, texts_of
 from dlbricks_tui.store.conditions import Condition, meeting, where
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.queries import Selection, brick_form, newest_by_pair, records_of, select
 from dlbricks_tui.store.records import ANY_CONTEXT, Calibration, Failure
+from dlbricks_tui.store.statistics import mean_latency
 
 # What one calibration finds varies by chance, on a restless host by as much as it is. So many of a day are enough.
 MOST_CALIBRATIONS = 5
 _ONE_DAY = timedelta(days=1)
-
-# Standard errors to either side between which a mean lies with 95 % confidence.
-_TWO_SIDED_95 = 1.96
 
 
 class _Result(NamedTuple):
@@ -43,6 +42,9 @@ class _Result(NamedTuple):
     when: int
     id: str
     reference_ms: float
+    run: str
+    shared: float | None
+    carrier: str
 
 
 class BrickResults:
@@ -89,7 +91,7 @@ class BrickResults:
                 anywhere[kin.get(brick, brick)].append(result)
             else:
                 newest[result.pair] = _measured(result)
-        means = {brick: _mean(brick, results) for brick, results in anywhere.items()}
+        means = {brick: _mean(brick, _of_newest_run(results)) for brick, results in anywhere.items()}
         found: dict[Pair, Measured] = {}
         for pair in self._decomposition.suite | self._decomposition.twins:
             brick, context = pair
@@ -209,12 +211,26 @@ def _results(generation: Generation, rows: Rows) -> Iterator[_Result]:
     ways = zip(*map(found.values, ("system", "runtime", "level", "protocol")), strict=True)
     latencies = map(Latency, *map(found.values, ("trimmed_mean_ms", "low_ms", "high_ms")))
     levels = {level.value: level for level in Level}
-    others = zip(*map(found.values, ("samples", "id", "reference_ms")), strict=True)
-    for pair, (system, runtime, level, protocol), latency, moment, (samples, identity, reference_ms) in zip(
-        pairs, ways, latencies, when[order].tolist(), others, strict=True
-    ):
-        way = Way(system, runtime, levels[level], protocol)
-        yield _Result(pair, way, latency, samples, moment, identity, reference_ms)
+    others = zip(*map(found.values, ("samples", "id", "reference_ms", "run")), strict=True)
+    texts, codes = texts_of(index, "carrier", rows[order])
+    carriers = [texts[code] for code in codes.tolist()]
+    moments, shared = when[order].tolist(), numbers_of(index, SHARED_COLUMN, rows[order]).tolist()
+    facts = zip(moments, others, shared, carriers, strict=True)
+    for pair, way, latency, (moment, other, common, carrier) in zip(pairs, ways, latencies, facts, strict=True):
+        system, runtime, level, protocol = way
+        samples, identity, reference_ms, run = other
+        yield _Result(
+            pair,
+            Way(system, runtime, levels[level], protocol),
+            latency,
+            samples,
+            moment,
+            identity,
+            reference_ms,
+            run,
+            common if common >= 0 else None,
+            carrier,
+        )
 
 
 def _kin(generation: Generation, decomposition: Decomposition) -> dict[str, str]:
@@ -230,23 +246,39 @@ def _kin(generation: Generation, decomposition: Decomposition) -> dict[str, str]
 
 
 def _measured(result: _Result) -> Measured:
-    return Measured(result.latency, result.pair, result.samples, (result.id,), result.reference_ms)
+    return Measured(
+        result.latency,
+        result.pair,
+        result.samples,
+        (result.id,),
+        result.reference_ms,
+        result.shared,
+        result.when,
+        result.carrier,
+    )
+
+
+def _of_newest_run(results: Sequence[_Result]) -> list[_Result]:
+    """The results of the run that measured last, as they come oldest first."""
+    return [result for result in results if result.run == results[-1].run]
 
 
 def _mean(brick: str, results: Sequence[_Result]) -> Measured:
     """The mean over occurrences; how much they differ makes it unsure too, independently of each one's samples."""
-    values, lows, highs = zip(*(result.latency for result in results), strict=True)
-    mean_ms, low_ms, high_ms = (math.fsum(bounds) / len(bounds) for bounds in (values, lows, highs))
     ids = tuple(result.id for result in results)
-    doubt_ms = _TWO_SIDED_95 * _deviation(values, mean_ms) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    low_ms = max(0.0, mean_ms - math.hypot(mean_ms - low_ms, doubt_ms))
-    high_ms = mean_ms + math.hypot(high_ms - mean_ms, doubt_ms)
-    return Measured(Latency(mean_ms, low_ms, high_ms), (brick, ANY_CONTEXT), results[0].samples, ids)
-
-
-def _deviation(values: Sequence[float], mean: float) -> float:
-    # The standard library's is exact, and takes most of the time that a look-up of published results takes.
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    latency = Latency(*mean_latency([result.latency for result in results]))
+    newest = results[-1]
+    shared = [result.shared for result in results if result.shared is not None]
+    return Measured(
+        latency,
+        (brick, ANY_CONTEXT),
+        results[0].samples,
+        ids,
+        newest.reference_ms,
+        math.fsum(shared) / len(shared) if len(shared) == len(results) else None,
+        newest.when,
+        newest.carrier if len({result.carrier for result in results}) == 1 else "",
+    )
 
 
 def _similar(generation: Generation, way: Way, own: Collection[Pair]) -> Iterator[Similar]:

@@ -21,6 +21,8 @@ from dlbricks_tui.runtime.protocol import (
     Loaded,
     Network,
     NullCalls,
+    Profile,
+    Profiled,
     Program,
     Reason,
     Refused,
@@ -196,6 +198,7 @@ _program = _record(
     },
 )
 _NAMES = _list(_text)
+_ROWS = _list(_list(_count))
 
 _MESSAGES: dict[str, tuple[type[Any], dict[str, Callable[[Any], Any]]]] = {
     "Describe": (Describe, {}),
@@ -206,6 +209,7 @@ _MESSAGES: dict[str, tuple[type[Any], dict[str, Callable[[Any], Any]]]] = {
         {"program_id": _text, "program": _program, "memory_limit_bytes": _optional(_count), "check_values": _flag},
     ),
     "Sample": (Sample, {"programs": _NAMES, "warm": _count, "repeat": _count}),
+    "Profile": (Profile, {"program": _text, "warm": _count, "repeat": _count}),
     "NullCalls": (NullCalls, {"count": _count}),
     "Unload": (Unload, {"programs": _NAMES}),
     "Described": (
@@ -222,7 +226,8 @@ _MESSAGES: dict[str, tuple[type[Any], dict[str, Callable[[Any], Any]]]] = {
     "Inferred": (Inferred, {"outputs": _OUTPUTS, "unknown": _list(_count)}),
     "Fused": (Fused, {"symbol": _text, "outputs": _OUTPUTS, "parts": _list(_list(_count))}),
     "Loaded": (Loaded, {"first_run_seconds": _seconds, "outputs": _list(_shape), "bytes": _count}),
-    "Sampled": (Sampled, {"durations_ns": _list(_list(_count))}),
+    "Sampled": (Sampled, {"durations_ns": _ROWS}),
+    "Profiled": (Profiled, {"nodes": _list(_count), "starts_ns": _ROWS, "durations_ns": _ROWS}),
     "Unloaded": (Unloaded, {}),
     "Refused": (Refused, {"reason": _reason, "message": _text, "node": _optional(_count)}),
 }

@@ -124,6 +124,19 @@ class Sampled(Reply):
 
 
 @dataclass(frozen=True)
+class Profiled(Reply):
+    """One row of times per profiled run, by the framework's own profiler.
+
+    `nodes` are the operators that ran, by their number in the network, in the order of execution. Starts count from the
+    first operator of the run.
+    """
+
+    nodes: tuple[int, ...]
+    starts_ns: tuple[tuple[int, ...], ...]
+    durations_ns: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
 class Unloaded(Reply):
     """The programs are gone."""
 
@@ -191,6 +204,15 @@ class Sample(Request[Sampled]):
 
 
 @dataclass(frozen=True)
+class Profile(Request[Profiled]):
+    """How long does each operator of a loaded program take, in `repeat` runs after `warm` unprofiled ones?"""
+
+    program: str
+    warm: int
+    repeat: int
+
+
+@dataclass(frozen=True)
 class NullCalls(Request[Sampled]):
     """How long does it take to have almost nothing computed?"""
 
@@ -215,6 +237,7 @@ _ANSWERS: dict[type[Request[Any]], type[Reply]] = {
     Fuse: Fused,
     Load: Loaded,
     Sample: Sampled,
+    Profile: Profiled,
     NullCalls: Sampled,
     Unload: Unloaded,
 }

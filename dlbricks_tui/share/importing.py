@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.bench.results import PROTOCOL
+from dlbricks_tui.bench.method import Method
 from dlbricks_tui.share.errors import BrokenResultsError, KeyFileError
 from dlbricks_tui.share.key_file import SuiteKey
 from dlbricks_tui.share.results_file import SuiteResults
@@ -75,7 +75,7 @@ def _failure(key: SuiteKey, results: SuiteResults, name: str, reason: str) -> Fa
         system=results.system.id,
         runtime=results.runtime.id,
         level=key.level,
-        protocol=PROTOCOL,
+        protocol=Method.ALONE.id,
         when=utc_now(),
         run=_run(key),
         reason=_FAILED_THERE,

@@ -10,8 +10,9 @@ from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.jobs import Target
 from dlbricks_tui.bench.known import Conditions, known_in
+from dlbricks_tui.bench.method import Method
 from dlbricks_tui.bench.request import RunRequest
-from dlbricks_tui.bench.results import PROTOCOL, conditions_of, runtime_record
+from dlbricks_tui.bench.results import conditions_of, runtime_record
 from dlbricks_tui.bench.run_folder import RunFolder
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.share.arrivals import Arrivals, read_arrivals
@@ -54,7 +55,7 @@ def write_results(path: Path, folder: RunFolder, request: RunRequest, data: Data
     if arrivals is None:
         return 0
     system = fingerprint()
-    conditions = conditions_of(system.id, request.runtime)
+    conditions = conditions_of(system.id, request.runtime, Method.ALONE)
     with Store(data.store) as store:
         results = _results(store.generation, arrivals, system, runtime_record(request.runtime, system), conditions)
     try:
@@ -202,9 +203,9 @@ def _texts(value: object) -> Iterator[str]:
 def _check_way(record: Measurement | Calibration, system: System, runtime: Runtime) -> None:
     if (record.system, record.runtime) != (system.id, runtime.id):
         raise ValueError(f"has a result of another system or runtime than {system.id} and {runtime.id}")
-    if record.protocol != PROTOCOL:
+    if record.protocol != Method.ALONE.id:
         raise ValueError(
-            f"was measured by the method {record.protocol[:40]!r}, this dlbricks knows {PROTOCOL!r}; "
+            f"was measured by the method {record.protocol[:40]!r}, this dlbricks knows {Method.ALONE.id!r}; "
             "use the same version of dlbricks on both sides"
         )
     try:

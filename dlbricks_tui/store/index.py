@@ -30,10 +30,15 @@ TEXT_COLUMNS = (
     "dtype",
     "kernel_variant",
     "run",
+    # The key of the model in which a brick was timed, where that was the whole model.
+    "carrier",
 )
 STATISTIC_COLUMNS = ("trimmed_mean_ms", "median_ms", "minimum_ms", "spread_ms", "low_ms", "high_ms")
 # What the same small program took in the same rounds: how fast the host was then. 0 where nobody knows.
 REFERENCE_COLUMN = "reference_ms"
+# The half of the interval that all results of the same rounds have in common, as a share of the latency; negative where
+# that is not known.
+SHARED_COLUMN = "shared"
 
 # Where the fields of a table stand under another name than their column.
 _FIELDS: Mapping[str, Mapping[str, str]] = {
@@ -56,6 +61,7 @@ COLUMN_TYPES: Mapping[str, Any] = {
     **dict.fromkeys(TEXT_COLUMNS, np.int32),
     **dict.fromkeys(STATISTIC_COLUMNS, np.float64),
     REFERENCE_COLUMN: np.float64,
+    SHARED_COLUMN: np.float64,
     "samples": np.int32,
     "batch_size": np.int32,
     # Microseconds since 1970, UTC.
@@ -213,6 +219,10 @@ class Index:
             reference_ms = document["noise"].get(REFERENCE_COLUMN)
             # Facts may be anything; who wrote this one may have meant another.
             values[REFERENCE_COLUMN] = reference_ms if isinstance(reference_ms, float) else 0.0
+            carrier = document.get("occurrence", {}).get("carrier")
+            values["carrier"] = self.vocabularies["carrier"].code_or_new(carrier) if isinstance(carrier, str) else 0
+            shared = document["noise"].get(SHARED_COLUMN)
+            values[SHARED_COLUMN] = shared if isinstance(shared, float) else -1.0
         return values
 
     def _chain(self, row: int) -> None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import fsum, hypot, sqrt
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,8 @@ TRIM = 0.2
 CONFIDENCE = 0.95
 RESAMPLES = 1000
 _SEED = 20191118
+# Standard errors to either side between which a mean lies with 95 % confidence.
+_TWO_SIDED_95 = 1.96
 
 
 def summarise(samples_ms: Sequence[float]) -> Statistics:
@@ -33,6 +37,36 @@ def summarise(samples_ms: Sequence[float]) -> Statistics:
         high_ms=float(high),
         count=len(ordered),
     )
+
+
+def mean_statistics(found: Sequence[Statistics]) -> Statistics:
+    """The statistics of a brick that was timed in several places: their mean, unsure as their differences show."""
+    mean = mean_latency([(it.trimmed_mean_ms, it.low_ms, it.high_ms) for it in found])
+    return Statistics(
+        trimmed_mean_ms=mean[0],
+        median_ms=fmean(it.median_ms for it in found),
+        minimum_ms=min(it.minimum_ms for it in found),
+        spread_ms=fmean(it.spread_ms for it in found),
+        low_ms=mean[1],
+        high_ms=mean[2],
+        count=sum(it.count for it in found),
+    )
+
+
+def mean_latency(latencies: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
+    """The mean of latencies, each a value with its interval, and the interval of the mean.
+
+    The interval holds both the mean of the intervals and how much the values differ.
+    """
+    count = len(latencies)
+    values, lows, highs = zip(*latencies, strict=True)
+    mean, low, high = (fsum(bounds) / count for bounds in (values, lows, highs))
+    differ = 0.0
+    if count > 1:
+        # The standard library's deviation is exact, and too slow for a look-up of published results.
+        deviation = sqrt(fsum((value - mean) ** 2 for value in values) / (count - 1))
+        differ = _TWO_SIDED_95 * deviation / sqrt(count)
+    return mean, max(0.0, mean - hypot(mean - low, differ)), mean + hypot(high - mean, differ)
 
 
 def trimmed_mean(samples: Sequence[float]) -> float:

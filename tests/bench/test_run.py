@@ -29,10 +29,10 @@ from dlbricks_tui.bench.events import (
 )
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.launch import create_run
+from dlbricks_tui.bench.method import Method
 from dlbricks_tui.bench.preparation import prepare
 from dlbricks_tui.bench.progress import RunProgress
 from dlbricks_tui.bench.request import Patience, RunRequest
-from dlbricks_tui.bench.results import PROTOCOL
 from dlbricks_tui.bench.run import execute
 from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, RunState, State, Tally
 from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, StoppingRule
@@ -102,7 +102,7 @@ def test_a_run_measures_every_brick_once_and_the_next_one_reuses_them_all(site: 
 def test_a_result_says_how_it_came_about(site: Site) -> None:
     state = site.run(site.request())
     result = site.contents().measurements[0]
-    assert (result.protocol, result.run, result.runtime) == (PROTOCOL, state.run, FAKE.identity)
+    assert (result.protocol, result.run, result.runtime) == (Method.ALONE.id, state.run, FAKE.identity)
     assert len(result.samples_ms) == result.statistics.count >= Adaptive().least
     assert result.good
     noise = dict(result.noise)
@@ -263,7 +263,7 @@ def test_what_is_still_being_sampled_is_told_apart_from_what_is_measured(
 def test_what_a_run_tells_last_of_a_model_is_the_estimate_that_the_store_gives(site: Site) -> None:
     # Twins, which are measured beside bricks with other data in the caches, change the estimate of a calibrated host.
     host = fingerprint()
-    way = Way(host.id, FAKE.identity, Level.WRITTEN, PROTOCOL)
+    way = Way(host.id, FAKE.identity, Level.WRITTEN, Method.ALONE.id)
     constants = ((CALL_MS, 0.01), (STAYS_SHARE, 0.5), (EVICTED_SHARE, 0.5), (RESIDENT_SHARE, 0.5))
     residuals = tuple((f"net {number}", 0.01) for number in range(9))
     calibration = Calibration(

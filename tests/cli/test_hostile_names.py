@@ -14,7 +14,7 @@ from onnx import ModelProto, TensorProto
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 
 from benchmarks.terminal import Terminal
-from dlbricks_tui.bench.results import PROTOCOL
+from dlbricks_tui.bench.method import Method
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.store.store import Store
 from tests.store.samples import end_to_end, form, measurement, runtime, system
@@ -51,7 +51,7 @@ def place(tmp_path: Path) -> Path:
             runtime(HOSTILE),
             form(0, "conv"),
             measurement(system=HOSTILE, runtime=HOSTILE, context=HOSTILE, run=HOSTILE),
-            replace(end_to_end(), model=HOSTILE, system=HOSTILE, runtime=HOSTILE, protocol=PROTOCOL),
+            replace(end_to_end(), model=HOSTILE, system=HOSTILE, runtime=HOSTILE, protocol=Method.ALONE.id),
         )
     return tmp_path
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork
+from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, ProfiledNetwork
 from dlbricks_tui.runtime.inside.measuring import Bench
 from dlbricks_tui.runtime.protocol import (
     ArrayType,
@@ -41,6 +41,9 @@ class Noted(BoundNetwork):
 
     def refuse_infinite_values(self) -> None:
         """There are none."""
+
+    def profiled(self) -> ProfiledNetwork:
+        raise NotImplementedError
 
 
 class Noting(Backend):

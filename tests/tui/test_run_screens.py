@@ -15,8 +15,8 @@ from dlbricks_tui.bench.calibration_nets import NETWORKS
 from dlbricks_tui.bench.events import Waiting
 from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bench.host_lock import HostLock
+from dlbricks_tui.bench.method import Method
 from dlbricks_tui.bench.request import read_request
-from dlbricks_tui.bench.results import PROTOCOL
 from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.registry import Registry
@@ -393,7 +393,7 @@ async def test_the_settings_of_a_run_step_both_ways(measured: DataFolder) -> Non
 async def test_where_the_runtime_was_calibrated_before_no_time_is_foretold_for_it(measured: DataFolder) -> None:
     runtime = Registry(measured.path).suited({Format.MXNET}).identity
     with Store(measured.store) as store:
-        way = {"system": fingerprint().id, "runtime": runtime, "level": Level.WRITTEN, "protocol": PROTOCOL}
+        way = {"system": fingerprint().id, "runtime": runtime, "level": Level.WRITTEN, "protocol": Method.ALONE.id}
         found = {"constants": CONSTANTS[Format.MXNET], "residuals": NETWORKS}
         store.add(calibration(**way, **{kind: tuple((name, 0.01) for name in names) for kind, names in found.items()}))
     async with running(app_on(measured)) as pilot:

@@ -15,6 +15,7 @@ from dlbricks_tui.runtime.protocol import (
     Infer,
     Load,
     NullCalls,
+    Profile,
     Reason,
     Refused,
     Reply,
@@ -74,6 +75,7 @@ def _performers(backend: Backend) -> dict[type[Request[Any]], Callable[[Any], Re
         Fuse: backend.fuse,
         Load: bench.load,
         Sample: bench.sample,
+        Profile: bench.profile,
         NullCalls: bench.null_calls,
         Unload: bench.unload,
     }

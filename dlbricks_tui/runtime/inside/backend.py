@@ -4,9 +4,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network
+
+
+class OperatorTime(NamedTuple):
+    """When an operator of a network started in a run, and how long it took; `node` is its number in the network."""
+
+    node: int
+    start_ns: int
+    duration_ns: int
+
+
+class ProfiledNetwork(ABC):
+    """A network that runs under the framework's profiler, operator by operator."""
+
+    @abstractmethod
+    def run(self, warm: int, repeat: int) -> list[list[OperatorTime]]:
+        """Run `warm` times, then `repeat` times profiled; one list of operators per profiled run, as they ran."""
 
 
 class BoundNetwork(ABC):
@@ -29,6 +45,10 @@ class BoundNetwork(ABC):
     @abstractmethod
     def refuse_infinite_values(self) -> None:
         """Objects where an output holds an infinity, or what is no number."""
+
+    @abstractmethod
+    def profiled(self) -> ProfiledNetwork:
+        """The same network with the same arrays, ready for the profiler."""
 
 
 class Backend(ABC):

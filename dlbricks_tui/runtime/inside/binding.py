@@ -8,6 +8,7 @@ executor has its operators compute in one workspace, so that convolutions never 
 
 from __future__ import annotations
 
+import json
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,10 +18,11 @@ from typing import Any
 import numpy
 
 from dlbricks_tui.runtime.inside.arrays import numpy_dtype
-from dlbricks_tui.runtime.inside.backend import BoundNetwork
-from dlbricks_tui.runtime.inside.loading import ask, load, refuse_unknown
+from dlbricks_tui.runtime.inside.backend import BoundNetwork, ProfiledNetwork
+from dlbricks_tui.runtime.inside.loading import ask, load, refuse_unknown, save
+from dlbricks_tui.runtime.inside.mxnet_profiler import ProfiledSymbol
 from dlbricks_tui.runtime.inside.refusal import RefusalError
-from dlbricks_tui.runtime.inside.symbol_file import SymbolFile
+from dlbricks_tui.runtime.inside.symbol_file import VARIABLE, SymbolFile
 from dlbricks_tui.runtime.inside.values import (
     data_values,
     learned_values,
@@ -35,6 +37,7 @@ BACKEND_VARIABLE = "MXNET_SUBGRAPH_BACKEND"
 # Before 1.6 there was none to switch off, and its name was not known.
 NO_BACKEND = "NONE"
 EQUALS_ONCE_VARIABLE = "MXNET_ELIMINATE_COMMON_EXPR"
+BULK_VARIABLE = "MXNET_EXEC_BULK_EXEC_INFERENCE"
 WORKERS_VARIABLE = "MXNET_CPU_WORKER_NTHREADS"
 # For how many branches memory is planned apart: of operators that write to the same memory one waits for the other.
 BRANCHES_VARIABLE = "NNVM_EXEC_NUM_TEMP"
@@ -90,11 +93,26 @@ class BoundSymbol(_Symbol):
         if failed:
             self._asked(lambda: self._check(failed))
 
-    def _bind(self, symbol: Any) -> None:
+    def profiled(self) -> ProfiledNetwork:
+        """The symbol bound once more, to give the engine each operator by itself.
+
+        The engine gets the operators of a plain executor all at once, where the profiler cannot tell them apart.
+        """
+        symbol = self._asked(lambda: load(self._mxnet, self._file))
+        with variables({BULK_VARIABLE: "0"}):
+            executor = self._asked(lambda: self._executor_of(symbol, self._executor))
+        nodes = json.loads(save(symbol))["nodes"]
+        operators = [(node["name"], node["op"]) for node in nodes if node["op"] != VARIABLE]
+        return ProfiledSymbol(self._mxnet, executor, operators)
+
+    def _executor_of(self, symbol: Any, sharing: Any = None) -> Any:
         arguments = {alias: self._array(alias) for alias in symbol.list_arguments()}
         states = {alias: self._array(alias) for alias in symbol.list_auxiliary_states()}
-        with _variables(_as_it_stands(self._mxnet)):
-            self._executor = symbol.bind(self._mxnet.cpu(), arguments, aux_states=states, grad_req="null")
+        with variables(_as_it_stands(self._mxnet)):
+            return symbol.bind(self._mxnet.cpu(), arguments, aux_states=states, grad_req="null", shared_exec=sharing)
+
+    def _bind(self, symbol: Any) -> None:
+        self._executor = self._executor_of(symbol)
         # Executor.forward also makes handles of all outputs anew, which takes longer than some operators.
         self._forward = self._mxnet.base._LIB.MXExecutorForward
         self._wait_for_all = self._mxnet.base._LIB.MXNDArrayWaitAll
@@ -114,7 +132,7 @@ class SideBySideSymbol(_Symbol):
         self._read = [self._array(alias) for alias in symbol.list_inputs()]
         # Memory is planned when it runs for the first time.
         apart = {BRANCHES_VARIABLE: os.environ.get(WORKERS_VARIABLE)}
-        with _variables({**_as_it_stands(self._mxnet), **apart}):
+        with variables({**_as_it_stands(self._mxnet), **apart}):
             self._operator = self._mxnet.nd.CachedOp(symbol, ONE_BY_ONE)
             self._run()
 
@@ -122,6 +140,10 @@ class SideBySideSymbol(_Symbol):
         found = self._operator(*self._read)
         self._mxnet.nd.waitall()
         self.outputs = found if isinstance(found, list) else [found]
+
+    def profiled(self) -> ProfiledNetwork:
+        """Refused: operators that run at the same time share the processor."""
+        raise RefusalError(Reason.UNBUILDABLE, "operators that run side by side cannot be profiled one by one")
 
 
 def _made(mxnet: Any, file: SymbolFile, network: Network, fed: Sequence[Any] | None) -> dict[str, Any]:
@@ -158,7 +180,7 @@ def _as_it_stands(mxnet: Any) -> dict[str, str | None]:
 
 
 @contextmanager
-def _variables(wanted: Mapping[str, str | None]) -> Iterator[None]:
+def variables(wanted: Mapping[str, str | None]) -> Iterator[None]:
     """Has variables of the environment be so inside; those that are None are not there."""
     before = {name: os.environ.get(name) for name in wanted}
     _set(wanted)

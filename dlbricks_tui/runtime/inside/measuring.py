@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from time import perf_counter, perf_counter_ns
 
 from dlbricks_tui.runtime.inside.arrays import array_bytes
-from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork
+from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, OperatorTime, ProfiledNetwork
 from dlbricks_tui.runtime.inside.refusal import RefusalError
 from dlbricks_tui.runtime.protocol import (
     Load,
     Loaded,
     NullCalls,
+    Profile,
+    Profiled,
     Program,
     Reason,
     Sample,
@@ -57,6 +59,12 @@ class Bench:
         for number, place in enumerate(cold):
             durations[place] = taken[number]
         return Sampled(tuple(durations))
+
+    def profile(self, request: Profile) -> Profiled:
+        """Time each operator of a program by the framework's profiler."""
+        program = self._program(request.program)
+        with _no_collection():
+            return _profiled(program.profiled().run(request.warm, request.repeat))
 
     def null_calls(self, request: NullCalls) -> Sampled:
         """Times the calling alone."""
@@ -124,12 +132,19 @@ class _BoundProgram:
             producer = backend.bind(program.producer)
             producer.run()
             fed = producer.outputs
+        self._profiled: ProfiledNetwork | None = None
         self.cold = program.cold
         self.evicted = program.evicted
         self.network = backend.bind(program.network, fed, side_by_side=program.side_by_side)
         self._prelude: BoundNetwork | None = None
         if program.prelude is not None:
             self._prelude = backend.bind(program.prelude, self.network.inputs)
+
+    def profiled(self) -> ProfiledNetwork:
+        """The network under the profiler, made ready at the first request."""
+        if self._profiled is None:
+            self._profiled = self.network.profiled()
+        return self._profiled
 
     def prelude_ns(self) -> int:
         """How long what is not asked about takes now."""
@@ -143,6 +158,19 @@ class _BoundProgram:
         durations = _durations_ns(self.network, warm, repeat, before)
         # What takes no time at all can seem to take less than that.
         return tuple(max(0, durations[run] - without[run]) for run in range(repeat))
+
+
+def _profiled(runs: list[list[OperatorTime]]) -> Profiled:
+    """The rows of a reply; every run must show the same operators in the same order."""
+    nodes = tuple(time.node for time in runs[0]) if runs else ()
+    if any(tuple(time.node for time in run) != nodes for run in runs):
+        raise RefusalError(Reason.UNBUILDABLE, "the profiler shows other operators in one run than in another")
+    starts = [run[0].start_ns if run else 0 for run in runs]
+    return Profiled(
+        nodes,
+        tuple(tuple(time.start_ns - starts[number] for time in run) for number, run in enumerate(runs)),
+        tuple(tuple(time.duration_ns for time in run) for run in runs),
+    )
 
 
 def _durations_ns(network: BoundNetwork, warm: int, repeat: int, before: Callable[[], None] | None) -> list[int]:

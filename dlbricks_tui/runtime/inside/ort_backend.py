@@ -13,10 +13,20 @@ from typing import Any
 import numpy
 
 from dlbricks_tui.runtime.inside.arrays import numpy_dtype
-from dlbricks_tui.runtime.inside.backend import EVICTING, ONE, SWEPT, Backend, BoundNetwork
+from dlbricks_tui.runtime.inside.backend import EVICTING, ONE, SWEPT, Backend, BoundNetwork, ProfiledNetwork
 from dlbricks_tui.runtime.inside.onnx_rows import rows_counted
 from dlbricks_tui.runtime.inside.onnx_wire import one_operator
-from dlbricks_tui.runtime.inside.ort_session import ask, numpys_name, options, session, session_of_file, tensor_type
+from dlbricks_tui.runtime.inside.ort_profiler import ProfiledModel
+from dlbricks_tui.runtime.inside.ort_session import (
+    ask,
+    numpys_name,
+    options,
+    session,
+    session_of_file,
+    session_with,
+    tensor_type,
+    weight_values,
+)
 from dlbricks_tui.runtime.inside.refusal import RefusalError
 from dlbricks_tui.runtime.inside.values import data_values, row_numbers
 from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason
@@ -73,10 +83,12 @@ class OnnxRuntime(Backend):
 class _BoundModel(BoundNetwork):
     def __init__(self, ort: Any, network: Network, fed: Sequence[Any] | None, settings: Any) -> None:
         self._ort = ort
+        self._network = network
+        self._weights = weight_values(ort, network.weights)
         self._session = (
             session_of_file(ort, network.file, settings)
             if network.file
-            else session(ort, network.symbol, network.weights, settings, Reason.UNBUILDABLE)
+            else session_with(ort, network.symbol, self._weights, settings, Reason.UNBUILDABLE)
         )
         self.inputs = list(fed) if fed is not None else self._made(network)
         self.outputs: list[Any] = []
@@ -105,6 +117,10 @@ class _BoundModel(BoundNetwork):
             self._binding.clear_binding_outputs()
             for place, value in enumerate(self.outputs):
                 self._binding.bind_ortvalue_output(self._names[place], value)
+
+    def profiled(self) -> ProfiledNetwork:
+        """The same model in sessions that profile it."""
+        return ProfiledModel(self._ort, self._network, self._weights, self.inputs)
 
     def output_types(self) -> list[ArrayType]:
         """What the outputs are; those that are no tensors take nothing that anybody could tell."""

@@ -62,15 +62,24 @@ def options(ort: Any, *, optimised: bool, side_by_side: bool = False) -> Any:
 
 def session(ort: Any, model: str, weights: Mapping[str, ArrayType], settings: Any, reason: Reason) -> Any:
     """A session of a model, its weights filled with numbers of a normal range, as constants."""
+    return session_with(ort, model, weight_values(ort, weights), settings, reason)
+
+
+def weight_values(ort: Any, weights: Mapping[str, ArrayType]) -> Mapping[str, Any]:
+    """Values for weights, in a normal range, by name."""
+    return {name: _stored(ort, found) for name, found in weights.items()}
+
+
+def session_with(ort: Any, model: str, values: Mapping[str, Any], settings: Any, reason: Reason) -> Any:
+    """A session of a model with these values of its weights, as constants."""
     try:
         content = b64decode(model, validate=True)
     except Base64Error as error:
         raise RefusalError(Reason.MALFORMED, f"not a model: {error}") from error
-    values = [_stored(ort, found) for found in weights.values()]
 
     def make() -> Any:
-        if weights:
-            settings.add_external_initializers(list(weights), values)
+        if values:
+            settings.add_external_initializers(list(values), list(values.values()))
         return ort.InferenceSession(content, settings, providers=PROVIDERS)
 
     return ask(ort, make, reason)

@@ -37,7 +37,7 @@ class Prospect:
 
 def foresee(session: Session, wishes: Sequence[Wish], request: RunRequest) -> Prospect:
     """What the run would do if it began now; models that only the framework could read are named and left out."""
-    conditions = conditions_of(fingerprint().id, request.runtime)
+    conditions = conditions_of(fingerprint().id, request.runtime, request.method)
     subjects, unread = [], []
     for wish in wishes:
         decomposition = session.opener.glance(wish)
@@ -46,10 +46,10 @@ def foresee(session: Session, wishes: Sequence[Wish], request: RunRequest) -> Pr
         else:
             subjects.append(subject_of(decomposition))
     since = utc_now() if request.again else ""
-    known = session.judge.known(conditions, targets_of(subjects, request.end_to_end), since)
+    known = session.judge.known(conditions, targets_of(subjects, request.end_to_end, request.method), since)
     if request.retry_failed:
         known = replace(known, failed={})
-    found = plan(subjects, known, request.rule, request.end_to_end)
+    found = plan(subjects, known, request.rule, request.end_to_end, method=request.method)
     measuring = expected_seconds(request.rule, found.jobs, others_running())
     with session.store.held() as store:
         uncalibrated = levels_due(request, subjects, found.jobs, conditions, store.generation, measuring)

@@ -1,0 +1,154 @@
+"""How close carriers come to their models, by the ways to correct a profile; and what MXNet's engine changes.
+
+usage: python -m benchmarks.carriers [--level LEVEL] [--threads N] [--rounds N] [MODEL ...]
+
+MODEL is a name that `dlbricks models` lists, table1:ID, or an .onnx file. Each model and its carrier run in turns. One
+line for each model says how many layers its carrier runs, what the profile adds up to beside the plain run, and by how
+much estimates are off with three corrections: the rest shared out evenly, in proportion, and evenly over the spans from
+the start of one operator to the start of the next.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+from dlbricks_tui.bench.layer_times import corrected_ms
+from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.bricks.programs import carrier_program
+from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.library import Library, ModelSource, source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.protocol import Load, Profile, Profiled, Program, Sample
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.settings import SAMPLE_MODELS
+from dlbricks_tui.store.statistics import trimmed_mean
+
+MODELS = ("squeezenet1.1", "mobilenet0.5", "resnet18_v1", "resnet50_v1", "mobilenetv2_1.0", "densenet121")
+PATIENCE_SECONDS = 600.0
+MODEL, CARRIER = "model", "carrier"
+PROFILED_RUNS = 2
+MILLISECOND = 1e6
+
+
+class Rounds(NamedTuple):
+    """What some rounds have found: plain latencies, profiles, and their spans from start to start."""
+
+    model_ms: float
+    carrier_ms: float
+    nodes: tuple[int, ...]
+    profiled_ms: list[float]
+    spans_ms: list[float]
+
+
+def main() -> int:
+    """Prints a line for each model, then the mean errors."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=MODELS)
+    parser.add_argument("--level", choices=[level.value for level in Level], default=Level.FUSED.value)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--rounds", type=int, default=25)
+    args = parser.parse_args()
+    errors: dict[str, list[float]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for model in args.models:
+            source = source_of(Path(model)) if model.endswith(".onnx") else _found(model, folder)
+            runtime = Registry(folder).suited({source.format}).with_threads(args.threads)
+            graph = _graph(source, Level(args.level), runtime, folder)
+            for way, error in _told(graph, runtime.for_profiling(), folder, args.rounds).items():
+                errors[way].append(error)
+    for way, of_it in errors.items():
+        print(f"{way:12} mean error {100 * fmean(map(abs, of_it)):5.1f} %, bias {100 * fmean(of_it):+5.1f} %")
+    return 0
+
+
+def _found(model: str, folder: Path) -> ModelSource:
+    return Library(SAMPLE_MODELS, folder).find_all([model])[0]
+
+
+def _graph(source: ModelSource, level: Level, runtime: Runtime, folder: Path) -> LayerGraph:
+    with WorkerFramework(runtime, folder / "log") as framework:
+        return Loader(folder / "cache", framework, framework).load(source, level)
+
+
+def _told(graph: LayerGraph, runtime: Runtime, folder: Path, rounds: int) -> Mapping[str, float]:
+    carrier = carrier_of(graph) or whole(graph)
+    program, owners = carrier_program(carrier.graph)
+    found = _rounds(carrier_program(graph).program, program, runtime, folder, rounds)
+    total_ms = sum(found.profiled_ms)
+    ways = {
+        "even": corrected_ms(found.profiled_ms, found.carrier_ms),
+        "proportional": [ms * found.carrier_ms / total_ms for ms in found.profiled_ms],
+        "spans": corrected_ms(found.spans_ms, found.carrier_ms),
+    }
+    errors = {
+        way: _composed_ms(graph, carrier, _by_layer(found.nodes, owners, operators_ms)) / found.model_ms - 1
+        for way, operators_ms in ways.items()
+    }
+    told = ", ".join(f"{way} {100 * error:+5.1f} %" for way, error in errors.items())
+    print(
+        f"{graph.name[:36]:36} {len(carrier.origin):4} of {len(graph.layers):4} layers, {found.model_ms:8.3f} ms, "
+        f"profile over plain {total_ms / found.carrier_ms:5.2f}: {told}",
+        flush=True,
+    )
+    return errors
+
+
+def _rounds(model: Program, carrier: Program, runtime: Runtime, folder: Path, rounds: int) -> Rounds:
+    taken: dict[str, list[float]] = defaultdict(list)
+    profiles: list[Profiled] = []
+    with Worker(runtime, folder / "log") as worker:
+        for name, program in ((MODEL, model), (CARRIER, carrier)):
+            worker.ask(Load(name, program, check_values=False), PATIENCE_SECONDS)
+        for _ in range(rounds):
+            for name in (MODEL, CARRIER):
+                ((duration,),) = worker.ask(Sample((name,), 1, 1), PATIENCE_SECONDS).durations_ns
+                taken[name].append(duration / MILLISECOND)
+            profiles.append(worker.ask(Profile(CARRIER, 1, PROFILED_RUNS), PATIENCE_SECONDS))
+    durations = [row for profile in profiles for row in profile.durations_ns]
+    spans = [_spans(*rows) for it in profiles for rows in zip(it.starts_ns, it.durations_ns, strict=True)]
+    return Rounds(
+        trimmed_mean(taken[MODEL]),
+        trimmed_mean(taken[CARRIER]),
+        profiles[0].nodes,
+        _trimmed(durations),
+        _trimmed(spans),
+    )
+
+
+def _spans(starts: Sequence[int], durations: Sequence[int]) -> list[int]:
+    """From the start of each operator to that of the next one."""
+    ends = [*starts[1:], starts[-1] + durations[-1]]
+    return [end - start for start, end in zip(starts, ends, strict=True)]
+
+
+def _trimmed(rows: Sequence[Sequence[int]]) -> list[float]:
+    return [trimmed_mean(of_one) / MILLISECOND for of_one in zip(*rows, strict=True)]
+
+
+def _by_layer(nodes: Sequence[int], owners: Mapping[int, int], operators_ms: Sequence[float]) -> dict[int, float]:
+    found: dict[int, float] = defaultdict(float)
+    for node, operator_ms in zip(nodes, operators_ms, strict=True):
+        found[owners[node]] += operator_ms
+    return found
+
+
+def _composed_ms(graph: LayerGraph, carrier: Carrier, layers_ms: Mapping[int, float]) -> float:
+    """What the model takes by the mean of each brick's places in the carrier."""
+    places: dict[str, list[float]] = defaultdict(list)
+    for layer in carrier.graph.layers:
+        places[brick_of(carrier.graph, (layer.index,)).key].append(layers_ms.get(layer.index, 0.0) / layer.times)
+    return sum(fmean(places[brick_of(graph, (layer.index,)).key]) * layer.times for layer in graph.layers)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

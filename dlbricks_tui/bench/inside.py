@@ -1,0 +1,297 @@
+"""The method `inside`: bricks are timed where they stand in a network, by the runtime's own profiler.
+
+1. Each whole model runs for about two seconds: that is what it takes, and people see it first.
+2. Carriers, which hold every brick that the store lacks, run in rounds. In each round a carrier runs once plainly and
+   then under the profiler. A layer's sample is its profiled time, corrected so that the layers add up to the plain run.
+3. A carrier is done when its plain latency is known well enough; then its bricks are stored.
+"""
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, median
+
+from dlbricks_tui.bench.control import Control
+from dlbricks_tui.bench.events import BatchStarted, Event, RoundDone
+from dlbricks_tui.bench.jobs import Target
+from dlbricks_tui.bench.layer_times import layer_times_ms
+from dlbricks_tui.bench.ledger import Entry, Ledger
+from dlbricks_tui.bench.results import Occurrence
+from dlbricks_tui.bench.stop_signals import RunStopped
+from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Adaptive, drifting_half_width_ms, series_of
+from dlbricks_tui.bench.workbench import Task, Workbench
+from dlbricks_tui.bricks.carriers import Carrier
+from dlbricks_tui.store.index import SHARED_COLUMN
+from dlbricks_tui.store.records import Facts, Statistics
+from dlbricks_tui.store.statistics import mean_statistics
+
+# How long a whole model is timed before anything else, and at least and at most how often.
+_PLAIN_SECONDS, _FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 2.0, 3, 100
+# A run that takes longer than this fills the caches by itself; a shorter one runs untimed first.
+_FILLS_CACHES_MS = 150.0
+_PROFILED_RUNS = 2
+_FEWEST_ROUNDS = FEWEST_SAMPLES
+# So many models are timed in the rounds of their carriers, too.
+_FEW_MODELS = 3
+_NULL_CALLS = 10
+# The interval of fewer rounds is too often narrow by chance, unless they last long.
+_ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 24, 4.0
+# A carrier gets no more rounds than fit into this time, once it has the fewest that say anything.
+_MOST_SECONDS_PER_CARRIER = 15.0
+_REFERENCE = "reference"
+_REFERENCE_RUNS = 5
+_NANOSECONDS_PER_MS = 1e6
+
+
+@dataclass(frozen=True)
+class CarrierTask:
+    """A carrier to run: its program, the layer of each operator, and the bricks that it is to tell about by layer."""
+
+    # What the worker calls it.
+    name: str
+    # The key of the model, where the carrier is all of it; empty otherwise.
+    key: str
+    carrier: Carrier
+    task: Task
+    owners: Mapping[int, int]
+    bricks: Mapping[int, Entry]
+
+
+@dataclass(slots=True)
+class _Whole:
+    """A whole model that is being timed."""
+
+    entry: Entry
+    samples_ms: list[float] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Running:
+    """A carrier that is being timed: its plain runs, and the samples of each of its layers that a brick needs."""
+
+    what: CarrierTask
+    first_run_ms: float
+    plain_ms: list[float] = field(default_factory=list)
+    layers_ms: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    seconds: float = 0.0
+
+    @property
+    def untimed_runs(self) -> int:
+        """How often it runs before a timed run."""
+        usual_ms = median(self.plain_ms) if self.plain_ms else self.first_run_ms
+        return 0 if usual_ms > _FILLS_CACHES_MS else 1
+
+
+class Inside:
+    """Times whole models and carriers on a workbench; results are stored before anybody hears of them."""
+
+    def __init__(
+        self,
+        bench: Workbench,
+        ledger: Ledger,
+        control: Control,
+        rule: Adaptive,
+        tell: Callable[[Event], None],
+        reference: Task,
+    ) -> None:
+        self._bench = bench
+        self._ledger = ledger
+        self._control = control
+        self._rule = rule
+        self._tell = tell
+        self._wholes: list[_Whole] = []
+        self._references_ms: list[float] = []
+        # The bricks that are in the store by now.
+        self._kept: set[Entry] = set()
+        self._bench.load(_REFERENCE, reference, fixture=True)
+        self._bench.take_losses()
+
+    def time_models(self, models: Sequence[tuple[Entry, Task]]) -> None:
+        """Time each whole model for about two seconds, and store what it takes.
+
+        A few models go on in the rounds of the carriers, so that an estimate and what it is compared with are of the
+        same minutes.
+        """
+        for entry, task in models:
+            self._control.checkpoint()
+            loaded = self._bench.load(entry.name, task)
+            if loaded is None:
+                self._fail(entry)
+                continue
+            self._ledger.loaded(entry, loaded.first_run_seconds, ())
+            whole = _Whole(entry)
+            self._sample_for_a_while(whole)
+            if whole.samples_ms:
+                self._keep_whole(whole)
+            if self._bench.holds(entry.name) and len(models) <= _FEW_MODELS:
+                self._wholes.append(whole)
+            self._bench.clear(keep=[it.entry.name for it in self._wholes])
+
+    @property
+    def kept(self) -> Collection[Entry]:
+        """The bricks that were timed well enough."""
+        return self._kept
+
+    def time_carriers(self, carriers: Sequence[CarrierTask]) -> None:
+        """Time carriers, all in the same rounds."""
+        running = self._load(carriers)
+        started = list(running)
+        try:
+            while running:
+                self._control.checkpoint()
+                self._round(running)
+                done = [it for it in running if self._is_done(it)]
+                running = [it for it in running if it not in done and self._bench.holds(it.what.name)]
+                self._keep_bricks(started, running)
+                self._ledger.tell_estimates(lambda: self._provisional(started))
+        except RunStopped:
+            self._keep_bricks(started, [], finished=False)
+            raise
+        for whole in self._wholes:
+            self._keep_whole(whole, again=True)
+        self._bench.clear(keep=[it.entry.name for it in self._wholes])
+
+    def _load(self, carriers: Sequence[CarrierTask]) -> list[_Running]:
+        bricks = dict.fromkeys(entry for it in carriers for entry in it.bricks.values())
+        self._tell(BatchStarted(number=1, of=1, programs=len(bricks)))
+        running = []
+        for what in carriers:
+            self._control.checkpoint()
+            loaded = self._bench.load(what.name, what.task)
+            self._bench.take_losses()
+            if loaded is not None:
+                running.append(_Running(what, loaded.first_run_seconds * 1000))
+                for entry in dict.fromkeys(what.bricks.values()):
+                    self._ledger.loaded(entry, loaded.first_run_seconds, ())
+        return running
+
+    def _round(self, running: Sequence[_Running]) -> None:
+        """One sample of each whole model and each layer."""
+        began = time.monotonic()
+        samples: dict[int, list[float]] = defaultdict(list)
+        self._sample_reference()
+        for whole in self._wholes:
+            if self._sample_whole(whole):
+                samples[whole.entry.number].append(whole.samples_ms[-1])
+        for it in running:
+            for entry, sample_ms in self._sample_carrier(it):
+                samples[entry.number].append(sample_ms)
+        self._bench.take_losses()
+        calls_ms = [duration / _NANOSECONDS_PER_MS for duration in self._bench.null_calls(_NULL_CALLS)]
+        seconds = time.monotonic() - began
+        self._tell(
+            RoundDone(
+                samples_ms=tuple((number, (fmean(taken),)) for number, taken in samples.items()),
+                null_call_ms=median(calls_ms) if calls_ms else None,
+                reference_ms=self._references_ms[-1] if self._references_ms else None,
+                seconds_left=self._seconds_left(running, seconds),
+            )
+        )
+
+    def _sample_carrier(self, it: _Running) -> Iterator[tuple[Entry, float]]:
+        """Run a carrier plainly and under the profiler; what each of its layers took, by the brick it belongs to."""
+        began = time.monotonic()
+        taken = self._bench.sample([it.what.name], it.untimed_runs, 1).get(it.what.name)
+        profile = self._bench.profile(it.what.name, it.untimed_runs, _PROFILED_RUNS) if taken else None
+        it.seconds += time.monotonic() - began
+        if taken is None or profile is None:
+            return
+        plain_ms = taken[0] / _NANOSECONDS_PER_MS
+        layers_ms = layer_times_ms(profile, it.what.owners, plain_ms)
+        it.plain_ms.append(plain_ms)
+        for layer, entry in it.what.bricks.items():
+            sample_ms = layers_ms.get(layer, 0.0) / it.what.carrier.graph.layers[layer].times
+            it.layers_ms[layer].append(sample_ms)
+            yield entry, sample_ms
+
+    def _sample_for_a_while(self, whole: _Whole) -> None:
+        until = time.monotonic() + _PLAIN_SECONDS
+        while len(whole.samples_ms) < _FEWEST_PLAIN_RUNS or (
+            time.monotonic() < until and len(whole.samples_ms) < _MOST_PLAIN_RUNS
+        ):
+            self._control.checkpoint()
+            if not self._sample_whole(whole):
+                return
+
+    def _sample_whole(self, whole: _Whole) -> bool:
+        usual_ms = median(whole.samples_ms) if whole.samples_ms else 0.0
+        name = whole.entry.name
+        taken = self._bench.sample([name], 0 if usual_ms > _FILLS_CACHES_MS else 1, 1).get(name)
+        if taken is None:
+            self._fail(whole.entry)
+            return False
+        whole.samples_ms.append(taken[0] / _NANOSECONDS_PER_MS)
+        return True
+
+    def _sample_reference(self) -> None:
+        if self._bench.holds(_REFERENCE):
+            taken = self._bench.sample([_REFERENCE], 1, _REFERENCE_RUNS).get(_REFERENCE)
+            if taken:
+                self._references_ms.append(median(taken) / _NANOSECONDS_PER_MS)
+
+    def _is_done(self, it: _Running) -> bool:
+        rounds = len(it.plain_ms)
+        if rounds < _FEWEST_ROUNDS:
+            return False
+        usual_ms = median(it.plain_ms)
+        fewest, most = self._rule.bounds(usual_ms)
+        if rounds >= most or it.seconds > _MOST_SECONDS_PER_CARRIER:
+            return True
+        sure = rounds >= _ROUNDS_TO_BE_SURE or (rounds >= fewest and it.seconds > _SECONDS_TO_BE_SURE)
+        return sure and drifting_half_width_ms(it.plain_ms) <= self._rule.target * usual_ms
+
+    def _seconds_left(self, running: Sequence[_Running], round_seconds: float) -> float:
+        """What the carriers may still take, at the pace of the last round."""
+        rounds = max((self._rounds_left(it) for it in running), default=0)
+        left = rounds * round_seconds
+        budget = self._control.seconds_left
+        return left if budget is None else min(left, budget)
+
+    def _rounds_left(self, it: _Running) -> int:
+        most = self._rule.bounds(median(it.plain_ms))[1] if it.plain_ms else _FEWEST_ROUNDS
+        within = math.inf if not it.seconds else _MOST_SECONDS_PER_CARRIER * len(it.plain_ms) / it.seconds
+        return max(0, math.ceil(min(most, within)) - len(it.plain_ms))
+
+    def _keep_bricks(self, started: Sequence[_Running], running: Sequence[_Running], *, finished: bool = True) -> None:
+        """Store the bricks that no running carrier says more about."""
+        going_on = {entry for it in running for entry in it.what.bricks.values()}
+        found: dict[Entry, list[Occurrence]] = defaultdict(list)
+        for it in started:
+            for layer, entry in it.what.bricks.items():
+                if entry not in going_on and entry not in self._kept and len(it.layers_ms[layer]) >= FEWEST_SAMPLES:
+                    found[entry].append(self._occurrence(it, layer))
+        self._ledger.keep_occurrences(found, self._rule, self._noise, finished=finished)
+        self._kept.update(found)
+        self._control.count(*self._ledger.counts)
+
+    def _occurrence(self, it: _Running, layer: int) -> Occurrence:
+        carrier = it.what.carrier
+        where: Facts = (
+            ("model", carrier.model.name),
+            ("layer", carrier.graph.layers[layer].name),
+            ("carrier", it.what.key),
+        )
+        shared = drifting_half_width_ms(it.plain_ms) / median(it.plain_ms)
+        return Occurrence(where, series_of(it.layers_ms[layer], self._rule), ((SHARED_COLUMN, shared),))
+
+    def _provisional(self, started: Sequence[_Running]) -> Mapping[Target, Statistics]:
+        found: dict[Entry, list[Statistics]] = defaultdict(list)
+        for it in started:
+            for layer, entry in it.what.bricks.items():
+                if entry not in self._kept and len(it.layers_ms[layer]) >= FEWEST_SAMPLES:
+                    found[entry].append(series_of(it.layers_ms[layer], self._rule).statistics)
+        return {entry.job.target: mean_statistics(those) for entry, those in found.items()}
+
+    def _keep_whole(self, whole: _Whole, *, again: bool = False) -> None:
+        self._ledger.keep([(whole.entry, series_of(whole.samples_ms, self._rule))], self._noise, again=again)
+
+    def _fail(self, entry: Entry) -> None:
+        loss = self._bench.take_losses().get(entry.name)
+        if loss is not None:
+            self._ledger.fail(entry, loss.reason, loss.message)
+
+    @property
+    def _noise(self) -> Facts:
+        return (("reference_ms", median(self._references_ms)),) if self._references_ms else ()

@@ -1,0 +1,187 @@
+"""Carriers: models without the modules that only repeat, so that each brick still stands in its real surroundings.
+
+A model is a chain of segments, cut wherever a single tensor passes from the layers before to the layers after. Where a
+module of one or more segments is repeated right away, one copy stays, and the layers behind read what it computes.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.bricks.repeats import repeated_runs
+from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, type_of
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """A network to run; `origin` says for each of its layers which layer of the model it is."""
+
+    graph: LayerGraph
+    origin: tuple[int, ...]
+    model: LayerGraph
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the model itself, with every layer."""
+        return len(self.origin) == len(self.model.layers)
+
+
+class Segment(NamedTuple):
+    """Consecutive layers that read nothing but `entry` from before; later layers read nothing but `exit` of them.
+
+    None stands for the inputs and the outputs of the model.
+    """
+
+    layers: range
+    entry: Feed | None
+    exit: Feed | None
+
+
+def carrier_of(graph: LayerGraph, needed: Callable[[int], bool] = lambda layer: True) -> Carrier | None:
+    """The shortest part of a model that holds each needed layer, or its equal; None where nothing is needed."""
+    segments = segments_of(graph)
+    forms = [_form(graph, segment) for segment in segments]
+    wanted = {form for form, segment in zip(forms, segments, strict=True) if any(map(needed, segment.layers))}
+    opening = [any(graph.layers[index].weights for index in segment.layers) for segment in segments]
+    places = kept_places(forms, opening)
+    kept = [segments[place] for place in places]
+    holding = [number for number, place in enumerate(places) if forms[place] in wanted]
+    if not holding:
+        return None
+    # Weights before the first needed segment set the memory layout of what it reads.
+    first = next((number for number in range(holding[0] - 1, -1, -1) if opening[places[number]]), 0)
+    return _joined(graph, kept[first : holding[-1] + 1])
+
+
+def whole(graph: LayerGraph) -> Carrier:
+    """A model as its own carrier."""
+    return Carrier(graph, tuple(range(len(graph.layers))), graph)
+
+
+def segments_of(graph: LayerGraph) -> list[Segment]:
+    """The chain of segments of a model, in the order of its layers."""
+    last_reader = _last_readers(graph)
+    alive = {feed for feed in last_reader if feed.layer is None}
+    segments: list[Segment] = []
+    begin, entry = 0, None
+    for layer in graph.layers:
+        made = (Feed(layer.index, output) for output in range(len(layer.results)))
+        alive |= {feed for feed in made if feed in last_reader}
+        alive -= {feed for feed in (*layer.feeds, *alive) if last_reader.get(feed, -1) <= layer.index}
+        if len(alive) == 1:
+            (passing,) = alive
+            segments.append(Segment(range(begin, layer.index + 1), entry, passing))
+            begin, entry = layer.index + 1, passing
+    if begin < len(graph.layers):
+        segments.append(Segment(range(begin, len(graph.layers)), entry, None))
+    return segments
+
+
+def kept_places(forms: Sequence[Hashable], opening: Sequence[bool]) -> list[int]:
+    """The places of a chain that stay when a module and its copies right behind it become one module.
+
+    Where a module could begin at several places, it begins at an `opening` one.
+    """
+    numbers = {form: number for number, form in enumerate(dict.fromkeys(forms))}
+    return _kept([numbers[form] for form in forms], opening)
+
+
+def _kept(keys: Sequence[int], opening: Sequence[bool]) -> list[int]:
+    left_out: set[int] = set()
+    for start, period, times in repeated_runs(keys, opening):
+        left_out.update(range(start + period, start + period * times))
+        # A module may repeat shorter ones.
+        inner = _kept(keys[start : start + period], opening[start : start + period])
+        left_out.update(set(range(start, start + period)).difference(start + place for place in inner))
+    return [place for place in range(len(keys)) if place not in left_out]
+
+
+def _form(graph: LayerGraph, segment: Segment) -> Hashable:
+    """What two segments share where one can stand for the other."""
+    brick = brick_of(graph, segment.layers).key
+    passes = segment.exit
+    leaves = passes if passes is None or passes.layer is None else (passes.layer - segment.layers.start, passes.output)
+    return brick, leaves
+
+
+def _joined(graph: LayerGraph, kept: Sequence[Segment]) -> Carrier:
+    """The segments as a network of their own; each reads what the one before it hands on."""
+    origin = tuple([index for segment in kept for index in segment.layers])
+    numbers = {index: place for place, index in enumerate(origin)}
+    inputs, sources = graph.inputs, {}
+    entry = kept[0].entry
+    if entry is not None and entry.layer is not None:
+        inputs = (GraphInput("data", type_of(graph, entry)),)
+        sources[entry] = Feed(None, 0)
+    for before, segment in pairwise(kept):
+        if segment.entry is not None and before.exit is not None and segment.entry != before.exit:
+            sources[segment.entry] = before.exit
+
+    def source(feed: Feed) -> Feed:
+        while feed in sources:
+            feed = sources[feed]
+        return feed if feed.layer is None else Feed(numbers[feed.layer], feed.output)
+
+    layers = tuple(
+        [
+            replace(graph.layers[index], index=place, feeds=tuple(map(source, graph.layers[index].feeds)))
+            for place, index in enumerate(origin)
+        ]
+    )
+    last = kept[-1].exit
+    heads = tuple(map(source, graph.heads if last is None else (last,)))
+    return Carrier(replace(graph, layers=layers, inputs=inputs, heads=heads), origin, graph)
+
+
+def _last_readers(graph: LayerGraph) -> dict[Feed, int]:
+    """For each tensor the last layer that reads it; the outputs of the model are read after all layers."""
+    found: dict[Feed, int] = {}
+    for layer in graph.layers:
+        found.update(dict.fromkeys(layer.feeds, layer.index))
+    found.update(dict.fromkeys(graph.heads, len(graph.layers)))
+    return found
+
+
+def cover(
+    graphs: Sequence[LayerGraph], needed: Collection[str], cost_ms: Callable[[LayerGraph, int], float]
+) -> list[Carrier]:
+    """Carriers that hold each needed brick at least once, where some model has it; together they run for little time.
+
+    `cost_ms` is what a layer is expected to take. The search is greedy: of the models left, the one whose carrier
+    spends the largest share of its time on bricks that no carrier holds yet comes next.
+    """
+    bricks = [[brick_of(graph, (layer.index,)).key for layer in graph.layers] for graph in graphs]
+    latencies = [_latencies(graph, keys, cost_ms) for graph, keys in zip(graphs, bricks, strict=True)]
+    shortened = [carrier_of(graph) or whole(graph) for graph in graphs]
+    costs = [
+        sum(latencies[number][bricks[number][index]] for index in carrier.origin)
+        for number, carrier in enumerate(shortened)
+    ]
+    missing = set(needed)
+    found: list[Carrier] = []
+    waiting = set(range(len(graphs)))
+    while waiting:
+        gains = {
+            number: sum(latencies[number][key] for key in missing.intersection(bricks[number])) for number in waiting
+        }
+        chosen = max(waiting, key=lambda number: (gains[number] / costs[number] if costs[number] else 0.0, -number))
+        held = missing.intersection(bricks[chosen])
+        if not held:
+            break
+        carrier = _holding(graphs[chosen], bricks[chosen], frozenset(held))
+        if carrier is not None:
+            found.append(carrier)
+        missing -= held
+        waiting.discard(chosen)
+    return found
+
+
+def _holding(graph: LayerGraph, keys: Sequence[str], wanted: Collection[str]) -> Carrier | None:
+    return carrier_of(graph, lambda layer: keys[layer] in wanted)
+
+
+def _latencies(graph: LayerGraph, keys: Sequence[str], cost_ms: Callable[[LayerGraph, int], float]) -> dict[str, float]:
+    """What each brick of a model is expected to take, by key."""
+    return {key: cost_ms(graph, index) for index, key in enumerate(keys)}

@@ -1,0 +1,98 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlbricks_tui.bricks.carriers import Carrier, carrier_of, cover, kept_places, segments_of
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.models.graph import Feed, LayerGraph
+from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
+
+
+def bricks_of(graph: LayerGraph) -> list[str]:
+    return [brick_of(graph, (layer.index,)).key for layer in graph.layers]
+
+
+def whole_carrier(graph: LayerGraph) -> Carrier:
+    carrier = carrier_of(graph)
+    assert carrier is not None
+    return carrier
+
+
+def residual(blocks: int) -> LayerGraph:
+    """A convolution, blocks of two convolutions with a short cut, and a pooling."""
+    specs = [Spec("conv", DATA)]
+    for _ in range(blocks):
+        entry = len(specs) - 1
+        specs += [Spec("conv", after(entry)), Spec("relu", after(entry + 1)), Spec("add", after(entry, entry + 2))]
+    specs.append(Spec("pool", after(len(specs) - 1)))
+    return built(specs)
+
+
+def test_a_chain_is_cut_wherever_one_tensor_passes() -> None:
+    assert [list(it.layers) for it in segments_of(chain("conv", "relu", "pool"))] == [[0], [1], [2]]
+
+
+def test_a_short_cut_keeps_its_block_in_one_segment() -> None:
+    assert [list(it.layers) for it in segments_of(residual(2))] == [[0], [1, 2, 3], [4, 5, 6], [7]]
+
+
+def test_of_a_module_and_its_copies_one_stays() -> None:
+    carrier = whole_carrier(residual(5))
+    assert [layer.op for layer in carrier.graph.layers] == ["conv", "conv", "relu", "add", "pool"]
+    assert carrier.origin == (0, 1, 2, 3, 16)
+    # The pooling reads what the block that stayed computes.
+    assert carrier.graph.layers[4].feeds == (Feed(3, 0),)
+
+
+def test_modules_of_several_segments_are_found_and_shorter_ones_inside_of_them() -> None:
+    assert kept_places("xababab", [True] * 7) == [0, 1, 2]
+    assert kept_places("aabaabaab", [True] * 9) == [0, 2]
+    assert kept_places("abc", [True] * 3) == [0, 1, 2]
+
+
+def test_a_model_without_repeats_is_its_own_carrier() -> None:
+    graph = chain("conv", "relu", "pool")
+    carrier = whole_carrier(graph)
+    assert carrier.is_whole
+    assert carrier.graph == graph
+
+
+def test_what_is_not_needed_at_either_end_is_left_out_but_for_the_weights_that_set_a_layout() -> None:
+    graph = chain("conv", "pool", "conv", "relu", "split", "conv")
+    keys = bricks_of(graph)
+    carrier = carrier_of(graph, lambda layer: keys[layer] == keys[4])
+    assert carrier is not None
+    assert carrier.origin == (2, 3, 4)
+    assert carrier.graph.layers[0].feeds == (Feed(None, 0),)
+    assert carrier.graph.heads == (Feed(2, 0),)
+    assert not carrier.is_whole
+
+
+def test_nothing_needed_is_no_carrier() -> None:
+    assert carrier_of(chain("conv"), lambda layer: False) is None
+
+
+@settings(max_examples=200, deadline=None)
+@given(graphs(), st.integers(1, 4))
+def test_a_carrier_holds_every_brick_and_reads_only_what_stands_before(graph: LayerGraph, copies: int) -> None:
+    carrier = whole_carrier(graph)
+    assert set(bricks_of(carrier.graph)) == set(bricks_of(graph))
+    assert [layer.index for layer in carrier.graph.layers] == list(range(len(carrier.origin)))
+    for layer in carrier.graph.layers:
+        for feed in layer.feeds:
+            assert feed.layer is None or feed.layer < layer.index
+    # Each layer stands for the one that it says.
+    keys, origin = bricks_of(graph), bricks_of(carrier.graph)
+    assert [keys[index] for index in carrier.origin] == origin
+
+
+def test_carriers_of_several_models_share_what_they_can() -> None:
+    long, short, other = residual(6), residual(2), chain("pool", "split")
+    needed = {*bricks_of(long), *bricks_of(short), *bricks_of(other)}
+    carriers = cover([long, short, other], needed, lambda graph, layer: 1.0)
+    assert {key for it in carriers for key in bricks_of(it.graph)} == needed
+    # Both residual networks have the same bricks, so one of them is enough.
+    assert len(carriers) == 2
+
+
+def test_bricks_that_no_model_has_need_no_carrier() -> None:
+    assert cover([chain("conv")], {"unknown"}, lambda graph, layer: 1.0) == []
