@@ -21,14 +21,15 @@ from dlbricks_tui.bench.ledger import Entry, Ledger
 from dlbricks_tui.bench.results import Occurrence
 from dlbricks_tui.bench.stop_signals import RunStopped
 from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Adaptive, drifting_half_width_ms, series_of
+from dlbricks_tui.bench.time_left import MOST_SECONDS_PER_CARRIER, PLAIN_SECONDS
 from dlbricks_tui.bench.workbench import Task, Workbench
 from dlbricks_tui.bricks.carriers import Carrier
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import Facts, Statistics
 from dlbricks_tui.store.statistics import mean_statistics
 
-# How long a whole model is timed before anything else, and at least and at most how often.
-_PLAIN_SECONDS, _FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 2.0, 3, 100
+# How often a whole model is timed before anything else, at least and at most.
+_FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 3, 100
 # A run that takes longer than this fills the caches by itself; a shorter one runs untimed first.
 _FILLS_CACHES_MS = 150.0
 _PROFILED_RUNS = 2
@@ -38,8 +39,6 @@ _FEW_MODELS = 3
 _NULL_CALLS = 10
 # The interval of fewer rounds is too often narrow by chance, unless they last long.
 _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 24, 4.0
-# A carrier gets no more rounds than fit into this time, once it has the fewest that say anything.
-_MOST_SECONDS_PER_CARRIER = 15.0
 _REFERENCE = "reference"
 _REFERENCE_RUNS = 5
 _NANOSECONDS_PER_MS = 1e6
@@ -207,7 +206,7 @@ class Inside:
             yield entry, sample_ms
 
     def _sample_for_a_while(self, whole: _Whole) -> None:
-        until = time.monotonic() + _PLAIN_SECONDS
+        until = time.monotonic() + PLAIN_SECONDS
         while len(whole.samples_ms) < _FEWEST_PLAIN_RUNS or (
             time.monotonic() < until and len(whole.samples_ms) < _MOST_PLAIN_RUNS
         ):
@@ -237,7 +236,7 @@ class Inside:
             return False
         usual_ms = median(it.plain_ms)
         fewest, most = self._rule.bounds(usual_ms)
-        if rounds >= most or it.seconds > _MOST_SECONDS_PER_CARRIER:
+        if rounds >= most or it.seconds > MOST_SECONDS_PER_CARRIER:
             return True
         sure = rounds >= _ROUNDS_TO_BE_SURE or (rounds >= fewest and it.seconds > _SECONDS_TO_BE_SURE)
         return sure and drifting_half_width_ms(it.plain_ms) <= self._rule.target * usual_ms
@@ -251,7 +250,7 @@ class Inside:
 
     def _rounds_left(self, it: _Running) -> int:
         most = self._rule.bounds(median(it.plain_ms))[1] if it.plain_ms else _FEWEST_ROUNDS
-        within = math.inf if not it.seconds else _MOST_SECONDS_PER_CARRIER * len(it.plain_ms) / it.seconds
+        within = math.inf if not it.seconds else MOST_SECONDS_PER_CARRIER * len(it.plain_ms) / it.seconds
         return max(0, math.ceil(min(most, within)) - len(it.plain_ms))
 
     def _keep_bricks(self, started: Sequence[_Running], running: Sequence[_Running], *, finished: bool = True) -> None:

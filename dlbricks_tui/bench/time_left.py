@@ -3,12 +3,13 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from statistics import median
 
 from dlbricks_tui.bench.calmness import Calmness
 from dlbricks_tui.bench.jobs import Job
+from dlbricks_tui.bench.method import Method
 from dlbricks_tui.bench.stopping import Adaptive, StoppingRule
 
 # A network that is calibrated on has a worker of its own, in which its bricks and it are sampled twenty times,
@@ -31,6 +32,10 @@ _SECONDS_TO_TRUST = 2.0
 _JOBS_TO_COMPARE = 8
 _LEAST_SLOPE, _MOST_SLOPE = 0.4, 1.1
 _QUICKEST_MS = 1e-3
+# The method `inside`: how long each whole model is timed first, and how long a carrier is timed at most.
+PLAIN_SECONDS, MOST_SECONDS_PER_CARRIER = 2.0, 15.0
+# On an ordinary host a carrier takes so many rounds, and runs so often in each.
+_ROUNDS_OF_A_CARRIER, _RUNS_PER_ROUND = 40, 5
 
 
 class Pace:
@@ -192,12 +197,22 @@ class TimeLeft:
         return max(SECONDS_PER_NETWORK * (1 + self.others), so_far + current_seconds)
 
 
-def expected_seconds(rule: StoppingRule, jobs: Iterable[Job], others: float = 0.0) -> float:
+def expected_seconds(method: Method, rule: StoppingRule, jobs: Iterable[Job], others: float = 0.0) -> float:
     """A first guess of how long a run of these jobs takes, with the start of its worker; `others` as for `Pace`."""
-    samples = dict.fromkeys(jobs, 0)
-    if not samples:
+    jobs = tuple(jobs)
+    if not jobs:
         return 0.0
-    return WORKER_START_SECONDS * (1 + others) + Pace(rule, others=others).seconds_for(samples)
+    start_seconds = WORKER_START_SECONDS * (1 + others)
+    if method is Method.ALONE:
+        return start_seconds + Pace(rule, others=others).seconds_for(dict.fromkeys(jobs, 0))
+    return start_seconds + _expected_inside_seconds(jobs) * (1 + others)
+
+
+def _expected_inside_seconds(jobs: Sequence[Job]) -> float:
+    bricks_ms = sum(job.expected_ms for job in jobs if not job.whole)
+    wholes = sum(PLAIN_SECONDS for job in jobs if job.whole)
+    carriers = min(MOST_SECONDS_PER_CARRIER, _ROUNDS_OF_A_CARRIER * _RUNS_PER_ROUND * bricks_ms / 1000)
+    return wholes + carriers + _LOAD_MS / 1000 * len(jobs)
 
 
 def _log(milliseconds: float) -> float:

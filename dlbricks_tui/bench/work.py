@@ -116,7 +116,7 @@ class Work:
             planned = self._plan(assignment, store)
             counts = _counts(planned)
             subjects, held = assignment.models, store.generation
-            seconds = expected_seconds(self._request.rule, planned.jobs, self._others)
+            seconds = expected_seconds(self._request.method, self._request.rule, planned.jobs, self._others)
             uncalibrated = levels_due(self._request, subjects, planned.jobs, self._conditions, held, seconds)
             networks = len(NETWORKS) * len(uncalibrated)
             self._time_left = TimeLeft(

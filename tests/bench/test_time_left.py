@@ -25,6 +25,7 @@ from dlbricks_tui.bench.events import (
 from dlbricks_tui.bench.jobs import Job
 from dlbricks_tui.bench.known import Known
 from dlbricks_tui.bench.launch import create_run
+from dlbricks_tui.bench.method import Method
 from dlbricks_tui.bench.plan import plan
 from dlbricks_tui.bench.request import RunRequest
 from dlbricks_tui.bench.run import execute
@@ -170,10 +171,10 @@ def test_noise_takes_more_samples() -> None:
 
 def test_the_first_guess_has_the_start_of_the_worker_in_it_and_follows_the_load_of_the_host() -> None:
     jobs = jobs_of("conv", "relu", "pool")
-    assert expected_seconds(Adaptive(), ()) == 0.0
-    quiet = expected_seconds(Adaptive(), jobs)
+    assert expected_seconds(Method.ALONE, Adaptive(), ()) == 0.0
+    quiet = expected_seconds(Method.ALONE, Adaptive(), jobs)
     assert quiet == WORKER_START_SECONDS + Pace(Adaptive()).seconds_for(dict.fromkeys(jobs, 0))
-    assert expected_seconds(Adaptive(), jobs, others=1.0) > 2 * quiet
+    assert expected_seconds(Method.ALONE, Adaptive(), jobs, others=1.0) > 2 * quiet
 
 
 def test_networks_are_expected_to_take_as_long_as_those_before() -> None:

@@ -50,7 +50,7 @@ def foresee(session: Session, wishes: Sequence[Wish], request: RunRequest) -> Pr
     if request.retry_failed:
         known = replace(known, failed={})
     found = plan(subjects, known, request.rule, request.end_to_end, method=request.method)
-    measuring = expected_seconds(request.rule, found.jobs, others_running())
+    measuring = expected_seconds(request.method, request.rule, found.jobs, others_running())
     with session.store.held() as store:
         uncalibrated = levels_due(request, subjects, found.jobs, conditions, store.generation, measuring)
     calibrating = calibration_seconds(uncalibrated)
