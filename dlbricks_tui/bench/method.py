@@ -62,4 +62,4 @@ DECIDING: dict[Method, tuple[str, ...]] = {
         "runtime/inside/backend.py",
     ),
 }
-_DIGESTS = {Method.INSIDE: "00000000", Method.ALONE: "00000000"}
+_DIGESTS = {Method.INSIDE: "51be9902", Method.ALONE: "5a41fb50"}

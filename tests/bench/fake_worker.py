@@ -30,6 +30,8 @@ from dlbricks_tui.runtime.protocol import (
     Load,
     Loaded,
     NullCalls,
+    Profile,
+    Profiled,
     Program,
     Reason,
     Refused,
@@ -49,6 +51,7 @@ REFUSALS = {
     "not understood": Reason.MALFORMED,
 }
 NULL_CALL_NS = 12_500
+PROFILER_NS = 3_000
 
 
 class FakeWorker:
@@ -70,6 +73,11 @@ class FakeWorker:
                 write_diary(self._programs[name], request)
             time.sleep(self._nap_seconds)
             return encode(Sampled(tuple(self._durations(name, request.repeat) for name in request.programs)))
+        if isinstance(request, Profile):
+            if self._behave(self._programs[request.program], "profile") == "garbage":
+                return b"\xff{nonsense\n"
+            time.sleep(self._nap_seconds)
+            return encode(self._profiled(request))
         return encode(self._plain(request))
 
     def _plain(self, request: Request[Any]) -> Reply:
@@ -84,6 +92,13 @@ class FakeWorker:
         if isinstance(request, Fuse):
             return Refused(Reason.UNFUSABLE, "a fake fuses nothing")
         return Refused(Reason.MALFORMED, f"{type(request).__name__} is not for this worker")
+
+    def _profiled(self, request: Profile) -> Profiled:
+        """What a profiler sees: it adds a little to each operator, and misses what lies between them."""
+        nodes = json.loads(self._programs[request.program].network.symbol)["nodes"]
+        operators = {number: node["op"] for number, node in enumerate(nodes) if node["op"] != "null"}
+        row = tuple(operator_ns(op) + PROFILER_NS for op in operators.values())
+        return Profiled(tuple(operators), (row,) * request.repeat, (row,) * request.repeat)
 
     def _load(self, request: Load) -> bytes:
         others = self._programs.keys() - {REFERENCE, request.program_id}
@@ -132,9 +147,14 @@ def operators_of(program: Program) -> list[str]:
     return [node["op"] for node in nodes if node["op"] != "null" and not node["name"].startswith("wake")]
 
 
+def operator_ns(operator: str) -> int:
+    """What an operator takes."""
+    return zlib.crc32(operator.encode()) % 950_000
+
+
 def latency_ns(program: Program) -> int:
     """What a program takes, from 0.05 to 1 ms, as its operators will have it."""
-    usual = 50_000 + sum(zlib.crc32(operator.encode()) % 950_000 for operator in operators_of(program))
+    usual = 50_000 + sum(map(operator_ns, operators_of(program)))
     return usual * int(os.environ.get("FAKE_FACTOR", "1"))
 
 
