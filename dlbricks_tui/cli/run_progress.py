@@ -66,7 +66,7 @@ class ShownProgress:
 
     def take(self, event: Event) -> None:
         """Shows what happened."""
-        if isinstance(event, ProgramMeasured) and not event.brick and not self._is_known(event):
+        if isinstance(event, ProgramMeasured) and not (event.brick or self._quiet or self._is_known(event)):
             narrate(_measured(event))
         self.progress.take(event)
         told = _failure(event)

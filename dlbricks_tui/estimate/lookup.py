@@ -104,7 +104,9 @@ class BrickResults:
         return found
 
     def _failed(self, way: Way, lacking: Iterable[Pair]) -> dict[Pair, str]:
-        wanted = frozenset(lacking)
+        wanted: defaultdict[str, list[str]] = defaultdict(list)
+        for brick, context in lacking:
+            wanted[brick].append(context)
         rows = meeting(self._generation.index, where(of="failures", system=way.system, runtime=way.runtime), self._rows)
         failures: list[Failure] = []
         for row in rows.tolist():
@@ -112,9 +114,10 @@ class BrickResults:
             with suppress(DamagedResultError):
                 failures.append(cast(Failure, self._generation.record(row)))
         return {
-            (it.brick, it.context): f"{it.reason}: {it.message}" if it.message else it.reason
+            (it.brick, context): f"{it.reason}: {it.message}" if it.message else it.reason
             for it in sorted(failures, key=lambda failure: failure.when)
-            if (it.brick, it.context) in wanted
+            for context in wanted.get(it.brick, ())
+            if it.context in (context, ANY_CONTEXT)
         }
 
 

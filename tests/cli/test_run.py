@@ -100,7 +100,7 @@ def test_a_quiet_run_says_only_what_failed(dlbricks: Command, monkeypatch: pytes
     status, _, told = measured(dlbricks, "--quiet", "--calibrate", "never")
     assert (status, told) == (0, "")
     monkeypatch.setenv("FAKE_MANNERS", '{"Flatten": "crash on load"}')
-    status, _, told = measured(dlbricks, "--quiet", "--calibrate", "never", "--again")
+    status, _, told = measured(dlbricks, "--quiet", "--calibrate", "never", "--again", "--no-end-to-end")
     (line,) = told.splitlines()
     assert (status, line.startswith("failed: flatten")) == (1, True)
     status, _, told = dlbricks("runs", "watch", "last", "--quiet")
@@ -116,6 +116,26 @@ def test_a_run_whose_budget_is_spent_while_another_one_measures_ends_without_an_
     other.release()
     assert (found["state"], found["models"]) == ("finished", [])
     assert "all of it passed while another run measured on this host" in told
+
+
+def test_a_run_of_few_models_times_them_end_to_end_unless_it_is_told_not_to(dlbricks: Command) -> None:
+    _, found, told = measured(dlbricks)
+    assert found["end_to_end"]["run"] == 1
+    assert f"measured: {MODEL} end to end: " in told
+    _, found, told = measured(dlbricks, "--no-end-to-end", "--again")
+    assert found["end_to_end"]["total"] == 0
+    assert "measured:" not in told
+
+
+@pytest.mark.parametrize("unfit", [("-g", "2"), ("--cut", "overlap"), ("--fixed-runs", "3")])
+def test_only_single_layers_are_timed_inside_of_a_network(dlbricks: Command, unfit: tuple[str, ...]) -> None:
+    refused = ("run", MODEL, "--runtime", "fake", "--level", "written", "--method", "inside", *unfit)
+    status, _, told = dlbricks(*refused)
+    assert status == 2
+    assert "use --method alone" in told
+    status, found, _ = measured(dlbricks, *unfit)
+    assert status == 0
+    assert all(model["complete"] for model in found["models"])
 
 
 def test_a_program_that_fails_is_named_and_the_status_tells(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
