@@ -4,8 +4,13 @@ usage: python -m benchmarks.carriers [--level LEVEL] [--threads N] [--rounds N] 
 
 MODEL is a name that `dlbricks models` lists, table1:ID, or an .onnx file. Each model and its carrier run in turns. One
 line for each model says how many layers its carrier runs, what the profile adds up to beside the plain run, and by how
-much estimates are off with three corrections: the rest shared out evenly, in proportion, and evenly over the spans from
-the start of one operator to the start of the next.
+much estimates are off with five corrections:
+
+none          profiled times as they are
+bounded       the difference to the plain run is shared out evenly, as far as an operator may have it: what runs do
+even          it is shared out evenly in full
+proportional  it is shared out in proportion
+spans         times from the start of an operator to that of the next one, in proportion
 """
 
 import argparse
@@ -13,11 +18,13 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
 from dlbricks_tui.bench.layer_times import corrected_ms
+from dlbricks_tui.bench.warming import untimed_runs
 from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
@@ -83,12 +90,16 @@ def _graph(source: ModelSource, level: Level, runtime: Runtime, folder: Path) ->
 def _told(graph: LayerGraph, runtime: Runtime, folder: Path, rounds: int) -> Mapping[str, float]:
     carrier = carrier_of(graph) or whole(graph)
     program, owners = carrier_program(carrier.graph)
+    program = replace(program, between_bytes=carrier.missing_bytes)
     found = _rounds(carrier_program(graph).program, program, runtime, folder, rounds)
     total_ms = sum(found.profiled_ms)
+    each_ms = (found.carrier_ms - total_ms) / len(found.nodes)
     ways = {
-        "even": corrected_ms(found.profiled_ms, found.carrier_ms),
+        "none": found.profiled_ms,
+        "bounded": corrected_ms(found.profiled_ms, found.carrier_ms),
+        "even": [ms + each_ms for ms in found.profiled_ms],
         "proportional": [ms * found.carrier_ms / total_ms for ms in found.profiled_ms],
-        "spans": corrected_ms(found.spans_ms, found.carrier_ms),
+        "spans": [ms * found.carrier_ms / sum(found.spans_ms) for ms in found.spans_ms],
     }
     errors = {
         way: _composed_ms(graph, carrier, _by_layer(found.nodes, owners, operators_ms)) / found.model_ms - 1
@@ -107,11 +118,14 @@ def _rounds(model: Program, carrier: Program, runtime: Runtime, folder: Path, ro
     taken: dict[str, list[float]] = defaultdict(list)
     profiles: list[Profiled] = []
     with Worker(runtime, folder / "log") as worker:
+        untimed = {}
         for name, program in ((MODEL, model), (CARRIER, carrier)):
             worker.ask(Load(name, program, check_values=False), PATIENCE_SECONDS)
+            ((duration,),) = worker.ask(Sample((name,), 1, 1), PATIENCE_SECONDS).durations_ns
+            untimed[name] = untimed_runs(duration / MILLISECOND, whole=True)
         for _ in range(rounds):
             for name in (MODEL, CARRIER):
-                ((duration,),) = worker.ask(Sample((name,), 1, 1), PATIENCE_SECONDS).durations_ns
+                ((duration,),) = worker.ask(Sample((name,), untimed[name], 1), PATIENCE_SECONDS).durations_ns
                 taken[name].append(duration / MILLISECOND)
             profiles.append(worker.ask(Profile(CARRIER, 1, PROFILED_RUNS), PATIENCE_SECONDS))
     durations = [row for profile in profiles for row in profile.durations_ns]

@@ -1,6 +1,7 @@
 """Which carriers a run needs, as programs for the worker."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from dlbricks_tui.bench.expectation import expected_ms, memory_bytes
 from dlbricks_tui.bench.inside import CarrierTask
@@ -44,12 +45,14 @@ def groups(carriers: Iterable[CarrierTask], most_bytes: int) -> Iterator[Sequenc
 def _task(number: int, carrier: Carrier, needed: Mapping[str, Entry], load_seconds: float) -> CarrierTask:
     keys = {layer.index: brick_of(carrier.graph, (layer.index,)).key for layer in carrier.graph.layers}
     written = carrier_program(carrier.graph)
+    # As many weights as the model reads between two runs of a layer have to pass through the caches here, too.
+    program = replace(written.program, between_bytes=carrier.missing_bytes)
     latency_ms = sum(_expected_ms(carrier.graph, index) for index in keys)
     return CarrierTask(
         f"carrier {number}",
         whole_model(carrier.model).key if carrier.is_whole else "",
         carrier,
-        Task(written.program, load_seconds + _RUNS_PER_LOAD * latency_ms / 1000),
+        Task(program, load_seconds + _RUNS_PER_LOAD * latency_ms / 1000),
         written.owners,
         {index: needed[key] for index, key in keys.items() if key in needed},
     )

@@ -2,7 +2,7 @@
 
 1. Each whole model runs for about two seconds: that is what it takes, and people see it first.
 2. Carriers, which hold every brick that the store lacks, run in rounds. In each round a carrier runs once plainly and
-   then under the profiler. A layer's sample is its profiled time, corrected so that the layers add up to the plain run.
+   then under the profiler. A layer's sample is its profiled time, corrected by what the plain run shows.
 3. A carrier is done when its plain latency is known well enough; then its bricks are stored.
 """
 
@@ -16,12 +16,13 @@ from statistics import fmean, median
 from dlbricks_tui.bench.control import Control
 from dlbricks_tui.bench.events import BatchStarted, Event, RoundDone
 from dlbricks_tui.bench.jobs import Target
-from dlbricks_tui.bench.layer_times import layer_times_ms
+from dlbricks_tui.bench.layer_times import layer_times
 from dlbricks_tui.bench.ledger import Entry, Ledger
 from dlbricks_tui.bench.results import Occurrence
 from dlbricks_tui.bench.stop_signals import RunStopped
 from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Adaptive, drifting_half_width_ms, series_of
 from dlbricks_tui.bench.time_left import MOST_SECONDS_PER_CARRIER, PLAIN_SECONDS
+from dlbricks_tui.bench.warming import untimed_runs
 from dlbricks_tui.bench.workbench import Task, Workbench
 from dlbricks_tui.bricks.carriers import Carrier
 from dlbricks_tui.store.index import SHARED_COLUMN
@@ -30,8 +31,6 @@ from dlbricks_tui.store.statistics import mean_statistics
 
 # How often a whole model is timed before anything else, at least and at most.
 _FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 3, 100
-# A run that takes longer than this fills the caches by itself; a shorter one runs untimed first.
-_FILLS_CACHES_MS = 150.0
 _PROFILED_RUNS = 2
 _FEWEST_ROUNDS = FEWEST_SAMPLES
 # So many models are timed in the rounds of their carriers, too.
@@ -73,14 +72,14 @@ class _Running:
     what: CarrierTask
     first_run_ms: float
     plain_ms: list[float] = field(default_factory=list)
+    unexplained_ms: list[float] = field(default_factory=list)
     layers_ms: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     seconds: float = 0.0
 
     @property
     def untimed_runs(self) -> int:
         """How often it runs before a timed run."""
-        usual_ms = median(self.plain_ms) if self.plain_ms else self.first_run_ms
-        return 0 if usual_ms > _FILLS_CACHES_MS else 1
+        return untimed_runs(median(self.plain_ms) if self.plain_ms else self.first_run_ms, whole=True)
 
 
 class Inside:
@@ -193,15 +192,16 @@ class Inside:
         """Run a carrier plainly and under the profiler; what each of its layers took, by the brick it belongs to."""
         began = time.monotonic()
         taken = self._bench.sample([it.what.name], it.untimed_runs, 1).get(it.what.name)
-        profile = self._bench.profile(it.what.name, it.untimed_runs, _PROFILED_RUNS) if taken else None
+        profile = self._bench.profile(it.what.name, 1, _PROFILED_RUNS) if taken else None
         it.seconds += time.monotonic() - began
         if taken is None or profile is None:
             return
         plain_ms = taken[0] / _NANOSECONDS_PER_MS
-        layers_ms = layer_times_ms(profile, it.what.owners, plain_ms)
+        times = layer_times(profile, it.what.owners, plain_ms)
         it.plain_ms.append(plain_ms)
+        it.unexplained_ms.append(times.unexplained_ms)
         for layer, entry in it.what.bricks.items():
-            sample_ms = layers_ms.get(layer, 0.0) / it.what.carrier.graph.layers[layer].times
+            sample_ms = times.layers_ms.get(layer, 0.0) / it.what.carrier.graph.layers[layer].times
             it.layers_ms[layer].append(sample_ms)
             yield entry, sample_ms
 
@@ -217,7 +217,7 @@ class Inside:
     def _sample_whole(self, whole: _Whole) -> bool:
         usual_ms = median(whole.samples_ms) if whole.samples_ms else 0.0
         name = whole.entry.name
-        taken = self._bench.sample([name], 0 if usual_ms > _FILLS_CACHES_MS else 1, 1).get(name)
+        taken = self._bench.sample([name], untimed_runs(usual_ms, whole=True) if usual_ms else 1, 1).get(name)
         if taken is None:
             self._fail(whole.entry)
             return False
@@ -272,7 +272,8 @@ class Inside:
             ("layer", carrier.graph.layers[layer].name),
             ("carrier", it.what.key),
         )
-        shared = drifting_half_width_ms(it.plain_ms) / median(it.plain_ms)
+        unsure_ms = math.hypot(drifting_half_width_ms(it.plain_ms), median(it.unexplained_ms))
+        shared = unsure_ms / median(it.plain_ms)
         return Occurrence(where, series_of(it.layers_ms[layer], self._rule), ((SHARED_COLUMN, shared),))
 
     def _provisional(self, started: Sequence[_Running]) -> Mapping[Target, Statistics]:

@@ -44,6 +44,7 @@ DECIDING: dict[Method, tuple[str, ...]] = {
         *_COMMON,
         "bench/inside.py",
         "bench/layer_times.py",
+        "bench/warming.py",
         "bricks/carriers.py",
         "runtime/inside/mxnet_profiler.py",
         "runtime/inside/ort_profiler.py",

@@ -27,6 +27,11 @@ class Carrier:
         """Whether it is the model itself, with every layer."""
         return len(self.origin) == len(self.model.layers)
 
+    @property
+    def missing_bytes(self) -> int:
+        """The weights of the model that the carrier leaves out."""
+        return max(0, self.model.weight_bytes - self.graph.weight_bytes)
+
 
 class Segment(NamedTuple):
     """Consecutive layers that read nothing but `entry` from before; later layers read nothing but `exit` of them.

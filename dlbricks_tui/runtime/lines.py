@@ -195,6 +195,7 @@ _program = _record(
         "cold": _flag,
         "evicted": _flag,
         "side_by_side": _flag,
+        "between_bytes": _count,
     },
 )
 _NAMES = _list(_text)

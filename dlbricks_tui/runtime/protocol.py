@@ -50,7 +50,7 @@ class Program:
     them; without one they are plain arrays. `prelude` is a part of the network with the same inputs that is not asked
     about: the time that it takes by itself is taken off. A `cold` program is timed when the caches hold something else,
     and an `evicted` one when those do that a core has for itself. The operators of a network run one after another,
-    unless they may run `side_by_side`.
+    unless they may run `side_by_side`. Before each run of the network the worker passes over `between_bytes` of memory.
     """
 
     network: Network
@@ -59,6 +59,7 @@ class Program:
     cold: bool = False
     evicted: bool = False
     side_by_side: bool = False
+    between_bytes: int = 0
 
 
 class Reason(str, Enum):

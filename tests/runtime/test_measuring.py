@@ -52,6 +52,9 @@ class Noting(Backend):
     def __init__(self) -> None:
         self.runs: list[str] = []
 
+    def passing_over(self, size_bytes: int) -> Network:
+        return network(f"pass over {size_bytes}")
+
     def describe(self) -> Described:
         raise NotImplementedError
 
@@ -89,6 +92,11 @@ def test_what_is_evicted_is_so_before_each_run_that_is_timed_and_before_no_other
     evicted = replace(WARM, evicted=True)
     part = ["prelude", "evict", "prelude", "evict", "prelude"]
     assert runs_of(evicted, warm=1, repeat=2) == [*part, *(name.replace("prelude", "brick") for name in part)]
+
+
+def test_memory_is_passed_over_before_each_run_of_a_carrier() -> None:
+    carrier = Program(network("carrier"), between_bytes=8)
+    assert runs_of(carrier, warm=1, repeat=2) == ["pass over 8", "carrier"] * 3
 
 
 def test_the_caches_are_swept_once_for_all_that_is_cold_which_comes_last() -> None:

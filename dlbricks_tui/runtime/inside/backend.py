@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network
@@ -21,8 +21,11 @@ class ProfiledNetwork(ABC):
     """A network that runs under the framework's profiler, operator by operator."""
 
     @abstractmethod
-    def run(self, warm: int, repeat: int) -> list[list[OperatorTime]]:
-        """Run `warm` times, then `repeat` times profiled; one list of operators per profiled run, as they ran."""
+    def run(self, warm: int, repeat: int, before: Callable[[], None]) -> list[list[OperatorTime]]:
+        """Run `warm` times, then `repeat` times profiled; one list of operators per profiled run, as they ran.
+
+        Call `before` ahead of each run.
+        """
 
 
 class BoundNetwork(ABC):
@@ -61,6 +64,10 @@ class Backend(ABC):
     evict: Network
 
     @abstractmethod
+    def passing_over(self, size_bytes: int) -> Network:
+        """A network that reads half of so many bytes and writes the other half, with all cores."""
+
+    @abstractmethod
     def describe(self) -> Described:
         """What this interpreter has."""
 
@@ -81,9 +88,15 @@ class Backend(ABC):
 
 
 ONE = ArrayType((1,), "float32")
+_ROW_BYTES = 16 * 1024 * 4
+
+
+def rows_of(size_bytes: int) -> ArrayType:
+    """An array of about so many bytes."""
+    return ArrayType((1, 16, 1024, max(1, size_bytes // _ROW_BYTES)), "float32")
+
+
 # Reading and writing so much leaves nothing else in the caches of today's processors.
-_SWEPT_BYTES = 64 << 20
-SWEPT = ArrayType((1, 16, 1024, _SWEPT_BYTES // (16 * 1024 * 4)), "float32")
+SWEPT = rows_of(64 << 20)
 # And so much, in those that a core has for itself.
-_EVICTING_BYTES = 2 << 20
-EVICTING = ArrayType((1, 16, 1024, _EVICTING_BYTES // (16 * 1024 * 4)), "float32")
+EVICTING = rows_of(2 << 20)

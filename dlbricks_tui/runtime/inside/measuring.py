@@ -64,7 +64,7 @@ class Bench:
         """Time each operator of a program by the framework's profiler."""
         program = self._program(request.program)
         with _no_collection():
-            return _profiled(program.profiled().run(request.warm, request.repeat))
+            return _profiled(program.profiled().run(request.warm, request.repeat, program.pass_over))
 
     def null_calls(self, request: NullCalls) -> Sampled:
         """Times the calling alone."""
@@ -136,9 +136,17 @@ class _BoundProgram:
         self.cold = program.cold
         self.evicted = program.evicted
         self.network = backend.bind(program.network, fed, side_by_side=program.side_by_side)
+        self._between: BoundNetwork | None = None
+        if program.between_bytes:
+            self._between = backend.bind(backend.passing_over(program.between_bytes))
         self._prelude: BoundNetwork | None = None
         if program.prelude is not None:
             self._prelude = backend.bind(program.prelude, self.network.inputs)
+
+    def pass_over(self) -> None:
+        """Read and write the memory that is to be touched between two runs, if any."""
+        if self._between is not None:
+            self._between.run()
 
     def profiled(self) -> ProfiledNetwork:
         """The network under the profiler, made ready at the first request."""
@@ -152,6 +160,11 @@ class _BoundProgram:
 
     def durations_ns(self, warm: int, repeat: int, before: Callable[[], None] | None = None) -> tuple[int, ...]:
         """How long each of so many runs takes, `before` which something happens, after some that nobody times."""
+        if self._between is not None:
+            for _ in range(warm):
+                self.pass_over()
+                self.network.run()
+            return tuple(_durations_ns(self.network, 0, repeat, self.pass_over))
         if self._prelude is None:
             return tuple(_durations_ns(self.network, warm, repeat, before))
         without = _durations_ns(self._prelude, warm, repeat, before)

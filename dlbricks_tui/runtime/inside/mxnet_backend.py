@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dlbricks_tui.runtime.inside.backend import EVICTING, ONE, SWEPT, Backend, BoundNetwork
+from dlbricks_tui.runtime.inside.backend import EVICTING, ONE, SWEPT, Backend, BoundNetwork, rows_of
 from dlbricks_tui.runtime.inside.binding import BoundSymbol, SideBySideSymbol
 from dlbricks_tui.runtime.inside.framework import describe
 from dlbricks_tui.runtime.inside.fuse import fuse
@@ -28,6 +28,10 @@ class MXNet(Backend):
 
     def __init__(self, mxnet: Any) -> None:
         self._mxnet = mxnet
+
+    def passing_over(self, size_bytes: int) -> Network:
+        """A relu of an array of half the size."""
+        return replace(self.sweep, inputs={"data": rows_of(size_bytes // 2)})
 
     def describe(self) -> Described:
         """What this interpreter has."""

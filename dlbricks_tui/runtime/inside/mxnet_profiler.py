@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,12 +76,14 @@ class ProfiledSymbol(ProfiledNetwork):
         self._operators = [(_number(alias), op) for alias, op in operators]
         self._recorder = _recorder_of(mxnet)
 
-    def run(self, warm: int, repeat: int) -> list[list[OperatorTime]]:
+    def run(self, warm: int, repeat: int, before: Callable[[], None]) -> list[list[OperatorTime]]:
         """Run the symbol, and return what the profiler says of the last `repeat` runs."""
         for _ in range(warm):
+            before()
             self._run()
         runs = []
         for _ in range(repeat):
+            before()
             self._recorder.start()
             self._run()
             runs.append(matched(self._operators, events_in(self._recorder.stop())))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 
 from dlbricks_tui.runtime.inside.arrays import numpy_dtype
-from dlbricks_tui.runtime.inside.backend import EVICTING, ONE, SWEPT, Backend, BoundNetwork, ProfiledNetwork
+from dlbricks_tui.runtime.inside.backend import EVICTING, ONE, SWEPT, Backend, BoundNetwork, ProfiledNetwork, rows_of
 from dlbricks_tui.runtime.inside.onnx_rows import rows_counted
 from dlbricks_tui.runtime.inside.onnx_wire import one_operator
 from dlbricks_tui.runtime.inside.ort_profiler import ProfiledModel
@@ -44,6 +44,10 @@ class OnnxRuntime(Backend):
 
     def __init__(self, ort: Any) -> None:
         self._ort = ort
+
+    def passing_over(self, size_bytes: int) -> Network:
+        """A relu of an array of half the size."""
+        return one_operator("Relu", rows_of(size_bytes // 2))
 
     def describe(self) -> Described:
         """What this interpreter has."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ class ProfiledModel(ProfiledNetwork):
         self._weights = weights
         self._inputs = inputs
 
-    def run(self, warm: int, repeat: int) -> list[list[OperatorTime]]:
+    def run(self, warm: int, repeat: int, before: Callable[[], None]) -> list[list[OperatorTime]]:
         """Run the model, and return what the profiler says of the last `repeat` runs."""
         with tempfile.TemporaryDirectory() as folder:
             settings = options(self._ort, optimised=False)
@@ -44,6 +44,7 @@ class ProfiledModel(ProfiledNetwork):
             for output in session.get_outputs():
                 binding.bind_output(output.name)
             for _ in range(warm + repeat):
+                before()
                 ask(self._ort, lambda: session.run_with_iobinding(binding), Reason.UNBUILDABLE)
             events = json.loads(Path(session.end_profiling()).read_bytes())
         return runs_in(events)[warm:]
