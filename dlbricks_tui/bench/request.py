@@ -43,10 +43,6 @@ class SuiteChoice(NamedTuple):
     results: Path
 
 
-# A run of so many models times the whole models, too, unless it is told not to.
-MOST_MODELS_END_TO_END = 3
-
-
 class CalibrationPolicy(str, Enum):
     """When it is found out what the method misses on this system: where that is not known yet, in any case, or not."""
 
@@ -100,10 +96,10 @@ class RunRequest:
         return tuple(known.get(model) or source_of(model.path) for model in self.models)
 
 
-def method_for(cutting: Cutting, rule: StoppingRule, runtime: Runtime) -> Method:
-    """The method that suits a run: only single layers that run one after another can be timed inside of a network."""
+def can_be_inside(cutting: Cutting, rule: StoppingRule, runtime: Runtime) -> bool:
+    """Whether bricks can be timed inside of networks: only single layers that run one after another can."""
     single = cutting.granularity == 1 and cutting.cut is Cut.CHAIN
-    return Method.INSIDE if single and isinstance(rule, Adaptive) and runtime.at_once == 1 else Method.ALONE
+    return single and isinstance(rule, Adaptive) and runtime.at_once == 1
 
 
 def chosen(sources: Sequence[ModelSource]) -> tuple[ModelChoice, ...]:

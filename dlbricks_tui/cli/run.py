@@ -37,13 +37,15 @@ def register(groups: Groups) -> None:
     parser.add_argument(
         "--end-to-end",
         action=argparse.BooleanOptionalAction,
-        help=f"time the whole models too (default: in a run of up to {MOST_MODELS_END_TO_END} models)",
+        help="time the whole models too (default: no; with --method inside, in a run of up to "
+        f"{MOST_MODELS_END_TO_END} models)",
     )
     parser.add_argument(
         "--method",
         choices=METHODS,
-        help="time bricks inside of networks by the runtime's profiler, or each alone as the paper does "
-        "(default: inside; alone for longer sequences, with --fixed-runs, and by runtimes that run operators at once)",
+        default="alone",
+        help="time each brick alone, as the paper does, or inside of networks by the runtime's profiler: without "
+        "calibration and in seconds, but less exactly (default: alone)",
     )
     add_measuring_options(parser)
     parser.set_defaults(handler=run_models)
@@ -136,6 +138,7 @@ def measuring(args: argparse.Namespace, formats: Collection[Format]) -> RunReque
 
 
 def _request(args: argparse.Namespace) -> RunRequest:
+    from dlbricks_tui.bench.method import Method
     from dlbricks_tui.bench.request import InputShape, chosen
     from dlbricks_tui.models.graph import Level
 
@@ -143,9 +146,10 @@ def _request(args: argparse.Namespace) -> RunRequest:
     if args.granularity < 1:
         raise UsageError(f"--granularity {args.granularity}: a sequence has 1 layer or more")
     asked = measuring(args, {source.format for source in sources})
+    method = _method(args, asked)
     end_to_end = args.end_to_end
     if end_to_end is None:
-        end_to_end = len(sources) <= MOST_MODELS_END_TO_END
+        end_to_end = method is Method.INSIDE and len(sources) <= MOST_MODELS_END_TO_END
     return replace(
         asked,
         models=chosen(sources),
@@ -153,19 +157,16 @@ def _request(args: argparse.Namespace) -> RunRequest:
         level=Level(args.level),
         cutting=cutting(args),
         end_to_end=end_to_end,
-        method=_method(args, asked),
+        method=method,
     )
 
 
 def _method(args: argparse.Namespace, asked: RunRequest) -> Method:
     from dlbricks_tui.bench.method import Method
-    from dlbricks_tui.bench.request import method_for
+    from dlbricks_tui.bench.request import can_be_inside
 
-    possible = method_for(cutting(args), asked.rule, asked.runtime)
-    if args.method is None:
-        return possible
     wanted = Method(args.method)
-    if wanted is Method.INSIDE and possible is not Method.INSIDE:
+    if wanted is Method.INSIDE and not can_be_inside(cutting(args), asked.rule, asked.runtime):
         raise UsageError(
             "--method inside times single layers that run one after another: leave out --granularity, --cut and "
             "--fixed-runs, and choose a runtime that runs one operator at a time, or use --method alone"

@@ -118,11 +118,11 @@ def test_a_run_whose_budget_is_spent_while_another_one_measures_ends_without_an_
     assert "all of it passed while another run measured on this host" in told
 
 
-def test_a_run_of_few_models_times_them_end_to_end_unless_it_is_told_not_to(dlbricks: Command) -> None:
-    _, found, told = measured(dlbricks)
+def test_a_run_inside_of_few_models_times_them_end_to_end_unless_it_is_told_not_to(dlbricks: Command) -> None:
+    _, found, told = measured(dlbricks, "--method", "inside")
     assert found["end_to_end"]["run"] == 1
     assert f"measured: {MODEL} end to end: " in told
-    _, found, told = measured(dlbricks, "--no-end-to-end", "--again")
+    _, found, told = measured(dlbricks, "--method", "inside", "--no-end-to-end", "--again")
     assert found["end_to_end"]["total"] == 0
     assert "measured:" not in told
 

@@ -7,15 +7,7 @@ from enum import Enum
 from pathlib import Path
 
 from dlbricks_tui.bench.errors import RunError
-from dlbricks_tui.bench.method import Method
-from dlbricks_tui.bench.request import (
-    MOST_MODELS_END_TO_END,
-    CalibrationPolicy,
-    InputShape,
-    RunRequest,
-    chosen,
-    method_for,
-)
+from dlbricks_tui.bench.request import CalibrationPolicy, InputShape, RunRequest, chosen
 from dlbricks_tui.bench.stopping import Adaptive
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.config.config import Config
@@ -29,6 +21,8 @@ from dlbricks_tui.tui.opened import ModelId, id_of
 
 TARGETS = (0.005, 0.01, 0.02, 0.05)
 BUDGETS_SECONDS = (60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
+# Whole models take longer than all their bricks together.
+MOST_MODELS_END_TO_END = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +34,6 @@ class RunSettings:
     runtime: str
     runtimes: tuple[str, ...]
     end_to_end: bool = False
-    method: Method = Method.INSIDE
     target: float = 0.01
     budget_seconds: float | None = None
     threads: int | None = None
@@ -54,7 +47,6 @@ class RunSetting(Enum):
     LEVEL = "level"
     GRANULARITY = "granularity"
     CUT = "cut"
-    METHOD = "method"
     END_TO_END = "end to end"
     TARGET = "target interval"
     BUDGET = "time budget"
@@ -95,16 +87,14 @@ def request_for(
     sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings, data: Path
 ) -> RunRequest:
     """What the run is asked to do; `shapes` are those that were given of inputs."""
-    choices, rule = settings.choices, Adaptive(target=settings.target)
-    runtime = _with_threads(Registry(data).find(settings.runtime), settings.threads)
+    choices, runtime = settings.choices, Registry(data).find(settings.runtime)
     return RunRequest(
         models=chosen(sources),
-        runtime=runtime,
+        runtime=_with_threads(runtime, settings.threads),
         inputs=_inputs(sources, shapes),
         level=choices.level,
         cutting=choices.cutting,
-        rule=rule,
-        method=settings.method if settings.method is Method.ALONE else method_for(choices.cutting, rule, runtime),
+        rule=Adaptive(target=settings.target),
         time_budget_seconds=settings.budget_seconds,
         end_to_end=settings.end_to_end,
         retry_failed=settings.retry_failed,
@@ -188,11 +178,6 @@ _ROWS = {
         lambda it: it.choices.cut.value,
         _chosen(lambda choices, step: replace(choices, cut=next_of(tuple(Cut), choices.cut, step))),
         "which windows of layers are bricks",
-    ),
-    RunSetting.METHOD: _Row(
-        lambda it: it.method.value,
-        lambda settings, step: replace(settings, method=next_of(tuple(Method), settings.method, step)),
-        "bricks in their network, or each alone",
     ),
     RunSetting.END_TO_END: _Row(
         lambda it: "yes" if it.end_to_end else "no",
