@@ -47,7 +47,7 @@ MILLISECOND = 1e6
 
 
 class Rounds(NamedTuple):
-    """What some rounds have found: plain latencies, profiles, and their spans from start to start."""
+    """Plain latencies, profiled times and start-to-start spans over some rounds."""
 
     model_ms: float
     carrier_ms: float
@@ -157,7 +157,7 @@ def _by_layer(nodes: Sequence[int], owners: Mapping[int, int], operators_ms: Seq
 
 
 def _composed_ms(graph: LayerGraph, carrier: Carrier, layers_ms: Mapping[int, float]) -> float:
-    """What the model takes by the mean of each brick's places in the carrier."""
+    """The model's latency, from the mean of each brick's places in the carrier."""
     places: dict[str, list[float]] = defaultdict(list)
     for layer in carrier.graph.layers:
         places[brick_of(carrier.graph, (layer.index,)).key].append(layers_ms.get(layer.index, 0.0) / layer.times)

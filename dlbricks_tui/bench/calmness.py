@@ -83,7 +83,7 @@ class Calmness:
         return self.most_repeated() > 0 and self._lost_seconds < _PATIENCE_SECONDS
 
     def most_repeated(self, more_counted_seconds: float = 0.0) -> float:
-        """How many more seconds may be repeated, if rounds that count take so much longer."""
+        """Seconds that may go into repeated rounds while rounds that count take so much longer."""
         counted = self._counted_seconds + more_counted_seconds
         in_proportion = _FREE_SECONDS + _MOST_REPEATED_SHARE * counted - self._repeated_seconds
         return max(0.0, min(in_proportion, self._seconds_left))

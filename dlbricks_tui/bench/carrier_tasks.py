@@ -1,4 +1,4 @@
-"""Which carriers a run needs, as programs for the worker."""
+"""The carriers of a run, as programs for the worker."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

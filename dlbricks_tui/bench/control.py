@@ -72,7 +72,7 @@ class Control:
 
     @property
     def seconds_left(self) -> float | None:
-        """What is left of the budget, None without one: it is spent by waiting for other runs, too."""
+        """Seconds left of the time budget, None without one. Waiting for other runs spends it, too."""
         if self._budget_seconds is None:
             return None
         return max(0.0, self._budget_seconds - (self._clock() - self._budget_began))

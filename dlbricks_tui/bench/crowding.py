@@ -58,7 +58,7 @@ def crowding(pid: int, host: HostFiles | None = None) -> Crowding | None:
 
 
 def others_running(host: HostFiles | None = None, wait: Callable[[float], None] = time.sleep) -> float:
-    """How many threads of others compute just now, for each processor; 0 where the kernel does not say."""
+    """Threads of other programs that compute now, per processor; 0 where the kernel does not say."""
     host = host or HostFiles()
     running: list[int] = []
     for number in range(_READINGS):

@@ -1,4 +1,4 @@
-"""How much other programs disturbed a run: one count for all that the run screen and the command line say of it."""
+"""Disturbances of a run by other programs, counted once for the run screen and the command line."""
 
 from dataclasses import dataclass
 from functools import singledispatchmethod
@@ -41,7 +41,7 @@ class Disturbances:
 
     @property
     def counts(self) -> str:
-        """What was counted, in words; empty while nothing disturbed the run."""
+        """The counts in words; empty while nothing disturbed the run."""
         words = []
         if self.rounds:
             words.append(f"{self.rounds:,} round{'' if self.rounds == 1 else 's'} repeated ({self.seconds:.0f} s)")

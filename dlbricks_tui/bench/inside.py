@@ -242,7 +242,7 @@ class Inside:
         return sure and drifting_half_width_ms(it.plain_ms) <= self._rule.target * usual_ms
 
     def _seconds_left(self, running: Sequence[_Running], round_seconds: float) -> float:
-        """What the carriers may still take, at the pace of the last round."""
+        """Seconds that the carriers still need at most, at the pace of the last round."""
         rounds = max((self._rounds_left(it) for it in running), default=0)
         left = rounds * round_seconds
         budget = self._control.seconds_left

@@ -33,7 +33,7 @@ class Subject:
 
     @property
     def optimised_from_file(self) -> bool:
-        """Whether the runtime optimises the file by itself, because nobody knows the fused layers."""
+        """True if the runtime optimises the file by itself, since the fused layers are not known."""
         return self.whole.level is not self.decomposition.graph.level
 
     @property

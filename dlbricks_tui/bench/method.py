@@ -18,7 +18,7 @@ class Method(str, Enum):
 
     @property
     def id(self) -> str:
-        """What results measured in this way carry."""
+        """The id that results of this method carry."""
         return f"{self.value}-{_DIGESTS[self]}"
 
 

@@ -74,7 +74,7 @@ def plan(
 
 
 def _is_enough(measured: Statistics, job: Job, rule: StoppingRule, method: Method) -> bool:
-    """Whether what the store has of a target needs no more samples."""
+    """True if the stored samples of a target are enough."""
     if method is Method.INSIDE and not job.whole and isinstance(rule, Adaptive):
         # The carrier was timed until its own latency was known; a brick in it is known as well as that allows.
         return measured.count >= rule.bounds(measured.median_ms)[0]

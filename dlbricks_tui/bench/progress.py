@@ -55,7 +55,7 @@ class ProgramProgress:
 
     @property
     def at_limit(self) -> bool:
-        """Whether it has the most samples that the rule allows, and is known less well than was asked for."""
+        """True if it has the most samples that the rule allows and its interval is still too wide."""
         if self.measured is None:
             return False
         if self.measured.stop:
@@ -117,7 +117,7 @@ class RunProgress:
 
     @property
     def at_limits(self) -> int:
-        """How many programs have the most samples, and are known less well than was asked for."""
+        """Number of programs with the most samples and an interval that is still too wide."""
         return sum(program.at_limit for program in self.programs.values())
 
     def take_all(self, events: Iterable[Event]) -> None:

@@ -97,7 +97,7 @@ class RunRequest:
 
 
 def can_be_inside(cutting: Cutting, rule: StoppingRule, runtime: Runtime) -> bool:
-    """Whether bricks can be timed inside of networks: only single layers that run one after another can."""
+    """True if the bricks are single layers that run one after another: others cannot be timed inside of a network."""
     single = cutting.granularity == 1 and cutting.cut is Cut.CHAIN
     return single and isinstance(rule, Adaptive) and runtime.at_once == 1
 

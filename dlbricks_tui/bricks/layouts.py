@@ -1,7 +1,7 @@
 """In which of oneDNN's layouts tensors are kept inside MXNet, as far as a model tells.
 
 A convolution sets a layout, some operators pass on what they get, all others give back the plain one. Which layout it
-is depends on the processor; tensors of one class are alike on any. docs/experiments.md tells how the classes were found.
+is depends on the processor; tensors of one class are alike on any. docs/experiments.md tells how they were found.
 """
 
 from collections.abc import Callable, Iterable, Sequence
