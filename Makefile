@@ -23,7 +23,7 @@ tour: $(INSTALLED)
 	$(BIN)/dlbricks models
 	$(BIN)/dlbricks corpus resnet18_v1 resnet50_v1 mobilenetv2_1.0 squeezenet1.1 vgg16
 	@rm -rf $(TOUR)
-	$(BIN)/dlbricks --data-dir $(TOUR) run squeezenet1.1 mobilenet0.5 --end-to-end --time-budget 150
+	$(BIN)/dlbricks --data-dir $(TOUR) run squeezenet1.1 mobilenet0.5 --method inside --time-budget 50
 
 test: check
 	$(BIN)/python -m pytest -q --numprocesses 2 --dist worksteal
