@@ -39,7 +39,7 @@ ACTIVE = frozenset({State.STARTING, State.WAITING, State.RUNNING, State.PAUSED})
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many of the things that a run is about are done, and how.
+    """Counts of the bricks or models of a run, by how they ended.
 
     `unfinished` ones have a result from the samples that there were when the run was stopped, and are not done.
     """

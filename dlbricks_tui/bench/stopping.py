@@ -110,7 +110,7 @@ class Adaptive:
         return Stop.MOST_SAMPLES if statistics.count >= most else None
 
     def is_narrow(self, statistics: Statistics, share: float = 1.0) -> bool:
-        """Whether the interval of what is such a share of any model is narrow enough."""
+        """True if the interval is narrow enough for a program that is this share of a model."""
         leniency = min(_SMALL_SHARE / share, _MOST_LENIENCY) if share < _SMALL_SHARE else 1.0
         narrow_ms = max(leniency * self.target * statistics.trimmed_mean_ms, self.enough_ms)
         return half_width_ms(statistics) <= narrow_ms

@@ -1,4 +1,4 @@
-"""How long a run will still take: the work that is left, at the pace of the work that is done."""
+"""The time left of a run: the remaining work at the pace of the finished work."""
 
 import math
 import time
@@ -83,7 +83,7 @@ class Pace:
         self._repeated_seconds += seconds
 
     def seconds_for(self, samples: Mapping[Job, int]) -> float:
-        """How long these jobs still take, each of which has so many samples already."""
+        """Seconds that these jobs still take, given how many samples each has."""
         loading = sum(self._to_load(job) for job, taken in samples.items() if not taken and job not in self._taken)
         sampling = sum(self._to_sample(job, self._samples_left(job, taken)) for job, taken in samples.items())
         loaded = sum(map(self._to_load, self._taken))
@@ -110,7 +110,7 @@ class Pace:
         return left_seconds * (trust * spent_seconds / expected_seconds + (1 - trust) * guess)
 
     def _repeats_beside(self, counted_seconds: float) -> float:
-        """How long rounds are repeated while others, which count, take so long."""
+        """Seconds of repeated rounds to expect beside this many seconds of rounds that count."""
         if not counted_seconds:
             return 0.0
         repeated_seconds = self._repeated_seconds + min(1.0, self._others) * _SECONDS_TO_TRUST

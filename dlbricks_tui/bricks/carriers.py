@@ -24,7 +24,7 @@ class Carrier:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the model itself, with every layer."""
+        """True if it has every layer of the model."""
         return len(self.origin) == len(self.model.layers)
 
     @property
@@ -104,7 +104,7 @@ def _kept(keys: Sequence[int], opening: Sequence[bool]) -> list[int]:
 
 
 def _form(graph: LayerGraph, segment: Segment) -> Hashable:
-    """What two segments share where one can stand for the other."""
+    """A key that is equal for segments that can stand for one another."""
     brick = brick_of(graph, segment.layers).key
     passes = segment.exit
     leaves = passes if passes is None or passes.layer is None else (passes.layer - segment.layers.start, passes.output)
@@ -188,5 +188,5 @@ def _holding(graph: LayerGraph, keys: Sequence[str], wanted: Collection[str]) ->
 
 
 def _latencies(graph: LayerGraph, keys: Sequence[str], cost_ms: Callable[[LayerGraph, int], float]) -> dict[str, float]:
-    """What each brick of a model is expected to take, by key."""
+    """The expected latency of each brick of a model, by key."""
     return {key: cost_ms(graph, index) for index, key in enumerate(keys)}

@@ -56,7 +56,7 @@ def expected_numbers(graph: LayerGraph) -> dict[str, int]:
 
 
 def _hands_on(layer: Layer) -> bool:
-    """Whether the numbers that a layer puts out are those that it reads first."""
+    """True if a layer only hands on the numbers that it reads first."""
     return bool(layer.feeds) and all(operator.op in _HAND_ON for operator in layer.operators)
 
 

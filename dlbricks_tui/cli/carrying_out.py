@@ -82,7 +82,7 @@ def tally_document(tally: Tally) -> dict[str, Json]:
 
 
 def _measured_nothing(state: RunState) -> bool:
-    """Whether a run that was to measure something has no result to show, and no failure either."""
+    """True if a run had something to measure and has neither a result nor a failure."""
     tallies = (state.bricks, state.whole_models)
     results = sum(it.measured + it.unfinished for it in tallies)
     known, failed = sum(it.reused for it in tallies), sum(it.failed for it in tallies)

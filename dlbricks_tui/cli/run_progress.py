@@ -130,7 +130,7 @@ def duration(seconds: float) -> str:
 
 
 def _at_limits(progress: RunProgress) -> str:
-    """How many programs are known less well than was asked for, and what to do."""
+    """The number of programs with too wide an interval, and what to do about it."""
     measured = sum(program.measured is not None for program in progress.programs.values())
     return (
         f"{progress.at_limits} of {measured} are known less precisely than asked for, although they took the most "
@@ -144,7 +144,7 @@ def _measured(event: ProgramMeasured) -> str:
 
 
 def _failure(event: Event) -> str | None:
-    """What deserves a line of its own, even of a quiet run."""
+    """The line for a failure, which a quiet run shows too; None for other events."""
     if isinstance(event, ProgramFailed):
         return f"failed: {event.label} ({event.brick[:12] or 'whole model'}): {event.reason}: {event.message}"
     if isinstance(event, FailedBefore):

@@ -59,12 +59,12 @@ class Estimate:
 
     @cached_property
     def is_partial(self) -> bool:
-        """Whether its sums leave layers out. Such a sum is no bound: the layers that it has may be too slow in it."""
+        """True if its sums leave layers out. Such a sum is no bound: its layers may be too slow."""
         return any(not part.counts for part in self.parts)
 
     @property
     def is_unfused(self) -> bool:
-        """Whether it is of the layers in the file: a runtime that fuses some of them takes less."""
+        """True if it is of the layers in the file. A runtime that fuses layers takes less."""
         return self.level is Level.WRITTEN
 
     @cached_property

@@ -12,7 +12,7 @@ WIDEST_SHARE, WIDEST_MS = 0.05, 0.003
 
 
 def is_wide(latency_ms: float, half_width_ms: float) -> bool:
-    """Whether a latency is known less well than a run asks for by default."""
+    """True if an interval is wider than a run asks for by default."""
     return half_width_ms > max(WIDEST_SHARE * latency_ms, WIDEST_MS)
 
 
