@@ -4,12 +4,11 @@ usage: python -m benchmarks.carriers [--level LEVEL] [--threads N] [--rounds N] 
 
 MODEL is a name that `dlbricks models` lists, table1:ID, or an .onnx file. Each model and its carrier run in turns. One
 line for each model says how many layers its carrier runs, what the profile adds up to beside the plain run, and by how
-much estimates are off with five corrections:
+much estimates are off with four corrections:
 
 none          profiled times as they are
-bounded       the difference to the plain run is shared out evenly, as far as an operator may have it: what runs do
-even          it is shared out evenly in full
-proportional  it is shared out in proportion
+proportional  the difference to the plain run is shared out in proportion: what runs do
+even          each operator gets an equal part of the difference
 spans         times from the start of an operator to that of the next one, in proportion
 """
 
@@ -23,7 +22,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from dlbricks_tui.bench.layer_times import corrected_ms
+from dlbricks_tui.bench.layer_times import in_proportion
 from dlbricks_tui.bench.warming import untimed_runs
 from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
 from dlbricks_tui.bricks.identity import brick_of
@@ -68,9 +67,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for model in args.models:
-            source = source_of(Path(model)) if model.endswith(".onnx") else _found(model, folder)
+            source = source_named(model, folder)
             runtime = Registry(folder).suited({source.format}).with_threads(args.threads)
-            graph = _graph(source, Level(args.level), runtime, folder)
+            graph = graph_of(source, Level(args.level), runtime, folder)
             for way, error in _told(graph, runtime.for_profiling(), folder, args.rounds).items():
                 errors[way].append(error)
     for way, of_it in errors.items():
@@ -78,11 +77,15 @@ def main() -> int:
     return 0
 
 
-def _found(model: str, folder: Path) -> ModelSource:
+def source_named(model: str, folder: Path) -> ModelSource:
+    """The source of a model that is given by name, or as an ONNX file."""
+    if model.endswith(".onnx"):
+        return source_of(Path(model))
     return Library(SAMPLE_MODELS, folder).find_all([model])[0]
 
 
-def _graph(source: ModelSource, level: Level, runtime: Runtime, folder: Path) -> LayerGraph:
+def graph_of(source: ModelSource, level: Level, runtime: Runtime, folder: Path) -> LayerGraph:
+    """The layers of a model as a runtime has them."""
     with WorkerFramework(runtime, folder / "log") as framework:
         return Loader(folder / "cache", framework, framework).load(source, level)
 
@@ -96,10 +99,9 @@ def _told(graph: LayerGraph, runtime: Runtime, folder: Path, rounds: int) -> Map
     each_ms = (found.carrier_ms - total_ms) / len(found.nodes)
     ways = {
         "none": found.profiled_ms,
-        "bounded": corrected_ms(found.profiled_ms, found.carrier_ms),
+        "proportional": in_proportion(found.profiled_ms, found.carrier_ms),
         "even": [ms + each_ms for ms in found.profiled_ms],
-        "proportional": [ms * found.carrier_ms / total_ms for ms in found.profiled_ms],
-        "spans": [ms * found.carrier_ms / sum(found.spans_ms) for ms in found.spans_ms],
+        "spans": in_proportion(found.spans_ms, found.carrier_ms),
     }
     errors = {
         way: _composed_ms(graph, carrier, _by_layer(found.nodes, owners, operators_ms)) / found.model_ms - 1

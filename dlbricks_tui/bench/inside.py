@@ -2,7 +2,9 @@
 
 1. Each whole model runs for about two seconds: that is what it takes, and people see it first.
 2. Carriers, which hold every brick that the store lacks, run in rounds. In each round a carrier runs once plainly and
-   then under the profiler. A layer's sample is its profiled time, corrected by what the plain run shows.
+   then under the profiler. A layer's sample is its share of the profiled time, of what the plain run took.
+   How quick a network is depends a little on where in memory its arrays lie, so carriers are loaded twice and take
+   turns, and whole models are loaded anew for the rounds.
 3. A carrier is done when its plain latency is known well enough; then its bricks are stored.
 """
 
@@ -27,7 +29,7 @@ from dlbricks_tui.bench.workbench import Task, Workbench
 from dlbricks_tui.bricks.carriers import Carrier
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import Facts, Statistics
-from dlbricks_tui.store.statistics import mean_statistics
+from dlbricks_tui.store.statistics import mean_statistics, trimmed_mean
 
 # How often a whole model is timed before anything else, at least and at most.
 _FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 3, 100
@@ -41,6 +43,11 @@ _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 24, 4.0
 _REFERENCE = "reference"
 _REFERENCE_RUNS = 5
 _NANOSECONDS_PER_MS = 1e6
+# How often a carrier is loaded, unless loading takes longer than this.
+_COPIES, _SECONDS_TO_COPY = 2, 2.5
+# Of two networks that are loaded twice each, the means differ by no more than this share in 95 % of cases, because of
+# where they lie (`python -m benchmarks.loads`).
+PLACEMENT_SHARE = 0.027
 
 
 @dataclass(frozen=True)
@@ -62,24 +69,45 @@ class _Whole:
     """A whole model that is being timed."""
 
     entry: Entry
+    task: Task
     samples_ms: list[float] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Running:
-    """A carrier that is being timed: its plain runs, and the samples of each of its layers that a brick needs."""
+    """A carrier that is being timed: its plain runs, and the samples of each of its layers."""
 
     what: CarrierTask
+    # The names of its copies in the worker.
+    copies: tuple[str, ...]
     first_run_ms: float
     plain_ms: list[float] = field(default_factory=list)
-    unexplained_ms: list[float] = field(default_factory=list)
     layers_ms: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     seconds: float = 0.0
+
+    @property
+    def copy(self) -> str:
+        """The copy whose turn it is."""
+        return self.copies[len(self.plain_ms) % len(self.copies)]
 
     @property
     def untimed_runs(self) -> int:
         """How often it runs before a timed run."""
         return untimed_runs(median(self.plain_ms) if self.plain_ms else self.first_run_ms, whole=True)
+
+    def samples_ms(self, layer: int) -> list[float]:
+        """The samples of one pass of a layer, so that all layers add up to what they take together."""
+        factor = self.interruptions / self.what.carrier.graph.layers[layer].times
+        return [sample_ms * factor for sample_ms in self.layers_ms[layer]]
+
+    @property
+    def interruptions(self) -> float:
+        """How many times longer the carrier takes than its layers one by one.
+
+        A trimmed mean drops the runs in which a layer was interrupted. Of many layers one is in most runs.
+        """
+        together_ms = [math.fsum(of_all) for of_all in zip(*self.layers_ms.values(), strict=True)]
+        return trimmed_mean(together_ms) / math.fsum(map(trimmed_mean, self.layers_ms.values()))
 
 
 class Inside:
@@ -119,13 +147,13 @@ class Inside:
                 self._fail(entry)
                 continue
             self._ledger.loaded(entry, loaded.first_run_seconds, ())
-            whole = _Whole(entry)
+            whole = _Whole(entry, task)
             self._sample_for_a_while(whole)
             if whole.samples_ms:
                 self._keep_whole(whole)
             if self._bench.holds(entry.name) and len(models) <= _FEW_MODELS:
                 self._wholes.append(whole)
-            self._bench.clear(keep=[it.entry.name for it in self._wholes])
+            self._bench.clear()
 
     @property
     def kept(self) -> Collection[Entry]:
@@ -141,7 +169,7 @@ class Inside:
                 self._control.checkpoint()
                 self._round(running)
                 done = [it for it in running if self._is_done(it)]
-                running = [it for it in running if it not in done and self._bench.holds(it.what.name)]
+                running = [it for it in running if it not in done and all(map(self._bench.holds, it.copies))]
                 self._keep_bricks(started, running)
                 self._ledger.tell_estimates(lambda: self._provisional(started))
         except RunStopped:
@@ -149,7 +177,7 @@ class Inside:
             raise
         for whole in self._wholes:
             self._keep_whole(whole, again=True)
-        self._bench.clear(keep=[it.entry.name for it in self._wholes])
+        self._bench.clear()
 
     def _load(self, carriers: Sequence[CarrierTask]) -> list[_Running]:
         bricks = dict.fromkeys(entry for it in carriers for entry in it.bricks.values())
@@ -157,12 +185,19 @@ class Inside:
         running = []
         for what in carriers:
             self._control.checkpoint()
+            began = time.monotonic()
             loaded = self._bench.load(what.name, what.task)
-            self._bench.take_losses()
-            if loaded is not None:
-                running.append(_Running(what, loaded.first_run_seconds * 1000))
-                for entry in dict.fromkeys(what.bricks.values()):
-                    self._ledger.loaded(entry, loaded.first_run_seconds, ())
+            if loaded is None:
+                continue
+            copies = 1 if time.monotonic() - began > _SECONDS_TO_COPY else _COPIES
+            names = [f"{what.name}, copy {number}" for number in range(2, copies + 1)]
+            names = [name for name in names if self._bench.load(name, what.task)]
+            running.append(_Running(what, (what.name, *names), loaded.first_run_seconds * 1000))
+            for entry in dict.fromkeys(what.bricks.values()):
+                self._ledger.loaded(entry, loaded.first_run_seconds, ())
+        for whole in self._wholes:
+            self._bench.load(whole.entry.name, whole.task)
+        self._bench.take_losses()
         return running
 
     def _round(self, running: Sequence[_Running]) -> None:
@@ -171,7 +206,7 @@ class Inside:
         samples: dict[int, list[float]] = defaultdict(list)
         self._sample_reference()
         for whole in self._wholes:
-            if self._sample_whole(whole):
+            if self._bench.holds(whole.entry.name) and self._sample_whole(whole):
                 samples[whole.entry.number].append(whole.samples_ms[-1])
         for it in running:
             for entry, sample_ms in self._sample_carrier(it):
@@ -191,19 +226,18 @@ class Inside:
     def _sample_carrier(self, it: _Running) -> Iterator[tuple[Entry, float]]:
         """Run a carrier plainly and under the profiler; what each of its layers took, by the brick it belongs to."""
         began = time.monotonic()
-        taken = self._bench.sample([it.what.name], it.untimed_runs, 1).get(it.what.name)
-        profile = self._bench.profile(it.what.name, 1, _PROFILED_RUNS) if taken else None
+        taken = self._bench.sample([it.copy], it.untimed_runs, 1).get(it.copy)
+        profile = self._bench.profile(it.copy, 1, _PROFILED_RUNS) if taken else None
         it.seconds += time.monotonic() - began
         if taken is None or profile is None:
             return
         plain_ms = taken[0] / _NANOSECONDS_PER_MS
         times = layer_times(profile, it.what.owners, plain_ms)
         it.plain_ms.append(plain_ms)
-        it.unexplained_ms.append(times.unexplained_ms)
+        for layer in it.what.carrier.graph.layers:
+            it.layers_ms[layer.index].append(times.get(layer.index, 0.0))
         for layer, entry in it.what.bricks.items():
-            sample_ms = times.layers_ms.get(layer, 0.0) / it.what.carrier.graph.layers[layer].times
-            it.layers_ms[layer].append(sample_ms)
-            yield entry, sample_ms
+            yield entry, it.layers_ms[layer][-1] / it.what.carrier.graph.layers[layer].times
 
     def _sample_for_a_while(self, whole: _Whole) -> None:
         until = time.monotonic() + PLAIN_SECONDS
@@ -272,16 +306,15 @@ class Inside:
             ("layer", carrier.graph.layers[layer].name),
             ("carrier", it.what.key),
         )
-        unsure_ms = math.hypot(drifting_half_width_ms(it.plain_ms), median(it.unexplained_ms))
-        shared = unsure_ms / median(it.plain_ms)
-        return Occurrence(where, series_of(it.layers_ms[layer], self._rule), ((SHARED_COLUMN, shared),))
+        shared = math.hypot(drifting_half_width_ms(it.plain_ms) / median(it.plain_ms), PLACEMENT_SHARE)
+        return Occurrence(where, series_of(it.samples_ms(layer), self._rule), ((SHARED_COLUMN, shared),))
 
     def _provisional(self, started: Sequence[_Running]) -> Mapping[Target, Statistics]:
         found: dict[Entry, list[Statistics]] = defaultdict(list)
         for it in started:
             for layer, entry in it.what.bricks.items():
                 if entry not in self._kept and len(it.layers_ms[layer]) >= FEWEST_SAMPLES:
-                    found[entry].append(series_of(it.layers_ms[layer], self._rule).statistics)
+                    found[entry].append(series_of(it.samples_ms(layer), self._rule).statistics)
         return {entry.job.target: mean_statistics(those) for entry, those in found.items()}
 
     def _keep_whole(self, whole: _Whole, *, again: bool = False) -> None:

@@ -1,46 +1,28 @@
-"""Layer times from a profile, corrected for what the profiler adds to each operator and the runtime spends between two.
+"""Layer times from a profile, scaled so that they add up to the plain latency of the same network.
 
-Both are alike for all operators, so they show in the difference to the plain latency of the same network. They are
-small: of a larger difference only as much is shared out as they can be. The rest is unexplained, and makes the times
-unsure.
+A profiler makes operators slower, and it does not see what the runtime does between them. Both are shared out in
+proportion: `python -m benchmarks.carriers` compares this with other ways.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from dlbricks_tui.runtime.protocol import Profiled
 
-_NANOSECONDS_PER_MS = 1e6
-# Neither a profiler nor a runtime takes longer than this for one operator.
-MOST_OVERHEAD_MS = 0.008
 
+def layer_times(profile: Profiled, owners: Mapping[int, int], plain_ms: float) -> Mapping[int, float]:
+    """The milliseconds of each layer, by index, in a network that takes `plain_ms`.
 
-@dataclass(frozen=True, slots=True)
-class LayerTimes:
-    """The time of each layer by its index, and how much of the plain latency these do not explain."""
-
-    layers_ms: Mapping[int, float]
-    unexplained_ms: float
-
-
-def layer_times(profile: Profiled, owners: Mapping[int, int], plain_ms: float) -> LayerTimes:
-    """The times of layers in a network that takes `plain_ms`; `owners` says which layer an operator belongs to."""
-    operators_ms = corrected_ms(_mean_ms(profile.durations_ns), plain_ms)
+    `owners` says which layer an operator belongs to.
+    """
     found: defaultdict[int, float] = defaultdict(float)
-    for node, operator_ms in zip(profile.nodes, operators_ms, strict=True):
+    durations_ns = [sum(of_one) for of_one in zip(*profile.durations_ns, strict=True)]
+    for node, operator_ms in zip(profile.nodes, in_proportion(durations_ns, plain_ms), strict=True):
         found[owners[node]] += operator_ms
-    return LayerTimes(dict(found), plain_ms - sum(operators_ms))
+    return dict(found)
 
 
-def corrected_ms(profiled_ms: Sequence[float], plain_ms: float) -> list[float]:
-    """Operator times without the profiler and with what the runtime spends between them; none is negative."""
-    if not profiled_ms:
-        return []
-    each_ms = (plain_ms - sum(profiled_ms)) / len(profiled_ms)
-    each_ms = min(MOST_OVERHEAD_MS, max(-MOST_OVERHEAD_MS, each_ms))
-    return [max(0.0, operator_ms + each_ms) for operator_ms in profiled_ms]
-
-
-def _mean_ms(durations_ns: Sequence[Sequence[int]]) -> list[float]:
-    return [sum(of_one) / len(of_one) / _NANOSECONDS_PER_MS for of_one in zip(*durations_ns, strict=True)]
+def in_proportion(durations: Sequence[float], total_ms: float) -> list[float]:
+    """The durations in milliseconds, so that they add up to a total."""
+    together = sum(durations)
+    return [total_ms * duration / together if together else 0.0 for duration in durations]

@@ -9,7 +9,7 @@ from typing import Any
 
 from dlbricks_tui.bench.carrier_tasks import carrier_tasks
 from dlbricks_tui.bench.events import Event
-from dlbricks_tui.bench.inside import Inside
+from dlbricks_tui.bench.inside import PLACEMENT_SHARE, Inside
 from dlbricks_tui.bench.jobs import subject_of
 from dlbricks_tui.bench.known import Known
 from dlbricks_tui.bench.ledger import Counts, Entry
@@ -35,19 +35,20 @@ _ONE = ArrayType((1,), "float32")
 class SimulatedHost:
     """Runs programs by their operators' attributes, as a workbench does.
 
-    An operator truly takes what `latency_ms` says of its kind and width. Between two operators the runtime spends
-    `dispatch_ms`, which no profiler sees; the profiler adds `profiler_ms` to what it sees of each.
+    An operator truly takes what `latencies_ms` says of its kind. The profiler makes it longer by the share `profiler`.
+    `placement` is the standard deviation of what a network takes from one load to the next.
     """
 
     latencies_ms: Mapping[str, float]
     seed: int
     noise: float = 0.02
     drift: float = 0.03
-    dispatch_ms: float = 0.002
-    profiler_ms: float = 0.003
+    profiler: float = 0.04
+    placement: float = PLACEMENT_SHARE / 1.96
     broken: Collection[str] = ()
     _speed: float = 0.0
     _programs: dict[str, dict[int, str]] = field(default_factory=dict)
+    _factors: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._chance = random.Random(self.seed)
@@ -58,6 +59,7 @@ class SimulatedHost:
         if set(operators.values()) & set(self.broken):
             return None
         self._programs[name] = operators
+        self._factors[name] = math.exp(self._chance.gauss(0, self.placement))
         return Loaded(0.001, (), 0)
 
     def sample(self, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[int, ...]]:
@@ -66,7 +68,8 @@ class SimulatedHost:
     def profile(self, name: str, warm: int, repeat: int) -> Profiled | None:
         operators = self._programs[name]
         rows = tuple(
-            tuple(self._ns(self._kernel_ms(it) + self.profiler_ms) for it in operators.values()) for _ in range(repeat)
+            tuple(self._ns(name, self._kernel_ms(it) * (1 + self.profiler)) for it in operators.values())
+            for _ in range(repeat)
         )
         return Profiled(tuple(operators), rows, rows)
 
@@ -85,16 +88,19 @@ class SimulatedHost:
         self._programs = {name: it for name, it in self._programs.items() if name in keep}
 
     def truth_ms(self, operators: Sequence[str]) -> float:
-        return sum(self._kernel_ms(it) + self.dispatch_ms for it in operators)
+        """What a network of these takes on average over two loads of it."""
+        factor = math.exp(self._chance.gauss(0, self.placement / math.sqrt(2)))
+        return factor * sum(map(self._kernel_ms, operators))
 
     def _kernel_ms(self, operator: str) -> float:
         return self.latencies_ms.get(operator, 0.05)
 
     def _plain_ns(self, name: str) -> int:
-        return sum(self._ns(self._kernel_ms(it) + self.dispatch_ms) for it in self._programs[name].values())
+        return sum(self._ns(name, self._kernel_ms(it)) for it in self._programs[name].values())
 
-    def _ns(self, latency_ms: float) -> int:
-        return round(latency_ms * math.exp(self._speed + self._chance.gauss(0, self.noise)) * 1e6)
+    def _ns(self, name: str, latency_ms: float) -> int:
+        factor = self._factors[name] * math.exp(self._speed + self._chance.gauss(0, self.noise))
+        return round(latency_ms * factor * 1e6)
 
 
 @dataclass
