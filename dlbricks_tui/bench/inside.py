@@ -22,7 +22,7 @@ from dlbricks_tui.bench.layer_times import layer_times
 from dlbricks_tui.bench.ledger import Entry, Ledger
 from dlbricks_tui.bench.results import Occurrence
 from dlbricks_tui.bench.stop_signals import RunStopped
-from dlbricks_tui.bench.stopping import FEWEST_SAMPLES, Adaptive, drifting_half_width_ms, series_of
+from dlbricks_tui.bench.stopping import FEWEST_OF_THE_LONGEST, FEWEST_SAMPLES, Adaptive, drifting_half_width_ms, series_of
 from dlbricks_tui.bench.time_left import MOST_SECONDS_PER_CARRIER, PLAIN_SECONDS
 from dlbricks_tui.bench.warming import untimed_runs
 from dlbricks_tui.bench.workbench import Task, Workbench
@@ -33,8 +33,9 @@ from dlbricks_tui.store.statistics import mean_statistics, trimmed_mean
 
 # How often a whole model is timed before anything else, at least and at most.
 _FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 3, 100
-_PROFILED_RUNS = 2
 _FEWEST_ROUNDS = FEWEST_SAMPLES
+# In each round a carrier runs so often under the profiler, untimed at first and then timed; so does a slow one.
+_PROFILED, _SLOW_PROFILED, _SLOW_MS = (1, 2), (0, 1), 150.0
 # So many models are timed in the rounds of their carriers, too.
 _FEW_MODELS = 3
 _NULL_CALLS = 10
@@ -70,6 +71,7 @@ class _Whole:
 
     entry: Entry
     task: Task
+    first_run_ms: float
     samples_ms: list[float] = field(default_factory=list)
 
 
@@ -94,6 +96,16 @@ class _Running:
     def untimed_runs(self) -> int:
         """How often it runs before a timed run."""
         return untimed_runs(median(self.plain_ms) if self.plain_ms else self.first_run_ms, whole=True)
+
+    @property
+    def profiled_runs(self) -> tuple[int, int]:
+        """How often it runs under the profiler in a round: untimed, and then timed."""
+        return _SLOW_PROFILED if self.first_run_ms > _SLOW_MS else _PROFILED
+
+    @property
+    def fewest_rounds(self) -> int:
+        """How many rounds it takes part in at least."""
+        return FEWEST_OF_THE_LONGEST if self.seconds > MOST_SECONDS_PER_CARRIER else _FEWEST_ROUNDS
 
     def samples_ms(self, layer: int) -> list[float]:
         """The samples of one pass of a layer, so that all layers add up to what they take together."""
@@ -147,7 +159,7 @@ class Inside:
                 self._fail(entry)
                 continue
             self._ledger.loaded(entry, loaded.first_run_seconds, ())
-            whole = _Whole(entry, task)
+            whole = _Whole(entry, task, loaded.first_run_seconds * 1000)
             self._sample_for_a_while(whole)
             if whole.samples_ms:
                 self._keep_whole(whole)
@@ -227,7 +239,7 @@ class Inside:
         """Run a carrier plainly and under the profiler; what each of its layers took, by the brick it belongs to."""
         began = time.monotonic()
         taken = self._bench.sample([it.copy], it.untimed_runs, 1).get(it.copy)
-        profile = self._bench.profile(it.copy, 1, _PROFILED_RUNS) if taken else None
+        profile = self._bench.profile(it.copy, *it.profiled_runs) if taken else None
         it.seconds += time.monotonic() - began
         if taken is None or profile is None:
             return
@@ -249,9 +261,9 @@ class Inside:
                 return
 
     def _sample_whole(self, whole: _Whole) -> bool:
-        usual_ms = median(whole.samples_ms) if whole.samples_ms else 0.0
+        usual_ms = median(whole.samples_ms) if whole.samples_ms else whole.first_run_ms
         name = whole.entry.name
-        taken = self._bench.sample([name], untimed_runs(usual_ms, whole=True) if usual_ms else 1, 1).get(name)
+        taken = self._bench.sample([name], untimed_runs(usual_ms, whole=True), 1).get(name)
         if taken is None:
             self._fail(whole.entry)
             return False
@@ -266,7 +278,7 @@ class Inside:
 
     def _is_done(self, it: _Running) -> bool:
         rounds = len(it.plain_ms)
-        if rounds < _FEWEST_ROUNDS:
+        if rounds < it.fewest_rounds:
             return False
         usual_ms = median(it.plain_ms)
         fewest, most = self._rule.bounds(usual_ms)
@@ -293,7 +305,7 @@ class Inside:
         found: dict[Entry, list[Occurrence]] = defaultdict(list)
         for it in started:
             for layer, entry in it.what.bricks.items():
-                if entry not in going_on and entry not in self._kept and len(it.layers_ms[layer]) >= FEWEST_SAMPLES:
+                if entry not in going_on and entry not in self._kept and len(it.plain_ms) >= it.fewest_rounds:
                     found[entry].append(self._occurrence(it, layer))
         self._ledger.keep_occurrences(found, self._rule, self._noise, finished=finished)
         self._kept.update(found)
@@ -313,7 +325,7 @@ class Inside:
         found: dict[Entry, list[Statistics]] = defaultdict(list)
         for it in started:
             for layer, entry in it.what.bricks.items():
-                if entry not in self._kept and len(it.layers_ms[layer]) >= FEWEST_SAMPLES:
+                if entry not in self._kept and len(it.plain_ms) >= it.fewest_rounds:
                     found[entry].append(series_of(it.samples_ms(layer), self._rule).statistics)
         return {entry.job.target: mean_statistics(those) for entry, those in found.items()}
 

@@ -102,6 +102,11 @@ def can_be_inside(cutting: Cutting, rule: StoppingRule, runtime: Runtime) -> boo
     return single and isinstance(rule, Adaptive) and runtime.at_once == 1
 
 
+def usual_method(cutting: Cutting, rule: StoppingRule, runtime: Runtime) -> Method:
+    """The method of a run where nobody chose one."""
+    return Method.INSIDE if can_be_inside(cutting, rule, runtime) else Method.ALONE
+
+
 def chosen(sources: Sequence[ModelSource]) -> tuple[ModelChoice, ...]:
     """The models that were found, as a request names them; a run works in a folder of its own."""
     return tuple(ModelChoice(source.name, source.path.absolute()) for source in sources)

@@ -16,7 +16,7 @@ FEWEST_SAMPLES = 5
 # From so many on the interval of samples that hardly vary is worth believing; those that last so long hardly ever vary,
 # and of the longest nobody wants to wait for more than these.
 _FEWEST_STEADY, _STEADY_BY_ITSELF_MS = 8, 200.0
-_FEWEST_OF_THE_LONGEST = 3
+FEWEST_OF_THE_LONGEST = 3
 # Looking at every new sample would stop at the first lucky one.
 _GROWTH_BETWEEN_LOOKS = 1.2
 # Errors of many bricks cancel out: one that is less than this share of each of its models may be known less well, by as
@@ -81,7 +81,7 @@ class Adaptive:
         most = self.most
         while 2 * most <= min(self.most_of_quick, self.quick_seconds * share * runs_per_second):
             most *= 2
-        cap = max(_FEWEST_OF_THE_LONGEST, math.floor(min(self.most_seconds * runs_per_second, most)))
+        cap = max(FEWEST_OF_THE_LONGEST, math.floor(min(self.most_seconds * runs_per_second, most)))
         fewest = _FEWEST_STEADY if latency_ms < _STEADY_BY_ITSELF_MS else FEWEST_SAMPLES
         enough = max(fewest, math.ceil(min(self.enough_seconds * runs_per_second, self.least)))
         return min(enough, self.least, cap), cap
@@ -119,7 +119,7 @@ class Adaptive:
         """Whether a series of so many samples is worth looking at."""
         if samples >= self.most and (samples % self.most == 0 or samples >= self.most_of_quick):
             return True
-        look = self.least if samples >= self.least else _FEWEST_OF_THE_LONGEST
+        look = self.least if samples >= self.least else FEWEST_OF_THE_LONGEST
         while look < samples:
             look = math.ceil(look * _GROWTH_BETWEEN_LOOKS)
         return look == samples

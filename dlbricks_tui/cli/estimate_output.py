@@ -36,6 +36,7 @@ def estimate_document(decomposition: Decomposition, one: SystemEstimate) -> dict
             "missing": coverage.missing,
             "unmeasurable": coverage.unmeasurable,
             "bridged": coverage.bridged,
+            "own_carrier": coverage.own_carrier,
         },
         "complete": coverage.complete,
         "partial": found.is_partial,

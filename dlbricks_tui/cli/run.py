@@ -37,15 +37,14 @@ def register(groups: Groups) -> None:
     parser.add_argument(
         "--end-to-end",
         action=argparse.BooleanOptionalAction,
-        help="time the whole models too (default: no; with --method inside, in a run of up to "
+        help="time the whole models too (default: with --method inside, in a run of up to "
         f"{MOST_MODELS_END_TO_END} models)",
     )
     parser.add_argument(
         "--method",
         choices=METHODS,
-        default="alone",
-        help="time each brick alone, as the paper does, or inside of networks by the runtime's profiler: without "
-        "calibration and in seconds, but less exactly (default: alone)",
+        help="time bricks inside of networks by the runtime's profiler, or each brick alone, as the paper does "
+        "(default: inside, where the bricks are single layers that run one after another)",
     )
     add_measuring_options(parser)
     parser.set_defaults(handler=run_models)
@@ -163,8 +162,10 @@ def _request(args: argparse.Namespace) -> RunRequest:
 
 def _method(args: argparse.Namespace, asked: RunRequest) -> Method:
     from dlbricks_tui.bench.method import Method
-    from dlbricks_tui.bench.request import can_be_inside
+    from dlbricks_tui.bench.request import can_be_inside, usual_method
 
+    if args.method is None:
+        return usual_method(cutting(args), asked.rule, asked.runtime)
     wanted = Method(args.method)
     if wanted is Method.INSIDE and not can_be_inside(cutting(args), asked.rule, asked.runtime):
         raise UsageError(

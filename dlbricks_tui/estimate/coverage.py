@@ -1,8 +1,10 @@
 """How much of a model an estimate stands on, and what is left to measure."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dlbricks_tui.bricks.whole_model import whole_model
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.parts import Part, Standing
@@ -14,12 +16,17 @@ _CONTROL_FLOW = frozenset(["onnx.If", "onnx.Loop", "onnx.Scan", "_foreach", "_wh
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Counts of layers; `bridged` says how many of the missing and unmeasurable ones a guess stands in for."""
+    """Counts of layers.
+
+    `bridged`: of the missing and unmeasurable ones, those that a guess stands in for. `own_carrier`: of the measured
+    ones, those that were timed in this very model, so that its end-to-end latency is no independent check of them.
+    """
 
     measured: int
     missing: int
     unmeasurable: int
     bridged: int
+    own_carrier: int = 0
 
     @property
     def layers(self) -> int:
@@ -40,8 +47,9 @@ class Remaining:
     seconds: float | None
 
 
-def coverage_of(parts: Iterable[Part]) -> Coverage:
+def coverage_of(parts: Iterable[Part], graph: LayerGraph) -> Coverage:
     """How the layers of all parts stand; a layer in several parts counts once."""
+    carriers: defaultdict[str, set[int]] = defaultdict(set)
     measured: set[int] = set()
     unmeasurable: set[int] = set()
     missing: set[int] = set()
@@ -50,7 +58,10 @@ def coverage_of(parts: Iterable[Part]) -> Coverage:
         (measured if part.known else unmeasurable if part.reason else missing).update(part.layers)
         if part.standing is Standing.BRIDGED:
             bridged.update(part.layers)
-    return Coverage(len(measured), len(missing), len(unmeasurable), len(bridged))
+        if part.measured is not None and part.measured.carrier:
+            carriers[part.measured.carrier].update(part.layers)
+    own = carriers.get(whole_model(graph).key, ()) if carriers else ()
+    return Coverage(len(measured), len(missing), len(unmeasurable), len(bridged), len(own))
 
 
 def obstacle_in(graph: LayerGraph, parts: Sequence[Part]) -> str:

@@ -88,7 +88,7 @@ def estimate(decomposition: Decomposition, knowledge: Knowledge, options: Option
     obstacle = obstacle_in(graph, parts)
     numbered = all(part.counts for part in parts) or any(part.counts and not part.free for part in parts)
     composed = _compose(graph, parts, edges, knowledge.correction, options) if numbered and not obstacle else None
-    coverage = coverage_of(parts)
+    coverage = coverage_of(parts, graph)
     return Estimate(graph.name, graph.level, decomposition.cutting, options, parts, edges, coverage, composed, obstacle)
 
 

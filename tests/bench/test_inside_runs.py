@@ -69,12 +69,14 @@ def test_an_estimate_is_what_the_model_takes(site: Site) -> None:
     found = estimated(site, MODEL)
     assert found.estimate.coverage.complete
     assert found.error == pytest.approx(0, abs=0.01)
+    assert found.estimate.coverage.own_carrier == found.estimate.coverage.layers
 
 
 def test_an_estimate_of_a_model_that_repeats_modules_is_what_it_takes(site: Site) -> None:
     events_of(site, "resnet18_v1")
     found = estimated(site, "resnet18_v1")
     assert found.estimate.coverage.complete
+    assert found.estimate.coverage.own_carrier == 0
     assert found.error == pytest.approx(0, abs=0.01)
 
 

@@ -68,7 +68,7 @@ def test_the_json_document_has_all_that_is_promised(dlbricks: Command) -> None:
     assert found["parallel_ms"] <= found["workers_ms"] <= found["sequential_ms"]
     low, high = found["interval_ms"]
     assert low < found["sequential_ms"] < high
-    assert found["coverage"] == {"measured": LAYERS, "missing": 0, "unmeasurable": 0, "bridged": 0}
+    assert found["coverage"] == {"measured": LAYERS, "missing": 0, "unmeasurable": 0, "bridged": 0, "own_carrier": 0}
     assert found["measured_ms"] == 40.0
     assert found["error"] == pytest.approx(found["sequential_ms"] / 40.0 - 1)
     assert found["critical_path"][0] == 0

@@ -7,7 +7,8 @@ from enum import Enum
 from pathlib import Path
 
 from dlbricks_tui.bench.errors import RunError
-from dlbricks_tui.bench.request import CalibrationPolicy, InputShape, RunRequest, chosen
+from dlbricks_tui.bench.method import Method
+from dlbricks_tui.bench.request import CalibrationPolicy, InputShape, RunRequest, chosen, usual_method
 from dlbricks_tui.bench.stopping import Adaptive
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.config.config import Config
@@ -33,6 +34,8 @@ class RunSettings:
     # By name, and those among which it is chosen.
     runtime: str
     runtimes: tuple[str, ...]
+    # None: the usual one.
+    method: Method | None = None
     end_to_end: bool = False
     target: float = 0.01
     budget_seconds: float | None = None
@@ -47,6 +50,7 @@ class RunSetting(Enum):
     LEVEL = "level"
     GRANULARITY = "granularity"
     CUT = "cut"
+    METHOD = "method"
     END_TO_END = "end to end"
     TARGET = "target interval"
     BUDGET = "time budget"
@@ -87,19 +91,24 @@ def request_for(
     sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings, data: Path
 ) -> RunRequest:
     """What the run is asked to do; `shapes` are those that were given of inputs."""
-    choices, runtime = settings.choices, Registry(data).find(settings.runtime)
+    choices = settings.choices
+    runtime = _with_threads(Registry(data).find(settings.runtime), settings.threads)
+    rule = Adaptive(target=settings.target)
+    usual = usual_method(choices.cutting, rule, runtime)
     return RunRequest(
         models=chosen(sources),
-        runtime=_with_threads(runtime, settings.threads),
+        runtime=runtime,
         inputs=_inputs(sources, shapes),
         level=choices.level,
         cutting=choices.cutting,
-        rule=Adaptive(target=settings.target),
+        rule=rule,
         time_budget_seconds=settings.budget_seconds,
         end_to_end=settings.end_to_end,
         retry_failed=settings.retry_failed,
         again=settings.again,
         calibration=CalibrationPolicy.ONCE,
+        # What cannot be timed inside of networks is timed alone, whatever was chosen.
+        method=usual if settings.method is None or usual is Method.ALONE else settings.method,
     )
 
 
@@ -178,6 +187,11 @@ _ROWS = {
         lambda it: it.choices.cut.value,
         _chosen(lambda choices, step: replace(choices, cut=next_of(tuple(Cut), choices.cut, step))),
         "which windows of layers are bricks",
+    ),
+    RunSetting.METHOD: _Row(
+        lambda it: "usual" if it.method is None else it.method.value,
+        lambda settings, step: replace(settings, method=next_of((None, *Method), settings.method, step)),
+        "bricks inside of networks, or alone",
     ),
     RunSetting.END_TO_END: _Row(
         lambda it: "yes" if it.end_to_end else "no",

@@ -19,7 +19,7 @@ class WelcomeScreen(Dialog[bool]):
     """Leads to the first estimate; gives True when the person goes along."""
 
     BINDINGS = bindings(Scope.WELCOME)
-    ABOUT = "Nothing was ever measured with this data folder. A first estimate takes about three minutes."
+    ABOUT = "Nothing was ever measured with this data folder. A first estimate takes about twenty seconds."
 
     def __init__(self, sample: str) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class WelcomeScreen(Dialog[bool]):
         yield BLANK
         yield line(
             f"Nothing was measured here yet. {self._sample} is a small network to begin with: its bricks, and the "
-            "whole network to compare with, take about three minutes."
+            "whole network to compare with, take about twenty seconds."
         )
         yield BLANK
         yield line(column(key("welcome.begin"), _KEYS, "accent"), f"open {self._sample} and run its bricks")

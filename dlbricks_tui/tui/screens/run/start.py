@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.live.prospect import Prospect
 
 _NAME, _VALUE = 16, 13
-_LINES_BELOW = 4
+_LINES_BELOW = 3
 
 
 class StartRunScreen(Dialog[RunSettings]):

@@ -152,6 +152,8 @@ def _coverage(judged: SystemEstimate, width: int) -> Iterator[Line]:
     yield (*bar(share, max(4, min(_MOST_BAR, width - _MOST_BAR)), "░"), told)
     if judged.way.protocol:
         yield line(Span("by ", "muted"), Span(judged.way.runtime, "muted"))
+    if coverage.own_carrier:
+        yield line(Span(f"{counted(coverage.own_carrier, 'layer')} timed in this very model", "muted"))
     if coverage.missing:
         yield line(Span(f"{counted(coverage.missing, 'layer')} not measured yet", "warn"))
         yield Hint("{workbench.start_run} runs what is missing", "muted").line
