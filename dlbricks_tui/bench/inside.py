@@ -23,7 +23,7 @@ from dlbricks_tui.bench.ledger import Entry, Ledger
 from dlbricks_tui.bench.results import Occurrence
 from dlbricks_tui.bench.stop_signals import RunStopped
 from dlbricks_tui.bench.stopping import FEWEST_OF_THE_LONGEST, FEWEST_SAMPLES, Adaptive, drifting_half_width_ms, series_of
-from dlbricks_tui.bench.time_left import MOST_SECONDS_PER_CARRIER, PLAIN_SECONDS
+from dlbricks_tui.bench.time_left import PLAIN_SECONDS, most_seconds_per_carrier
 from dlbricks_tui.bench.warming import untimed_runs
 from dlbricks_tui.bench.workbench import Task, Workbench
 from dlbricks_tui.bricks.carriers import Carrier
@@ -34,6 +34,8 @@ from dlbricks_tui.store.statistics import mean_statistics, trimmed_mean
 # How often a whole model is timed before anything else, at least and at most.
 _FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 3, 100
 _FEWEST_ROUNDS = FEWEST_SAMPLES
+# Noise averages out within one run of a network that takes this long.
+_SLOWEST_MS, _FEWEST_ROUNDS_OF_THE_SLOWEST = 1000.0, 2
 # In each round a carrier runs so often under the profiler, untimed at first and then timed; so does a slow one.
 _PROFILED, _SLOW_PROFILED, _SLOW_MS = (1, 2), (0, 1), 150.0
 # So many models are timed in the rounds of their carriers, too.
@@ -83,6 +85,8 @@ class _Running:
     # The names of its copies in the worker.
     copies: tuple[str, ...]
     first_run_ms: float
+    # How long it is timed at most, unless fewer rounds than needed take longer.
+    most_seconds: float
     plain_ms: list[float] = field(default_factory=list)
     layers_ms: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     seconds: float = 0.0
@@ -105,7 +109,14 @@ class _Running:
     @property
     def fewest_rounds(self) -> int:
         """How many rounds it takes part in at least."""
-        return FEWEST_OF_THE_LONGEST if self.seconds > MOST_SECONDS_PER_CARRIER else _FEWEST_ROUNDS
+        if self.first_run_ms > _SLOWEST_MS:
+            return _FEWEST_ROUNDS_OF_THE_SLOWEST
+        return FEWEST_OF_THE_LONGEST if self.seconds > self.most_seconds else _FEWEST_ROUNDS
+
+    @property
+    def seconds_per_round(self) -> float:
+        """How long its part of a round takes."""
+        return self.seconds / len(self.plain_ms) if self.plain_ms else 0.0
 
     def samples_ms(self, layer: int) -> list[float]:
         """The samples of one pass of a layer, so that all layers add up to what they take together."""
@@ -172,9 +183,9 @@ class Inside:
         """The bricks that were timed well enough."""
         return self._kept
 
-    def time_carriers(self, carriers: Sequence[CarrierTask]) -> None:
-        """Time carriers, all in the same rounds."""
-        running = self._load(carriers)
+    def time_carriers(self, carriers: Sequence[CarrierTask], of: int = 0) -> None:
+        """Time carriers, all in the same rounds; they are some `of` all that a run has to time."""
+        running = self._load(carriers, most_seconds_per_carrier(max(of, len(carriers))))
         started = list(running)
         try:
             while running:
@@ -191,7 +202,7 @@ class Inside:
             self._keep_whole(whole, again=True)
         self._bench.clear()
 
-    def _load(self, carriers: Sequence[CarrierTask]) -> list[_Running]:
+    def _load(self, carriers: Sequence[CarrierTask], most_seconds: float) -> list[_Running]:
         bricks = dict.fromkeys(entry for it in carriers for entry in it.bricks.values())
         self._tell(BatchStarted(number=1, of=1, programs=len(bricks)))
         running = []
@@ -204,7 +215,7 @@ class Inside:
             copies = 1 if time.monotonic() - began > _SECONDS_TO_COPY else _COPIES
             names = [f"{what.name}, copy {number}" for number in range(2, copies + 1)]
             names = [name for name in names if self._bench.load(name, what.task)]
-            running.append(_Running(what, (what.name, *names), loaded.first_run_seconds * 1000))
+            running.append(_Running(what, (what.name, *names), loaded.first_run_seconds * 1000, most_seconds))
             for entry in dict.fromkeys(what.bricks.values()):
                 self._ledger.loaded(entry, loaded.first_run_seconds, ())
         for whole in self._wholes:
@@ -282,22 +293,24 @@ class Inside:
             return False
         usual_ms = median(it.plain_ms)
         fewest, most = self._rule.bounds(usual_ms)
-        if rounds >= most or it.seconds > MOST_SECONDS_PER_CARRIER:
+        if rounds >= most or it.seconds > it.most_seconds:
             return True
         sure = rounds >= _ROUNDS_TO_BE_SURE or (rounds >= fewest and it.seconds > _SECONDS_TO_BE_SURE)
         return sure and drifting_half_width_ms(it.plain_ms) <= self._rule.target * usual_ms
 
     def _seconds_left(self, running: Sequence[_Running], round_seconds: float) -> float:
-        """Seconds that the carriers still need at most, at the pace of the last round."""
-        rounds = max((self._rounds_left(it) for it in running), default=0)
-        left = rounds * round_seconds
+        """Seconds that the carriers still need at most; `round_seconds` is what the last round took."""
+        rounds = {it.what.name: self._rounds_left(it) for it in running}
+        beside = max(0.0, round_seconds - math.fsum(it.seconds_per_round for it in running))
+        carriers = math.fsum(rounds[it.what.name] * it.seconds_per_round for it in running)
+        left = carriers + beside * max(rounds.values(), default=0)
         budget = self._control.seconds_left
         return left if budget is None else min(left, budget)
 
     def _rounds_left(self, it: _Running) -> int:
         most = self._rule.bounds(median(it.plain_ms))[1] if it.plain_ms else _FEWEST_ROUNDS
-        within = math.inf if not it.seconds else MOST_SECONDS_PER_CARRIER * len(it.plain_ms) / it.seconds
-        return max(0, math.ceil(min(most, within)) - len(it.plain_ms))
+        within = it.most_seconds / it.seconds_per_round if it.seconds_per_round else math.inf
+        return max(0, math.ceil(max(it.fewest_rounds, min(most, within))) - len(it.plain_ms))
 
     def _keep_bricks(self, started: Sequence[_Running], running: Sequence[_Running], *, finished: bool = True) -> None:
         """Store the bricks that no running carrier says more about."""

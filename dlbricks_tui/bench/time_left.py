@@ -32,10 +32,12 @@ _SECONDS_TO_TRUST = 2.0
 _JOBS_TO_COMPARE = 8
 _LEAST_SLOPE, _MOST_SLOPE = 0.4, 1.1
 _QUICKEST_MS = 1e-3
-# The method `inside`: how long each whole model is timed first, and how long a carrier is timed at most.
-PLAIN_SECONDS, MOST_SECONDS_PER_CARRIER = 2.0, 15.0
-# On an ordinary host a carrier takes so many rounds, and runs so often in each.
-_ROUNDS_OF_A_CARRIER, _RUNS_PER_ROUND = 40, 5
+# The method `inside`: how long each whole model is timed first, and how long carriers are timed at most: one alone, and
+# each of many.
+PLAIN_SECONDS = 2.0
+_SECONDS_PER_CARRIER, _SECONDS_PER_CARRIER_OF_MANY = 15.0, 3.0
+# A carrier runs so often before it is done: a quick one on an ordinary host, and a slow one.
+_RUNS_OF_A_CARRIER, _RUNS_OF_A_SLOW_CARRIER = 200, 5
 
 
 class Pace:
@@ -209,10 +211,17 @@ def expected_seconds(method: Method, rule: StoppingRule, jobs: Iterable[Job], ot
 
 
 def _expected_inside_seconds(jobs: Sequence[Job]) -> float:
-    bricks_ms = sum(job.expected_ms for job in jobs if not job.whole)
-    wholes = sum(PLAIN_SECONDS for job in jobs if job.whole)
-    carriers = min(MOST_SECONDS_PER_CARRIER, _ROUNDS_OF_A_CARRIER * _RUNS_PER_ROUND * bricks_ms / 1000)
-    return wholes + carriers + _LOAD_MS / 1000 * len(jobs)
+    bricks_seconds = sum(job.expected_ms for job in jobs if not job.whole) / 1000
+    wholes = sum(max(PLAIN_SECONDS, _RUNS_OF_A_SLOW_CARRIER * job.expected_ms / 1000) for job in jobs if job.whole)
+    # About as many as there are models with a brick of their own.
+    carriers = len({job.graph.name for job in jobs if not job.whole})
+    timing = min(carriers * most_seconds_per_carrier(carriers), _RUNS_OF_A_CARRIER * bricks_seconds)
+    return wholes + max(timing, _RUNS_OF_A_SLOW_CARRIER * bricks_seconds) + _LOAD_MS / 1000 * len(jobs)
+
+
+def most_seconds_per_carrier(carriers: int) -> float:
+    """How long each of so many carriers is timed at most."""
+    return max(_SECONDS_PER_CARRIER_OF_MANY, _SECONDS_PER_CARRIER / max(1, carriers))
 
 
 def _log(milliseconds: float) -> float:

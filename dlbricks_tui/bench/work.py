@@ -246,7 +246,7 @@ class Work:
                 [(entry, self._task(entry.job, side_by_side=False)) for entry in entries if entry.job.whole]
             )
             for group in groups(carriers, self._limits.memory_bytes):
-                inside.time_carriers(group)
+                inside.time_carriers(group, of=len(carriers))
         left = [entry.job for entry in bricks.values() if entry not in inside.kept]
         if left:
             self._measure(left, self._request.rule, ledger, side_by_side=False, first_number=len(entries))
