@@ -18,18 +18,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dlbricks_tui.bench.calibrating import CONSTANTS, example_of
-from dlbricks_tui.bench.fingerprint import fingerprint
-from dlbricks_tui.bench.jobs import Subject, Target, subject_of
-from dlbricks_tui.bench.known import Known
-from dlbricks_tui.bench.method import Method
-from dlbricks_tui.bench.mood import NULL_CALL_MS
-from dlbricks_tui.bench.plan import plan, targets_of
-from dlbricks_tui.bench.results import conditions_of
-from dlbricks_tui.bench.stopping import Adaptive, Series, outliers, series_of
 from dlbricks_tui.bricks.contexts import formers
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.calibration import Example, fitted
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.calibrating import CONSTANTS, example_of
+from dlbricks_tui.measure.jobs import Subject, Target, subject_of
+from dlbricks_tui.measure.known import Known
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.mood import NULL_CALL_MS
+from dlbricks_tui.measure.plan import plan, targets_of
+from dlbricks_tui.measure.results import conditions_of
+from dlbricks_tui.measure.stopping import Adaptive, Series, outliers, series_of
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of

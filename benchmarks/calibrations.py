@@ -20,18 +20,18 @@ from pathlib import Path
 from statistics import mean, median, stdev
 from typing import NamedTuple
 
-from dlbricks_tui.bench.calibrating import CONSTANTS, RULE, example_of, networks
-from dlbricks_tui.bench.event_file import EventReader
-from dlbricks_tui.bench.events import Calibrated, Calibrating, CalibrationFailed, RoundDone
-from dlbricks_tui.bench.jobs import Subject, Target
-from dlbricks_tui.bench.known import Known
-from dlbricks_tui.bench.plan import plan
-from dlbricks_tui.bench.run_folder import RunFolder
-from dlbricks_tui.bench.stopping import series_of
 from dlbricks_tui.estimate.calibration import Correction, Example, fitted
+from dlbricks_tui.measure.calibrating import CONSTANTS, RULE, example_of, networks
+from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, RoundDone
+from dlbricks_tui.measure.jobs import Subject, Target
+from dlbricks_tui.measure.known import Known
+from dlbricks_tui.measure.plan import plan
+from dlbricks_tui.measure.stopping import series_of
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runs.event_file import EventReader
+from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.settings import DataFolder

@@ -22,11 +22,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from dlbricks_tui.bench.layer_times import in_proportion
-from dlbricks_tui.bench.warming import untimed_runs
 from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
+from dlbricks_tui.measure.layer_times import in_proportion
+from dlbricks_tui.measure.warming import untimed_runs
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of

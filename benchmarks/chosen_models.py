@@ -9,14 +9,14 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from dlbricks_tui.bench.jobs import Target
-from dlbricks_tui.bench.warming import untimed_runs
 from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.contexts import caches_in, context_key
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import brick_of, times_paid
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.bricks.programs import model_program, sequence_program
+from dlbricks_tui.measure.jobs import Target
+from dlbricks_tui.measure.warming import untimed_runs
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library

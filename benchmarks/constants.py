@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.averages import FEWEST, networks_in
-from dlbricks_tui.bench.calibrating import CONSTANTS, example_of
-from dlbricks_tui.bench.calibration_nets import SUFFIXES, calibration_nets
-from dlbricks_tui.bench.jobs import Subject, Target
-from dlbricks_tui.bench.stopping import Adaptive, series_of
 from dlbricks_tui.estimate.calibration import CALL_MS, EVICTED_SHARE, STAYS_SHARE, Example, fitted
+from dlbricks_tui.measure.calibrating import CONSTANTS, example_of
+from dlbricks_tui.measure.calibration_nets import SUFFIXES, calibration_nets
+from dlbricks_tui.measure.jobs import Subject, Target
+from dlbricks_tui.measure.stopping import Adaptive, series_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.settings import DataFolder

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.terminal import Terminal
-from dlbricks_tui.bench.event_file import EventReader
-from dlbricks_tui.bench.events import RoundDone
-from dlbricks_tui.bench.run_folder import RunFolder, RunFolders
+from dlbricks_tui.measure.events import RoundDone
+from dlbricks_tui.runs.event_file import EventReader
+from dlbricks_tui.runs.run_folder import RunFolder, RunFolders
 
 SIZE = (120, 40)
 TURN_SECONDS = 2.5

@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 from benchmarks.estimate import made_up
 from benchmarks.promises import at_most, judge
 from benchmarks.store_scale import fill
-from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library

@@ -25,5 +25,5 @@ def _as_wide_as_it_likes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _on_a_quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
     # The first guess of how long a run takes follows the load of the host.
-    monkeypatch.setattr("dlbricks_tui.bench.work.others_running", lambda: 0.0)
+    monkeypatch.setattr("dlbricks_tui.runs.work.others_running", lambda: 0.0)
     monkeypatch.setattr("dlbricks_tui.tui.live.prospect.others_running", lambda: 0.0)

@@ -177,8 +177,8 @@ class Desk:
         return decompose(graph, cutting(self.args))
 
     def _system(self) -> tuple[str, bool]:
-        from dlbricks_tui.bench.fingerprint import fingerprint
         from dlbricks_tui.estimate.selection import find_system
+        from dlbricks_tui.host.fingerprint import fingerprint
         from dlbricks_tui.store.queries import systems
 
         host = fingerprint().id

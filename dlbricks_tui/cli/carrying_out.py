@@ -12,10 +12,10 @@ from dlbricks_tui.cli.status import Status
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.bench.request import RunRequest
-    from dlbricks_tui.bench.run_folder import RunFolder, RunState, Tally
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.runs.request import RunRequest
+    from dlbricks_tui.runs.run_folder import RunFolder, RunState, Tally
     from dlbricks_tui.settings import DataFolder
 
 
@@ -23,9 +23,9 @@ def carry_out(args: argparse.Namespace, folder: RunFolder, request: RunRequest) 
     """Carries a run out in this process and prints the estimates that come of it, or starts it apart."""
     if args.detach:
         return _start_apart(args, folder)
-    from dlbricks_tui.bench.host_lock import host_lock
-    from dlbricks_tui.bench.work import Workplace
     from dlbricks_tui.cli.run_progress import shown
+    from dlbricks_tui.runs.host_lock import host_lock
+    from dlbricks_tui.runs.work import Workplace
     from dlbricks_tui.share.running import execute_any
 
     place = Workplace(args.data, spent_seconds=time.monotonic() - args.began)
@@ -36,8 +36,8 @@ def carry_out(args: argparse.Namespace, folder: RunFolder, request: RunRequest) 
 
 def conclude(args: argparse.Namespace, folder: RunFolder, state: RunState, *, left_out: int = 0) -> int:
     """Prints what a run that has ended has found out, and returns how that counts."""
-    from dlbricks_tui.bench.request import read_request
-    from dlbricks_tui.bench.run_folder import State
+    from dlbricks_tui.runs.request import read_request
+    from dlbricks_tui.runs.run_folder import State
 
     request = read_request(folder.request_file)
     # A run that was stopped before it had read its models has no estimates, and no time left to read them.
@@ -111,10 +111,10 @@ def _start_apart(args: argparse.Namespace, folder: RunFolder) -> int:
 
 
 def _estimates(data: DataFolder, folder: RunFolder, request: RunRequest) -> list[tuple[Decomposition, SystemEstimate]]:
-    from dlbricks_tui.bench.fingerprint import fingerprint
-    from dlbricks_tui.bench.preparation import prepare
     from dlbricks_tui.estimate.inquiry import Inquiry
+    from dlbricks_tui.host.fingerprint import fingerprint
     from dlbricks_tui.models.library import Library
+    from dlbricks_tui.runs.preparation import prepare
     from dlbricks_tui.settings import SAMPLE_MODELS
     from dlbricks_tui.store.store import Store
 

@@ -55,9 +55,9 @@ def _speedup(args: argparse.Namespace, decompositions: Sequence[Decomposition]) 
     """How much less time the unique bricks took on this host than the models, None where neither was measured."""
     if not args.data.store.exists():
         return None
-    from dlbricks_tui.bench.fingerprint import fingerprint
     from dlbricks_tui.estimate.accuracy import speedup
     from dlbricks_tui.estimate.inquiry import Inquiry
+    from dlbricks_tui.host.fingerprint import fingerprint
     from dlbricks_tui.store.store import Store
 
     host, runtimes = fingerprint().id, usual_runtimes(args)

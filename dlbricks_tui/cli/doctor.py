@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from dlbricks_tui.bench.denormals import DenormalCount
-    from dlbricks_tui.bench.noise import Finding
+    from dlbricks_tui.host.noise import Finding
+    from dlbricks_tui.measure.denormals import DenormalCount
     from dlbricks_tui.store.records import System
 
 _INDENT = 8
@@ -40,9 +40,9 @@ def register(groups: Groups) -> None:
 
 def examine(args: argparse.Namespace) -> int:
     """Examines the host, and the weights that are named."""
-    from dlbricks_tui.bench.denormals import denormals_in
-    from dlbricks_tui.bench.fingerprint import fingerprint
-    from dlbricks_tui.bench.noise import findings
+    from dlbricks_tui.host.fingerprint import fingerprint
+    from dlbricks_tui.host.noise import findings
+    from dlbricks_tui.measure.denormals import denormals_in
 
     # Weights first: who mistypes a path should not wait for the rest.
     weights = {path: denormals_in(path) for path in args.params}
@@ -98,7 +98,7 @@ def _weights_document(path: Path, counts: Sequence[DenormalCount]) -> Json:
 def _show(system: System, found: Sequence[Finding]) -> None:
     from rich.text import Text
 
-    from dlbricks_tui.bench.fingerprint import GIBIBYTE
+    from dlbricks_tui.host.fingerprint import GIBIBYTE
 
     show(
         Text(f"{system.name}, {system.memory_bytes / GIBIBYTE:.1f} GiB", style="bold"),

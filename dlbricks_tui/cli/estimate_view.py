@@ -187,7 +187,9 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
     yield Text(", ".join(counts))
     if coverage.own_carrier:
         own = "all" if coverage.own_carrier == coverage.layers else f"{coverage.own_carrier}"
-        yield Text(f"{own} of them were timed in this very model: its end-to-end latency is no independent check of them")
+        yield Text(
+            f"{own} of them were timed in this very model: its end-to-end latency is no independent check of them"
+        )
     path = found.critical_layers
     of_part = " of the measured part" if found.is_partial else ""
     gained_ms = composed.sequential_ms - composed.parallel_ms

@@ -60,7 +60,7 @@ def report_models(args: argparse.Namespace) -> int:
     sources, shapes = library(args).find_all(args.models), given_shapes(args)
     _keep_matplotlib_to_itself(args.data)
     with Store(args.data.store) as store, _loaders(args) as loader_of:
-        from dlbricks_tui.bench.fingerprint import fingerprint
+        from dlbricks_tui.host.fingerprint import fingerprint
         from dlbricks_tui.report.evaluation import evaluate
 
         systems = _systems(args, store.generation)

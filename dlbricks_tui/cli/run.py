@@ -21,9 +21,9 @@ from dlbricks_tui.cli.parser import FromConfig, Groups, Parser, UsageError, add_
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from dlbricks_tui.bench.method import Method
-    from dlbricks_tui.bench.request import Patience, RunRequest
-    from dlbricks_tui.bench.stopping import StoppingRule
+    from dlbricks_tui.measure.method import Method
+    from dlbricks_tui.measure.stopping import StoppingRule
+    from dlbricks_tui.runs.request import Patience, RunRequest
     from dlbricks_tui.runtime.runtime import Format, Runtime
 
 _MEBIBYTE = 1 << 20
@@ -106,8 +106,8 @@ def add_measuring_options(parser: Parser) -> None:
 
 def run_models(args: argparse.Namespace) -> int:
     """Starts a run, and unless it is to be detached carries it out."""
-    from dlbricks_tui.bench.launch import create_run
     from dlbricks_tui.cli.carrying_out import carry_out
+    from dlbricks_tui.runs.launch import create_run
 
     request = _request(args)
     folder = create_run(request, args.data)
@@ -117,7 +117,7 @@ def run_models(args: argparse.Namespace) -> int:
 
 def measuring(args: argparse.Namespace, formats: Collection[Format]) -> RunRequest:
     """How to measure models of these formats, with nothing to be measured yet."""
-    from dlbricks_tui.bench.request import CalibrationPolicy, RunRequest
+    from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
 
     if args.time_budget is not None and args.time_budget <= 0:
         raise UsageError(f"--time-budget {args.time_budget:g}: give more than 0 seconds")
@@ -137,9 +137,9 @@ def measuring(args: argparse.Namespace, formats: Collection[Format]) -> RunReque
 
 
 def _request(args: argparse.Namespace) -> RunRequest:
-    from dlbricks_tui.bench.method import Method
-    from dlbricks_tui.bench.request import InputShape, chosen
+    from dlbricks_tui.measure.method import Method
     from dlbricks_tui.models.graph import Level
+    from dlbricks_tui.runs.request import InputShape, chosen
 
     sources = library(args).find_all(args.models)
     if args.granularity < 1:
@@ -161,8 +161,8 @@ def _request(args: argparse.Namespace) -> RunRequest:
 
 
 def _method(args: argparse.Namespace, asked: RunRequest) -> Method:
-    from dlbricks_tui.bench.method import Method
-    from dlbricks_tui.bench.request import can_be_inside, usual_method
+    from dlbricks_tui.measure.method import Method
+    from dlbricks_tui.runs.request import can_be_inside, usual_method
 
     if args.method is None:
         return usual_method(cutting(args), asked.rule, asked.runtime)
@@ -189,7 +189,7 @@ def _runtime(args: argparse.Namespace, formats: Collection[Format]) -> Runtime:
 
 
 def _warn_of_many_threads(runtime: Runtime) -> None:
-    from dlbricks_tui.bench.fingerprint import fingerprint
+    from dlbricks_tui.host.fingerprint import fingerprint
 
     threads, cores = runtime.settings.threads, fingerprint().cores
     if threads is not None and threads > cores:
@@ -197,7 +197,7 @@ def _warn_of_many_threads(runtime: Runtime) -> None:
 
 
 def _rule(args: argparse.Namespace) -> StoppingRule:
-    from dlbricks_tui.bench.stopping import Adaptive, FixedRuns
+    from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 
     if args.fixed_runs is not None:
         return FixedRuns(args.fixed_runs)
@@ -205,7 +205,7 @@ def _rule(args: argparse.Namespace) -> StoppingRule:
 
 
 def _patience(args: argparse.Namespace) -> Patience:
-    from dlbricks_tui.bench.request import Patience
+    from dlbricks_tui.runs.request import Patience
 
     if args.brick_timeout is None:
         return Patience()

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.bench.events import (
-    Calibrated,
-    Calibrating,
-    CalibrationFailed,
-    Event,
+from dlbricks_tui.cli.output import counted, narrate, narration_console
+from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event
+from dlbricks_tui.runs.events import (
     FailedBefore,
     LayerUnmeasurable,
     LevelLowered,
@@ -27,8 +25,7 @@ from dlbricks_tui.bench.events import (
     Waiting,
     WorkerReplaced,
 )
-from dlbricks_tui.bench.progress import RunProgress
-from dlbricks_tui.cli.output import counted, narrate, narration_console
+from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.store.histogram import format_ms
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dlbricks_tui.cli.status import Status
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dlbricks_tui.bench.run_folder import RunFolder, RunState
+    from dlbricks_tui.runs.run_folder import RunFolder, RunState
 
 _SECONDS_BETWEEN_LOOKS = 0.2
 _MOST_NAMES = 3
@@ -41,7 +41,7 @@ def register(groups: Groups) -> None:
 
 def list_runs(args: argparse.Namespace) -> int:
     """Lists all runs of the data folder."""
-    from dlbricks_tui.bench.run_folder import RunFolders
+    from dlbricks_tui.runs.run_folder import RunFolders
 
     states = RunFolders(args.data.runs).states()
     if args.json:
@@ -55,9 +55,9 @@ def list_runs(args: argparse.Namespace) -> int:
 
 def watch_run(args: argparse.Namespace) -> int:
     """Shows a run from its beginning to its end."""
-    from dlbricks_tui.bench.event_file import follow
     from dlbricks_tui.cli.carrying_out import conclude
     from dlbricks_tui.cli.run_progress import shown
+    from dlbricks_tui.runs.event_file import follow
 
     folder = _find(args)
     with shown(quiet=args.quiet) as progress:
@@ -80,10 +80,10 @@ def cancel_run(args: argparse.Namespace) -> int:
 
 def resume_run(args: argparse.Namespace) -> int:
     """Lets a paused run go on; one without a process is taken up again."""
-    from dlbricks_tui.bench.errors import RunError
-    from dlbricks_tui.bench.request import read_request
-    from dlbricks_tui.bench.run_folder import State
     from dlbricks_tui.cli.carrying_out import carry_out
+    from dlbricks_tui.runs.errors import RunError
+    from dlbricks_tui.runs.request import read_request
+    from dlbricks_tui.runs.run_folder import State
 
     folder = _find(args)
     state = folder.state()
@@ -103,7 +103,7 @@ def _add(actions: Groups, name: str, explained: str, handler: Callable[[argparse
 
 
 def _find(args: argparse.Namespace) -> RunFolder:
-    from dlbricks_tui.bench.run_folder import RunFolders
+    from dlbricks_tui.runs.run_folder import RunFolders
 
     return RunFolders(args.data.runs).find(args.run)
 

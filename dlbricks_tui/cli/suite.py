@@ -83,9 +83,9 @@ def export_suite(args: argparse.Namespace) -> int:
 
 def run_suite(args: argparse.Namespace) -> int:
     """Measures a suite like models, and writes the results into a file."""
-    from dlbricks_tui.bench.launch import create_run
-    from dlbricks_tui.bench.request import SuiteChoice
     from dlbricks_tui.cli.carrying_out import carry_out
+    from dlbricks_tui.runs.launch import create_run
+    from dlbricks_tui.runs.request import SuiteChoice
     from dlbricks_tui.share.formats import CARRIED, refuse_other_runtimes
     from dlbricks_tui.share.suite_folder import SuiteFolder
 
@@ -168,7 +168,7 @@ def _decoys(
 
 
 def _memory_bytes() -> int:
-    from dlbricks_tui.bench.fingerprint import fingerprint
+    from dlbricks_tui.host.fingerprint import fingerprint
 
     return fingerprint().memory_bytes
 

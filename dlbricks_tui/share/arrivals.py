@@ -5,17 +5,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.atomic_write import write_atomically
-from dlbricks_tui.bench.events import Event, ModelLeftOut, ModelLoading
-from dlbricks_tui.bench.expectation import expected_ms, memory_bytes
-from dlbricks_tui.bench.fingerprint import GIBIBYTE, fingerprint
-from dlbricks_tui.bench.jobs import Job, Target
-from dlbricks_tui.bench.preparation import Assignment
-from dlbricks_tui.bench.request import RunRequest, SuiteChoice
-from dlbricks_tui.bench.run_folder import RunFolder
-from dlbricks_tui.bench.work import Workplace
 from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.excerpts import Excerpt
+from dlbricks_tui.host.fingerprint import GIBIBYTE, fingerprint
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.expectation import expected_ms, memory_bytes
+from dlbricks_tui.measure.jobs import Job, Target
 from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
+from dlbricks_tui.runs.preparation import Assignment
+from dlbricks_tui.runs.request import RunRequest, SuiteChoice
+from dlbricks_tui.runs.run_folder import RunFolder
+from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.share.errors import BrokenBrickError, SuiteFileError
 from dlbricks_tui.share.suite_folder import SuiteFolder
 from dlbricks_tui.share.unpacking import Unpacker

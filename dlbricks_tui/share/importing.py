@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.bench.method import Method
+from dlbricks_tui.measure.method import Method
 from dlbricks_tui.share.errors import BrokenResultsError, KeyFileError
 from dlbricks_tui.share.key_file import SuiteKey
 from dlbricks_tui.share.results_file import SuiteResults

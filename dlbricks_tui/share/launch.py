@@ -3,12 +3,12 @@
 import sys
 from pathlib import Path
 
-from dlbricks_tui.bench import launch
-from dlbricks_tui.bench.host_lock import host_lock
-from dlbricks_tui.bench.request import read_request
-from dlbricks_tui.bench.run_folder import RunFolder
-from dlbricks_tui.bench.work import Workplace
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.runs import launch
+from dlbricks_tui.runs.host_lock import host_lock
+from dlbricks_tui.runs.request import read_request
+from dlbricks_tui.runs.run_folder import RunFolder
+from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.share.running import execute_any
 

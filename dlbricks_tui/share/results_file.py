@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from dlbricks_tui.atomic_write import write_atomically
-from dlbricks_tui.bench.fingerprint import fingerprint
-from dlbricks_tui.bench.jobs import Target
-from dlbricks_tui.bench.known import Conditions, known_in
-from dlbricks_tui.bench.method import Method
-from dlbricks_tui.bench.request import RunRequest
-from dlbricks_tui.bench.results import conditions_of, runtime_record
-from dlbricks_tui.bench.run_folder import RunFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.jobs import Target
+from dlbricks_tui.measure.known import Conditions, known_in
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.results import conditions_of, runtime_record
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.share.arrivals import Arrivals, read_arrivals
 from dlbricks_tui.share.documents import check_fields, parsed_document

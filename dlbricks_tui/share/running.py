@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from dlbricks_tui.bench.events import Event
-from dlbricks_tui.bench.host_lock import HostLock
-from dlbricks_tui.bench.request import RunRequest
-from dlbricks_tui.bench.run import execute
-from dlbricks_tui.bench.run_folder import RunFolder, RunState
-from dlbricks_tui.bench.work import Workplace
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.runs.host_lock import HostLock
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.run_folder import RunFolder, RunState
+from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.share.arrivals import Arriving
 from dlbricks_tui.share.results_file import write_results
 

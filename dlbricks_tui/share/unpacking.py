@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
-from dlbricks_tui.bench.workbench import LOST_WORKER
 from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.excerpts import Excerpt
+from dlbricks_tui.measure.workbench import LOST_WORKER
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, TensorType
 from dlbricks_tui.models.literals import LiteralError, parse_tuple

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable
 
-from dlbricks_tui.bench.fingerprint import fingerprint
-from dlbricks_tui.bench.jobs import Target
-from dlbricks_tui.bench.known import Conditions, Known, known_in
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.explanation import by_type, parallel_gain, residual
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.jobs import Target
+from dlbricks_tui.measure.known import Conditions, Known, known_in
 from dlbricks_tui.store.conditions import where
 from dlbricks_tui.store.queries import counts, runtimes, select, systems
 from dlbricks_tui.store.records import Measurement, System

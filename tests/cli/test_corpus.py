@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.store.records import Measurement
 from tests.estimate.stored import brick_records, model_record, store_of

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.bench.noise import SOURCES
 from dlbricks_tui.cli.main import main
-from tests.bench.test_denormals import WEIGHTS, params
+from dlbricks_tui.host.noise import SOURCES
+from tests.measure.test_denormals import WEIGHTS, params
 
 
 def test_every_source_of_noise_is_told_with_its_state_effect_and_cure(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,8 +14,8 @@ from onnx import ModelProto, TensorProto
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 
 from benchmarks.terminal import Terminal
-from dlbricks_tui.bench.method import Method
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.measure.method import Method
 from dlbricks_tui.store.store import Store
 from tests.store.samples import end_to_end, form, measurement, runtime, system
 

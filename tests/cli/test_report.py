@@ -12,9 +12,9 @@ from xml.dom.minidom import parseString
 import pytest
 from onnx.helper import make_node
 
-from dlbricks_tui.bench.fingerprint import fingerprint
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Record
 from tests.cli.test_hostile_names import HOSTILE, hostile_model

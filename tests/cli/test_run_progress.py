@@ -5,14 +5,19 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from dlbricks_tui.bench.events import (
+from dlbricks_tui.cli.run_progress import ShownProgress, duration
+from dlbricks_tui.measure.events import (
     BatchStarted,
     BegunAnew,
     Calibrated,
     Calibrating,
     DriftNoted,
-    EstimateChanged,
     Event,
+    RoundDone,
+    RoundRepeated,
+)
+from dlbricks_tui.runs.events import (
+    EstimateChanged,
     FailedBefore,
     LayerUnmeasurable,
     LevelLowered,
@@ -22,14 +27,11 @@ from dlbricks_tui.bench.events import (
     ProgramFailed,
     ProgramLoaded,
     ProgramMeasured,
-    RoundDone,
-    RoundRepeated,
     RunEnded,
     RunStarted,
     Waiting,
 )
-from dlbricks_tui.cli.run_progress import ShownProgress, duration
-from tests.bench.live_runs import at, ended
+from tests.runs.live_runs import at, ended
 
 ABOUT: dict[str, Any] = {"program": 0, "brick": "b" * 64, "context": "plain", "model": "", "label": "conv 3x3 1x8x8x8"}
 BEGINNING: list[Event] = [

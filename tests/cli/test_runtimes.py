@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.cli.main import main
-from tests.bench.runs import FAKE_WORKER
+from tests.runs.runs import FAKE_WORKER
 
 Command = Callable[..., tuple[int, str, str]]
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.bench.calibration_nets import SUFFIXES, calibration_nets
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.measure.calibration_nets import SUFFIXES, calibration_nets
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind

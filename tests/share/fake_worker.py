@@ -10,8 +10,8 @@ from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.models.mxnet.loading import Answer
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Inferred, Refused, Reply, Request, Tensor
-from tests.bench import fake_worker
 from tests.models.table_framework import TableFramework
+from tests.runs import fake_worker
 
 
 class FakeWorker(fake_worker.FakeWorker):

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.bench.events import Event, ModelLeftOut, Planned, ProgramMeasured
-from dlbricks_tui.bench.launch import create_run
-from dlbricks_tui.bench.request import read_request
-from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.contexts import caches_in
+from dlbricks_tui.measure.events import Event
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runs.events import ModelLeftOut, Planned, ProgramMeasured
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.request import read_request
+from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.share.errors import KeyFileError
 from dlbricks_tui.share.exporting import arriving, assemble
 from dlbricks_tui.share.key_file import key_path, read_key

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlbricks_tui.bench.events import Event
-from dlbricks_tui.bench.launch import create_run
-from dlbricks_tui.bench.request import RunRequest, SuiteChoice
-from dlbricks_tui.bench.run_folder import RunState
-from dlbricks_tui.bench.stopping import FixedRuns
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.stopping import FixedRuns
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.request import RunRequest, SuiteChoice
+from dlbricks_tui.runs.run_folder import RunState
 from dlbricks_tui.share.exporting import Assembled, arriving, assemble, write_assembled
 from dlbricks_tui.share.importing import SuiteImport, import_results
 from dlbricks_tui.share.key_file import key_path, read_key
@@ -24,8 +24,8 @@ from dlbricks_tui.share.seed import seed_of
 from dlbricks_tui.share.suite_folder import SuiteFolder
 from dlbricks_tui.share.unpacking import Unpacker
 from dlbricks_tui.store.store import Store
-from tests.bench.runs import FAKE, Site
 from tests.models.table_framework import TableFramework
+from tests.runs.runs import FAKE, Site
 
 FAKE_WORKER = Path(__file__).parent / "fake_worker.py"
 GIBIBYTE = 1 << 30

@@ -1,12 +1,13 @@
 from dataclasses import replace
 
-from dlbricks_tui.bench.events import BegunAnew, Event, FailedBefore, Paused, Resumed, RoundRepeated
-from dlbricks_tui.bench.run_folder import State
-from dlbricks_tui.bench.time_left import SECONDS_PER_NETWORK
+from dlbricks_tui.measure.events import BegunAnew, Event, RoundRepeated
+from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK
+from dlbricks_tui.runs.events import FailedBefore, Paused, Resumed
+from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.live.folding import MOST_NOTES, MOST_WIDTHS, Folding
 from dlbricks_tui.tui.live.snapshot import Standing, Tone
 from dlbricks_tui.tui.screens.run.brick_row import row
-from tests.bench.live_runs import (
+from tests.runs.live_runs import (
     BRICKS,
     MODELS,
     RUN,

@@ -3,15 +3,15 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.bench.errors import RunError
-from dlbricks_tui.bench.run_folder import RunFolder, State
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.run_folder import RunFolder, State
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.live import follower as following
 from dlbricks_tui.tui.live import watch as watching
 from dlbricks_tui.tui.live.follower import Follower
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
 from dlbricks_tui.tui.live.watch import Listener, RunWatch
-from tests.bench.live_runs import (
+from tests.runs.live_runs import (
     MODELS,
     NOBODY,
     RUN,

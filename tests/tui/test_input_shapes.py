@@ -9,13 +9,13 @@ from threading import Event
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.bench.request import InputShape, read_request
-from dlbricks_tui.bench.run_folder import RunFolder
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError
 from dlbricks_tui.models.frameworks import Frameworks
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.shape_memory import ShapeMemory
+from dlbricks_tui.runs.request import InputShape, read_request
+from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.opened import AskedShape, Opened, Wish
 from dlbricks_tui.tui.opening import Opener

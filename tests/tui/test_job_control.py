@@ -5,7 +5,7 @@ import time
 from contextlib import suppress
 
 from dlbricks_tui.tui.job_control import is_hung_up
-from tests.bench.killing import eventually
+from tests.runs.killing import eventually
 
 # As one in Python may, this handler stops the process later than the kernel would.
 INNER = """

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.bench.run_folder import State
 from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui import keymap
 from dlbricks_tui.tui.actions.action import Scope
@@ -24,7 +24,7 @@ from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.panel import Panel
-from tests.bench.live_runs import NOBODY, in_the_middle, put_run
+from tests.runs.live_runs import NOBODY, in_the_middle, put_run
 from tests.tui.bench import WRITTEN, press, running, small_library
 from tests.tui.test_run_screens import shows
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.bench.errors import RunError
-from dlbricks_tui.bench.run_folder import State
-from dlbricks_tui.bench.stopping import Adaptive, Stop
 from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.config.option import Value
+from dlbricks_tui.measure.stopping import Adaptive, Stop
 from dlbricks_tui.models.library import Library, ModelSource, source_of
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
@@ -32,7 +32,7 @@ from dlbricks_tui.tui.screens.run import brick_row, estimate_row
 from dlbricks_tui.tui.screens.run.head import head_lines
 from dlbricks_tui.tui.sparkline import sparkline
 from dlbricks_tui.tui.widgets.run_bar.lines import bar_lines
-from tests.bench.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, loaded, measured, planned, started
+from tests.runs.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, loaded, measured, planned, started
 
 WIDTHS = st.integers(40, 220)
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.bench.calibrating import CONSTANTS
-from dlbricks_tui.bench.calibration_nets import NETWORKS
-from dlbricks_tui.bench.events import Waiting
-from dlbricks_tui.bench.fingerprint import fingerprint
-from dlbricks_tui.bench.host_lock import HostLock
-from dlbricks_tui.bench.method import Method
-from dlbricks_tui.bench.request import read_request
-from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.calibrating import CONSTANTS
+from dlbricks_tui.measure.calibration_nets import NETWORKS
+from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runs.events import Waiting
+from dlbricks_tui.runs.host_lock import HostLock
+from dlbricks_tui.runs.request import read_request
+from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Format
 from dlbricks_tui.settings import DataFolder
@@ -38,7 +38,7 @@ from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
-from tests.bench.live_runs import (
+from tests.runs.live_runs import (
     NOBODY,
     RUN,
     calibrated,
@@ -50,10 +50,10 @@ from tests.bench.live_runs import (
     started,
     tell,
 )
-from tests.bench.live_runs import (
+from tests.runs.live_runs import (
     measured as brick_measured,
 )
-from tests.bench.runs import Site
+from tests.runs.runs import Site
 from tests.store.samples import calibration
 from tests.tui.bench import WRITTEN, app_on, press, running
 from tests.tui.snapshots import snapshot

@@ -3,7 +3,7 @@
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.bench.run_folder import State
+from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.screens.help import HelpScreen
 from dlbricks_tui.tui.screens.results.cells import FIRST_COLUMNS
@@ -14,7 +14,7 @@ from dlbricks_tui.tui.screens.run.all_runs import AllRunsScreen
 from dlbricks_tui.tui.screens.run.screen import RunScreen
 from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
 from dlbricks_tui.tui.widgets.reading import Reading
-from tests.bench.live_runs import RUN, in_the_middle, put_run
+from tests.runs.live_runs import RUN, in_the_middle, put_run
 from tests.tui.bench import SIZES, app_on, press, running
 from tests.tui.snapshots import snapshot
 from tests.tui.test_run_screens import shows

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.bench.noise import Finding, Verdict
+from dlbricks_tui.host.noise import Finding, Verdict
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui import judging
 from dlbricks_tui.tui.screens.systems import errands

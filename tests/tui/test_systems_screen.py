@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.bench.noise import Finding, Verdict
+from dlbricks_tui.host.noise import Finding, Verdict
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui.screens.systems import errands

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks.terminal import Terminal
-from dlbricks_tui.bench.events import RoundDone
-from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, State, Tally
+from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.models.library import Library
+from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State, Tally
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
-from tests.bench.killing import PATIENCE_SECONDS, eventually, has_told
-from tests.bench.runs import BRICKS, FAKE_WORKER, Site
 from tests.cli.test_hostile_names import HOSTILE, hostile_model
+from tests.runs.killing import PATIENCE_SECONDS, eventually, has_told
+from tests.runs.runs import BRICKS, FAKE_WORKER, Site
 
 DLBRICKS = [sys.executable, "-m", "dlbricks_tui"]
 # Leaves the alternate screen, shows the cursor, stops reporting the mouse and pastes.

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.bench.request import read_request
-from dlbricks_tui.bench.run_folder import RunFolder
+from dlbricks_tui.runs.request import read_request
+from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.queries import select
 from dlbricks_tui.store.store import Store

@@ -1,10 +1,7 @@
 """What happens in a run, in words."""
 
-from dlbricks_tui.bench.events import (
-    Calibrated,
-    Calibrating,
-    CalibrationFailed,
-    Event,
+from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event
+from dlbricks_tui.runs.events import (
     FailedBefore,
     LayerUnmeasurable,
     LevelLowered,
@@ -20,7 +17,7 @@ from dlbricks_tui.bench.events import (
     Waiting,
     WorkerReplaced,
 )
-from dlbricks_tui.bench.run_folder import State
+from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.figures import counted, duration, percent
 from dlbricks_tui.tui.live.snapshot import Note, Tone
 

@@ -7,10 +7,11 @@ from datetime import datetime
 from operator import attrgetter
 from statistics import median
 
-from dlbricks_tui.bench.disturbances import Disturbances
-from dlbricks_tui.bench.events import AboutProgram, BegunAnew, EstimateChanged, Event, RoundDone, RunStarted
-from dlbricks_tui.bench.progress import ProgramProgress, RunProgress
-from dlbricks_tui.bench.run_folder import State
+from dlbricks_tui.measure.events import BegunAnew, Event, RoundDone
+from dlbricks_tui.runs.disturbances import Disturbances
+from dlbricks_tui.runs.events import AboutProgram, EstimateChanged, RunStarted
+from dlbricks_tui.runs.progress import ProgramProgress, RunProgress
+from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.figures import counted
 from dlbricks_tui.tui.live.chronicle import noted
 from dlbricks_tui.tui.live.snapshot import Counts, Note, RunBrick, RunModel, RunSnapshot, Standing, Tone

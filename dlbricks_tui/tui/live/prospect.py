@@ -5,15 +5,15 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.bench.calibration_due import calibration_seconds, levels_due
-from dlbricks_tui.bench.crowding import others_running
-from dlbricks_tui.bench.fingerprint import fingerprint
-from dlbricks_tui.bench.host_lock import Holder, host_lock
-from dlbricks_tui.bench.jobs import subject_of
-from dlbricks_tui.bench.plan import plan, targets_of
-from dlbricks_tui.bench.request import RunRequest
-from dlbricks_tui.bench.results import conditions_of
-from dlbricks_tui.bench.time_left import expected_seconds
+from dlbricks_tui.host.crowding import others_running
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.jobs import subject_of
+from dlbricks_tui.measure.plan import plan, targets_of
+from dlbricks_tui.measure.results import conditions_of
+from dlbricks_tui.measure.time_left import expected_seconds
+from dlbricks_tui.runs.calibration_due import calibration_seconds, levels_due
+from dlbricks_tui.runs.host_lock import Holder, host_lock
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.store.records import utc_now
 from dlbricks_tui.tui.opened import Wish
 from dlbricks_tui.tui.session import Session

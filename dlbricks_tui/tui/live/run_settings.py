@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from dlbricks_tui.bench.errors import RunError
-from dlbricks_tui.bench.method import Method
-from dlbricks_tui.bench.request import CalibrationPolicy, InputShape, RunRequest, chosen, usual_method
-from dlbricks_tui.bench.stopping import Adaptive
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.config.config import Config
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.request import CalibrationPolicy, InputShape, RunRequest, chosen, usual_method
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.tui.choices import Choices, among, next_of

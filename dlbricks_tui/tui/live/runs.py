@@ -1,8 +1,8 @@
 """What a person can have done with runs; screens ask from threads."""
 
-from dlbricks_tui.bench.launch import create_run
-from dlbricks_tui.bench.request import RunRequest
-from dlbricks_tui.bench.run_folder import RunFolder, RunFolders, RunState
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.share.launch import start_detached
 

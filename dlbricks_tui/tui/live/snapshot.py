@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from dlbricks_tui.bench.run_folder import ACTIVE, State
+from dlbricks_tui.runs.run_folder import ACTIVE, State
 
 
 class Standing(Enum):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dlbricks_tui.bench.run_folder import RunFolders
+    from dlbricks_tui.runs.run_folder import RunFolders
     from dlbricks_tui.settings import DataFolder
     from dlbricks_tui.tui.live.follower import Follower
     from dlbricks_tui.tui.live.snapshot import RunSnapshot
@@ -107,7 +107,7 @@ class RunWatch:
             self._wake.clear()
 
     def _choose(self) -> None:
-        from dlbricks_tui.bench.run_folder import RunFolders
+        from dlbricks_tui.runs.run_folder import RunFolders
         from dlbricks_tui.tui.live.follower import Follower
 
         with self._lock:

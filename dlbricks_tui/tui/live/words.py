@@ -1,6 +1,6 @@
 """A run in words, as the run bar and the run screen say it."""
 
-from dlbricks_tui.bench.run_folder import State
+from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.figures import PARTLY, counted, duration, milliseconds, percent
 from dlbricks_tui.tui.lines import Line, Span
 from dlbricks_tui.tui.live.snapshot import RunModel, RunSnapshot

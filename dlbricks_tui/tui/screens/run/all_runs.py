@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from dlbricks_tui.bench.run_folder import RunState
+    from dlbricks_tui.runs.run_folder import RunState
     from dlbricks_tui.tui.live.runs import Runs
 
 

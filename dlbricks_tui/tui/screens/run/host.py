@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.bench.run_folder import State
+from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.screens.panelled import PanelledScreen
 from dlbricks_tui.tui.screens.run.launcher import Launcher

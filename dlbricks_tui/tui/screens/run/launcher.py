@@ -12,10 +12,10 @@ from dlbricks_tui.tui.opened import Wish, id_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from dlbricks_tui.bench.request import RunRequest
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.live.prospect import Prospect
     from dlbricks_tui.tui.live.run_settings import RunSettings

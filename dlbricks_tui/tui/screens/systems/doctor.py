@@ -16,7 +16,7 @@ from dlbricks_tui.tui.widgets.rows import RowsView
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dlbricks_tui.bench.noise import Finding
+    from dlbricks_tui.host.noise import Finding
 
 _VERDICT = 8
 _SIGNS = {"noisy": "!", "unknown": "?", "quiet": " "}

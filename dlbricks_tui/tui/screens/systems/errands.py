@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from dlbricks_tui.bench.fingerprint import fingerprint
-from dlbricks_tui.bench.noise import findings
 from dlbricks_tui.estimate.comparison import candidates, names_of
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.estimate.prices import read_prices
 from dlbricks_tui.estimate.selection import preferred_level
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.noise import findings
 from dlbricks_tui.store.queries import combinations, runtimes, systems
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dlbricks_tui.bench.noise import Finding
     from dlbricks_tui.estimate.comparison import Candidate
+    from dlbricks_tui.host.noise import Finding
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.store.queries import Combination
     from dlbricks_tui.store.records import Runtime, System

@@ -1,0 +1,108 @@
+"""Which machine this is: what of it decides how long a brick takes."""
+
+import hashlib
+import math
+import os
+import platform
+import re
+
+from dlbricks_tui.host import processor
+from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.store.records import Fact, Facts, System
+
+UNKNOWN = "unknown"
+GIBIBYTE = 1 << 30
+
+_DMI = "sys/class/dmi/id"
+_EC2_TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")
+_CONTAINER_MARKS = (("/docker", "docker"), ("/kubepods", "kubernetes"), ("/lxc", "lxc"), ("/libpod", "podman"))
+
+
+def fingerprint(host: HostFiles | None = None, usable_cores: int | None = None) -> System:
+    """This host as a system of the store; its id stays as long as nothing changes that changes latencies."""
+    host = host or HostFiles()
+    cores = _usable_cores() if usable_cores is None else usable_cores
+    cpu = processor.cpu_model(host) or platform.machine() or UNKNOWN
+    memory = processor.memory_bytes(host) or _physical_memory()
+    instance = _ec2_type(host)
+    settings = _settings(host)
+    # The kernel is not among what decides: its updates would orphan all results of a host.
+    # Of the memory the firmware keeps some for itself, now more and now less.
+    deciding = (cpu, cores, math.ceil(memory / GIBIBYTE), instance, *settings)
+    digest = hashlib.sha256(repr(deciding).encode()).hexdigest()[:8]
+    return System(
+        id=f"{_slug(instance or cpu)}-{cores}c-{digest}",
+        name=f"{instance or cpu}, {cores} core{'s' if cores != 1 else ''}",
+        cpu=cpu,
+        cores=cores,
+        memory_bytes=memory,
+        instance_type=instance,
+        facts=(*settings, *_surroundings(host)),
+    )
+
+
+def _settings(host: HostFiles) -> Facts:
+    """What a person or a scheduler can change, and what changes latencies with it."""
+    return (
+        ("quota_cores", processor.quota_cores(host) or "none"),
+        ("hyper_threading", _known(processor.hyper_threading(host))),
+        ("governor", "+".join(processor.governors(host)) or UNKNOWN),
+        ("turbo", _known(processor.turbo(host))),
+        ("vectors", _known(processor.vector_instructions(host))),
+    )
+
+
+def _surroundings(host: HostFiles) -> Facts:
+    """What is good to know when two results differ."""
+    return (
+        ("kernel", host.text("proc/sys/kernel/osrelease") or platform.release() or UNKNOWN),
+        ("os", _operating_system(host)),
+        ("virtual", _known(processor.is_virtual(host))),
+        ("container", _container(host)),
+        ("machine", platform.machine() or UNKNOWN),
+        ("vendor", host.text(f"{_DMI}/sys_vendor") or UNKNOWN),
+        ("last_level_cache", host.text("sys/devices/system/cpu/cpu0/cache/index3/size") or UNKNOWN),
+    )
+
+
+def _usable_cores() -> int:
+    # Only Linux lets a process be bound to some of the cores.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _physical_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _ec2_type(host: HostFiles) -> str:
+    """The type of the instance where the firmware names it, as that of Nitro machines does; else nothing."""
+    if host.text(f"{_DMI}/sys_vendor") != "Amazon EC2":
+        return ""
+    product = host.text(f"{_DMI}/product_name") or ""
+    return product if _EC2_TYPE.fullmatch(product) else ""
+
+
+def _operating_system(host: HostFiles) -> str:
+    release = host.fields("etc/os-release", "=")
+    return release.get("PRETTY_NAME", "").strip('"') or platform.system() or UNKNOWN
+
+
+def _container(host: HostFiles) -> str:
+    if host.exists(".dockerenv"):
+        return "docker"
+    if host.exists("run/.containerenv"):
+        return "podman"
+    groups = host.text("proc/1/cgroup")
+    if groups is None:
+        return UNKNOWN
+    return next((name for mark, name in _CONTAINER_MARKS if mark in groups), "none")
+
+
+def _known(value: Fact) -> Fact:
+    return UNKNOWN if value is None else value
+
+
+def _slug(text: str) -> str:
+    # Trademarks and clock rates make a name long and tell nothing that the digest does not.
+    plain = re.sub(r"\((R|TM)\)|@.*|\bCPU\b|\bProcessor\b", "", text, flags=re.IGNORECASE)
+    return "-".join(re.findall(r"[a-z0-9.]+", plain.lower())) or UNKNOWN

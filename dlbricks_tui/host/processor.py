@@ -1,0 +1,143 @@
+"""How the processor of a host is set: what of it changes latencies. None stands for what cannot be read."""
+
+import re
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from dlbricks_tui.host.host_files import HostFiles
+
+CPU = "sys/devices/system/cpu"
+CGROUP = "sys/fs/cgroup"
+
+# From the widest on: the vectors that the kernels of a framework are written for.
+_VECTORS = (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"), ("sve", "sve"), ("asimd", "neon"))
+
+
+def cpu_model(host: HostFiles) -> str | None:
+    """The name of the processor, or the numbers by which an ARM core is known."""
+    described = host.fields("proc/cpuinfo")
+    if name := described.get("model name"):
+        return " ".join(name.split())
+    implementer, part = described.get("CPU implementer"), described.get("CPU part")
+    return f"ARM {implementer} {part}" if implementer and part else None
+
+
+def vector_instructions(host: HostFiles) -> str | None:
+    """The widest vectors that the processor computes with."""
+    described = host.fields("proc/cpuinfo")
+    flags = (described.get("flags") or described.get("Features") or "").split()
+    return next((name for flag, name in _VECTORS if flag in flags), None)
+
+
+def is_virtual(host: HostFiles) -> bool | None:
+    """Whether the host is a guest of a hypervisor, which only x86 processors tell."""
+    flags = host.fields("proc/cpuinfo").get("flags")
+    return None if flags is None else "hypervisor" in flags.split()
+
+
+def governors(host: HostFiles) -> tuple[str, ...]:
+    """The distinct rules by which the cores choose their frequency; empty where nothing tells."""
+    return _distinct(host, f"{CPU}/cpu[0-9]*/cpufreq/scaling_governor")
+
+
+def energy_preferences(host: HostFiles) -> tuple[str, ...]:
+    """The distinct balances between speed and energy that the cores are told to keep."""
+    return _distinct(host, f"{CPU}/cpu[0-9]*/cpufreq/energy_performance_preference")
+
+
+def turbo(host: HostFiles) -> bool | None:
+    """Whether cores may exceed their nominal frequency for as long as the heat allows."""
+    # The Intel driver says it the other way round.
+    forbidden = host.number(f"{CPU}/intel_pstate/no_turbo")
+    if forbidden is not None:
+        return not forbidden
+    allowed = host.number(f"{CPU}/cpufreq/boost")
+    return None if allowed is None else bool(allowed)
+
+
+def hyper_threading(host: HostFiles) -> bool | None:
+    """Whether two logical processors share a core."""
+    active = host.number(f"{CPU}/smt/active")
+    if active is not None:
+        return bool(active)
+    siblings = _distinct(host, f"{CPU}/cpu[0-9]*/topology/thread_siblings_list")
+    return any(re.search("[,-]", listed) for listed in siblings) if siblings else None
+
+
+def quota_cores(host: HostFiles) -> float | None:
+    """How many cores' worth of time the control group may use; None where there is no limit."""
+    limits = [*_second_version_quotas(host), *_first_version_quotas(host)]
+    return min(limits, default=None)
+
+
+def memory_bytes(host: HostFiles) -> int | None:
+    """The memory of the host, or what the control group may use of it."""
+    total = host.fields("proc/meminfo").get("MemTotal", "").split()
+    limits = [int(total[0]) * 1024] if total and total[0].isdecimal() else []
+    for group in _groups(host, ""):
+        limits += _numbers(host, f"{CGROUP}/{group}/memory.max")
+    for group in _groups(host, "memory"):
+        limits += _numbers(host, f"{CGROUP}/memory/{group}/memory.limit_in_bytes")
+    return min(limits, default=None)
+
+
+def throttled_periods(host: HostFiles) -> int | None:
+    """How often the control group has been stopped because its time was used up; None where nobody counts."""
+    counts = []
+    for group in _groups(host, ""):
+        counts.append(host.fields(f"{CGROUP}/{group}/cpu.stat", " ").get("nr_throttled"))
+    for group in _groups(host, "cpu"):
+        counts.append(host.fields(f"{CGROUP}/cpu/{group}/cpu.stat", " ").get("nr_throttled"))
+    known = [int(count) for count in counts if count is not None and count.isdecimal()]
+    return sum(known) if known else None
+
+
+def core_throttle_count(host: HostFiles) -> int | None:
+    """How often heat has slowed the cores since the host started; None where nobody counts."""
+    counts = [host.number(path) for path in host.matching(f"{CPU}/cpu[0-9]*/thermal_throttle/core_throttle_count")]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def hottest_celsius(host: HostFiles) -> float | None:
+    """The highest temperature that any zone of the host reports."""
+    found = [host.number(path) for path in host.matching("sys/class/thermal/thermal_zone*/temp")]
+    # Zones without a sensor report zero or less.
+    known = [millidegrees / 1000 for millidegrees in found if millidegrees is not None and millidegrees > 0]
+    return max(known, default=None)
+
+
+def _distinct(host: HostFiles, pattern: str) -> tuple[str, ...]:
+    found = (host.text(path) for path in host.matching(pattern))
+    return tuple(sorted({text for text in found if text}))
+
+
+def _second_version_quotas(host: HostFiles) -> Iterable[float]:
+    for group in _groups(host, ""):
+        limit, _, period = (host.text(f"{CGROUP}/{group}/cpu.max") or "").partition(" ")
+        if limit.isdecimal() and period.isdecimal() and int(period):
+            yield int(limit) / int(period)
+
+
+def _first_version_quotas(host: HostFiles) -> Iterable[float]:
+    for group in _groups(host, "cpu"):
+        limit = host.number(f"{CGROUP}/cpu/{group}/cpu.cfs_quota_us")
+        period = host.number(f"{CGROUP}/cpu/{group}/cpu.cfs_period_us")
+        if limit is not None and period and limit > 0:
+            yield limit / period
+
+
+def _groups(host: HostFiles, controller: str) -> Iterable[str]:
+    """The control group of this process and those around it, whose limits hold too."""
+    for line in (host.text("proc/self/cgroup") or "").splitlines():
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if controller in controllers.split(","):
+            inner = PurePosixPath(path.strip("/"))
+            # In a container the path may be the host's, while the tree shows the container's own group as the root.
+            return dict.fromkeys([str(inner), *map(str, inner.parents), "."])
+    return ()
+
+
+def _numbers(host: HostFiles, path: str) -> list[int]:
+    number = host.number(path)
+    return [] if number is None else [number]

@@ -1,0 +1,174 @@
+"""Finds out what the measuring method misses, on networks made for it: once for each system, runtime and level."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+from dlbricks_tui.bricks.coldness import Caches
+from dlbricks_tui.bricks.contexts import caches_in, word_of
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.identity import times_paid
+from dlbricks_tui.estimate.calibration import (
+    CALL_MS,
+    EVICTED_SHARE,
+    RESIDENT_SHARE,
+    STAYS_SHARE,
+    TERMS,
+    Circumstances,
+    Correction,
+    Example,
+    density_of,
+    fitted,
+    found_by_fit,
+)
+from dlbricks_tui.estimate.errors import CalibrationError
+from dlbricks_tui.measure.calibration_nets import SUFFIXES, calibration_nets
+from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event
+from dlbricks_tui.measure.jobs import Entry, Job, Subject, Target, subject_of
+from dlbricks_tui.measure.known import Known
+from dlbricks_tui.measure.mood import NULL_CALL_MS
+from dlbricks_tui.measure.plan import plan
+from dlbricks_tui.measure.stopping import Adaptive, Series, StoppingRule
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.store.records import Facts, Statistics
+
+# On a restless host twenty samples leave a constant in doubt by a quarter of it, and every estimate hangs on it. Small
+# networks tell most of it, vary most, and cost next to nothing.
+RULE = Adaptive(least=20, most=20, most_of_quick=80, quick_seconds=0.4, enough_seconds=2.0)
+# Where there is no time for all of the networks, so many do.
+ENOUGH_NETWORKS = 8
+
+# What a model lacks in the sum of its bricks.
+CONSTANTS: Mapping[Format, tuple[str, ...]] = {
+    Format.MXNET: (
+        CALL_MS,
+        "per_lost_sequence_ms",
+        "per_cold_sequence_ms",
+        STAYS_SHARE,
+        EVICTED_SHARE,
+        RESIDENT_SHARE,
+    ),
+    Format.ONNX: ("per_forgotten_sequence_ms",),
+}
+
+
+class Notes:
+    """Keeps what was measured of one network; nobody else needs to see it."""
+
+    def __init__(self) -> None:
+        self.found: dict[Target, Statistics] = {}
+        self.call_ms = 0.0
+        self.reasons: list[str] = []
+
+    def loaded(self, entry: Entry, first_run_seconds: float, earlier_ms: Sequence[float]) -> None:
+        """Nobody waits for that."""
+
+    def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
+        """A program was timed."""
+        self.found.update({entry.job.target: series.statistics for entry, series in finished})
+        self.call_ms = float(dict(noise).get(NULL_CALL_MS) or self.call_ms)
+
+    def keep_unfinished(self, stopped: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
+        """A calibration that was stopped begins anew."""
+
+    def take_back(self, entries: Sequence[Entry]) -> None:
+        """What was found stands until they are timed again."""
+
+    def fail(self, entry: Entry, reason: str, message: str) -> None:
+        """A program cannot be measured."""
+        self.reasons.append(f"{entry.job.label}: {reason}: {message}")
+
+    def save_counts(self) -> None:
+        """A calibration is none of what the run counts."""
+
+    def tell_estimates(self, provisional: object) -> None:
+        """There is nothing to estimate before the end."""
+
+
+# Measures jobs by a rule in a fresh worker, and notes what it finds, or says that there is no more time for it.
+Measurer = Callable[[Sequence[Job], StoppingRule, Notes], None]
+
+
+def calibrate(
+    folder: Path,
+    form: Format,
+    open_loader: Callable[[Path], AbstractContextManager[Loader]],
+    level: Level,
+    measure: Measurer,
+    tell: Callable[[Event], None],
+) -> tuple[Correction, tuple[str, ...]] | None:
+    """The correction and the networks that its residuals are of; None, which is told, where it cannot be found.
+
+    The loader keeps in the folder what it reads there; networks are of the format that is asked for.
+    Each network has a worker of its own: how threads come to lie on cores differs from one process to the next.
+    """
+    examples: list[Example] = []
+    reasons: list[str] = []
+    try:
+        subjects = tuple(networks(folder, form, open_loader, level))
+        for number, subject in enumerate(subjects, start=1):
+            tell(Calibrating(network=subject.name, number=number, of=len(subjects)))
+            notes = Notes()
+            try:
+                measure(plan((subject,), Known(), RULE, end_to_end=True).jobs, RULE, notes)
+            except CalibrationError:
+                if len(examples) < ENOUGH_NETWORKS:
+                    raise
+                break
+            reasons += notes.reasons
+            if not notes.reasons:
+                examples.append(example_of(subject, notes.found, CONSTANTS[form], notes.call_ms))
+        correction = fitted(examples, CONSTANTS[form])
+    except (CalibrationError, ModelError) as failure:
+        tell(CalibrationFailed(reason="; ".join([str(failure), *reasons[:1]])))
+        return None
+    tell(Calibrated(error=sum(map(abs, correction.residuals)) / len(correction.residuals)))
+    return correction, tuple(example.name for example in examples)
+
+
+def networks(
+    folder: Path, form: Format, open_loader: Callable[[Path], AbstractContextManager[Loader]], level: Level
+) -> Iterator[Subject]:
+    """Those that systems are calibrated on, written to a folder and taken apart."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open_loader(folder) as loader:
+        for name, content in calibration_nets(form).items():
+            path = folder / f"{name.replace(' ', '_')}{SUFFIXES[form]}"
+            path.write_bytes(content)
+            graph = loader.load(source_of(path), level)
+            yield subject_of(decompose(replace(graph, name=name)))
+
+
+def example_of(
+    subject: Subject, found: Mapping[Target, Statistics], constants: Sequence[str], call_ms: float = 0.0
+) -> Example:
+    """A network by what was found of its bricks and of it; bricks that compute nothing are not measured.
+
+    What a call took meanwhile is told of where it is among the constants.
+    """
+    paid: list[tuple[int, float]] = []
+    sought = found_by_fit(constants)
+    terms = [0.0] * len(sought)
+    graph = subject.decomposition.graph
+    for occurrence in subject.decomposition.occurrences:
+        brick = found.get(Target(occurrence.brick.key, occurrence.context))
+        if brick is None:
+            continue
+        layers, brick_ms = occurrence.sequence.layers, brick.trimmed_mean_ms
+        times = times_paid(graph, layers)
+        paid.append((times, brick_ms))
+        twin = found.get(Target(occurrence.brick.key, occurrence.twin)) if occurrence.twin is not None else None
+        twin_ms = None if twin is None else twin.trimmed_mean_ms
+        cold = caches_in(occurrence.context) is Caches.COLD
+        circumstances = Circumstances(brick_ms, graph.touched_bytes, cold, twin_ms, word_of(occurrence.twin or ""))
+        for number, constant in enumerate(sought):
+            terms[number] += times * TERMS[constant](circumstances)
+    measured_ms = found[Target(model=subject.key)].trimmed_mean_ms
+    composed_ms = sum(times * latency_ms for times, latency_ms in paid)
+    paid_once_ms = call_ms if CALL_MS in constants else 0.0
+    return Example(subject.name, tuple(terms), composed_ms, measured_ms, density_of(paid), paid_once_ms)

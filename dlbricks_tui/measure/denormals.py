@@ -1,0 +1,61 @@
+"""Weights so small that a processor takes a detour for each: they can make a kernel ten times slower."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlbricks_tui.measure.params_file import open_params
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.onnx.weights import weights_in
+from dlbricks_tui.runtime.runtime import Format
+
+# By the size of a number in bytes: below its lowest exponent only these bits are left.
+_MANTISSA_BITS = {2: 10, 4: 23, 8: 52}
+
+
+@dataclass(frozen=True, slots=True)
+class DenormalCount:
+    """How many of the values of an array are denormal."""
+
+    array: str
+    values: int
+    denormals: int
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1."""
+        return self.denormals / self.values if self.values else 0.0
+
+
+def denormals_in(path: Path) -> tuple[DenormalCount, ...]:
+    """The counts of each array of a `.params` file, or of each weight of a model that holds them, in their order."""
+    if source_of(path).format is Format.ONNX:
+        return tuple([_counted(name, values) for name, values in weights_in(path)])
+    with open_params(path) as params:
+        return tuple(
+            DenormalCount(array.name, array.count, sum(count_denormals(values) for values in params.values(array)))
+            for array in params.arrays
+        )
+
+
+def _counted(name: str, pieces: Iterable[NDArray[np.generic]]) -> DenormalCount:
+    count = denormals = 0
+    for values in pieces:
+        count += values.size
+        denormals += count_denormals(values)
+    return DenormalCount(name, count, denormals)
+
+
+def count_denormals(values: NDArray[np.generic]) -> int:
+    """How many values are neither zero nor normal; integers never are."""
+    size = values.dtype.itemsize
+    if values.dtype.kind != "f" or size not in _MANTISSA_BITS:
+        return 0
+    # Looked at as integers: a process whose floats are flushed to zero would not see them.
+    bits = values.view(np.dtype(f"<u{size}"))
+    magnitudes = bits & bits.dtype.type((1 << (8 * size - 1)) - 1)
+    smallest_normal = bits.dtype.type(1 << _MANTISSA_BITS[size])
+    return int(np.count_nonzero((magnitudes != 0) & (magnitudes < smallest_normal)))

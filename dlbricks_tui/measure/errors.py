@@ -1,0 +1,19 @@
+"""Errors of measuring, and the signal that it is to stop."""
+
+from dlbricks_tui.errors import UserError
+
+
+class MeasureError(UserError):
+    """The base of the errors of this room."""
+
+
+class WorkerStartError(MeasureError):
+    """No worker lives long enough to answer."""
+
+
+class ParamsFileError(MeasureError):
+    """A file of weights cannot be read."""
+
+
+class Stopped(Exception):  # noqa: N818 - not an error: the user or the time budget stops a run
+    """Measuring stops here; the samples taken so far are kept."""

@@ -1,0 +1,238 @@
+"""The time left of a run: the remaining work at the pace of the finished work."""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from statistics import median
+
+from dlbricks_tui.measure.calmness import Calmness
+from dlbricks_tui.measure.jobs import Job
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
+
+# A network that is calibrated on has a worker of its own, in which its bricks and it are sampled twenty times,
+# or more often if they are quick and vary.
+SECONDS_PER_NETWORK = 9.0
+# Starting a worker imports its framework.
+WORKER_START_SECONDS = 3.0
+# Loading a program compiles its kernels and runs it for the first time.
+_LOAD_MS, _PASSES_TO_LOAD = 40.0, 1.5
+# Each sample of a brick also runs the program that makes its inputs.
+_RUNS_WITH_PRODUCER = 2
+# Of the samples that an adaptive rule allows, the share that a quick program takes on an ordinary host.
+_USUAL_SHARE = 0.6
+_MORE_OF_THE_SAME = 0.5
+# The load of the host before the run counts as much as so many rounds of the run.
+_ROUNDS_OF_FIRST_GUESS = 10
+# After so much work its pace counts, and the first guess no longer does.
+_SECONDS_TO_TRUST = 2.0
+# The first guess is wrong by different factors for small and for large programs.
+_JOBS_TO_COMPARE = 8
+_LEAST_SLOPE, _MOST_SLOPE = 0.4, 1.1
+_QUICKEST_MS = 1e-3
+# The method `inside`: how long each whole model is timed first, and how long carriers are timed at most: one alone, and
+# each of many.
+PLAIN_SECONDS = 2.0
+_SECONDS_PER_CARRIER, _SECONDS_PER_CARRIER_OF_MANY = 15.0, 3.0
+# A carrier runs so often before it is done: a quick one on an ordinary host, and a slow one.
+_RUNS_OF_A_CARRIER, _RUNS_OF_A_SLOW_CARRIER = 200, 5
+
+
+class Pace:
+    """Predicts how long jobs take, from their shapes at first and from the work that is done later.
+
+    `others` is how many other threads compute on each processor as the run begins: they make each round slower, and
+    noise takes more samples and repeated rounds.
+    """
+
+    def __init__(self, rule: StoppingRule, calmness: Calmness | None = None, others: float = 0.0) -> None:
+        self._rule = rule
+        self._calmness = calmness or Calmness()
+        self._others = others
+        self._rounds = self._noisy_rounds = 0
+        self._loading_seconds = self._sampling_seconds = self._repeated_seconds = 0.0
+        # How many samples of each loaded program were taken.
+        self._taken = Counter[Job]()
+        # Logarithms of the expected and the measured latency of each finished program.
+        self._compared: list[tuple[float, float]] = []
+        self._slope, self._shift = 1.0, 0.0
+        # Derived from these; every round needs them.
+        self._latencies_ms: dict[Job, float] = {}
+
+    def learn(self, job: Job, latency_ms: float) -> None:
+        """Take the measured latency of a program into account."""
+        self._compared.append((_log(job.expected_ms), _log(latency_ms)))
+        if len(self._compared) >= _JOBS_TO_COMPARE:
+            self._slope, self._shift = _line(self._compared)
+            self._latencies_ms.clear()
+
+    def loaded(self, job: Job, seconds: float) -> None:
+        """A program took so long to load."""
+        self._loading_seconds += seconds
+        self._taken[job] += 0
+
+    def sampled(self, jobs: Iterable[Job], seconds: float, *, noisy: bool = False) -> None:
+        """A round took so long in which each of these jobs was timed once."""
+        self._count_round(noisy=noisy)
+        self._sampling_seconds += seconds
+        self._taken.update(jobs)
+
+    def repeated(self, seconds: float) -> None:
+        """A round took so long and does not count."""
+        self._count_round(noisy=True)
+        self._repeated_seconds += seconds
+
+    def seconds_for(self, samples: Mapping[Job, int]) -> float:
+        """Seconds that these jobs still take, given how many samples each has."""
+        loading = sum(self._to_load(job) for job, taken in samples.items() if not taken and job not in self._taken)
+        sampling = sum(self._to_sample(job, self._samples_left(job, taken)) for job, taken in samples.items())
+        loaded = sum(map(self._to_load, self._taken))
+        sampled = sum(self._to_sample(job, taken) for job, taken in self._taken.items())
+        counted = self._at_pace(sampling, sampled, self._sampling_seconds)
+        return self._at_pace(loading, loaded, self._loading_seconds) + counted + self._repeats_beside(counted)
+
+    @property
+    def noise(self) -> float:
+        """The share of rounds that others disturb."""
+        guess = min(1.0, self._others) * _ROUNDS_OF_FIRST_GUESS
+        return (guess + self._noisy_rounds) / (_ROUNDS_OF_FIRST_GUESS + self._rounds)
+
+    def _count_round(self, *, noisy: bool) -> None:
+        self._rounds += 1
+        self._noisy_rounds += noisy
+
+    def _at_pace(self, left_seconds: float, expected_seconds: float, spent_seconds: float) -> float:
+        """The work left, corrected by how long such work took so far and how long it was expected to take."""
+        guess = 1 + self._others
+        if not expected_seconds:
+            return left_seconds * guess
+        trust = min(1.0, spent_seconds / _SECONDS_TO_TRUST)
+        return left_seconds * (trust * spent_seconds / expected_seconds + (1 - trust) * guess)
+
+    def _repeats_beside(self, counted_seconds: float) -> float:
+        """Seconds of repeated rounds to expect beside this many seconds of rounds that count."""
+        if not counted_seconds:
+            return 0.0
+        repeated_seconds = self._repeated_seconds + min(1.0, self._others) * _SECONDS_TO_TRUST
+        share = repeated_seconds / (self._sampling_seconds + _SECONDS_TO_TRUST)
+        return min(share * counted_seconds, self._calmness.most_repeated(counted_seconds))
+
+    def _to_load(self, job: Job) -> float:
+        return (_LOAD_MS + _PASSES_TO_LOAD * self._expected_ms(job)) / 1000
+
+    def _to_sample(self, job: Job, samples: float) -> float:
+        latency_ms = self._expected_ms(job)
+        runs = (job.untimed_runs(latency_ms) + 1) * (1 if job.whole else _RUNS_WITH_PRODUCER)
+        return samples * runs * latency_ms / 1000
+
+    def _expected_ms(self, job: Job) -> float:
+        if job not in self._latencies_ms:
+            self._latencies_ms[job] = math.exp(self._slope * _log(job.expected_ms) + self._shift)
+        return self._latencies_ms[job]
+
+    def _samples_left(self, job: Job, taken: int) -> float:
+        needed, most = self._bounds(job)
+        needed += self.noise * (most - needed)
+        # A program that varies more than usual may need many more samples: assume half as many as it has.
+        return max(needed - taken, min(_MORE_OF_THE_SAME * taken, most - taken), 0.0)
+
+    def _bounds(self, job: Job) -> tuple[float, float]:
+        if not isinstance(self._rule, Adaptive):
+            return self._rule.runs, self._rule.runs
+        needed, _ = self._rule.bounds(self._expected_ms(job), job.share)
+        most = self._rule.most_samples(self._expected_ms(job), job.share)
+        quick = needed == self._rule.least
+        return (max(needed, _USUAL_SHARE * min(most, self._rule.most)) if quick else needed), most
+
+
+class TimeLeft:
+    """The time that is left of a run: the networks to calibrate on, then the jobs that were asked for.
+
+    `others` is how many other threads compute on each processor as the run begins.
+    """
+
+    def __init__(
+        self,
+        networks: int,
+        afterwards_seconds: float,
+        budget_left: Callable[[], float | None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+        others: float = 0.0,
+    ) -> None:
+        self.others = others
+        self._networks = networks
+        self._afterwards_seconds = afterwards_seconds
+        self._budget_left = budget_left
+        self._clock = clock
+        self._network_seconds: list[float] = []
+        self._network_began = clock()
+
+    def expect_networks(self, count: int) -> None:
+        """So many networks are still to come."""
+        self._networks = count
+
+    @contextmanager
+    def network(self) -> Iterator[None]:
+        """Within, the next of the networks is calibrated on."""
+        self._networks -= 1
+        self._network_began = self._clock()
+        yield
+        self._network_seconds.append(self._clock() - self._network_began)
+
+    def begin_jobs(self) -> None:
+        """Calibration is over, and the jobs that were asked for begin."""
+        self._networks, self._afterwards_seconds = 0, 0.0
+
+    def total(self, current_seconds: float) -> float:
+        """The time left of the run, where the network or the jobs at hand still take so long."""
+        networks_seconds = self._networks * self._seconds_per_network(current_seconds)
+        seconds = current_seconds + networks_seconds + self._afterwards_seconds
+        budget = self._budget_left()
+        return seconds if budget is None else min(seconds, budget)
+
+    def _seconds_per_network(self, current_seconds: float) -> float:
+        if self._network_seconds:
+            return median(self._network_seconds)
+        so_far = self._clock() - self._network_began if current_seconds else 0.0
+        return max(SECONDS_PER_NETWORK * (1 + self.others), so_far + current_seconds)
+
+
+def expected_seconds(method: Method, rule: StoppingRule, jobs: Iterable[Job], others: float = 0.0) -> float:
+    """A first guess of how long a run of these jobs takes, with the start of its worker; `others` as for `Pace`."""
+    jobs = tuple(jobs)
+    if not jobs:
+        return 0.0
+    start_seconds = WORKER_START_SECONDS * (1 + others)
+    if method is Method.ALONE:
+        return start_seconds + Pace(rule, others=others).seconds_for(dict.fromkeys(jobs, 0))
+    return start_seconds + _expected_inside_seconds(jobs) * (1 + others)
+
+
+def _expected_inside_seconds(jobs: Sequence[Job]) -> float:
+    bricks_seconds = sum(job.expected_ms for job in jobs if not job.whole) / 1000
+    wholes = sum(max(PLAIN_SECONDS, _RUNS_OF_A_SLOW_CARRIER * job.expected_ms / 1000) for job in jobs if job.whole)
+    # About as many as there are models with a brick of their own.
+    carriers = len({job.graph.name for job in jobs if not job.whole})
+    timing = min(carriers * most_seconds_per_carrier(carriers), _RUNS_OF_A_CARRIER * bricks_seconds)
+    return wholes + max(timing, _RUNS_OF_A_SLOW_CARRIER * bricks_seconds) + _LOAD_MS / 1000 * len(jobs)
+
+
+def most_seconds_per_carrier(carriers: int) -> float:
+    """How long each of so many carriers is timed at most."""
+    return max(_SECONDS_PER_CARRIER_OF_MANY, _SECONDS_PER_CARRIER / max(1, carriers))
+
+
+def _log(milliseconds: float) -> float:
+    return math.log(max(milliseconds, _QUICKEST_MS))
+
+
+def _line(points: list[tuple[float, float]]) -> tuple[float, float]:
+    """The slope, within reason, and the height of the line through points."""
+    middle_x = sum(x for x, _ in points) / len(points)
+    middle_y = sum(y for _, y in points) / len(points)
+    spread = sum((x - middle_x) ** 2 for x, _ in points)
+    together = sum((x - middle_x) * (y - middle_y) for x, y in points)
+    slope = min(max(together / spread, _LEAST_SLOPE), _MOST_SLOPE) if spread else 1.0
+    return slope, middle_y - slope * middle_x

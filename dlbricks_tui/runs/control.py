@@ -1,0 +1,218 @@
+"""What a run obeys while it works: its turn on the host, its budget, and what people tell it."""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from dlbricks_tui.host.process_identity import this_process
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.events import Paused, Resumed, RunEnded, Waiting
+from dlbricks_tui.runs.host_lock import HostLock
+from dlbricks_tui.runs.run_folder import RunFolder, RunState, State, Tally
+from dlbricks_tui.runs.stop_signals import RunStopped, StopSignals
+
+_NAP_SECONDS = 0.25
+# A process that has said how its run ended has nothing left to do but to leave.
+_SECONDS_TO_LEAVE = 30.0
+_NAP_BEFORE_LEAVING_SECONDS = 0.01
+
+
+class Control:
+    """Keeps the state of a run true, and stops the run where it has to."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        lock: HostLock,
+        data_folder: Path,
+        tell: Callable[[Event], None],
+        signals: StopSignals,
+        budget_seconds: float | None,
+        clock: Callable[[], float] = time.monotonic,
+        spent_seconds: float = 0.0,
+    ) -> None:
+        self._folder = folder
+        self._lock = lock
+        self._data_folder = data_folder
+        self._tell = tell
+        self._signals = signals
+        self._budget_seconds = budget_seconds
+        self._clock = clock
+        self._has_host = False
+        # The clock of the work stands still while the run waits or is paused, that of the budget while it is paused.
+        self._began = clock()
+        self._budget_began = self._began - spent_seconds
+        # Whoever takes a run up wants it to go on, even if it was paused when its last process died.
+        folder.unpause()
+        self._state = replace(
+            folder.state(),
+            state=State.STARTING,
+            process=this_process(),
+            bricks=Tally(),
+            whole_models=Tally(),
+            seconds=0.0,
+            message="",
+        )
+        self._folder.set_state(self._state)
+        self._watch_budget()
+
+    @property
+    def state(self) -> RunState:
+        """How the run stands."""
+        return self._state
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has worked; it does not work while it waits or is paused."""
+        return self._clock() - self._began
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds left of the time budget, None without one. Waiting for other runs spends it, too."""
+        if self._budget_seconds is None:
+            return None
+        return max(0.0, self._budget_seconds - (self._clock() - self._budget_began))
+
+    def begin(self) -> None:
+        """Wait for the host until the other run has ended or the budget is spent."""
+        self._wait_for_host()
+        self._change(State.RUNNING)
+
+    def checkpoint(self) -> None:
+        """Where the run may stop, or stand still for a while."""
+        self._signals.check()
+        self._check_budget()
+        if self._folder.pause_file.exists():
+            self._stand_still()
+
+    def count(self, bricks: Tally, whole_models: Tally) -> None:
+        """Lets everybody know how far the run is."""
+        self._state = replace(self._state, bricks=bricks, whole_models=whole_models, seconds=self.seconds)
+        self._folder.set_state(self._state)
+
+    def end(self, state: State, message: str) -> RunState:
+        """The run is over, and somebody else may measure."""
+        self._lock.release()
+        self._state = replace(self._state, state=state, message=message, seconds=self.seconds)
+        try:
+            # Told first: who follows the events stops at a state after which nothing follows.
+            self._tell(_ended(self._state))
+        finally:
+            self._folder.set_state(self._state)
+        return self._state
+
+    def _check_budget(self) -> None:
+        if self.seconds_left == 0.0:
+            raise self._budget_spent()
+
+    def _budget_spent(self) -> RunStopped:
+        waited = "; all of it passed while another run measured on this host" if not self._has_host else ""
+        return RunStopped(State.FINISHED, f"its time budget of {self._budget_seconds:g} s is spent{waited}")
+
+    def _watch_budget(self) -> None:
+        """Stop the run when the budget is spent, even while it waits for a worker."""
+        if self.seconds_left is not None:
+            self._signals.stop_after(self.seconds_left, self._budget_spent)
+
+    def _wait_for_host(self) -> None:
+        began = self._clock()
+        try:
+            self._take_host()
+        finally:
+            self._began += self._clock() - began
+
+    def _take_host(self) -> None:
+        told = None
+        while not self._lock.try_hold(self._folder.run, self._data_folder):
+            holder = self._lock.holder()
+            if holder is not None and holder != told:
+                told = holder
+                self._change(State.WAITING, f"waits for {holder}")
+                self._tell(Waiting(holder=str(holder)))
+            self._check_budget()
+            self._nap()
+        self._has_host = True
+
+    def _stand_still(self) -> None:
+        self._lock.release()
+        self._has_host = False
+        self._change(State.PAUSED)
+        self._tell(Paused())
+        with self._clocks_stopped():
+            while self._folder.pause_file.exists():
+                self._nap()
+        self._wait_for_host()
+        self._change(State.RUNNING)
+        self._tell(Resumed())
+
+    def _nap(self) -> None:
+        with self._signals.waiting():
+            time.sleep(_NAP_SECONDS)
+
+    def _change(self, state: State, message: str = "") -> None:
+        self._state = replace(self._state, state=state, message=message)
+        self._folder.set_state(self._state)
+
+    @contextmanager
+    def _clocks_stopped(self) -> Iterator[None]:
+        stopped = self._clock()
+        self._signals.stop_after(None)
+        try:
+            yield
+        finally:
+            paused_seconds = self._clock() - stopped
+            self._began += paused_seconds
+            self._budget_began += paused_seconds
+            self._watch_budget()
+
+
+def _ended(state: RunState) -> RunEnded:
+    return RunEnded(
+        state=state.state.value,
+        message=state.message,
+        bricks=state.bricks.total,
+        bricks_measured=state.bricks.measured,
+        bricks_reused=state.bricks.reused,
+        bricks_failed=state.bricks.failed,
+        models_failed=state.whole_models.failed,
+        seconds=state.seconds,
+    )
+
+
+@contextmanager
+def only_process(folder: RunFolder) -> Iterator[None]:
+    """Makes sure that no other process works on the run."""
+    try:
+        file = os.open(folder.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise RunError(f"cannot write {folder.lock_file}: {error.strerror}; make it writable") from error
+    try:
+        _lock(file, folder)
+        yield
+    finally:
+        os.close(file)
+
+
+def _lock(file: int, folder: RunFolder) -> None:
+    give_up = time.monotonic() + _SECONDS_TO_LEAVE
+    while not _locked(file):
+        state = folder.state()
+        if state.active or time.monotonic() > give_up:
+            raise RunError(
+                f"process {state.process.pid} works on run {folder.run} already; "
+                f"`dlbricks runs watch {folder.run}` shows how it gets on"
+            )
+        time.sleep(_NAP_BEFORE_LEAVING_SECONDS)
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,263 @@
+"""What happens in a run, as it happens: one JSON object a line, for whoever wants to watch."""
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from dlbricks_tui.measure.events import (
+    BatchStarted,
+    BegunAnew,
+    Calibrated,
+    Calibrating,
+    CalibrationFailed,
+    DriftNoted,
+    Event,
+    RoundDone,
+    RoundRepeated,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted(Event):
+    """A process took the run up; after an interruption another one does so again."""
+
+    run: str
+    pid: int
+    models: tuple[str, ...]
+    runtime: str
+    level: str
+    granularity: int
+    end_to_end: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting(Event):
+    """Another run measures on this host."""
+
+    holder: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelLoading(Event):
+    """A model is read and cut, which takes a while where nobody has seen it before."""
+
+    model: str
+    number: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelLeftOut(Event):
+    """A model cannot be read; the run is about the others."""
+
+    model: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapesRemembered(Event):
+    """A model file does not say the shapes of its inputs: those that were given before are taken."""
+
+    model: str
+    shapes: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelLowered(Event):
+    """The runtime cannot fuse this model: it is measured as it is written."""
+
+    model: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerUnmeasurable(Event):
+    """No runtime can run this layer."""
+
+    model: str
+    layer: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedBefore(Event):
+    """A brick in a context, or a whole model, is not tried again: it failed in an earlier run, for this reason."""
+
+    brick: str
+    context: str
+    model: str
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned(Event):
+    """What there is to do; bricks count once per context, whole models apart."""
+
+    system: str
+    runtime: str
+    bricks: int
+    bricks_reused: int
+    bricks_failed_before: int
+    models: int
+    models_reused: int
+    models_failed_before: int
+    expected_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AboutProgram(Event):
+    """Something about a brick in a context, or (brick empty) a whole model; `program` is its number in the run."""
+
+    program: int
+    brick: str
+    context: str
+    model: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramLoaded(AboutProgram):
+    """It was built and has run once; `used_by` are the names of the models that need it.
+
+    `samples_ms` were taken earlier, and count.
+    """
+
+    first_run_ms: float
+    used_by: tuple[str, ...]
+    samples_ms: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramMeasured(AboutProgram):
+    """Its result is in the store."""
+
+    trimmed_mean_ms: float
+    low_ms: float
+    high_ms: float
+    samples: int
+    warm_up: int
+    outliers: int
+    # Why it got no more samples, a value of `stopping.Stop`; older runs do not say it.
+    stop: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramUnfinished(AboutProgram):
+    """The run was stopped before there were samples enough; those that there are say this, and are in the store."""
+
+    trimmed_mean_ms: float
+    low_ms: float
+    high_ms: float
+    samples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramFailed(AboutProgram):
+    """It cannot be measured, and that is in the store too."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerReplaced(Event):
+    """The process that ran the programs is gone, and another one has taken its place."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateChanged(Event):
+    """What is known of a model by now; latencies are None while nothing is.
+
+    They count in what bricks that are still being sampled say so far, of which nothing is stored yet.
+    """
+
+    model: str
+    sequential_ms: float | None
+    parallel_ms: float | None
+    low_ms: float | None
+    high_ms: float | None
+    measured_layers: int
+    sampled_layers: int = 0
+    missing_layers: int
+    unmeasurable_layers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paused(Event):
+    """The run stands still and lets others measure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed(Event):
+    """The run goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded(Event):
+    """Nothing follows; `state` is one of the states in which a run can end, `message` why, where that needs words."""
+
+    state: str
+    message: str
+    bricks: int
+    bricks_measured: int
+    bricks_reused: int
+    bricks_failed: int
+    models_failed: int
+    seconds: float
+
+
+EVENTS: dict[str, type[Event]] = {
+    kind.__name__: kind
+    for kind in (
+        RunStarted,
+        Waiting,
+        ModelLoading,
+        ModelLeftOut,
+        ShapesRemembered,
+        LevelLowered,
+        LayerUnmeasurable,
+        FailedBefore,
+        Planned,
+        BatchStarted,
+        ProgramLoaded,
+        RoundDone,
+        RoundRepeated,
+        BegunAnew,
+        Calibrating,
+        Calibrated,
+        CalibrationFailed,
+        ProgramMeasured,
+        ProgramUnfinished,
+        ProgramFailed,
+        WorkerReplaced,
+        EstimateChanged,
+        DriftNoted,
+        Paused,
+        Resumed,
+        RunEnded,
+    )
+}
+
+
+def to_line(event: Event) -> bytes:
+    """The event as a line of its own."""
+    return json.dumps({"event": type(event).__name__, **asdict(event)}, separators=(",", ":")).encode() + b"\n"
+
+
+def from_line(line: bytes) -> Event | None:
+    """The event on a line; None for what another version of dlbricks wrote, or what a crash left."""
+    try:
+        values = json.loads(line)
+        kind = EVENTS[values["event"]]
+        # Older versions know fewer fields: those have defaults.
+        known = {it.name: _frozen(values[it.name]) for it in fields(kind) if it.name in values}
+        return kind(**known | {"when": values["when"]})
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

@@ -1,0 +1,149 @@
+"""One measuring run per host: two at a time would measure each other."""
+
+import fcntl
+import getpass
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from dlbricks_tui.host.process_identity import this_process
+from dlbricks_tui.runs.errors import HostLockError
+from dlbricks_tui.store.records import utc_now
+
+# Outside any data folder, as it is there for all users of the host; containers that share a host can share it.
+HOST_LOCK_VARIABLE = "DLBRICKS_HOST_LOCK"
+DEFAULT_PATH = Path("/tmp/dlbricks-measuring.lock")
+_LONGEST_NOTE = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who measures now."""
+
+    pid: int
+    user: str
+    data_folder: str
+    run: str
+    since: str
+
+    def __str__(self) -> str:
+        since = _readable(self.since)
+        return f"run {self.run} of {self.user} (process {self.pid}, data in {self.data_folder}, since {since})"
+
+
+def _readable(when: str) -> str:
+    """By the clock of who reads it; whatever else somebody has left there as it is."""
+    try:
+        return datetime.fromisoformat(when).astimezone().strftime("%d %b %H:%M")
+    except ValueError:
+        return when
+
+
+class HostLock:
+    """An exclusive lock on a file that is never replaced; it ends with the process that holds it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: int | None = None
+
+    def try_hold(self, run: str, data_folder: Path) -> bool:
+        """Takes the lock if nobody has it, and leaves a note for those who wait."""
+        file = self._locked_file()
+        if file is None:
+            return False
+        self._file = file
+        self._leave(json.dumps(asdict(Holder(this_process().pid, _user(), str(data_folder), run, utc_now()))))
+        return True
+
+    def release(self) -> None:
+        """Gives the lock back."""
+        if self._file is not None:
+            self._leave("")
+            os.close(self._file)
+            self._file = None
+
+    def holder(self) -> Holder | None:
+        """Who left the note that is there; None while there is none that can be read."""
+        try:
+            note = json.loads(self.path.read_bytes()[:_LONGEST_NOTE])
+            return Holder(int(note["pid"]), *(str(note[name]) for name in ("user", "data_folder", "run", "since")))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _locked_file(self) -> int | None:
+        while True:
+            file = self._open()
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Who tidies up may have removed the file before it was locked: others then lock a new one.
+                if os.path.samestat(os.fstat(file), self.path.stat()):
+                    return file
+            except BlockingIOError:
+                os.close(file)
+                return None
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                os.close(file)
+                raise self._unusable(error) from error
+            os.close(file)
+
+    def _open(self) -> int:
+        flags = os.O_CLOEXEC | os.O_NOFOLLOW
+        while True:
+            try:
+                # Without O_CREAT: the kernel refuses it for files of others in folders that everybody writes to.
+                return os.open(self.path, os.O_RDWR | flags)
+            except FileNotFoundError:
+                pass
+            except PermissionError:
+                return self._open_to_read(flags)
+            except OSError as error:
+                raise self._unusable(error) from error
+            try:
+                file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, 0o666)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise self._unusable(error) from error
+            # The next user of the host has to be able to write a note, whatever the mask of this one.
+            os.fchmod(file, 0o666)
+            return file
+
+    def _open_to_read(self, flags: int) -> int:
+        try:
+            return os.open(self.path, os.O_RDONLY | flags)
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def _leave(self, note: str) -> None:
+        if self._file is None:
+            return
+        try:
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, note.encode(), 0)
+        except OSError:
+            # The lock counts; who holds it is a nicety, which a full disk or a file of another user forbids.
+            return
+
+    def _unusable(self, error: OSError) -> HostLockError:
+        return HostLockError(
+            f"the lock {self.path}, by which runs of one host take turns, cannot be used: {error.strerror}; "
+            f"name another file with {HOST_LOCK_VARIABLE}"
+        )
+
+
+def host_lock(environment: Mapping[str, str] = os.environ) -> HostLock:
+    """The lock of this host, or the one that the environment names."""
+    return HostLock(Path(environment.get(HOST_LOCK_VARIABLE) or DEFAULT_PATH))
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run as a number that has no name.
+        return str(os.getuid())

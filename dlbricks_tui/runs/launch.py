@@ -1,0 +1,78 @@
+"""Starts runs in processes of their own, which no terminal and no viewer takes along when it goes."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.host_lock import host_lock
+from dlbricks_tui.runs.request import RunRequest, read_request, write_request
+from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.run_folder import RunFolder, RunFolders
+from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runtime.runtime import MOST_THREADS
+from dlbricks_tui.settings import DataFolder
+
+PACKAGE_PARENT = Path(__file__).resolve().parents[2]
+# The folder that holds this very dlbricks comes first, wherever the run's process works and whatever else is installed.
+_CODE = "import importlib, sys; sys.path[0] = sys.argv[1]; importlib.import_module(sys.argv[2]).main(*sys.argv[3:])"
+_SECONDS_TO_START = 120.0
+_NAP_SECONDS = 0.02
+
+
+def create_run(request: RunRequest, data: DataFolder) -> RunFolder:
+    """A run that waits for a process to take it up."""
+    threads = request.runtime.settings.threads
+    if threads is not None and threads > MOST_THREADS:
+        raise RunError(
+            f"runtime {request.runtime.name} is to compute with {threads} threads, and {MOST_THREADS} are the most: "
+            "ask for fewer (--threads, or OMP_NUM_THREADS), such as one for each core"
+        )
+    folder = RunFolders(data.runs).create(request.model_names)
+    write_request(folder.request_file, request)
+    return folder
+
+
+def start_detached(folder: RunFolder, data: DataFolder, module: str = __name__) -> None:
+    """Has a process of its own take up the run, and returns when it has; `module` has the `main` of that process."""
+    command = [sys.executable, "-c", _CODE, str(PACKAGE_PARENT), module, str(folder.path), str(data.path)]
+    try:
+        with folder.output_file.open("ab") as output:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=folder.path,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise RunError(f"cannot start run {folder.run}: {error.strerror}") from error
+    give_up = time.monotonic() + _SECONDS_TO_START
+    while not _taken_up(folder, process.pid):
+        if process.poll() is not None and not _taken_up(folder, process.pid):
+            raise RunError(f"run {folder.run} did not start: {_last_line(folder.output_file)}")
+        if time.monotonic() > give_up:
+            raise RunError(f"run {folder.run} did not start within {_SECONDS_TO_START:g} s; see {folder.output_file}")
+        time.sleep(_NAP_SECONDS)
+
+
+def main(folder: str, data: str) -> None:
+    """The process of a detached run."""
+    run = RunFolder(Path(folder))
+    place = Workplace(DataFolder(Path(data)))
+    try:
+        execute(run, read_request(run.request_file), place, host_lock(), detached=True)
+    except UserError as error:
+        sys.exit(str(error))
+
+
+def _taken_up(folder: RunFolder, pid: int) -> bool:
+    return folder.state().process.pid == pid
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(errors="replace").splitlines()
+    return lines[-1] if lines else "it printed nothing"

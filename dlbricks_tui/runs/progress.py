@@ -1,0 +1,270 @@
+"""How far a run is, as its events tell: for whoever shows it, in whatever way."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from functools import singledispatchmethod
+
+from dlbricks_tui.estimate.intervals import is_wide
+from dlbricks_tui.measure.events import (
+    BatchStarted,
+    BegunAnew,
+    Calibrated,
+    Calibrating,
+    CalibrationFailed,
+    Event,
+    RoundDone,
+    RoundRepeated,
+)
+from dlbricks_tui.measure.stopping import Stop
+from dlbricks_tui.runs.disturbances import Disturbances
+from dlbricks_tui.runs.events import (
+    EstimateChanged,
+    FailedBefore,
+    LayerUnmeasurable,
+    LevelLowered,
+    ModelLeftOut,
+    ModelLoading,
+    Paused,
+    Planned,
+    ProgramFailed,
+    ProgramLoaded,
+    ProgramMeasured,
+    ProgramUnfinished,
+    Resumed,
+    RunEnded,
+    RunStarted,
+    Waiting,
+)
+from dlbricks_tui.runs.run_folder import State
+
+
+@dataclass(slots=True)
+class ProgramProgress:
+    """A program that is on the bench, or was."""
+
+    about: ProgramLoaded
+    samples_ms: list[float] = field(default_factory=list)
+    measured: ProgramMeasured | None = None
+    # Where the run was stopped before it was measured.
+    unfinished: ProgramUnfinished | None = None
+    failed: ProgramFailed | None = None
+
+    @property
+    def going_on(self) -> bool:
+        """Whether it is still being sampled."""
+        return self.measured is None and self.unfinished is None and self.failed is None
+
+    @property
+    def at_limit(self) -> bool:
+        """True if it has the most samples that the rule allows and its interval is still too wide."""
+        if self.measured is None:
+            return False
+        if self.measured.stop:
+            return self.measured.stop == Stop.MOST_SAMPLES.value
+        # An older run did not say why it stopped.
+        return is_wide(self.measured.trimmed_mean_ms, (self.measured.high_ms - self.measured.low_ms) / 2)
+
+
+@dataclass(slots=True)
+class RunProgress:
+    """What all events so far amount to; a run that is taken up again begins anew."""
+
+    state: State = State.STARTING
+    # For whom or why it waits, or how it ended, where that needs words.
+    message: str = ""
+    started: RunStarted | None = None
+    loading: ModelLoading | None = None
+    planned: Planned | None = None
+    # The network that is calibrated on.
+    calibrating: Calibrating | None = None
+    batch: BatchStarted | None = None
+    programs: dict[int, ProgramProgress] = field(default_factory=dict)
+    failed: list[ProgramFailed] = field(default_factory=list)
+    failed_before: list[FailedBefore] = field(default_factory=list)
+    left_out: list[ModelLeftOut] = field(default_factory=list)
+    lowered: list[LevelLowered] = field(default_factory=list)
+    unmeasurable: list[LayerUnmeasurable] = field(default_factory=list)
+    # By model, in the order in which they were first heard of.
+    estimates: dict[str, EstimateChanged] = field(default_factory=dict)
+    bricks_measured: int = 0
+    bricks_failed: int = 0
+    models_measured: int = 0
+    models_failed: int = 0
+    # The time left at the newest event: what the run said last, less the time since then.
+    seconds_left: float | None = None
+    newest: datetime | None = field(default=None, compare=False)
+    disturbances: Disturbances = field(default_factory=Disturbances)
+    ended: RunEnded | None = None
+
+    @property
+    def total(self) -> int:
+        """How many bricks and whole models there are."""
+        return self.planned.bricks + self.planned.models if self.planned else 0
+
+    @property
+    def done(self) -> int:
+        """How many of them need no more work."""
+        if self.planned is None:
+            return 0
+        known = self.planned.bricks_reused + self.planned.models_reused
+        given_up = self.planned.bricks_failed_before + self.planned.models_failed_before
+        now = self.bricks_measured + self.bricks_failed + self.models_measured + self.models_failed
+        return known + given_up + now
+
+    @property
+    def on_bench(self) -> tuple[ProgramProgress, ...]:
+        """The programs that are being sampled."""
+        return tuple(program for program in self.programs.values() if program.going_on)
+
+    @property
+    def at_limits(self) -> int:
+        """Number of programs with the most samples and an interval that is still too wide."""
+        return sum(program.at_limit for program in self.programs.values())
+
+    def take_all(self, events: Iterable[Event]) -> None:
+        """Takes up several events, in their order."""
+        for event in events:
+            self.take(event)
+
+    def take(self, event: Event) -> None:
+        """Take up what happened next."""
+        self._let_time_pass(event)
+        self.disturbances.take(event)
+        self._fold(event)
+
+    def _let_time_pass(self, event: Event) -> None:
+        now = datetime.fromisoformat(event.when)
+        stands_still = self.state in (State.PAUSED, State.WAITING)
+        if self.newest is not None and self.seconds_left is not None and not stands_still:
+            self.seconds_left = max(0.0, self.seconds_left - (now - self.newest).total_seconds())
+        self.newest = now
+        if isinstance(event, BatchStarted | RoundDone | RoundRepeated | BegunAnew) and event.seconds_left is not None:
+            self.seconds_left = event.seconds_left
+
+    @singledispatchmethod
+    def _fold(self, event: Event) -> None:
+        """Take up what an event of this kind changes; nothing of what is shown, unless it is registered."""
+
+    @_fold.register
+    def _(self, event: RunStarted) -> None:
+        fresh = RunProgress(started=event, newest=self.newest)
+        for each in fields(self):
+            setattr(self, each.name, getattr(fresh, each.name))
+
+    @_fold.register
+    def _(self, event: Waiting) -> None:
+        self.state, self.message = State.WAITING, f"waits for {event.holder}"
+
+    @_fold.register
+    def _(self, event: ModelLoading) -> None:
+        self.state, self.message, self.loading = State.RUNNING, "", event
+
+    @_fold.register
+    def _(self, event: ModelLeftOut) -> None:
+        self.left_out.append(event)
+
+    @_fold.register
+    def _(self, event: LevelLowered) -> None:
+        self.lowered.append(event)
+
+    @_fold.register
+    def _(self, event: LayerUnmeasurable) -> None:
+        self.unmeasurable.append(event)
+
+    @_fold.register
+    def _(self, event: FailedBefore) -> None:
+        self.failed_before.append(event)
+
+    @_fold.register
+    def _(self, event: Planned) -> None:
+        self.planned, self.loading, self.seconds_left = event, None, event.expected_seconds
+
+    @_fold.register
+    def _(self, event: Calibrating) -> None:
+        self.state, self.message, self.calibrating = State.RUNNING, "", event
+
+    @_fold.register
+    def _(self, event: Calibrated) -> None:
+        self.calibrating = None
+
+    @_fold.register
+    def _(self, event: CalibrationFailed) -> None:
+        self.calibrating = None
+
+    @_fold.register
+    def _(self, event: BatchStarted) -> None:
+        self.state, self.message, self.batch = State.RUNNING, "", event
+
+    @_fold.register
+    def _(self, event: ProgramLoaded) -> None:
+        self.programs[event.program] = ProgramProgress(event, list(event.samples_ms))
+
+    @_fold.register
+    def _(self, event: RoundDone) -> None:
+        self.state, self.message = State.RUNNING, ""
+        if self.calibrating is not None:
+            # The programs of these rounds are not those of the run.
+            return
+        for program, samples_ms in event.samples_ms:
+            # A line that was torn when its writer died may have been the one that told of the program.
+            if program in self.programs:
+                self.programs[program].samples_ms += samples_ms
+
+    @_fold.register
+    def _(self, event: BegunAnew) -> None:
+        if self.calibrating is not None:
+            return
+        for number, samples_ms in event.samples_ms:
+            if number in self.programs:
+                program = self.programs[number]
+                program.samples_ms = list(samples_ms)
+                if program.measured is not None:
+                    self._count_measured(program.measured, -1)
+                    program.measured = None
+
+    @_fold.register
+    def _(self, event: ProgramMeasured) -> None:
+        again = event.program in self.programs and self.programs[event.program].measured is not None
+        if event.program in self.programs:
+            self.programs[event.program].measured = event
+        if not again:
+            self._count_measured(event, 1)
+
+    @_fold.register
+    def _(self, event: ProgramUnfinished) -> None:
+        if event.program in self.programs:
+            self.programs[event.program].unfinished = event
+
+    @_fold.register
+    def _(self, event: ProgramFailed) -> None:
+        self.failed.append(event)
+        if event.program in self.programs:
+            self.programs[event.program].failed = event
+        if event.brick:
+            self.bricks_failed += 1
+        else:
+            self.models_failed += 1
+
+    @_fold.register
+    def _(self, event: EstimateChanged) -> None:
+        self.estimates[event.model] = event
+
+    @_fold.register
+    def _(self, event: Paused) -> None:
+        self.state = State.PAUSED
+
+    @_fold.register
+    def _(self, event: Resumed) -> None:
+        self.state, self.message = State.RUNNING, ""
+
+    @_fold.register
+    def _(self, event: RunEnded) -> None:
+        self.state, self.message, self.ended, self.seconds_left = State(event.state), event.message, event, 0.0
+        self.calibrating = None
+
+    def _count_measured(self, event: ProgramMeasured, more: int) -> None:
+        if event.brick:
+            self.bricks_measured += more
+        else:
+            self.models_measured += more

@@ -1,0 +1,250 @@
+"""Where a run keeps what others may know of it: its request, its state, its events, and what it is told to do."""
+
+import errno
+import json
+import os
+import secrets
+import signal
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.host.process_identity import ProcessIdentity, this_process
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.store.records import utc_now
+
+
+class State(str, Enum):
+    """How a run stands."""
+
+    STARTING = "starting"
+    WAITING = "waiting"
+    RUNNING = "running"
+    PAUSED = "paused"
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+    # Its process was interrupted, killed, or lost with the machine.
+    INTERRUPTED = "interrupted"
+    # It could not do what it was asked.
+    FAILED = "failed"
+
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+ACTIVE = frozenset({State.STARTING, State.WAITING, State.RUNNING, State.PAUSED})
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts of the bricks or models of a run, by how they ended.
+
+    `unfinished` ones have a result from the samples that there were when the run was stopped, and are not done.
+    """
+
+    total: int = 0
+    measured: int = 0
+    reused: int = 0
+    failed: int = 0
+    unfinished: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A run at a moment, and the process that works on it or did so last."""
+
+    run: str
+    state: State
+    process: ProcessIdentity
+    models: tuple[str, ...]
+    started: str
+    changed: str
+    # Each counts once per context.
+    bricks: Tally = Tally()
+    # Those that are timed end to end.
+    whole_models: Tally = Tally()
+    # How long it has worked; it does not work while it waits or is paused.
+    seconds: float = 0.0
+    message: str = ""
+
+    @property
+    def active(self) -> bool:
+        """Whether a process works on it, or waits to."""
+        return self.state in ACTIVE
+
+
+class RunFolder:
+    """The files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def run(self) -> str:
+        """The id of the run."""
+        return self.path.name
+
+    @property
+    def request_file(self) -> Path:
+        """What the run was asked to do."""
+        return self.path / "request.json"
+
+    @property
+    def events_file(self) -> Path:
+        """What happens in it."""
+        return self.path / "events.jsonl"
+
+    @property
+    def output_file(self) -> Path:
+        """What a process without a terminal prints."""
+        return self.path / "output.log"
+
+    @property
+    def worker_log(self) -> Path:
+        """What the framework prints."""
+        return self.path / "worker.log"
+
+    @property
+    def lock_file(self) -> Path:
+        """Held by the process that works on the run: two would write to the same files."""
+        return self.path / "lock"
+
+    @property
+    def pause_file(self) -> Path:
+        """While it exists, the run stands still."""
+        return self.path / "pause"
+
+    def state(self) -> RunState:
+        """How the run stands; what a killed process left behind counts as interrupted."""
+        found = self._stored_state()
+        if found.active and not found.process.alive:
+            # Read again: it may have ended properly between the two questions.
+            found = self._stored_state()
+            if found.active:
+                return replace(found, state=State.INTERRUPTED, message="its process was killed")
+        return found
+
+    def set_state(self, state: RunState) -> None:
+        """Lets everybody know."""
+        try:
+            write_atomically(self._state_file, json.dumps(asdict(replace(state, changed=utc_now()))) + "\n")
+        except OSError as error:
+            raise _unwritable(self._state_file, error) from error
+
+    def pause(self) -> None:
+        """Asks the run to stand still."""
+        self._require_active("pause")
+        try:
+            self.pause_file.touch()
+        except OSError as error:
+            raise _unwritable(self.pause_file, error) from error
+
+    def unpause(self) -> None:
+        """Asks the run to go on."""
+        try:
+            self.pause_file.unlink(missing_ok=True)
+        except OSError as error:
+            raise _unwritable(self.pause_file, error) from error
+
+    def cancel(self) -> None:
+        """Asks the run to end; what it has measured is kept."""
+        process = self._require_active("cancel").process
+        try:
+            os.kill(process.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            return
+        except PermissionError:
+            raise RunError(f"run {self.run} belongs to another user, process {process.pid}; ask them") from None
+
+    @property
+    def _state_file(self) -> Path:
+        return self.path / "state.json"
+
+    def _require_active(self, what: str) -> RunState:
+        state = self.state()
+        if not state.active:
+            raise RunError(f"run {self.run} is {state.state.value}: there is nothing to {what}")
+        return state
+
+    def _stored_state(self) -> RunState:
+        try:
+            return _state_from(json.loads(self._state_file.read_bytes()))
+        except FileNotFoundError:
+            raise RunError(f"there is no run {self.run} here; `dlbricks runs list` shows those there are") from None
+        except OSError as error:
+            raise RunError(f"cannot read {self._state_file}: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{self._state_file} is no state of a run ({error!r}); remove its folder") from error
+
+
+class RunFolders:
+    """All runs of a data folder."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def create(self, models: tuple[str, ...]) -> RunFolder:
+        """A folder for a run that begins now."""
+        now = datetime.now(timezone.utc)
+        folder = RunFolder(self._path / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")
+        try:
+            folder.path.mkdir(parents=True)
+        except OSError as error:
+            raise _unwritable(folder.path, error) from error
+        # Until another process takes it up, it lives and dies with the one that asks for it.
+        began = now.isoformat(timespec="microseconds")
+        folder.set_state(RunState(folder.run, State.STARTING, this_process(), models, began, began))
+        return folder
+
+    def states(self) -> tuple[RunState, ...]:
+        """How all runs stand, the newest last."""
+        return tuple(sorted((folder.state() for folder in self._folders()), key=lambda state: state.started))
+
+    def find(self, wanted: str) -> RunFolder:
+        """The run of that id, or of the only id that begins so; `last` is the newest."""
+        folders = self._folders()
+        if wanted == "last" and folders:
+            return max(folders, key=lambda folder: folder.state().started)
+        found = [it for it in folders if it.run == wanted] or [it for it in folders if it.run.startswith(wanted)]
+        if len(found) == 1 and wanted:
+            return found[0]
+        what = f"{len(found)} runs begin with" if found else "no run is called"
+        raise RunError(f"{what} {wanted[:80]!r}; `dlbricks runs list` shows those there are")
+
+    def _folders(self) -> list[RunFolder]:
+        try:
+            found = sorted(path for path in self._path.iterdir() if (path / "state.json").is_file())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise RunError(f"cannot read {self._path}: {error.strerror}") from error
+        return [RunFolder(path) for path in found]
+
+
+def _state_from(document: dict[str, Any]) -> RunState:
+    process = document["process"]
+    return RunState(
+        str(document["run"]),
+        State(document["state"]),
+        ProcessIdentity(int(process["pid"]), str(process["started"])),
+        tuple(map(str, document["models"])),
+        str(document["started"]),
+        str(document["changed"]),
+        _tally_from(document["bricks"]),
+        _tally_from(document["whole_models"]),
+        float(document["seconds"]),
+        str(document["message"]),
+    )
+
+
+def _tally_from(document: dict[str, Any]) -> Tally:
+    return Tally(**{name: int(count) for name, count in document.items()})
+
+
+def _unwritable(path: Path, error: OSError) -> RunError:
+    cure = "free some space" if error.errno in _NO_ROOM else "make it writable"
+    return RunError(
+        f"cannot write {path}: {error.strerror}; what was measured is kept: {cure}, or choose another data folder"
+    )

@@ -1,0 +1,81 @@
+from pathlib import Path
+
+from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint
+from dlbricks_tui.host.host_files import HostFiles
+from tests.host.hosts import CPU, c5_large, host
+
+
+def test_an_ec2_instance_is_known_by_its_type(tmp_path: Path) -> None:
+    system = fingerprint(c5_large(tmp_path), usable_cores=2)
+    assert system.instance_type == "c5.large"
+    assert system.name == "c5.large, 2 cores"
+    assert system.id.startswith("c5.large-2c-")
+    assert system.cpu == "Intel(R) Xeon(R) Platinum 8124M CPU @ 3.00GHz"
+    assert system.memory_bytes == 3884120 * 1024
+    facts = dict(system.facts)
+    assert facts["governor"] == "performance"
+    assert facts["turbo"] is True
+    assert facts["hyper_threading"] is True
+    assert facts["vectors"] == "avx512"
+    assert facts["kernel"] == "6.1.0-13-cloud-amd64"
+    assert facts["os"] == "Debian GNU/Linux 12"
+    assert facts["container"] == "none"
+    assert facts["virtual"] is True
+
+
+def test_without_a_type_the_processor_names_the_system(tmp_path: Path) -> None:
+    system = fingerprint(c5_large(tmp_path, {"sys/class/dmi/id/sys_vendor": "Dell Inc."}), usable_cores=4)
+    assert system.instance_type == ""
+    assert system.id.startswith("intel-xeon-platinum-8124m-4c-")
+
+
+def test_what_cannot_be_read_is_unknown_and_never_guessed(tmp_path: Path) -> None:
+    facts = dict(fingerprint(HostFiles(tmp_path), usable_cores=1).facts)
+    unknown = ("governor", "turbo", "hyper_threading", "vectors", "virtual", "container", "vendor", "last_level_cache")
+    assert {name: facts[name] for name in unknown} == dict.fromkeys(unknown, UNKNOWN)
+
+
+def test_what_changes_latencies_makes_another_system_and_a_new_kernel_does_not(tmp_path: Path) -> None:
+    def identity(name: str, changes: dict[str, str]) -> str:
+        return fingerprint(c5_large(tmp_path / name, changes), usable_cores=2).id
+
+    plain = identity("plain", {})
+    assert identity("kernel", {"proc/sys/kernel/osrelease": "6.9"}) == plain
+    assert identity("powersave", {f"{CPU}/cpu1/cpufreq/scaling_governor": "powersave"}) != plain
+    assert identity("turbo", {f"{CPU}/intel_pstate/no_turbo": "1"}) != plain
+    assert identity("threads", {f"{CPU}/smt/active": "0"}) != plain
+    assert identity("quota", {"sys/fs/cgroup/user.slice/cpu.max": "50000 100000"}) != plain
+    assert fingerprint(c5_large(tmp_path / "bound"), usable_cores=1).id != plain
+
+
+def test_limits_of_the_control_groups_around_count_in_both_versions(tmp_path: Path) -> None:
+    second = {
+        "proc/self/cgroup": "0::/a/b\n",
+        "sys/fs/cgroup/a/b/cpu.max": "max 100000",
+        "sys/fs/cgroup/a/cpu.max": "150000 100000",
+        "sys/fs/cgroup/a/memory.max": "1073741824",
+    }
+    first = {
+        "proc/self/cgroup": "4:memory:/c\n3:cpu,cpuacct:/c\n",
+        "sys/fs/cgroup/cpu/c/cpu.cfs_quota_us": "300000",
+        "sys/fs/cgroup/cpu/c/cpu.cfs_period_us": "100000",
+        "sys/fs/cgroup/memory/c/memory.limit_in_bytes": "2147483648",
+    }
+    for name, files, quota, memory in (("second", second, 1.5, 1 << 30), ("first", first, 3.0, 2 << 30)):
+        system = fingerprint(c5_large(tmp_path / name, files), usable_cores=2)
+        assert dict(system.facts)["quota_cores"] == quota
+        assert system.memory_bytes == memory
+
+
+def test_an_arm_processor_without_a_name_is_known_by_its_numbers(tmp_path: Path) -> None:
+    described = "processor: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\nFeatures\t: fp asimd sve\n"
+    system = fingerprint(host(tmp_path, {"proc/cpuinfo": described}), usable_cores=8)
+    assert system.cpu == "ARM 0x41 0xd40"
+    assert dict(system.facts)["vectors"] == "sve"
+
+
+def test_this_very_host_has_a_fingerprint() -> None:
+    system = fingerprint()
+    assert system.cores >= 1
+    assert system.memory_bytes > 0
+    assert fingerprint().id == system.id

@@ -1,0 +1,155 @@
+"""A host whose true latencies are known: it drifts, it is noisy, and its profiler adds time to each operator."""
+
+import json
+import math
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.estimate.estimate import Estimate, estimate
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured
+from dlbricks_tui.measure.carriers import carrier_tasks
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.inside import PLACEMENT_SHARE, Inside
+from dlbricks_tui.measure.jobs import Entry, subject_of
+from dlbricks_tui.measure.known import Known
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.plan import plan
+from dlbricks_tui.measure.results import Occurrence
+from dlbricks_tui.measure.stopping import Adaptive
+from dlbricks_tui.measure.workbench import Loss, Task
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.runtime.protocol import ArrayType, Loaded, Network, Profiled, Program
+from dlbricks_tui.store.records import Facts
+from dlbricks_tui.store.statistics import mean_latency
+
+REFERENCE = Task(Program(Network(json.dumps({"nodes": [{"op": "reference", "name": "r"}]}), {}, {})), 1.0)
+_ONE = ArrayType((1,), "float32")
+
+
+@dataclass
+class SimulatedHost:
+    """Runs programs by their operators' attributes, as a workbench does.
+
+    An operator truly takes what `latencies_ms` says of its kind. The profiler makes it longer by the share `profiler`.
+    `placement` is the standard deviation of what a network takes from one load to the next.
+    """
+
+    latencies_ms: Mapping[str, float]
+    seed: int
+    noise: float = 0.02
+    drift: float = 0.03
+    profiler: float = 0.04
+    placement: float = PLACEMENT_SHARE / 1.96
+    broken: Collection[str] = ()
+    _speed: float = 0.0
+    _programs: dict[str, dict[int, str]] = field(default_factory=dict)
+    _factors: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._chance = random.Random(self.seed)
+
+    def load(self, name: str, task: Task, *, fixture: bool = False) -> Loaded | None:
+        nodes = json.loads(task.program.network.symbol)["nodes"]
+        operators = {number: node["op"] for number, node in enumerate(nodes) if node["op"] != "null"}
+        if set(operators.values()) & set(self.broken):
+            return None
+        self._programs[name] = operators
+        self._factors[name] = math.exp(self._chance.gauss(0, self.placement))
+        return Loaded(0.001, (), 0)
+
+    def sample(self, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[int, ...]]:
+        return {name: tuple(self._plain_ns(name) for _ in range(repeat)) for name in names}
+
+    def profile(self, name: str, warm: int, repeat: int) -> Profiled | None:
+        operators = self._programs[name]
+        rows = tuple(
+            tuple(self._ns(name, self._kernel_ms(it) * (1 + self.profiler)) for it in operators.values())
+            for _ in range(repeat)
+        )
+        return Profiled(tuple(operators), rows, rows)
+
+    def null_calls(self, count: int) -> tuple[int, ...]:
+        # Once in each round: from one to the next the host becomes a little slower or quicker.
+        self._speed = 0.5 * self._speed + self._chance.gauss(0, self.drift)
+        return (1000,) * count
+
+    def holds(self, name: str) -> bool:
+        return name in self._programs
+
+    def take_losses(self) -> dict[str, Loss]:
+        return {}
+
+    def clear(self, keep: Collection[str] = ()) -> None:
+        self._programs = {name: it for name, it in self._programs.items() if name in keep}
+
+    def truth_ms(self, operators: Sequence[str]) -> float:
+        """What a network of these takes on average over two loads of it."""
+        factor = math.exp(self._chance.gauss(0, self.placement / math.sqrt(2)))
+        return factor * sum(map(self._kernel_ms, operators))
+
+    def _kernel_ms(self, operator: str) -> float:
+        return self.latencies_ms.get(operator, 0.05)
+
+    def _plain_ns(self, name: str) -> int:
+        return sum(self._ns(name, self._kernel_ms(it)) for it in self._programs[name].values())
+
+    def _ns(self, name: str, latency_ms: float) -> int:
+        factor = self._factors[name] * math.exp(self._speed + self._chance.gauss(0, self.noise))
+        return round(latency_ms * factor * 1e6)
+
+
+@dataclass
+class Notes:
+    """Stands in for ledger and control: it notes what is kept."""
+
+    kept: dict[Entry, list[Occurrence]] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    seconds_left: float | None = None
+
+    def loaded(self, entry: Entry, first_run_seconds: float, earlier_ms: Sequence[float]) -> None: ...
+
+    def keep(self, finished: Any, noise: Facts, *, again: bool = False) -> None: ...
+
+    def fail(self, entry: Entry, reason: str, message: str) -> None: ...
+
+    def tell_estimates(self, provisional: Any) -> None: ...
+
+    def keep_occurrences(
+        self, found: Mapping[Entry, Sequence[Occurrence]], rule: Adaptive, noise: Facts, *, finished: bool
+    ) -> None:
+        self.kept.update({entry: list(places) for entry, places in found.items()})
+
+    def checkpoint(self) -> None: ...
+
+    def save_counts(self) -> None: ...
+
+
+def measured_inside(host: SimulatedHost, graphs: Sequence[LayerGraph]) -> Notes:
+    """What a run by the method `inside` keeps of these models."""
+    subjects = [subject_of(decompose(graph)) for graph in graphs]
+    jobs = plan(subjects, Known(), Adaptive(), method=Method.INSIDE).jobs
+    entries = {job.target.brick: Entry(number, job) for number, job in enumerate(jobs)}
+    notes: Any = Notes()
+    workbench: Any = host
+    inside = Inside(workbench, notes, notes, Adaptive(), notes.events.append, REFERENCE)
+    inside.time_carriers(carrier_tasks(subjects, entries, 1.0))
+    found: Notes = notes
+    return found
+
+
+def estimated(graph: LayerGraph, notes: Notes) -> Estimate:
+    """The estimate of a model from what was kept."""
+    decomposition = decompose(graph)
+    by_brick = {entry.job.target.brick: _measured(places) for entry, places in notes.kept.items()}
+    known = {pair: by_brick[pair[0]] for pair in decomposition.suite if pair[0] in by_brick}
+    return estimate(decomposition, Knowledge(known))
+
+
+def _measured(places: Sequence[Occurrence]) -> Measured:
+    statistics = [it.series.statistics for it in places]
+    latency = Latency(*mean_latency([(it.trimmed_mean_ms, it.low_ms, it.high_ms) for it in statistics]))
+    (shared,) = {value for it in places for name, value in it.noise if name == "shared"} or {0.0}
+    return Measured(latency, ("", ""), statistics[0].count, shared=float(shared or 0.0))

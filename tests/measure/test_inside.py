@@ -1,0 +1,81 @@
+"""The method `inside` on a host whose truth is known."""
+
+import random
+from functools import lru_cache
+
+import pytest
+
+from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.measure.events import RoundDone
+from dlbricks_tui.measure.results import Occurrence
+from dlbricks_tui.models.graph import LayerGraph
+from tests.bricks.graphs import DATA, Spec, after, built, chain
+from tests.measure.simulated_host import Notes, SimulatedHost, estimated, measured_inside
+
+OPERATORS = ("conv", "relu", "pool", "add", "sub", "concat")
+SEEDS = 150
+
+
+def network(blocks: int) -> LayerGraph:
+    """Blocks that repeat between layers that do not; the copies of a block leave the carrier."""
+    specs = [Spec("conv", DATA), Spec("pool", after(0))]
+    for _ in range(blocks):
+        entry = len(specs) - 1
+        specs += [Spec("conv", after(entry)), Spec("relu", after(entry + 1)), Spec("add", after(entry, entry + 2))]
+    end = len(specs) - 1
+    return built([*specs, Spec("sub", after(end, end - 1)), Spec("concat", after(end, end + 1))])
+
+
+def host(seed: int, noise: float = 0.02) -> SimulatedHost:
+    chance = random.Random(seed)
+    return SimulatedHost({op: chance.lognormvariate(-1.5, 1.0) for op in OPERATORS}, seed, noise=noise)
+
+
+@lru_cache
+def simulated(seed: int) -> tuple[float, float, float, float]:
+    """Truth, estimate and interval of one model on one host."""
+    graph, where = network(4), host(seed)
+    composed = estimated(graph, measured_inside(where, [graph])).composed
+    assert composed is not None
+    truth = where.truth_ms([layer.op for layer in graph.layers])
+    return truth, composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms
+
+
+def test_estimates_from_carriers_are_right_on_average() -> None:
+    errors = [estimate / truth - 1 for truth, estimate, _, _ in map(simulated, range(SEEDS))]
+    assert abs(sum(errors) / SEEDS) < 0.003
+
+
+def test_95_percent_intervals_hold_in_93_to_97_percent_of_cases() -> None:
+    held = sum(low <= truth <= high for truth, _, low, high in map(simulated, range(SEEDS)))
+    assert 0.93 <= held / SEEDS <= 0.97
+
+
+def test_every_brick_is_kept_with_as_many_samples_as_its_carrier_had_rounds() -> None:
+    notes = measured_inside(host(1), [network(3)])
+    rounds = sum(isinstance(event, RoundDone) for event in notes.events)
+    assert {entry.job.graph.layers[entry.job.layers[0]].op for entry in notes.kept} == set(OPERATORS)
+    assert {len(it.series.samples_ms) for places in notes.kept.values() for it in places} == {rounds}
+
+
+def test_samples_say_where_they_were_taken_and_whether_that_was_the_whole_model() -> None:
+    whole, shortened = (
+        dict(_first(measured_inside(host(1), [it])).where) for it in (chain("conv", "pool"), network(3))
+    )
+    assert whole["carrier"] == whole_model(chain("conv", "pool")).key
+    assert shortened == {"model": "generated", "layer": "layer0", "carrier": ""}
+
+
+def test_bricks_of_a_carrier_that_does_not_run_are_left_for_another_way() -> None:
+    where = SimulatedHost({}, 1, broken=("conv",))
+    assert measured_inside(where, [chain("conv", "pool")]).kept == {}
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.2])
+def test_a_noisy_host_takes_more_rounds_and_never_more_than_the_rule_allows(noise: float) -> None:
+    rounds = sum(isinstance(it, RoundDone) for it in measured_inside(host(2, noise), [network(2)]).events)
+    assert rounds <= 100
+
+
+def _first(notes: Notes) -> Occurrence:
+    return next(iter(notes.kept.values()))[0]

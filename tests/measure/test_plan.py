@@ -1,0 +1,346 @@
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlbricks_tui.bricks.contexts import caches_in
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.measure.batching import MEBIBYTE, BatchLimits, batches
+from dlbricks_tui.measure.jobs import Job, Subject, Target, subject_of
+from dlbricks_tui.measure.known import Known
+from dlbricks_tui.measure.plan import plan, targets_of
+from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
+from dlbricks_tui.measure.time_left import Pace
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.store.records import Statistics
+from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs, weighing
+
+RULE = Adaptive(enough_ms=0.0)
+
+
+def named(graph: LayerGraph, name: str) -> LayerGraph:
+    """The graph under another name."""
+    return replace(graph, name=name)
+
+
+def subjects_of(*graphs: LayerGraph, cutting: Cutting | None = None) -> tuple[Subject, ...]:
+    """The graphs as models called m0, m1, ..."""
+    return tuple(subject_of(decompose(named(graph, f"m{number}"), cutting)) for number, graph in enumerate(graphs))
+
+
+def without_twins(*graphs: LayerGraph) -> tuple[Subject, ...]:
+    """Models whose bricks are timed in one way."""
+    return subjects_of(*(replace(graph, format=Format.ONNX) for graph in graphs))
+
+
+def measured(latency_ms: float = 1.0, half_width: float = 0.001, count: int = 40) -> Statistics:
+    """Statistics of so many samples around a latency."""
+    return Statistics(
+        trimmed_mean_ms=latency_ms,
+        median_ms=latency_ms,
+        minimum_ms=latency_ms,
+        spread_ms=0.0,
+        low_ms=latency_ms * (1 - half_width),
+        high_ms=latency_ms * (1 + half_width),
+        count=count,
+    )
+
+
+def targets(jobs: Iterable[Job]) -> list[Target]:
+    """What the jobs are about."""
+    return [job.target for job in jobs]
+
+
+@settings(max_examples=40)
+@given(st.lists(graphs(), min_size=1, max_size=3), st.sampled_from(list(Cut)), st.booleans(), st.data())
+def test_every_target_is_measured_reused_or_known_to_fail_exactly_once(
+    models: list[LayerGraph], cut: Cut, end_to_end: bool, data: st.DataObject
+) -> None:
+    subjects = subjects_of(*models, cutting=Cutting(3, cut))
+    everything = targets_of(subjects, end_to_end)
+    assert len(set(everything)) == len(everything)
+    some = st.lists(st.sampled_from(everything), unique=True) if everything else st.just([])
+    known = Known(dict.fromkeys(data.draw(some), measured()), dict.fromkeys(data.draw(some), "it crashed"))
+    found = plan(subjects, known, RULE, end_to_end)
+    runnable = {
+        Target(model=subject.key)
+        for subject in subjects
+        if any(layer.operators for layer in subject.decomposition.graph.layers)
+    }
+    expected = {target for target in everything if target.brick or target in runnable}
+    counted = [*targets(found.jobs), *found.reused, *targets(found.failed)]
+    assert sorted(counted) == sorted(expected)
+    assert found.total == len(expected)
+    assert found.reused == known.measured.keys() & expected
+
+
+def test_what_was_known_well_enough_for_its_share_of_a_model_is_not_measured_again() -> None:
+    subjects = without_twins(chain("pool", "relu", "relu"), chain("relu"))
+    jobs = {job.label.split()[0]: job for job in plan(subjects, Known(), RULE).jobs}
+    assert jobs["relu"].share == 1.0
+    assert 0 < jobs["pool"].share < 1
+    pool = jobs["pool"].target
+    wide = measured(jobs["pool"].expected_ms, half_width=1.5 * RULE.target)
+    alone = plan(without_twins(chain("pool")), Known({pool: wide}), RULE)
+    assert pool not in alone.reused
+    many = without_twins(chain("pool", *["relu"] * 30))
+    assert pool in plan(many, Known({pool: wide}), RULE).reused
+    # Its latency turned out to be most of the model: the run that measured it could not know that.
+    long = measured(1e6, half_width=1.5 * RULE.target)
+    assert pool in plan(many, Known({pool: long}), RULE).reused
+
+
+def test_a_brick_runs_once_however_many_models_need_it_and_knows_how_often_they_do() -> None:
+    subjects = without_twins(chain("pool", "relu", "relu"), chain("relu"))
+    jobs = {job.label.split()[0]: job for job in plan(subjects, Known(), RULE).jobs}
+    assert set(jobs) == {"pool", "relu"}
+    assert jobs["pool"].uses == (("m0", 1),)
+    assert dict(jobs["relu"].uses) == {"m0": 2, "m1": 1}
+
+
+def test_repetitions_count_as_uses_and_constants_are_never_run() -> None:
+    graph = built([Spec("constant"), Spec("conv", DATA, times=3), Spec("add", after(0, 1))])
+    jobs = plan(subjects_of(graph), Known(), RULE).jobs
+    assert {job.label.split()[0]: job.uses[0].times for job in jobs} == {"conv": 3, "add": 1}
+
+
+def test_what_caches_may_hold_or_not_is_timed_in_both_ways_and_paid_for_once() -> None:
+    graph = weighing(chain("conv", "conv", "relu"), 1, 6)
+    (subject,) = subjects_of(weighing(graph, 0, 2))
+    jobs = {job.target: job for job in plan((subject,), Known(), RULE).jobs}
+    contexts = sorted(target.context for target in jobs)
+    assert contexts == ["conv", "conv", "conv;cold", "conv;evicted", "plain;cold", "plain;evicted"]
+    assert set(jobs) == set(targets_of((subject,)))
+    decomposition = subject.decomposition
+    for it in decomposition.occurrences:
+        own, twin = (jobs[Target(it.brick.key, context)] for context in it.contexts)
+        # Which weights are cold follows from the graph, and what is so only perhaps is said.
+        assert own.caches is None
+        assert it.twin is not None
+        assert twin.caches is caches_in(it.twin)
+        assert twin.label == f"{own.label}, {twin.caches.value}"
+        assert own.uses == twin.uses == (("m0", 1),)
+        assert (own.layers, own.share, own.gain) == (twin.layers, twin.share, twin.gain)
+    assert sum(job.share for job in jobs.values() if job.caches is None) == pytest.approx(1.0)
+    # In a model that leaves all caches there is one way to time it.
+    (large,) = subjects_of(weighing(weighing(graph, 0, 2), 2, 40))
+    assert not [job for job in plan((large,), Known(), RULE).jobs if job.caches is not None]
+
+
+def test_what_takes_away_most_doubt_comes_first() -> None:
+    often, seldom = Spec("relu", DATA), Spec("pool", DATA)
+    subjects = without_twins(built([*[often] * 5, seldom]))
+    assert [job.label.split()[0] for job in plan(subjects, Known(), RULE).jobs] == ["relu", "pool"]
+    # What is known already, if not well enough, can wait until something is known of the rest.
+    relu = next(job.target for job in plan(subjects, Known(), RULE).jobs if job.label.startswith("relu"))
+    latency_ms = next(job.expected_ms for job in plan(subjects, Known(), RULE).jobs)
+    wide = Known({relu: measured(latency_ms, half_width=0.05)})
+    assert [job.label.split()[0] for job in plan(subjects, wide, RULE).jobs] == ["pool", "relu"]
+
+
+def test_results_that_do_not_satisfy_the_rule_are_measured_again() -> None:
+    subjects = subjects_of(chain("conv"))
+    target = targets_of(subjects)[0]
+    few = Known({target: measured(count=30)})
+    assert not plan(subjects, few, RULE).jobs
+    assert targets(plan(subjects, few, FixedRuns(100)).jobs) == [target]
+
+
+def test_a_success_overrules_an_earlier_failure() -> None:
+    subjects = subjects_of(chain("conv"))
+    target = targets_of(subjects)[0]
+    assert plan(subjects, Known({target: measured()}, {target: "it hung"}), RULE).reused == {target}
+
+
+def test_unmeasurable_layers_are_named_and_their_model_is_timed_end_to_end_all_the_same() -> None:
+    graph = chain("conv", "relu")
+    layers = (graph.layers[0], replace(graph.layers[1], unmeasurable="nobody knows it"))
+    found = plan(subjects_of(replace(graph, layers=layers)), Known(), RULE, end_to_end=True)
+    assert [(it.model, it.layer, it.reason) for it in found.unmeasurable] == [("m0", "layer1", "nobody knows it")]
+    assert [job.label for job in found.jobs if job.whole] == ["m0 end to end"]
+    assert [job.label.split()[0] for job in found.jobs if not job.whole] == ["conv"]
+
+
+def test_a_model_of_bricks_that_take_no_time_is_planned_like_any_other() -> None:
+    subjects = subjects_of(chain("conv"))
+    known = Known(dict.fromkeys(targets_of(subjects), measured(0.0, count=2)))
+    assert plan(subjects, known, RULE).jobs
+
+
+@settings(max_examples=40)
+@given(st.lists(graphs(), min_size=1, max_size=4), st.booleans(), st.integers(1, 5))
+def test_batches_hold_every_job_once_and_keep_within_the_limits(
+    models: list[LayerGraph], end_to_end: bool, programs: int
+) -> None:
+    jobs = plan(subjects_of(*models), Known(), RULE, end_to_end).jobs
+    found = batches(jobs, BatchLimits(programs=programs, programs_beside_models=programs))
+    assert sorted(targets({job: None for batch in found for job in batch.jobs})) == sorted(targets(jobs))
+    assert all(0 < len(batch.jobs) <= programs for batch in found)
+    bricks = [job for batch in found for job in batch.bricks]
+    assert len(bricks) == len(set(bricks))
+    # A whole model is in as many batches as it says, one after another.
+    for whole in {whole for batch in found for whole in batch.wholes}:
+        places = [number for number, batch in enumerate(found) if whole in batch.wholes]
+        assert places == list(range(places[0], places[0] + found[places[0]].parts))
+        assert [found[place].part for place in places] == list(range(1, len(places) + 1))
+    shares = [sum(batch.portion(job).here for batch in found if job in batch.jobs) for job in jobs]
+    assert all(abs(share - 1) < 1e-9 for share in shares)
+
+
+def test_a_model_is_timed_in_the_rounds_of_its_own_bricks() -> None:
+    subjects = subjects_of(chain("conv", "relu"), chain("conv", "pool", "split"))
+    jobs = plan(subjects, Known(), RULE, end_to_end=True).jobs
+    found = batches(jobs, BatchLimits())
+    assert len(found) == 2
+    for batch in found:
+        (whole,) = batch.wholes
+        assert all(whole.uses[0].model in {use.model for use in job.uses} for job in batch.bricks)
+
+
+def test_models_that_share_half_of_their_bricks_are_timed_in_the_same_rounds() -> None:
+    models = (chain("conv", "relu"), chain("conv", "relu", "conv"), chain("conv", "pool"), chain("split"))
+    jobs = plan(without_twins(*models), Known(), RULE, end_to_end=True).jobs
+    found = batches(jobs, BatchLimits())
+    together = sorted(sorted(whole.uses[0].model for whole in batch.wholes) for batch in found)
+    assert together == [["m0", "m1", "m2"], ["m3"]]
+    assert sorted(len(batch.bricks) for batch in found) == [1, 3]
+
+
+def test_where_there_is_no_room_for_all_models_each_is_timed_beside_a_part_of_its_bricks() -> None:
+    models = (chain("conv", "relu"), chain("conv", "relu", "conv"), chain("conv", "relu", "pool"))
+    jobs = plan(subjects_of(*models), Known(), RULE, end_to_end=True).jobs
+    found = batches(jobs, BatchLimits(memory_bytes=7 * MEBIBYTE))
+    assert sorted(len(batch.wholes) for batch in found if batch.part == 1) == [1, 2]
+    assert Counter(job for batch in found for job in batch.bricks) == Counter(job for job in jobs if not job.whole)
+    beside_a_brick_of_its_own = {
+        use.model
+        for batch in found
+        for job in batch.bricks
+        for use in job.uses
+        if use.model in {whole.uses[0].model for whole in batch.wholes}
+    }
+    assert beside_a_brick_of_its_own == {"m0", "m1", "m2"}
+
+
+def test_a_fused_model_needs_its_memory_twice() -> None:
+    graph = chain("conv", "relu", "conv", "pool")
+    limits = BatchLimits(memory_bytes=420 * MEBIBYTE)
+    beside_bricks = {}
+    for level in Level:
+        jobs = plan(subjects_of(replace(graph, level=level)), Known(), RULE, end_to_end=True).jobs
+        sized = [replace(job, memory_bytes=(250 if job.whole else 20) * MEBIBYTE) for job in jobs]
+        beside_bricks[level] = all(batch.bricks for batch in batches(sized, limits))
+    assert beside_bricks == {Level.WRITTEN: True, Level.FUSED: False}
+
+
+def test_a_model_with_more_bricks_than_fit_into_a_batch_is_in_all_of_their_batches() -> None:
+    jobs = plan(without_twins(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
+    found = batches(jobs, BatchLimits(programs_beside_models=3))
+    assert [len(batch.bricks) for batch in found] == [2, 2]
+    assert {whole for batch in found for whole in batch.wholes} == {job for job in jobs if job.whole}
+    # Without a model there is nothing that they were compared with.
+    assert len(batches([job for job in jobs if not job.whole], BatchLimits(programs_beside_models=3))) == 1
+
+
+def test_it_is_timed_in_each_as_often_as_its_bricks_there_are_a_part_of_it() -> None:
+    """On a host that changes meanwhile half of its samples would else be of minutes that few of its bricks are of."""
+    jobs = plan(without_twins(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
+    (whole,) = (job for job in jobs if job.whole)
+    lasting = (70.0, 20.0, 9.0, 1.0)
+    bricks = [
+        replace(job, expected_ms=ms) for job, ms in zip([it for it in jobs if not it.whole], lasting, strict=True)
+    ]
+    found = batches([whole, *bricks], BatchLimits(programs_beside_models=3))
+    assert [batch.portion(whole).here for batch in found] == pytest.approx([0.9, 0.1])
+    assert [batch.portion(whole).so_far for batch in found] == pytest.approx([0.9, 1])
+
+
+def test_where_models_share_batches_each_is_timed_beside_its_own_bricks() -> None:
+    models = without_twins(chain("conv", "relu"), chain("conv", "relu", "pool", "split"))
+    jobs = plan(models, Known(), RULE, end_to_end=True).jobs
+    small, large = sorted((job for job in jobs if job.whole), key=lambda job: len(job.layers))
+    # Each brick of both stands before those of one.
+    bricks = [replace(job, expected_ms=1.0) for job in sorted(jobs, key=lambda job: -len(job.uses)) if not job.whole]
+    found = batches([small, large, *bricks], BatchLimits(programs_beside_models=4))
+    assert [sorted(len(job.uses) for job in batch.bricks) for batch in found] == [[2, 2], [1, 1]]
+    assert [batch.portion(small).here for batch in found] == [1.0, 0.0]
+    assert [batch.portion(large).here for batch in found] == [0.5, 0.5]
+
+
+def test_a_model_that_takes_up_the_memory_is_timed_by_itself() -> None:
+    jobs = plan(subjects_of(chain("conv", "relu")), Known(), RULE, end_to_end=True).jobs
+    (whole,) = (job for job in jobs if job.whole)
+    found = batches(jobs, BatchLimits(memory_bytes=whole.memory_bytes + 1))
+    assert [batch.jobs for batch in found if batch.wholes] == [(whole,)]
+
+
+def test_models_of_one_name_are_all_timed() -> None:
+    models = [subject_of(decompose(named(chain(*kinds), "same"))) for kinds in (["conv", "relu"], ["conv", "pool"])]
+    jobs = plan(models, Known(), RULE, end_to_end=True).jobs
+    timed = {job for batch in batches(jobs, BatchLimits()) for job in batch.jobs}
+    assert timed == set(jobs)
+    assert sum(job.whole for job in timed) == 2
+
+
+def test_a_job_that_exceeds_the_limits_is_a_batch_of_its_own() -> None:
+    jobs = plan(subjects_of(chain("conv", "relu", "pool")), Known(), RULE).jobs
+    assert len(batches(jobs, BatchLimits(memory_bytes=1))) == len(jobs)
+
+
+def test_time_left_shrinks_with_samples_and_follows_the_pace_once_there_is_one() -> None:
+    jobs = plan(subjects_of(chain("conv", "relu", "pool")), Known(), RULE).jobs
+    pace = Pace(RULE)
+    guess = pace.seconds_for(dict.fromkeys(jobs, 0))
+    assert 0 < pace.seconds_for(dict.fromkeys(jobs, 10)) < guess
+    assert pace.seconds_for(dict.fromkeys(jobs, 1000)) == 0
+    usual = round(0.4 * RULE.most)
+    assert pace.seconds_for(dict.fromkeys(jobs, usual)) > 0, "what goes on beyond the usual is not about to end"
+
+
+def test_time_left_goes_by_the_rounds_so_far() -> None:
+    jobs = plan(subjects_of(chain("conv", "relu", "pool")), Known(), RULE).jobs
+
+    def left(*rounds: tuple[Iterable[Job], float], loading: float = 9.0) -> float:
+        pace = Pace(RULE)
+        for job in jobs:
+            pace.loaded(job, loading)
+        for timed, seconds in rounds:
+            pace.sampled(timed, seconds)
+        return pace.seconds_for(dict.fromkeys(jobs, len(rounds)))
+
+    assert left((jobs, 20.0)) == pytest.approx(2 * left((jobs, 10.0)))
+    # A round that has to be repeated takes time, too.
+    assert left((jobs, 10.0), ([], 10.0)) == pytest.approx(2 * left((jobs, 10.0), ([], 0.0)))
+    # What is loaded already says nothing of rounds.
+    assert left((jobs, 10.0), loading=90.0) == left((jobs, 10.0))
+
+
+def test_time_left_goes_by_how_long_others_took_to_load() -> None:
+    first, second, third = plan(without_twins(chain("conv", "relu", "pool")), Known(), RULE).jobs
+
+    def left(seconds: float) -> float:
+        pace = Pace(RULE)
+        pace.loaded(first, seconds)
+        pace.loaded(second, seconds)
+        return pace.seconds_for({third: 0}) - pace.seconds_for({third: 1})
+
+    assert left(20.0) - left(10.0) == pytest.approx(left(30.0) - left(20.0))
+    assert left(20.0) > left(10.0) > 1
+
+
+def test_time_left_learns_that_small_programs_take_more_than_was_expected_and_large_ones_less() -> None:
+    kinds = ["conv", "relu", "pool"]
+    (some, *_) = plan(subjects_of(chain(*kinds)), Known(), RULE).jobs
+    jobs = [replace(some, target=Target(f"brick {size}"), expected_ms=10.0**size) for size in range(-4, 5)]
+    small, large = jobs[0], jobs[-1]
+    before, learned = Pace(RULE), Pace(RULE)
+    for job in jobs:
+        learned.learn(job, math.sqrt(job.expected_ms))
+    assert learned.seconds_for({small: 20}) > 5 * before.seconds_for({small: 20})
+    assert learned.seconds_for({large: 0}) < before.seconds_for({large: 0}) / 5

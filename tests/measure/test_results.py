@@ -1,0 +1,53 @@
+import importlib.util
+import platform
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.results import runtime_record
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import MXNET, ONNX_RUNTIME, Runtime, Settings
+
+# MXNet and we have one OpenMP, as a process has the libraries of a name once.
+ASKING = """
+import ctypes, os
+from dlbricks_tui.runtime.inside.framework import load_mxnet
+load_mxnet()
+with open("/proc/self/maps") as maps:
+    paths = {line.split()[-1] for line in maps if "omp" in os.path.basename(line.split()[-1])}
+print(max(ctypes.CDLL(path).omp_get_max_threads() for path in paths))
+"""
+
+
+def of(framework: str, settings: Settings) -> Runtime:
+    return Runtime("it", "/python", framework, "1.0", "3.11.2", settings)
+
+
+@pytest.mark.parametrize(
+    ("framework", "machine", "cores", "threads"),
+    [
+        (MXNET, "x86_64", 8, 4),
+        (MXNET, "x86_64", 1, 1),
+        (MXNET, "aarch64", 8, 8),
+        (ONNX_RUNTIME, "x86_64", 8, 8),
+    ],
+)
+def test_a_framework_left_to_itself_computes_with_the_threads_that_it_would_start(
+    framework: str, machine: str, cores: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    host = replace(fingerprint(), cores=cores)
+    assert runtime_record(of(framework, Settings()), host).threads == threads
+    assert runtime_record(of(framework, Settings(threads=3)), host).threads == 3
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mxnet") is None, reason="no MXNet for this interpreter")
+def test_mxnet_says_so_itself(tmp_path: Path) -> None:
+    our_runtime = Registry(tmp_path).default()
+    asked = subprocess.run(
+        [our_runtime.python, "-c", ASKING], env=our_runtime.environment({}), capture_output=True, text=True, check=True
+    )
+    assert int(asked.stdout.split()[-1]) == runtime_record(our_runtime, fingerprint()).threads

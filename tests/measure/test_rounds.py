@@ -1,0 +1,211 @@
+"""Who takes part in which round, and when somebody is done."""
+
+from collections import Counter
+
+from dlbricks_tui.measure.batching import Batch, Portion
+from dlbricks_tui.measure.jobs import Entry, Job, Target
+from dlbricks_tui.measure.rounds import Rounds, Timed
+from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, Stop, StoppingRule
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.runtime.runtime import Format
+
+MODEL, LARGE, SMALL = "whole model", "large brick", "small brick"
+NOTHING = LayerGraph("none", Level.WRITTEN, (), (), (), format=Format.MXNET)
+# More apart from each other than any rule takes for enough.
+RESTLESS = (10.0, 20.0, 14.0)
+
+
+def a_job(name: str, share: float = 1.0) -> Job:
+    target = Target(model=name) if name == MODEL else Target(brick=name)
+    return Job(target, name, name, NOTHING, (), (), 10.0, 0, share=share)
+
+
+JOBS = {MODEL: a_job(MODEL), LARGE: a_job(LARGE, 0.5), SMALL: a_job(SMALL, 0.01)}
+
+
+def rounds_of(rule: StoppingRule, batch: Batch, *names: str) -> tuple[Rounds, dict[str, str]]:
+    """Rounds in which these take part, and what their entries are called."""
+    rounds = Rounds(rule)
+    rounds.begin(batch)
+    called = {}
+    for number, name in enumerate(names):
+        entry = Entry(number, JOBS[name])
+        called[name] = entry.name
+        rounds.join(Timed(entry, 40.0))
+    return rounds, called
+
+
+def to_the_end(rounds: Rounds, samples_ms: tuple[float, ...]) -> tuple[list[list[str]], dict[str, int]]:
+    """Who took part in each round of a batch, and who was done after which of them; all take the same in turn."""
+    parts: list[list[str]] = []
+    done: dict[str, int] = {}
+    while names := rounds.due():
+        rounds.count({name: [samples_ms[len(parts) % len(samples_ms)]] for name in names})
+        parts.append(names)
+        done |= {entry.name: len(parts) for entry, _ in rounds.take_done()}
+    return parts, done
+
+
+def test_of_what_varies_whoever_needs_fewer_samples_takes_them_in_every_so_many_rounds_to_the_end() -> None:
+    batch = Batch((JOBS[LARGE], JOBS[SMALL]), (JOBS[MODEL],))
+    rounds, called = rounds_of(Adaptive(), batch, MODEL, LARGE, SMALL)
+    parts, done = to_the_end(rounds, RESTLESS)
+    taken = Counter(name for names in parts for name in names)
+    assert taken[called[MODEL]] == taken[called[LARGE]] == done[called[MODEL]] == done[called[LARGE]] == 100
+    together = [names for names in parts if called[SMALL] in names and called[MODEL] in names]
+    assert len(together) == 25
+    # It is looked at now and then only.
+    assert taken[called[SMALL]] <= len(together) + 3
+
+
+def test_without_a_model_all_bricks_take_part_in_every_round_until_they_are_done() -> None:
+    rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert all(called[LARGE] in names for names in parts)
+    assert all(called[SMALL] in names for names in parts[: done[called[SMALL]]])
+    assert not rounds.programs
+
+
+def test_what_hardly_varies_is_done_as_soon_as_it_has_the_fewest_samples() -> None:
+    rounds, called = rounds_of(Adaptive(), Batch((), (JOBS[MODEL],)), MODEL)
+    parts, done = to_the_end(rounds, (10.0, 10.01))
+    assert done == {called[MODEL]: len(parts)}
+    assert FEWEST_SAMPLES <= len(parts) <= Adaptive().least
+
+
+def test_a_quick_model_is_not_done_before_its_bricks_and_a_slow_one_is() -> None:
+    """A host that changes in between would be another for the model than for what it is compared with."""
+    alone_at_the_end = {}
+    for model_ms in (20.0, 200.0):
+        rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE],), (JOBS[MODEL],)), MODEL, LARGE)
+        number = 0
+        done: dict[str, int] = {}
+        while names := rounds.due():
+            number += 1
+            samples_ms = {called[MODEL]: [model_ms], called[LARGE]: [RESTLESS[number % 3]]}
+            rounds.count({name: samples_ms[name] for name in names})
+            done |= {entry.name: number for entry, _ in rounds.take_done()}
+        alone_at_the_end[model_ms] = done[called[LARGE]] - done[called[MODEL]]
+    assert alone_at_the_end[20.0] == 0
+    assert alone_at_the_end[200.0] > 50
+
+
+def test_a_model_with_bricks_in_several_batches_takes_a_share_in_each_and_is_done_in_the_last() -> None:
+    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL, LARGE)
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert [called[MODEL] in names for names in parts] in ([True, False] * 10, [False, True] * 10)
+    assert done == {called[LARGE]: 20}
+    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), part=2, parts=2))
+    rounds.join(Timed(Entry(2, JOBS[SMALL]), 40.0))
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert [called[MODEL] in names for names in parts] in ([True, False] * 10, [False, True] * 10)
+    assert done.keys() == {called[MODEL], Entry(2, JOBS[SMALL]).name}
+
+
+def test_a_model_has_most_samples_where_most_of_its_bricks_are() -> None:
+    first, second = {JOBS[MODEL]: Portion(0.9, 0.9)}, {JOBS[MODEL]: Portion(0.1, 1.0)}
+    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
+    parts, _ = to_the_end(rounds, RESTLESS)
+    assert (sum(called[MODEL] in names for names in parts), len(parts)) == (18, 20)
+    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
+    rounds.join(Timed(Entry(2, JOBS[SMALL]), 40.0))
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert (sum(called[MODEL] in names for names in parts), len(parts)) == (2, 20)
+    assert called[MODEL] in done
+
+
+def test_a_model_without_bricks_in_its_last_batch_is_done_when_these_are() -> None:
+    first, second = {JOBS[MODEL]: Portion(1.0, 1.0)}, {JOBS[MODEL]: Portion(0.0, 1.0)}
+    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert all(called[MODEL] in names for names in parts)
+    assert done == {called[LARGE]: 20}
+    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
+    rounds.join(Timed(Entry(2, JOBS[SMALL]), 40.0))
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert not any(called[MODEL] in names for names in parts)
+    assert called[MODEL] in done
+
+
+def test_a_model_that_hardly_varies_waits_for_its_last_batch_all_the_same() -> None:
+    rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL, LARGE)
+    for _ in range(Adaptive().most):
+        rounds.count({called[MODEL]: [10.0]})
+        assert rounds.take_done() == []
+    rounds.leave(called[LARGE])
+    rounds.begin(Batch((), (JOBS[MODEL],), part=2, parts=2))
+    assert [entry.name for entry, _ in rounds.take_done()] == [called[MODEL]]
+
+
+def test_whoever_leaves_takes_part_no_more_and_has_said_nothing() -> None:
+    rounds, called = rounds_of(FixedRuns(8), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
+    rounds.count({name: [10.0] for name in rounds.due()})
+    rounds.leave(called[SMALL])
+    assert rounds.due() == [called[LARGE]]
+    assert rounds.so_far() == []
+    for _ in range(FEWEST_SAMPLES - 1):
+        rounds.count({called[LARGE]: [10.0]})
+    ((entry, series),) = rounds.so_far()
+    assert (entry.job, len(series.samples_ms)) == (JOBS[LARGE], FEWEST_SAMPLES)
+
+
+def test_who_begins_anew_keeps_the_latest_rounds_and_whoever_was_done_takes_part_again() -> None:
+    rounds, called = rounds_of(FixedRuns(4), Batch((JOBS[LARGE], JOBS[SMALL]), (JOBS[MODEL],)), MODEL, LARGE, SMALL)
+    for number in range(3):
+        rounds.count({called[LARGE]: [float(number)], called[SMALL]: [float(number)]})
+    rounds.count({called[LARGE]: [3.0]})
+    assert [entry.name for entry, _ in rounds.take_done()] == [called[LARGE]]
+    assert [entry.name for entry in rounds.begin_anew(2)] == [called[LARGE]]
+    kept = {name: program.samples_ms for name, program in rounds.programs.items()}
+    assert kept == {called[MODEL]: [], called[LARGE]: [2.0, 3.0], called[SMALL]: [2.0]}
+    _, done = to_the_end(rounds, RESTLESS)
+    assert done.keys() == set(called.values())
+
+
+def test_beginning_anew_leaves_what_a_model_took_in_batches_before() -> None:
+    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL)
+    rounds.count({called[MODEL]: [1.0]})
+    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), part=2, parts=2))
+    for sample_ms in (2.0, 3.0, 4.0):
+        rounds.count({called[MODEL]: [sample_ms]})
+    rounds.begin_anew(1)
+    assert rounds.programs[called[MODEL]].samples_ms == [1.0, 4.0]
+    rounds.begin_anew(0)
+    assert rounds.programs[called[MODEL]].samples_ms == [1.0]
+
+
+def test_who_is_lost_does_not_begin_anew() -> None:
+    rounds, called = rounds_of(FixedRuns(1), Batch((JOBS[LARGE],)), LARGE)
+    rounds.count({called[LARGE]: [1.0]})
+    assert rounds.take_done()
+    rounds.leave(called[LARGE])
+    assert not rounds.begin_anew(1)
+    assert not rounds.programs
+
+
+def test_samples_of_an_earlier_run_count_until_the_host_changes() -> None:
+    rounds = Rounds(FixedRuns(8))
+    rounds.begin(Batch((JOBS[LARGE],)))
+    program = Timed(Entry(0, JOBS[LARGE]), 40.0, (9.0,) * 5)
+    rounds.join(program)
+    assert rounds.added_to() == []
+    rounds.count({program.entry.name: [10.0]})
+    ((_, series),) = rounds.added_to()
+    assert series.samples_ms == (9.0,) * 5 + (10.0,)
+    assert rounds.take_done() == []
+    rounds.begin_anew(latest=1)
+    assert program.samples_ms == [10.0]
+    parts, done = to_the_end(rounds, (10.0,))
+    assert (len(parts), done) == (7, {program.entry.name: 7})
+
+
+def test_a_program_that_is_done_says_whether_it_was_stopped_at_a_limit() -> None:
+    rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
+    stops: dict[str, Stop | None] = {}
+    number = 0
+    while names := rounds.due():
+        taken = {called[LARGE]: RESTLESS[number % 3], called[SMALL]: 5.0}
+        rounds.count({name: [taken[name]] for name in names})
+        stops |= {entry.name: series.stop for entry, series in rounds.take_done()}
+        number += 1
+    assert stops == {called[LARGE]: Stop.MOST_SAMPLES, called[SMALL]: Stop.NARROW}

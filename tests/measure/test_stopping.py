@@ -1,0 +1,176 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.estimate.intervals import is_wide
+from dlbricks_tui.measure.stopping import (
+    Adaptive,
+    FixedRuns,
+    Stop,
+    StoppingError,
+    StoppingRule,
+    half_width_ms,
+    outliers,
+    series_of,
+    warm_up_length,
+)
+from dlbricks_tui.store.statistics import summarise
+
+LATENCIES = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=150)
+
+
+def noisy(count: int, spread: float, seed: int = 1) -> list[float]:
+    """Samples around 10 ms."""
+    chance = random.Random(seed)
+    return [10.0 * (1 + spread * chance.gauss(0, 1)) for _ in range(count)]
+
+
+def samples_until_satisfied(rule: StoppingRule, samples: list[float], share: float = 1.0) -> int:
+    """How many samples the rule takes of such a share of a model, looking whenever it wants to."""
+    for count in range(1, len(samples) + 1):
+        if rule.looks_at(count) and rule.satisfied_by(series_of(samples[:count], rule).statistics, share):
+            return count
+    raise AssertionError("the rule never stops")
+
+
+def test_a_steady_program_takes_the_fewest_samples_and_a_noisy_one_more() -> None:
+    rule = Adaptive()
+    steady = samples_until_satisfied(rule, [0.1 * sample for sample in noisy(200, 0.002)])
+    restless = samples_until_satisfied(rule, noisy(200, 0.03))
+    assert steady == rule.least
+    assert rule.least < restless < rule.most
+    statistics = series_of(noisy(200, 0.03)[:restless], rule).statistics
+    assert half_width_ms(statistics) <= rule.target * statistics.trimmed_mean_ms
+
+
+def test_what_is_so_quick_that_nobody_would_see_its_interval_takes_no_more_samples() -> None:
+    quick = [0.01 * sample for sample in noisy(200, 0.03)]
+    assert samples_until_satisfied(Adaptive(enough_ms=0.003), quick) == Adaptive().least
+    assert samples_until_satisfied(Adaptive(enough_ms=0.0), quick) > Adaptive().least
+
+
+def test_a_series_says_whether_it_is_known_well_enough_or_was_stopped_at_a_limit() -> None:
+    rule = Adaptive()
+    assert rule.stop(series_of([10.0] * 12, rule).statistics) is Stop.NARROW
+    assert rule.stop(series_of([10.0, 30.0, 20.0, 50.0], rule).statistics) is None
+    assert rule.stop(series_of(noisy(100, 0.5), rule).statistics) is Stop.MOST_SAMPLES
+    assert FixedRuns(5).stop(series_of(noisy(5, 0.5), FixedRuns(5)).statistics) is Stop.RUNS
+
+
+def test_an_interval_that_no_run_accepts_by_default_is_called_wide() -> None:
+    rule, unimportant = Adaptive(), 1e-9
+    for share in (0.04, 0.049, 0.051, 0.06, 0.5):
+        statistics = summarise([10.0 * (1 - share), 10.0 * (1 + share)] * 6)
+        found = rule.stop(statistics, unimportant) is Stop.NARROW
+        assert found is not is_wide(statistics.trimmed_mean_ms, half_width_ms(statistics))
+    assert not is_wide(0.005, rule.enough_ms)
+    assert is_wide(0.005, 1.01 * rule.enough_ms)
+
+
+def test_what_is_a_small_part_of_every_model_takes_fewer_samples_than_what_a_model_consists_of() -> None:
+    rule, samples = Adaptive(), noisy(200, 0.03)
+
+    def needed(share: float) -> int:
+        return samples_until_satisfied(rule, samples, share)
+
+    assert needed(1.0) == needed(0.3) > needed(0.15) > needed(0.001) == needed(1e-9) == 8
+    wild = [10 * sample for sample in noisy(200, 0.5)]
+    assert samples_until_satisfied(rule, wild) == rule.most
+    assert 8 < samples_until_satisfied(rule, wild, 1e-9) <= 0.6 * rule.most
+
+
+def test_what_varies_may_have_more_samples_the_quicker_its_model_is() -> None:
+    rule, wild = Adaptive(), noisy(400, 0.5)
+    assert samples_until_satisfied(rule, wild) == rule.most_of_quick
+    slower = [10 * sample for sample in wild]
+    assert samples_until_satisfied(rule, slower) == rule.most < rule.most_of_quick
+    assert samples_until_satisfied(Adaptive(most=30, most_of_quick=130, quick_seconds=8.0), slower) == 60
+    # Half a millisecond of a model of 10 and one of 100: a small share of either.
+    bricks = [rule.most_samples(0.5, 0.5 / model_ms) for model_ms in (10, 100)]
+    assert bricks == [rule.most_of_quick / 2, rule.most / 2]
+
+
+def test_slow_programs_are_capped_by_time() -> None:
+    rule = Adaptive(least=20, most=100, most_of_quick=100, most_seconds=20.0, enough_seconds=0.25)
+    assert rule.bounds(10.0) == (20, 100)
+    assert rule.bounds(20.0) == (13, 100)
+    assert rule.bounds(100.0) == (8, 100)
+    assert rule.bounds(400.0) == (5, 50)
+    assert rule.bounds(2_000.0) == (5, 10)
+    assert rule.bounds(5_000.0) == (4, 4)
+    assert rule.bounds(60_000.0) == (3, 3)
+
+
+def test_a_slow_program_that_hardly_varies_takes_less_than_the_usual_least() -> None:
+    slow, slower, slowest = ([factor * sample for sample in noisy(200, 0.002)] for factor in (10, 50, 1000))
+    taken = [samples_until_satisfied(Adaptive(), samples) for samples in (slow, slower, slowest)]
+    assert taken == [8, 5, 3]
+    restless = [50 * sample for sample in noisy(200, 0.03)]
+    assert samples_until_satisfied(Adaptive(), restless) > 8
+
+
+def test_fixed_runs_take_exactly_so_many_and_leave_none_out() -> None:
+    rule = FixedRuns(100)
+    samples = [99.0, 98.0, *noisy(150, 0.3)]
+    assert samples_until_satisfied(rule, samples) == 100
+    assert series_of(samples[:100], rule).statistics.count == 100
+
+
+@given(LATENCIES)
+def test_what_ended_a_series_makes_it_reusable_by_the_same_rule_and_by_laxer_ones(samples: list[float]) -> None:
+    strict, lax = Adaptive(target=0.01), Adaptive(target=0.05)
+    statistics = series_of(samples, strict).statistics
+    if strict.satisfied_by(statistics):
+        assert lax.satisfied_by(statistics)
+    assert FixedRuns(statistics.count).satisfied_by(statistics)
+    assert not FixedRuns(statistics.count + 1).satisfied_by(statistics)
+
+
+@given(LATENCIES)
+def test_the_warm_up_is_left_out_of_the_statistics_and_nothing_else_is(samples: list[float]) -> None:
+    series = series_of(samples, Adaptive())
+    assert series.samples_ms == tuple(samples)
+    assert series.statistics.count == len(samples) - series.warm_up
+    assert series.warm_up <= len(samples) // 2
+
+
+def test_slow_first_samples_are_warm_up_and_slow_later_ones_are_not() -> None:
+    assert warm_up_length([50.0, 30.0, 20.0, *noisy(30, 0.01)]) == 3
+    assert warm_up_length([*noisy(15, 0.01), 50.0, *noisy(15, 0.01)]) == 0
+    assert warm_up_length(noisy(30, 0.01)) == 0
+
+
+def test_a_host_that_becomes_quicker_is_no_warm_up() -> None:
+    """Who was done before it did has only slow samples, and whoever goes on must not lose theirs."""
+    samples = [*(1.3 * sample for sample in noisy(20, 0.01)), *noisy(20, 0.01)]
+    series = series_of(samples, Adaptive())
+    assert series.warm_up == 0
+    assert series.statistics.trimmed_mean_ms > 1.1 * min(samples)
+
+
+def test_outliers_are_counted_and_stay_in_the_samples() -> None:
+    samples = [*noisy(20, 0.01), 90.0, *noisy(20, 0.01, seed=2)]
+    assert outliers(samples) == (20,)
+    series = series_of(samples, Adaptive())
+    assert series.outliers == 1
+    assert series.statistics.count == len(samples)
+
+
+@given(st.integers(1, 400))
+def test_series_are_looked_at_more_seldom_the_longer_they_grow_and_always_at_the_end(count: int) -> None:
+    rule = Adaptive(least=20, most=50, most_of_quick=110)
+    looks = [samples for samples in range(1, rule.most_of_quick) if rule.looks_at(samples)]
+    assert {rule.least, rule.most, 2 * rule.most} < set(looks)
+    assert looks[0] == 3
+    assert len(looks) < 25
+    assert rule.looks_at(count) == (count in looks or count >= rule.most_of_quick)
+
+
+def test_rules_that_cannot_be_kept_are_refused() -> None:
+    for target in (0.0, -1.0, 1.0):
+        with pytest.raises(StoppingError, match="target"):
+            Adaptive(target=target)
+    with pytest.raises(StoppingError, match="runs"):
+        FixedRuns(0)

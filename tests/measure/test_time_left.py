@@ -1,0 +1,269 @@
+"""How long a run says that it still takes, and that it keeps its budget: by a clock that passes as told."""
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.host.crowding import Crowding
+from dlbricks_tui.measure.batching import BatchLimits
+from dlbricks_tui.measure.calmness import Calmness
+from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone, RoundRepeated
+from dlbricks_tui.measure.jobs import Job
+from dlbricks_tui.measure.known import Known
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.plan import plan
+from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
+from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK, WORKER_START_SECONDS, Pace, TimeLeft, expected_seconds
+from dlbricks_tui.measure.workbench import Workbench
+from dlbricks_tui.runs.control import Control
+from dlbricks_tui.runs.events import Planned, ProgramUnfinished, Waiting
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.run_folder import RunState, State
+from tests.bricks.graphs import chain
+from tests.measure.test_plan import subjects_of
+from tests.runs.runs import BRICKS, Site
+
+LOAD_SECONDS, HALF_A_ROUND_SECONDS = 0.5, 0.5
+
+
+@dataclass
+class Clock:
+    """A time that passes when it is told to."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Timed:
+    """A run with the fake worker, in which loading and rounds take a known time; what it tells, and when."""
+
+    def __init__(self, site: Site, monkeypatch: pytest.MonkeyPatch, disturbed: int = 0) -> None:
+        self.clock = Clock()
+        self.events: list[tuple[float, Event]] = []
+        self._site = site
+        self._rounds = 0
+        load, sample = Workbench.load, Workbench.sample
+
+        def slow_load(bench: Workbench, name: str, *about: Any, **more: Any) -> Any:
+            self.clock.now += LOAD_SECONDS
+            return load(bench, name, *about, **more)
+
+        def slow_sample(bench: Workbench, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[int, ...]]:
+            self.clock.now += HALF_A_ROUND_SECONDS * (list(names) == ["reference"])
+            return sample(bench, names, warm, repeat)
+
+        def crowding(_: Workbench) -> Crowding:
+            # Asked for at both ends of a round: others come in each of the disturbed ones.
+            self._rounds += 1
+            times = min(self._rounds // 2, disturbed)
+            return Crowding(10.0 * times, 10**6 * times)
+
+        monkeypatch.setattr(Workbench, "load", slow_load)
+        monkeypatch.setattr(Workbench, "sample", slow_sample)
+        monkeypatch.setattr(Workbench, "crowding", crowding)
+
+    def run(self, request: RunRequest, **place: Any) -> RunState:
+        """Execute the run."""
+        place = {"clock": self.clock, "limits": BatchLimits(), **place}
+        return execute(
+            create_run(request, self._site.data),
+            request,
+            replace(self._site.place, **place),
+            self._site.lock,
+            lambda event: self.events.append((self.clock.now, event)),
+        )
+
+    def said_and_true(self) -> list[tuple[float, float]]:
+        """The time left in each event that says one, and what it turned out to be."""
+        end = self.events[-1][0]
+        told = [
+            (event.seconds_left, end - when)
+            for when, event in self.events
+            if isinstance(event, BatchStarted | RoundDone | RoundRepeated)
+        ]
+        return [(said, true) for said, true in told if said is not None]
+
+    def count(self, kind: type[Event]) -> int:
+        """How many such events there were."""
+        return sum(isinstance(event, kind) for _, event in self.events)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path / "data")
+
+
+def jobs_of(*kinds: str) -> Sequence[Job]:
+    return plan(subjects_of(chain(*kinds)), Known(), Adaptive()).jobs
+
+
+def test_the_time_left_goes_by_the_rounds_so_far(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = Timed(site, monkeypatch)
+    timed.run(site.request(rule=FixedRuns(30)))
+    said_and_true = timed.said_and_true()[5:-3]
+    assert len(said_and_true) > 20
+    assert all(0.8 * true < said < 1.25 * true for said, true in said_and_true)
+
+
+@pytest.mark.parametrize("disturbed", [12, 10**6])
+def test_the_time_left_never_stands_still_while_rounds_are_repeated(
+    disturbed: int, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed = Timed(site, monkeypatch, disturbed)
+    timed.run(site.request(rule=FixedRuns(30)))
+    assert timed.count(RoundRepeated) >= 5
+    said_and_true = timed.said_and_true()
+    told = [said for said, _ in said_and_true]
+    assert all(before != after for before, after in pairwise(told))
+    assert all(0.5 * true < said < 2 * true for said, true in said_and_true[8:-4])
+
+
+def test_however_noisy_the_host_is_little_time_is_lost_to_repeated_rounds(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed = Timed(site, monkeypatch, disturbed=10**6)
+    timed.run(site.request(rule=FixedRuns(30)))
+    assert timed.count(RoundDone) == 30
+    assert timed.count(RoundRepeated) <= 5 + 30 / 2 + 1
+
+
+def test_rounds_are_expected_to_be_repeated_as_often_as_so_far_and_no_more_than_allowed() -> None:
+    jobs = jobs_of("conv", "relu", "pool")
+    samples = dict.fromkeys(jobs, 10)
+
+    def left(calmness: Calmness, repeated_seconds: float) -> float:
+        pace = Pace(FixedRuns(20), calmness)
+        for _ in range(10):
+            pace.sampled(jobs, 2.0)
+        pace.repeated(repeated_seconds)
+        return pace.seconds_for(samples)
+
+    assert left(Calmness(), 0.0) == pytest.approx(20.0)
+    assert left(Calmness(), 4.0) == pytest.approx(20.0 + 4.0 * 20.0 / 22.0)
+    assert left(Calmness(most_seconds=1.0), 400.0) == pytest.approx(21.0)
+
+
+def test_noise_takes_more_samples() -> None:
+    jobs = jobs_of("conv", "relu", "pool")
+    quiet, noisy = Pace(Adaptive()), Pace(Adaptive())
+    for _ in range(20):
+        quiet.sampled(jobs, 1.0)
+        noisy.sampled(jobs, 1.0, noisy=True)
+    assert (quiet.noise, noisy.noise) == (0, 20 / 30)
+    assert noisy.seconds_for(dict.fromkeys(jobs, 20)) > 1.5 * quiet.seconds_for(dict.fromkeys(jobs, 20))
+
+
+def test_the_first_guess_has_the_start_of_the_worker_in_it_and_follows_the_load_of_the_host() -> None:
+    jobs = jobs_of("conv", "relu", "pool")
+    assert expected_seconds(Method.ALONE, Adaptive(), ()) == 0.0
+    quiet = expected_seconds(Method.ALONE, Adaptive(), jobs)
+    assert quiet == WORKER_START_SECONDS + Pace(Adaptive()).seconds_for(dict.fromkeys(jobs, 0))
+    assert expected_seconds(Method.ALONE, Adaptive(), jobs, others=1.0) > 2 * quiet
+
+
+def test_networks_are_expected_to_take_as_long_as_those_before() -> None:
+    clock = Clock()
+    left = TimeLeft(3, 40.0, clock=clock)
+    assert left.total(0.0) == 3 * SECONDS_PER_NETWORK + 40
+    with left.network():
+        clock.now += 20
+        # The first one is slow: the others are expected to be so, too.
+        assert left.total(10.0) == 10 + 2 * 30 + 40
+        clock.now += 5
+    assert left.total(0.0) == 2 * 25 + 40
+    with left.network():
+        assert left.total(9.0) == 9 + 25 + 40
+    left.begin_jobs()
+    assert left.total(35.0) == 35
+
+
+def test_networks_that_cannot_be_calibrated_on_are_no_longer_expected() -> None:
+    left = TimeLeft(38, 40.0, clock=Clock())
+    left.expect_networks(19)
+    assert left.total(0.0) == 19 * SECONDS_PER_NETWORK + 40
+
+
+def test_no_more_time_is_left_than_of_the_budget(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = Timed(site, monkeypatch)
+    state = timed.run(site.request(rule=FixedRuns(100), time_budget_seconds=60.0))
+    assert (state.state, state.message) == (State.FINISHED, "its time budget of 60 s is spent")
+    # Each has enough samples for a result, and fewer than it was to have.
+    assert (state.bricks.unfinished, timed.count(ProgramUnfinished)) == (BRICKS, BRICKS)
+    assert all(said <= max(0.0, true) for said, true in timed.said_and_true())
+    assert [event.expected_seconds <= 60 for _, event in timed.events if isinstance(event, Planned)] == [True]
+    # Within a second and the round in flight.
+    assert timed.clock.now - 1000.0 <= 60 + 1 + 2 * HALF_A_ROUND_SECONDS
+
+
+def test_a_budget_includes_what_passed_before_the_run_began(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = Timed(site, monkeypatch)
+    timed.run(site.request(rule=FixedRuns(100), time_budget_seconds=60.0), spent_seconds=20.0)
+    assert timed.clock.now - 1000.0 <= 40 + 1 + 2 * HALF_A_ROUND_SECONDS
+
+
+def test_a_budget_includes_the_wait_for_another_run(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = Timed(site, monkeypatch)
+
+    def nap(_: Control) -> None:
+        timed.clock.now += 1.0
+
+    monkeypatch.setattr(Control, "_nap", nap)
+    request = site.request(time_budget_seconds=30.0)
+    other = site.lock
+    assert other.try_hold("other", site.data.path)
+    try:
+        state = timed.run(request)
+    finally:
+        other.release()
+    assert timed.count(Waiting) == 1
+    assert timed.clock.now == 1000.0 + 30
+    assert state.state is State.FINISHED
+    assert "30 s is spent; all of it passed while another run measured on this host" in state.message
+
+
+def test_a_budget_does_not_include_pauses(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = Timed(site, monkeypatch)
+    folder: list[Control] = []
+
+    def nap(control: Control) -> None:
+        timed.clock.now += 1000.0
+        folder.append(control)
+        control._folder.unpause()
+
+    monkeypatch.setattr(Control, "_nap", nap)
+    request = site.request(rule=FixedRuns(10), time_budget_seconds=100.0)
+    run = create_run(request, site.data)
+
+    def listen(event: Event) -> None:
+        if isinstance(event, RoundDone) and not folder:
+            run.pause_file.touch()
+
+    place = replace(site.place, clock=timed.clock, limits=BatchLimits())
+    state = execute(run, request, place, site.lock, listen)
+    assert folder
+    assert (state.state, state.message, state.bricks.measured) == (State.FINISHED, "", BRICKS)
+
+
+def test_a_spent_budget_ends_a_run_that_waits_for_its_worker(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_MANNERS", '{"Flatten": "hang on load"}')
+    load = Workbench.load
+
+    def alarming(bench: Workbench, name: str, *about: Any, **more: Any) -> Any:
+        if name != "reference":
+            # The timer of the budget goes off as soon as the worker is asked.
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+        return load(bench, name, *about, **more)
+
+    monkeypatch.setattr(Workbench, "load", alarming)
+    state = site.run(site.request(time_budget_seconds=5000.0))
+    assert (state.state, state.message) == (State.FINISHED, "its time budget of 5000 s is spent")
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

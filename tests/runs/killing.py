@@ -1,0 +1,123 @@
+"""Kills processes of runs at random moments, and finds out what that has cost."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
+from dlbricks_tui.runs.event_file import EventReader
+from dlbricks_tui.runs.events import ProgramMeasured
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.run_folder import RunFolder, State
+from tests.runs.runs import ROOT, Site
+
+# A run on a busy host waits for calm, a minute at a time.
+PATIENCE_SECONDS = 240.0
+VICTIMS = (("worker",), ("run",), ("viewer",), ("run", "worker"), ("viewer", "run", "worker"))
+
+# Reads the events of a run for ever, as a viewer does.
+VIEWER = """
+import sys, time
+from pathlib import Path
+from dlbricks_tui.runs.event_file import EventReader
+reader = EventReader(Path(sys.argv[1]))
+while True:
+    reader.new()
+    time.sleep(0.01)
+"""
+
+
+def eventually(happens: Callable[[], object]) -> None:
+    """Waits until something is true."""
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while not happens():
+        assert time.monotonic() < give_up, "it does not happen"
+        time.sleep(0.005)
+
+
+def has_told(folder: RunFolder, kind: type[Event]) -> bool:
+    """Whether such a thing has happened in the run."""
+    return any(isinstance(event, kind) for event in EventReader(folder.events_file).new())
+
+
+def workers_of(pid: int) -> list[int]:
+    """The processes that a process has started and that still run."""
+    found = subprocess.run(["ps", "-o", "pid=,stat=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line.split()[0]) for line in found.stdout.splitlines() if "Z" not in line.split()[1]]
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that waits to be reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def has_begun(folder: RunFolder, process: "subprocess.Popen[bytes]") -> bool:
+    """Whether a process has worked on the run, and may do so still."""
+    return process.poll() is not None or (folder.state().process.pid == process.pid and bool(workers_of(process.pid)))
+
+
+def all_are_gone(pids: Sequence[int]) -> bool:
+    """Whether none of the processes runs any more."""
+    return not any(map(is_alive, pids))
+
+
+def results_told(events: Sequence[Event]) -> set[tuple[str, str, str]]:
+    """What a run has said to be in the store."""
+    return {(it.brick, it.context, it.model) for it in events if isinstance(it, ProgramMeasured)}
+
+
+def results_kept(site: Site) -> set[tuple[str, str, str]]:
+    """What is in the store."""
+    contents = site.contents()
+    return {(*pair, "") for pair in contents.measured} | {("", "", it.model) for it in contents.end_to_end}
+
+
+def kill_at_random(
+    site: Site, request: Callable[[StoppingRule], RunRequest], victims: Sequence[str], kills: int
+) -> None:
+    """Takes a run up and kills those processes of it, again and again; in the end nothing must be lost or left."""
+    chance = random.Random("+".join(victims))
+    folder = create_run(request(Adaptive()), site.data)
+    for kill in range(kills):
+        if folder.state().state is State.FINISHED:
+            # What was measured is not enough any more.
+            folder = create_run(request(FixedRuns(20 + 5 * kill)), site.data)
+        run = site.start(folder)
+        viewer = subprocess.Popen([sys.executable, "-c", VIEWER, str(folder.events_file)], cwd=ROOT)
+        try:
+            # Most of the time while it measures, sometimes before.
+            if chance.random() < 0.8:
+                eventually(partial(has_begun, folder, run))
+            time.sleep(chance.random() * 0.3)
+            workers = workers_of(run.pid)
+            pids = {"worker": workers, "run": [run.pid], "viewer": [viewer.pid]}
+            for pid in (pid for victim in victims for pid in pids[victim] if is_alive(pid)):
+                os.kill(pid, signal.SIGKILL)
+            acknowledged = results_told(site.events(folder))
+            if "run" in victims:
+                run.wait()
+            else:
+                assert run.wait(PATIENCE_SECONDS) == 0
+                assert folder.state().state is State.FINISHED
+            eventually(partial(all_are_gone, workers))
+            assert acknowledged <= results_kept(site)
+        finally:
+            for process in (run, viewer):
+                process.kill()
+                process.wait()
+    assert site.start(folder).wait(PATIENCE_SECONDS) == 0
+    state = folder.state()
+    assert (state.state, state.bricks.failed) == (State.FINISHED, 0)
+    assert state.bricks.measured + state.bricks.reused == state.bricks.total
+    assert not site.contents().failures, "a program was blamed for the death of the worker"

@@ -1,0 +1,121 @@
+"""Runs in a data folder of their own: in this process, or in one of their own that can be killed."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from dlbricks_tui.measure.batching import BatchLimits
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.runs.event_file import EventReader
+from dlbricks_tui.runs.host_lock import HostLock
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.request import RunRequest, chosen, read_request
+from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.run_folder import RunFolder, RunState
+from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.store.queries import records_of
+from dlbricks_tui.store.records import EndToEnd, Failure, Measurement
+from dlbricks_tui.store.store import Store
+
+ROOT = Path(__file__).parents[2]
+FAKE_WORKER = Path(__file__).parent / "fake_worker.py"
+FAKE = Runtime("fake", sys.executable, "fake", "1.9.1", "3.11.0")
+# Its types come with it, so that no framework is asked: 21 layers, 18 unique.
+MODEL = "alexnet"
+BRICKS = 18
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a store holds."""
+
+    measurements: Sequence[Measurement]
+    end_to_end: Sequence[EndToEnd]
+    failures: Sequence[Failure]
+
+    @property
+    def measured(self) -> list[tuple[str, str]]:
+        """The bricks in their contexts, as often as they were measured."""
+        return [(it.brick, it.context) for it in self.measurements]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A data folder in which runs work, with a host of its own, and with the fake worker unless another is named."""
+
+    path: Path
+    worker_program: Path = FAKE_WORKER
+    manners: Mapping[str, str] = field(default_factory=dict)
+    nap_seconds: float = 0.0
+
+    @property
+    def data(self) -> DataFolder:
+        return DataFolder(self.path)
+
+    @property
+    def place(self) -> Workplace:
+        return Workplace(
+            self.data, worker_program=self.worker_program, limits=BatchLimits(programs=6, programs_beside_models=6)
+        )
+
+    @property
+    def lock(self) -> HostLock:
+        return HostLock(self.path / "host.lock")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the fake worker, and a process that starts it, are told."""
+        return {"FAKE_MANNERS": json.dumps(dict(self.manners)), "FAKE_NAP": str(self.nap_seconds)}
+
+    def request(self, *models: str, **changes: Any) -> RunRequest:
+        """A run of these models, or of the usual one, as they are written."""
+        self.path.mkdir(exist_ok=True)
+        sources = Library(SAMPLE_MODELS, self.path).find_all(models or (MODEL,))
+        return RunRequest(models=chosen(sources), level=Level.WRITTEN, **{"runtime": FAKE, **changes})
+
+    def run(self, request: RunRequest, listener: Callable[[Event], None] | None = None) -> RunState:
+        """Executes a run here and now."""
+        folder = create_run(request, self.data)
+        return execute(folder, request, self.place, self.lock, listener)
+
+    def start(self, folder: RunFolder, *, detached: bool = True) -> "subprocess.Popen[bytes]":
+        """Has a process of its own execute a run that was created."""
+        where = (str(self.path), str(self.worker_program), str(folder.path), str(int(detached)))
+        command = [sys.executable, str(Path(__file__)), *where]
+        return subprocess.Popen(command, env={**os.environ, **self.environment}, stdin=subprocess.DEVNULL)
+
+    def contents(self) -> Contents:
+        """Everything that is in the store."""
+        with Store(self.data.store) as store:
+            assert not store.damage
+            generation = store.generation
+            return Contents(
+                records_of(generation, Measurement),
+                records_of(generation, EndToEnd),
+                records_of(generation, Failure),
+            )
+
+    def events(self, folder: RunFolder) -> tuple[Event, ...]:
+        """Everything that has happened in a run."""
+        return EventReader(folder.events_file).new()
+
+
+def main(data: str, worker_program: str, folder: str, detached: str) -> None:
+    """The process that `Site.start` starts; its environment is told already."""
+    site, run = Site(Path(data), Path(worker_program)), RunFolder(Path(folder))
+    execute(run, read_request(run.request_file), site.place, site.lock, detached=bool(int(detached)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,110 @@
+import dataclasses
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.measure.events import Event, RoundDone
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.event_file import EventReader, EventWriter, follow
+from dlbricks_tui.runs.events import EVENTS, Paused, ProgramLoaded, Resumed, Waiting, from_line, to_line
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+VALUES: dict[Any, st.SearchStrategy[Any]] = {
+    str: st.text(),
+    int: st.integers(),
+    float: NUMBERS,
+    bool: st.booleans(),
+    float | None: st.none() | NUMBERS,
+    tuple[float, ...]: st.lists(NUMBERS).map(tuple),
+    tuple[str, ...]: st.lists(st.text()).map(tuple),
+    tuple[tuple[int, tuple[float, ...]], ...]: st.lists(st.tuples(st.integers(), st.lists(NUMBERS).map(tuple))).map(
+        tuple
+    ),
+}
+
+
+@st.composite
+def events(draw: st.DrawFn) -> Event:
+    """An event of any kind."""
+    kind = draw(st.sampled_from(list(EVENTS.values())))
+    hints = get_type_hints(kind)
+    return kind(**{it.name: draw(VALUES[hints[it.name]]) for it in dataclasses.fields(kind)})
+
+
+@given(events())
+def test_every_event_comes_back_from_its_line_as_it_was(event: Event) -> None:
+    line = to_line(event)
+    assert line.count(b"\n") == 1
+    assert from_line(line) == event
+
+
+@given(
+    st.binary(max_size=40) | st.sampled_from([b"{}", b'{"event":"Flown","when":"now"}', b'{"event":"Paused"}', b"[]"])
+)
+def test_lines_of_nobody_or_of_another_version_are_no_events(line: bytes) -> None:
+    assert from_line(line) is None
+
+
+def test_a_newer_field_is_passed_over(tmp_path: Path) -> None:
+    assert from_line(b'{"event":"Paused","when":"now","why":"new"}') == Paused(when="now")
+
+
+def test_a_field_that_an_older_version_did_not_know_has_its_default() -> None:
+    line = b'{"event":"ProgramLoaded","when":"now","program":1,"brick":"b","context":"","model":"","label":"relu",'
+    found = from_line(line + b'"first_run_ms":1.0,"used_by":["m"]}')
+    assert isinstance(found, ProgramLoaded)
+    assert found.samples_ms == ()
+
+
+def test_a_reader_gets_every_event_once_and_half_a_line_only_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    reader = EventReader(path)
+    assert reader.new() == ()
+    first, second = Waiting(holder="a"), Waiting(holder="b")
+    path.write_bytes(to_line(first) + to_line(second)[:10])
+    assert reader.new() == (first,)
+    assert reader.new() == ()
+    with path.open("ab") as file:
+        file.write(to_line(second)[10:])
+    assert reader.new() == (second,)
+
+
+def test_what_a_killed_writer_left_takes_no_event_of_the_next_one_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(to_line(Waiting(holder="a"))[:-5])
+    heard: list[Event] = []
+    writer = EventWriter(path, heard.append)
+    resumed = Resumed()
+    writer.tell(resumed)
+    writer.close()
+    assert EventReader(path).new() == tuple(heard) == (resumed,)
+
+
+def test_who_follows_hears_what_is_told_last(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    told = [Waiting(holder=str(number)) for number in range(5)]
+    written: list[Event] = []
+
+    def write_one_more() -> None:
+        if len(written) < len(told):
+            written.append(told[len(written)])
+            with path.open("ab") as file:
+                file.write(to_line(written[-1]))
+
+    # The last event is written between the question whether there is more and the next look.
+    assert list(follow(path, lambda: len(written) < len(told), write_one_more)) == told
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"events\.jsonl"):
+        EventWriter(tmp_path / "no-folder" / "events.jsonl")
+    with pytest.raises(RunError, match="cannot read"):
+        EventReader(tmp_path).new()
+
+
+def test_samples_keep_their_values_to_the_last_bit(tmp_path: Path) -> None:
+    event = RoundDone(samples_ms=((1, (0.1 + 0.2,)),), null_call_ms=1 / 3, reference_ms=None, seconds_left=1e-9)
+    assert from_line(to_line(event)) == event

@@ -1,0 +1,118 @@
+"""Runs by the method `inside`, with a worker that speaks the real protocol and makes latencies up."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.measure.events import Event, RoundDone
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runs.events import EstimateChanged, ProgramMeasured
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.run_folder import State, Tally
+from dlbricks_tui.settings import SAMPLE_MODELS
+from dlbricks_tui.store.store import Store
+from tests.runs.runs import BRICKS, FAKE, MODEL, Site
+
+INSIDE = {"method": Method.INSIDE, "end_to_end": True}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path / "data")
+
+
+def events_of(site: Site, *models: str) -> Sequence[Event]:
+    events: list[Event] = []
+    state = site.run(site.request(*models, **INSIDE), events.append)
+    assert state.state is State.FINISHED
+    return events
+
+
+def estimated(site: Site, model: str) -> SystemEstimate:
+    library = Library(SAMPLE_MODELS, site.path)
+    with WorkerFramework(FAKE, site.path / "log", site.worker_program) as framework:
+        graph = Loader(site.path / "cache", framework, framework).load(library.find_all([model])[0], Level.WRITTEN)
+    with Store(site.data.store) as store:
+        (found,) = Inquiry(store.generation, decompose(graph)).everywhere()
+    return found
+
+
+def test_the_whole_model_is_told_before_any_brick_is_timed(site: Site) -> None:
+    events = events_of(site)
+    measured = [event for event in events if isinstance(event, ProgramMeasured)]
+    assert not measured[0].brick
+    assert events.index(measured[0]) < min(i for i, it in enumerate(events) if isinstance(it, RoundDone))
+
+
+def test_bricks_of_a_run_are_measured_once_and_known_to_the_next_one(site: Site) -> None:
+    request = site.request(**INSIDE)
+    assert site.run(request).bricks == Tally(BRICKS, measured=BRICKS)
+    contents = site.contents()
+    assert {it.protocol for it in contents.measurements} == {Method.INSIDE.id}
+    assert {it.context for it in contents.measurements} == {""}
+    again = site.run(replace(request, end_to_end=False))
+    assert again.bricks == Tally(BRICKS, reused=BRICKS)
+    assert site.contents().measurements == contents.measurements
+
+
+def test_an_estimate_is_what_the_model_takes(site: Site) -> None:
+    events_of(site)
+    found = estimated(site, MODEL)
+    assert found.estimate.coverage.complete
+    assert found.error == pytest.approx(0, abs=0.01)
+    assert found.estimate.coverage.own_carrier == found.estimate.coverage.layers
+
+
+def test_an_estimate_of_a_model_that_repeats_modules_is_what_it_takes(site: Site) -> None:
+    events_of(site, "resnet18_v1")
+    found = estimated(site, "resnet18_v1")
+    assert found.estimate.coverage.complete
+    assert found.estimate.coverage.own_carrier == 0
+    assert found.error == pytest.approx(0, abs=0.01)
+
+
+def test_results_of_the_two_methods_are_never_mixed(site: Site) -> None:
+    events_of(site)
+    site.run(site.request())
+    assert {it.protocol for it in site.contents().measurements} == {method.id for method in Method}
+    assert estimated(site, MODEL).estimate.coverage.complete
+
+
+def test_estimates_are_told_while_carriers_run(site: Site) -> None:
+    told = [event for event in events_of(site) if isinstance(event, EstimateChanged)]
+    assert told[-1].sampled_layers == 0
+    assert told[-1].sequential_ms is not None
+
+
+def test_bricks_whose_carrier_does_not_run_are_timed_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    rude = replace(site, manners={"Pooling": "garbage on profile"})
+    for name, value in rude.environment.items():
+        monkeypatch.setenv(name, value)
+    state = rude.run(rude.request(**INSIDE))
+    assert state.bricks == Tally(BRICKS, measured=BRICKS)
+    assert {it.occurrence for it in rude.contents().measurements} == {()}
+
+
+def test_a_run_that_stops_keeps_what_its_carriers_have_said(site: Site) -> None:
+    request = site.request(**INSIDE)
+    folder = create_run(request, site.data)
+    rounds = 0
+
+    def listen(event: Event) -> None:
+        nonlocal rounds
+        rounds += isinstance(event, RoundDone)
+
+    place = replace(site.place, clock=lambda: 1e6 * (rounds >= 8))
+    state = execute(folder, replace(request, time_budget_seconds=1e3), place, site.lock, listen)
+    assert state.bricks == Tally(BRICKS, unfinished=BRICKS)
+    assert len(site.contents().measurements) == 21

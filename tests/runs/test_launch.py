@@ -1,0 +1,52 @@
+import os
+import pty
+import re
+import shlex
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.runs.launch import create_run, start_detached
+from dlbricks_tui.runs.run_folder import State
+from tests.runs.killing import PATIENCE_SECONDS, eventually
+from tests.runs.runs import BRICKS, FAKE, FAKE_WORKER, Site
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """A site whose interpreter starts the fake worker whatever it is told to start."""
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+    interpreter = tmp_path / "python"
+    interpreter.write_text(f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {FAKE_WORKER} "$@"\n')
+    interpreter.chmod(0o755)
+    return Site(tmp_path / "data")
+
+
+def test_a_detached_run_goes_on_when_its_terminal_is_closed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_NAP", "0.02")
+    fake = replace(FAKE, python=str(site.path.with_name("python")))
+    folder = create_run(site.request(runtime=fake), site.data)
+    child, terminal = pty.fork()
+    if not child:
+        # A process of a terminal of its own, which starts the run and stays.
+        start_detached(folder, site.data)
+        time.sleep(PATIENCE_SECONDS)
+        os._exit(0)
+    eventually(lambda: folder.state().state is State.RUNNING)
+    assert os.getsid(folder.state().process.pid) == folder.state().process.pid
+    os.close(terminal)
+    os.waitpid(child, 0)
+    eventually(lambda: folder.state().state is State.FINISHED)
+    assert folder.state().bricks.measured == BRICKS
+
+
+def test_a_run_that_cannot_begin_is_told_with_the_reason(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = create_run(site.request(), site.data)
+    folder.request_file.write_text("{}")
+    with pytest.raises(RunError, match=rf"did not start: {re.escape(str(folder.request_file))} is no request"):
+        start_detached(folder, site.data)

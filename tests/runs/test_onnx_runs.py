@@ -1,0 +1,131 @@
+"""Runs with the real ONNX Runtime, of a model small enough to be measured in a moment."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import ModelProto
+
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.measure.calibration_nets import calibration_nets
+from dlbricks_tui.runs.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.store.queries import records_of
+from dlbricks_tui.store.records import Calibration, EndToEnd
+from dlbricks_tui.store.store import Store
+from tests.models.onnx_models import finite_with_its_own_weights, of_unknown_shapes, saved, small, unfusable
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+    return saved(tmp_path, small())
+
+
+def dlbricks(model: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
+    status = main(["--data-dir", str(model.parent / "data"), *arguments, "--json"])
+    out, told = capsys.readouterr()
+    return status, json.loads(out or "null"), told
+
+
+@pytest.mark.parametrize("level", ["fused", "written"])
+def test_a_model_is_measured_and_estimated_like_any_other(
+    model: Path, capsys: pytest.CaptureFixture[str], level: str
+) -> None:
+    asked = ["run", str(model), "--level", level, "--end-to-end", "--fixed-runs", "20", "--calibrate", "never"]
+    status, found, told = dlbricks(model, capsys, *asked)
+    assert status == 0, told
+    (estimate,) = found["models"]
+    assert (estimate["level"], estimate["coverage"]["missing"]) == (level, 0)
+    assert "onnxruntime-" in estimate["runtime"]
+    assert estimate["sequential_ms"] > 0
+    assert estimate["measured_ms"] > 0
+    assert found["bricks"]["failed"] == 0
+    status, (again,), _ = dlbricks(model, capsys, "estimate", str(model), "--level", level)
+    assert (status, again["sequential_ms"]) == (0, estimate["sequential_ms"])
+
+
+@pytest.mark.parametrize("level", ["fused", "written"])
+@pytest.mark.parametrize(
+    ("made", "inputs"),
+    [
+        (of_unknown_shapes, []),
+        (finite_with_its_own_weights, []),
+        (unfusable, ["--input", "x=1,4"]),
+    ],
+    ids=lambda made: getattr(made, "__name__", ""),
+)
+def test_a_model_that_its_layers_cannot_stand_for_is_timed_end_to_end_all_the_same(
+    model: Path, capsys: pytest.CaptureFixture[str], made: Callable[[], ModelProto], inputs: list[str], level: str
+) -> None:
+    path = saved(model.parent, made(), "odd")
+    asked = [str(path), *inputs, "--level", level]
+    status, found, told = dlbricks(
+        model, capsys, "run", *asked, "--end-to-end", "--fixed-runs", "6", "--calibrate", "never"
+    )
+    assert status == 0, told
+    assert found["end_to_end"] == {"total": 1, "run": 1, "reused": 0, "failed": 0}
+    (estimate,) = found["models"]
+    assert estimate["measured_ms"] > 0
+    status, found, _ = dlbricks(model, capsys, "run", *asked, "--end-to-end", "--fixed-runs", "6")
+    assert (status, found["end_to_end"]["reused"]) == (0, 1)
+    status, (again,), _ = dlbricks(model, capsys, "estimate", *asked)
+    assert again["measured_ms"] == estimate["measured_ms"]
+
+
+def test_the_optimised_file_and_the_written_layers_of_a_model_are_timed_apart(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(model.parent, unfusable(), "odd")
+    asked = ["run", str(path), "--input", "x=1,4", "--end-to-end", "--fixed-runs", "6", "--calibrate", "never"]
+    for level in ("fused", "written"):
+        _, found, _ = dlbricks(model, capsys, *asked, "--level", level)
+        assert found["end_to_end"]["run"] == 1
+    with Store(DataFolder(model.parent / "data").store) as store:
+        timed = records_of(store.generation, EndToEnd)
+    assert sorted(it.level.value for it in timed) == ["fused", "written"]
+    assert len({it.model for it in timed}) == 2
+
+
+def test_a_model_that_does_not_run_at_all_is_a_failure_with_a_reason(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(model.parent, unfusable(), "odd")
+    asked = ["run", str(path), "--input", "x=1,5", "--end-to-end", "--fixed-runs", "6", "--calibrate", "never"]
+    status, found, told = dlbricks(model, capsys, *asked)
+    assert (status, found["end_to_end"]["failed"]) == (1, 1)
+    assert "failed: odd end to end" in told
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("level", ["fused", "written"])
+def test_its_runtime_is_calibrated_on_networks_of_its_format(
+    model: Path, capsys: pytest.CaptureFixture[str], level: str
+) -> None:
+    status, _, told = dlbricks(model, capsys, "run", str(model), "--level", level)
+    assert status == 0, told
+    with Store(DataFolder(model.parent / "data").store) as store:
+        (found,) = records_of(store.generation, Calibration)
+    assert (found.level, found.runtime.startswith("onnxruntime-")) == (level, True)
+    assert len(found.residuals) == len(calibration_nets(Format.ONNX))
+
+
+def test_models_of_two_formats_are_run_apart(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, told = dlbricks(model, capsys, "run", str(model), "resnet18_v1")
+    assert status == 2
+    assert "take those of one format at a time" in told
+
+
+def test_a_runtime_of_the_other_format_is_named(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, told = dlbricks(model, capsys, "run", str(model), "--runtime", "default")
+    assert status == 2
+    assert "net is an ONNX model, and runtime default runs those of MXNet" in told
+
+
+def test_models_of_both_formats_share_bricks_at_level_written(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, found, told = dlbricks(model, capsys, "corpus", str(model), "resnet18_v1")
+    assert status == 0, told
+    assert len(found["models"]) == 2

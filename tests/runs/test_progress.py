@@ -1,0 +1,117 @@
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.measure.events import (
+    BatchStarted,
+    BegunAnew,
+    Calibrating,
+    CalibrationFailed,
+    Event,
+    RoundDone,
+    RoundRepeated,
+)
+from dlbricks_tui.runs.events import Paused, ProgramLoaded, Resumed, RunStarted
+from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.run_folder import RunFolders, State
+from tests.runs.live_runs import at, ended, loaded, planned
+from tests.runs.runs import BRICKS, MODEL, Site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path / "data")
+
+
+def test_events_amount_to_how_far_a_run_is_at_every_moment(site: Site) -> None:
+    progress = RunProgress()
+    shares: list[float] = []
+
+    def take(event: Event) -> None:
+        progress.take(event)
+        if progress.total:
+            shares.append(progress.done / progress.total)
+
+    state = site.run(site.request(end_to_end=True), take)
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
+    assert (progress.state, progress.total, progress.done) == (State.FINISHED, BRICKS + 1, BRICKS + 1)
+    assert (progress.bricks_measured, progress.models_measured, progress.failed) == (BRICKS, 1, [])
+    assert progress.on_bench == ()
+    assert progress.estimates[MODEL].missing_layers == 0
+    for program in progress.programs.values():
+        assert program.measured is not None
+        assert len(program.samples_ms) == program.measured.samples + program.measured.warm_up
+    # Whoever comes later and reads the file sees the same.
+    later = RunProgress()
+    later.take_all(site.events(RunFolders(site.data.runs).find(state.run)))
+    assert later == progress
+
+
+def test_a_run_that_is_taken_up_again_begins_anew(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_MANNERS", '{"Flatten": "unbuildable"}')
+    progress = RunProgress()
+    site.run(site.request(), progress.take)
+    assert [it.reason for it in progress.failed] == ["unbuildable"]
+    site.run(site.request(), progress.take)
+    assert progress.failed == []
+    assert [it.label.split()[0] for it in progress.failed_before] == ["flatten"]
+    assert (progress.total, progress.done) == (BRICKS, BRICKS)
+
+
+def test_the_rounds_of_a_calibration_say_nothing_of_the_run() -> None:
+    progress = RunProgress()
+    progress.take(planned(bricks=1, reused=0, expected_seconds=100.0))
+    progress.take(Calibrating(when=at(0), network="chain", number=1, of=2))
+    progress.take(RoundDone(samples_ms=((0, (1.5,)),), null_call_ms=None, reference_ms=None, seconds_left=0.0))
+    progress.take(BegunAnew(times_as_fast=1.4, samples_ms=((0, (1.5,)),), seconds_left=0.0))
+    assert (progress.done, progress.total) == (0, 3)
+    second = Calibrating(network="heavy", number=2, of=2)
+    progress.take(second)
+    assert progress.calibrating == second
+    progress.take(CalibrationFailed(reason="too few"))
+    assert progress.calibrating is None
+
+
+def test_the_time_left_goes_down_with_every_event_and_follows_what_the_run_says() -> None:
+    progress = RunProgress()
+    said: list[float | None] = []
+    for event in (
+        planned(0, expected_seconds=100.0),
+        loaded(1, 10),
+        RoundRepeated(when=at(20), reason="noise", seconds=1.0, seconds_left=140.0),
+        RoundRepeated(when=at(30), reason="noise", seconds=1.0, seconds_left=125.0),
+        Calibrating(when=at(32), network="chain", number=1, of=2),
+        RoundDone(when=at(40), samples_ms=(), null_call_ms=None, reference_ms=None, seconds_left=110.0),
+        Paused(when=at(45)),
+        Resumed(when=at(1000)),
+        BatchStarted(when=at(1001), number=1, of=1, programs=2, seconds_left=90.0),
+        loaded(2, 2000),
+    ):
+        progress.take(event)
+        said.append(progress.seconds_left)
+    assert said == [100.0, 90.0, 140.0, 125.0, 123.0, 110.0, 105.0, 105.0, 90.0, 0.0]
+
+
+def test_a_run_that_ends_while_it_calibrates_calibrates_no_more() -> None:
+    progress = RunProgress()
+    progress.take(Calibrating(network="chain", number=1, of=2))
+    progress.take(ended(State.CANCELLED))
+    assert (progress.state, progress.calibrating) == (State.CANCELLED, None)
+
+
+def test_events_that_nobody_shows_are_passed_over() -> None:
+    progress = RunProgress()
+    progress.take(Event())
+    assert progress == RunProgress()
+    started = RunStarted(run="r", pid=1, models=("m",), runtime="x", level="fused", granularity=1, end_to_end=False)
+    progress.take(started)
+    assert progress.started == started
+
+
+def test_a_viewer_gets_over_lines_that_were_torn(site: Site) -> None:
+    state = site.run(site.request())
+    events = site.events(RunFolders(site.data.runs).find(state.run))
+    progress = RunProgress()
+    progress.take_all(event for event in events if not isinstance(event, ProgramLoaded))
+    assert progress.done == progress.total == BRICKS

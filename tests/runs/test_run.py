@@ -1,0 +1,488 @@
+"""What a run does and leaves behind; the worker is a fake, everything else is real."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from operator import attrgetter
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from dlbricks_tui.estimate.calibration import CALL_MS, EVICTED_SHARE, RESIDENT_SHARE, STAYS_SHARE
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure import calmness
+from dlbricks_tui.measure.batching import BatchLimits
+from dlbricks_tui.measure.events import BatchStarted, BegunAnew, Event, RoundDone, RoundRepeated
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, StoppingRule
+from dlbricks_tui.measure.workbench import Workbench
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.events import (
+    EstimateChanged,
+    Planned,
+    ProgramFailed,
+    ProgramLoaded,
+    ProgramMeasured,
+    RunEnded,
+    RunStarted,
+    WorkerReplaced,
+)
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.preparation import prepare
+from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.request import Patience, RunRequest
+from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState, State, Tally
+from dlbricks_tui.settings import SAMPLE_MODELS
+from dlbricks_tui.store.queries import brick_form, runs, runtimes, systems
+from dlbricks_tui.store.records import Calibration, utc_now
+from dlbricks_tui.store.store import Store
+from tests.runs.runs import BRICKS, FAKE, MODEL, Site
+
+AnEvent = TypeVar("AnEvent", bound=Event)
+IMPATIENT = Patience(load_seconds=0.5, sample_seconds=0.5)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path / "data")
+
+
+def misbehaving(site: Site, monkeypatch: pytest.MonkeyPatch, **manners: str) -> Site:
+    """The site with programs of these operators behaving so."""
+    rude = replace(site, manners=manners)
+    for name, value in rude.environment.items():
+        monkeypatch.setenv(name, value)
+    return rude
+
+
+def execute_until_the_first_result(site: Site, folder: RunFolder, request: RunRequest) -> RunState:
+    """Execute a run whose time budget is spent once the first batch has results."""
+    measured = False
+
+    def listen(event: Event) -> None:
+        nonlocal measured
+        measured |= isinstance(event, ProgramMeasured)
+
+    def clock() -> float:
+        return 1e6 * measured
+
+    return execute(folder, request, replace(site.place, clock=clock), site.lock, listen)
+
+
+def of_kind(events: Sequence[Event], kind: type[AnEvent]) -> list[AnEvent]:
+    """The events of one kind."""
+    return [event for event in events if isinstance(event, kind)]
+
+
+def test_a_run_measures_every_brick_once_and_the_next_one_reuses_them_all(site: Site) -> None:
+    request = site.request(end_to_end=True)
+    first = site.run(request)
+    assert (first.state, first.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
+    contents = site.contents()
+    assert set(Counter(contents.measured).values()) == {1}
+    assert len(contents.measurements) == BRICKS
+    assert [it.name for it in contents.end_to_end] == [MODEL]
+    events: list[Event] = []
+    again = site.run(request, events.append)
+    assert again.bricks == Tally(BRICKS, reused=BRICKS)
+    assert not of_kind(events, BatchStarted)
+    assert site.contents() == contents
+
+
+def test_a_result_says_how_it_came_about(site: Site) -> None:
+    state = site.run(site.request())
+    result = site.contents().measurements[0]
+    assert (result.protocol, result.run, result.runtime) == (Method.ALONE.id, state.run, FAKE.identity)
+    assert len(result.samples_ms) == result.statistics.count >= Adaptive().least
+    assert result.good
+    noise = dict(result.noise)
+    assert noise["null_call_ms"] == 0.0125
+    assert noise["reference_ms"] == pytest.approx(0.5, rel=0.05)
+    assert {"warm_up", "outliers"} <= noise.keys()
+    with Store(site.data.store) as store:
+        assert brick_form(store.generation, result.brick) is not None
+        assert set(systems(store.generation)) == {result.system}
+        assert runtimes(store.generation)[FAKE.identity].version == FAKE.version
+        run = runs(store.generation)[state.run]
+        assert (run.state, run.measured, run.failed, run.models) == ("finished", BRICKS, 0, (MODEL,))
+
+
+def test_events_tell_all_that_happens_in_order_and_stay_in_the_file(site: Site) -> None:
+    events: list[Event] = []
+    state = site.run(site.request(end_to_end=True), events.append)
+    assert tuple(events) == site.events(RunFolders(site.data.runs).find(state.run))
+    assert isinstance(events[0], RunStarted)
+    assert isinstance(events[-1], RunEnded)
+    assert events[-1].state == "finished"
+    (planned,) = of_kind(events, Planned)
+    assert (planned.bricks, planned.models, planned.bricks_reused) == (BRICKS, 1, 0)
+    loaded = [event.program for event in of_kind(events, ProgramLoaded)]
+    measured = of_kind(events, ProgramMeasured)
+    assert sorted(loaded) == sorted(event.program for event in measured) == list(range(BRICKS + 1))
+    samples: Counter[int] = Counter()
+    for event in of_kind(events, RoundDone):
+        samples.update({program: len(taken) for program, taken in event.samples_ms})
+    assert all(samples[event.program] == event.samples + event.warm_up for event in measured)
+    estimates = of_kind(events, EstimateChanged)
+    assert (estimates[-1].missing_layers, estimates[-1].model) == (0, MODEL)
+    assert estimates[-1].sequential_ms is not None
+
+
+@pytest.mark.parametrize("rule", [Adaptive(), FixedRuns(30)])
+def test_a_model_is_sampled_in_the_rounds_of_every_batch_of_its_bricks(site: Site, rule: StoppingRule) -> None:
+    events: list[Event] = []
+    site.run(site.request(end_to_end=True, rule=rule), events.append)
+    (whole,) = [event.program for event in of_kind(events, ProgramLoaded) if event.model]
+    batches: list[list[RoundDone]] = []
+    for event in events:
+        if isinstance(event, BatchStarted):
+            batches.append([])
+        elif isinstance(event, RoundDone):
+            batches[-1].append(event)
+    taken = [sum(whole in dict(it.samples_ms) for it in rounds) for rounds in batches]
+    # Five of the eighteen bricks at a time, those that matter most first: most of its samples are taken beside these.
+    assert len(taken) == 4
+    beside = [sum({whole} < dict(it.samples_ms).keys() for it in rounds) for rounds in batches]
+    assert beside == sorted(beside, reverse=True)
+    assert beside[0] > len(batches[0]) // 4
+    # Bricks that need fewer samples are not in every round.
+    assert all(samples <= together + 2 for samples, together in zip(taken[:-1], beside[:-1], strict=True))
+    (result,) = site.contents().end_to_end
+    assert len(result.samples_ms) == sum(taken)
+    if isinstance(rule, FixedRuns):
+        assert sum(taken) == rule.runs
+        assert sum(beside) >= rule.runs - len(batches)
+
+
+@pytest.mark.parametrize("programs", [6, 128])
+def test_on_a_restless_host_a_model_and_its_bricks_are_sampled_in_the_same_rounds_to_the_end(
+    site: Site, monkeypatch: pytest.MonkeyPatch, programs: int
+) -> None:
+    monkeypatch.setenv("FAKE_NOISE", "0.3")
+    events: list[Event] = []
+    request = site.request(end_to_end=True, rule=Adaptive())
+    place = replace(site.place, limits=BatchLimits(programs_beside_models=programs))
+    execute(create_run(request, site.data), request, place, site.lock, events.append)
+    (whole,) = [event.program for event in of_kind(events, ProgramLoaded) if event.model]
+    rounds = [{number for number, _ in event.samples_ms} for event in of_kind(events, RoundDone)]
+    with_model = [taken for taken in rounds if whole in taken]
+    assert len(with_model) >= Adaptive().most
+    # Small bricks need half of its samples: alone it would be for twenty rounds and more.
+    assert sum(taken == {whole} for taken in with_model) <= 3
+
+
+def test_nobody_is_always_next_to_the_end_of_a_round_where_the_host_was_found_calm(site: Site) -> None:
+    events: list[Event] = []
+    request = site.request(end_to_end=True, rule=FixedRuns(40))
+    place = replace(site.place, limits=BatchLimits())
+    execute(create_run(request, site.data), request, place, site.lock, events.append)
+    (whole,) = [event.program for event in of_kind(events, ProgramLoaded) if event.model]
+    orders = [[number for number, _ in event.samples_ms] for event in of_kind(events, RoundDone)]
+    assert {len(order) for order in orders} == {BRICKS + 1}
+    places = Counter(order.index(whole) for order in orders)
+    assert len(places) > BRICKS // 2
+    assert max(places.values()) < len(orders) * 2 // 3
+
+
+@pytest.mark.parametrize(("factor", "of_model", "of_most_bricks"), [(1, {"5", "6"}, "3"), (2000, {"0"}, "0")])
+def test_what_takes_long_is_not_run_untimed_once_that_is_known(
+    site: Site, monkeypatch: pytest.MonkeyPatch, factor: int, of_model: set[str], of_most_bricks: str
+) -> None:
+    diary = site.data.path / "diary"
+    monkeypatch.setenv("FAKE_DIARY", str(diary))
+    monkeypatch.setenv("FAKE_FACTOR", str(factor))
+    site.run(site.request(end_to_end=True, rule=FixedRuns(5)))
+    asked: defaultdict[str, list[str]] = defaultdict(list)
+    for line in diary.read_text().splitlines():
+        operators, untimed, _, _ = line.split()
+        asked[operators].append(untimed)
+    # The reference is none of them.
+    asked.pop("Convolution")
+    whole = max(asked, key=len)
+    first, *later = asked[whole]
+    assert first == "20"
+    # It takes about 8 ms, of which 5 settle it, and 6 of a little less.
+    assert later
+    assert of_model.issuperset(later)
+    of_bricks = Counter(untimed for operators, taken in asked.items() if operators != whole for untimed in taken)
+    # Before bricks whose weights are cold the caches are swept, however long they take.
+    assert of_bricks.keys() == {"0", "3"}
+    assert max(of_bricks, key=of_bricks.__getitem__) == of_most_bricks
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_only_models_run_their_operators_side_by_side(
+    site: Site, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    diary = site.data.path / "diary"
+    monkeypatch.setenv("FAKE_DIARY", str(diary))
+    runtime = replace(FAKE, framework="mxnet")
+    if at_once > 1:
+        runtime = runtime.side_by_side(at_once)
+    site.run(site.request(end_to_end=True, rule=FixedRuns(5), runtime=runtime))
+    asked = dict.fromkeys((operators, way) for operators, *_, way in map(str.split, diary.read_text().splitlines()))
+    abreast = [operators for operators, way in asked if way == "abreast"]
+    assert [len(operators.split("+")) for operators in abreast] == ([] if at_once == 1 else [21])
+
+
+def test_what_is_still_being_sampled_is_told_apart_from_what_is_measured(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # These rounds take so little time that next to none of it would be left for estimates.
+    monkeypatch.setattr("dlbricks_tui.runs.outlook._SHARE_OF_TIME", 1.0)
+    events: list[Event] = []
+    site.run(site.request(), events.append)
+    stored: set[str] = set()
+    samples: Counter[int] = Counter()
+    told = 0
+    for event in events:
+        if isinstance(event, ProgramMeasured):
+            stored.add(event.brick)
+        elif isinstance(event, RoundDone):
+            samples.update({program: len(taken) for program, taken in event.samples_ms})
+        elif isinstance(event, EstimateChanged):
+            told += event.sampled_layers > 0
+            # A brick stands for a layer or more; none counts as measured before its result is in the store.
+            assert bool(event.measured_layers) == bool(stored)
+            assert event.sampled_layers == 0 or max(samples.values()) >= FEWEST_SAMPLES
+    assert told
+    last = of_kind(events, EstimateChanged)[-1]
+    assert (last.sampled_layers, last.missing_layers) == (0, 0)
+
+
+def test_what_a_run_tells_last_of_a_model_is_the_estimate_that_the_store_gives(site: Site) -> None:
+    # Twins, which are measured beside bricks with other data in the caches, change the estimate of a calibrated host.
+    host = fingerprint()
+    way = Way(host.id, FAKE.identity, Level.WRITTEN, Method.ALONE.id)
+    constants = ((CALL_MS, 0.01), (STAYS_SHARE, 0.5), (EVICTED_SHARE, 0.5), (RESIDENT_SHARE, 0.5))
+    residuals = tuple((f"net {number}", 0.01) for number in range(9))
+    calibration = Calibration(
+        when=utc_now(), run="r", constants=constants, residuals=residuals, densities=(), **way._asdict()
+    )
+    with Store(site.data.store) as store:
+        store.add(calibration)
+    events: list[Event] = []
+    request = site.request("squeezenet1.1")
+    site.run(request, events.append)
+    folder = RunFolders(site.data.runs).find("last")
+    (subject,) = prepare(request, Library(SAMPLE_MODELS, site.path), site.data.cache, folder.worker_log, events.append)
+    with Store(site.data.store) as store:
+        decomposition = subject.decomposition
+        found = Inquiry(store.generation, decomposition).by(way)
+        assert any(part.twin is not None for part in found.estimate.parts)
+    last = of_kind(events, EstimateChanged)[-1]
+    composed = found.estimate.composed
+    assert composed is not None
+    assert (last.sequential_ms, last.parallel_ms) == (composed.sequential_ms, composed.parallel_ms)
+
+
+def test_fixed_runs_take_as_many_samples_of_each_program_as_the_paper_does(site: Site) -> None:
+    site.run(site.request(rule=FixedRuns(30)))
+    assert {it.statistics.count for it in site.contents().measurements} == {30}
+    # What took fewer does not do for a rule that wants more.
+    assert site.run(site.request(rule=FixedRuns(40))).bricks.measured == BRICKS
+
+
+@pytest.mark.parametrize(
+    ("manner", "reason"),
+    [
+        ("crash on load", "crashed"),
+        ("crash on sample", "crashed"),
+        ("hang on load", "hung"),
+        ("hang on sample", "hung"),
+        ("garbage on load", "garbled"),
+        ("garbage on sample", "garbled"),
+        ("not finite", "not finite"),
+        ("unbuildable", "unbuildable"),
+    ],
+)
+def test_a_misbehaving_program_fails_alone_and_is_named(
+    site: Site, monkeypatch: pytest.MonkeyPatch, manner: str, reason: str
+) -> None:
+    site = misbehaving(site, monkeypatch, Flatten=manner)
+    events: list[Event] = []
+    state = site.run(site.request(patience=IMPATIENT), events.append)
+    contents = site.contents()
+    assert (state.state, state.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS - 1, failed=1))
+    assert [it.reason for it in contents.failures] == [reason]
+    assert contents.failures[0].message
+    assert len(contents.measurements) == BRICKS - 1
+    (failed,) = of_kind(events, ProgramFailed)
+    assert failed.label.startswith("flatten")
+    assert (failed.brick, failed.context) == (contents.failures[0].brick, contents.failures[0].context)
+
+
+def test_a_whole_model_that_crashes_fails_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = misbehaving(site, monkeypatch, Flatten="crash on load")
+    state = site.run(site.request(end_to_end=True, patience=IMPATIENT))
+    assert state.bricks == Tally(BRICKS, measured=BRICKS - 1, failed=1)
+    assert {bool(it.model) for it in site.contents().failures} == {True, False}
+
+
+@pytest.mark.parametrize("manner", ["crash beside others", "too large beside others"])
+def test_a_program_that_works_only_alone_is_measured_alone(
+    site: Site, monkeypatch: pytest.MonkeyPatch, manner: str
+) -> None:
+    site = misbehaving(site, monkeypatch, Flatten=manner)
+    events: list[Event] = []
+    state = site.run(site.request(patience=IMPATIENT), events.append)
+    assert state.bricks == Tally(BRICKS, measured=BRICKS)
+    assert [event.programs for event in of_kind(events, BatchStarted)][-1] == 1
+    assert bool(of_kind(events, WorkerReplaced)) == manner.startswith("crash")
+
+
+def test_what_failed_is_not_tried_again_unless_that_is_asked_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    rude = misbehaving(site, monkeypatch, Flatten="crash on load")
+    rude.run(rude.request())
+    monkeypatch.setenv("FAKE_MANNERS", "{}")
+    assert site.run(site.request()).bricks == Tally(BRICKS, reused=BRICKS - 1, failed=1)
+    assert site.run(site.request(retry_failed=True)).bricks == Tally(BRICKS, measured=1, reused=BRICKS - 1)
+    assert site.run(site.request()).bricks == Tally(BRICKS, reused=BRICKS)
+
+
+def test_what_is_known_is_measured_again_if_that_is_asked_for_and_once_however_often_the_run_is_taken_up(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rude = misbehaving(site, monkeypatch, Flatten="crash on load")
+    rude.run(rude.request())
+    monkeypatch.setenv("FAKE_MANNERS", "{}")
+    site.run(site.request(retry_failed=True))
+    # Of three batches the first is done in time.
+    request = site.request(again=True, rule=FixedRuns(FEWEST_SAMPLES), time_budget_seconds=1000.0)
+    folder = create_run(request, site.data)
+    begun = execute_until_the_first_result(site, folder, request).bricks
+    assert 0 < begun.measured < BRICKS
+    assert begun == Tally(BRICKS, measured=begun.measured)
+    done = execute(folder, replace(request, time_budget_seconds=None), site.place, site.lock).bricks
+    assert done == Tally(BRICKS, measured=BRICKS - begun.measured, reused=begun.measured)
+    assert set(Counter(site.contents().measured).values()) == {2}
+
+
+@pytest.mark.parametrize(("factor", "again"), [("1", 4), ("2", 10)], ids=["the same host", "a slower one"])
+def test_what_is_known_less_well_than_is_asked_for_goes_on_from_its_samples_unless_the_host_has_changed(
+    site: Site, monkeypatch: pytest.MonkeyPatch, factor: str, again: int
+) -> None:
+    site.run(site.request(rule=FixedRuns(6), end_to_end=True))
+    monkeypatch.setenv("FAKE_FACTOR", factor)
+    events: list[Event] = []
+    state = site.run(site.request(rule=FixedRuns(10), end_to_end=True), events.append)
+    assert (state.bricks, state.whole_models) == (Tally(BRICKS, measured=BRICKS), Tally(1, measured=1))
+    taken = Counter(program for event in of_kind(events, RoundDone) for program, _ in event.samples_ms)
+    assert set(taken.values()) == {again}
+    contents = site.contents()
+    results = [*contents.measurements, *contents.end_to_end]
+    assert Counter(len(it.samples_ms) for it in results) == {6: BRICKS + 1, 10: BRICKS + 1}
+    progress = RunProgress()
+    progress.take_all(events)
+    assert {len(program.samples_ms) for program in progress.programs.values()} == {10}
+
+
+def test_what_the_worker_did_not_understand_is_not_held_against_the_brick(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rude = misbehaving(site, monkeypatch, Flatten="not understood")
+    assert rude.run(rude.request()).bricks == Tally(BRICKS, measured=BRICKS - 1, failed=1)
+    assert not site.contents().failures
+    monkeypatch.setenv("FAKE_MANNERS", "{}")
+    assert site.run(site.request()).bricks == Tally(BRICKS, measured=1, reused=BRICKS - 1)
+
+
+def test_a_round_that_somebody_disturbs_before_its_end_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample, calls = Workbench.sample, Counter[str]()
+
+    def disturbed(bench: Workbench, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[int, ...]]:
+        begins = names == ["reference"] and not calls["programs"]
+        calls["rounds"] += begins
+        # By then it is known what is usual.
+        slower = 10 if calls["rounds"] > 6 and calls["rounds"] % 3 == 0 and not begins else 1
+        calls["programs"] += names != ["reference"]
+        if names == ["reference"] and not begins:
+            calls["programs"] = 0
+        taken = sample(bench, names, warm, repeat)
+        return {name: tuple(slower * duration for duration in durations) for name, durations in taken.items()}
+
+    monkeypatch.setattr(Workbench, "sample", disturbed)
+    events: list[Event] = []
+    site.run(site.request(), events.append)
+    assert all("slower" in event.reason for event in of_kind(events, RoundRepeated))
+    assert of_kind(events, RoundRepeated)
+    for found in site.contents().measurements:
+        assert max(found.samples_ms) < 2 * min(found.samples_ms)
+
+
+@pytest.mark.parametrize(("at_first", "later"), [(3, 2), (2, 3)])
+def test_a_batch_is_measured_anew_by_all_of_its_programs_where_the_machine_becomes_another(
+    site: Site, monkeypatch: pytest.MonkeyPatch, at_first: int, later: int
+) -> None:
+    sample, rounds, as_at_first = Workbench.sample, Counter[str](), 14
+
+    def changing(bench: Workbench, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[int, ...]]:
+        rounds["half"] += names == ["reference"]
+        slower = at_first if rounds["half"] <= 2 * as_at_first else later
+        taken = sample(bench, names, warm, repeat)
+        return {name: tuple(slower * duration for duration in durations) for name, durations in taken.items()}
+
+    monkeypatch.setattr(Workbench, "sample", changing)
+    monkeypatch.setattr(calmness, "_SECONDS_TO_BE_SURE", 0.0)
+    monkeypatch.setattr(calmness, "_PATIENCE_SECONDS", 0.0)
+    events: list[Event] = []
+    # By the time it changes those that are a small part of the model are done, as none is by chance before or after.
+    done = site.run(site.request(rule=Adaptive(1e-9, most=24, most_of_quick=24, enough_ms=0.0)), events.append)
+    (begun,) = of_kind(events, BegunAnew)
+    assert begun.times_as_fast == pytest.approx(at_first / later, rel=0.02)
+    # Who has been slower is seen in the rounds of five that end there; of these none counts.
+    assert {len(samples_ms) for _, samples_ms in begun.samples_ms} == ({0, 5} if later < at_first else {0})
+    assert len(of_kind(events, ProgramMeasured)) > done.bricks.measured == BRICKS
+    progress = RunProgress()
+    progress.take_all(events)
+    assert (progress.bricks_measured, progress.done) == (BRICKS, progress.total)
+    found = sorted(site.contents().measurements, key=attrgetter("when"))
+    newest = {(it.brick, it.context): it for it in found}
+    assert len(newest) == BRICKS
+    for it in newest.values():
+        assert max(it.samples_ms) < 1.3 * min(it.samples_ms)
+    repeated = [value for it in newest.values() for name, value in it.noise if name == "repeated_rounds"]
+    assert any(isinstance(value, int) and value >= as_at_first for value in repeated)
+
+
+def test_a_reference_that_does_not_run_costs_nothing_but_the_sight_of_drift(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = misbehaving(site, monkeypatch, Convolution="unbuildable")
+    state = site.run(site.request())
+    assert state.state is State.FINISHED
+    assert state.bricks.measured > 0
+    assert all("reference_ms" not in dict(it.noise) for it in site.contents().measurements)
+
+
+def test_a_spent_budget_ends_the_run_with_what_it_has(site: Site) -> None:
+    request = site.request(time_budget_seconds=1000.0)
+    state = execute_until_the_first_result(site, create_run(request, site.data), request)
+    assert state.state is State.FINISHED
+    assert "budget" in state.message
+    # What has samples but not enough has a result, and is not done.
+    assert 0 < len(site.contents().measurements) == state.bricks.measured + state.bricks.unfinished < BRICKS
+    done = site.run(site.request()).bricks
+    assert done.measured + done.reused == BRICKS
+
+
+def test_a_runtime_that_has_changed_since_the_run_was_asked_for_is_not_taken_for_the_old_one(site: Site) -> None:
+    with pytest.raises(RunError, match=r"1\.9\.1 by now"):
+        site.run(site.request(runtime=replace(FAKE, version="1.5.1")))
+    (state,) = RunFolders(site.data.runs).states()
+    assert state.state is State.FAILED
+    assert "1.9.1" in state.message
+
+
+def test_models_share_what_they_have_in_common(site: Site) -> None:
+    both = site.run(site.request("vgg11", "vgg13"))
+    alone = Site(site.path.with_name("other"))
+    separate = [alone.run(alone.request(model)).bricks.measured for model in ("vgg11", "vgg13")]
+    assert both.bricks.measured == sum(separate)
+    assert len({(it.brick, it.context) for it in site.contents().measurements}) == both.bricks.total

@@ -1,0 +1,142 @@
+import errno
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.host.process_identity import ProcessIdentity, this_process
+from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.request import (
+    CalibrationPolicy,
+    InputShape,
+    ModelChoice,
+    Patience,
+    RunRequest,
+    read_request,
+    write_request,
+)
+from dlbricks_tui.runs.run_folder import ACTIVE, RunFolder, RunFolders, State, Tally
+from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.settings import SAMPLE_MODELS
+
+requests = st.builds(
+    RunRequest,
+    models=st.lists(st.builds(ModelChoice, st.text(), st.sampled_from([Path("/a"), Path("/b c")]))).map(tuple),
+    runtime=st.builds(
+        Runtime,
+        st.text(),
+        st.text(),
+        st.text(),
+        st.text(),
+        st.text(),
+        st.builds(Settings, st.none() | st.integers(1, 64), st.lists(st.tuples(st.text(), st.text())).map(tuple)),
+    ),
+    inputs=st.lists(st.builds(InputShape, st.text(), st.lists(st.integers(1, 9)).map(tuple))).map(tuple),
+    level=st.sampled_from(Level),
+    cutting=st.builds(Cutting, st.integers(1, 10), st.sampled_from(Cut), st.sampled_from(Order)),
+    rule=st.builds(FixedRuns, st.integers(1, 200)) | st.builds(Adaptive, st.floats(0.001, 0.5)),
+    time_budget_seconds=st.none() | st.floats(0.1, 1e6),
+    end_to_end=st.booleans(),
+    retry_failed=st.booleans(),
+    again=st.booleans(),
+    calibration=st.sampled_from(CalibrationPolicy),
+    patience=st.builds(Patience, st.floats(0.1, 100), st.floats(0.1, 100)),
+    memory_limit_bytes=st.none() | st.integers(1, 2**40),
+)
+
+
+@given(requests)
+def test_a_request_is_kept_to_the_letter(tmp_path_factory: pytest.TempPathFactory, request_kept: RunRequest) -> None:
+    path = tmp_path_factory.mktemp("run") / "request.json"
+    write_request(path, request_kept)
+    assert read_request(path) == request_kept
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema": 99}'])
+def test_what_is_no_request_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "request.json"
+    path.write_text(content)
+    with pytest.raises(RunError, match="start the run anew"):
+        read_request(path)
+
+
+def test_a_request_finds_what_the_library_knows_of_its_models(tmp_path: Path) -> None:
+    library = Library(SAMPLE_MODELS, tmp_path)
+    (known,) = library.find("alexnet")
+    elsewhere = ModelChoice("mine", tmp_path / "mine-symbol.json")
+    runtime = Runtime("r", sys.executable, "mxnet", "1", "3")
+    asked = RunRequest(models=(ModelChoice(known.name, known.path), elsewhere), runtime=runtime)
+    found = asked.sources(library)
+    assert found[0] == known
+    assert (found[1].name, found[1].path, found[1].types) == (*elsewhere, None)
+
+
+def test_a_new_run_is_found_by_its_name_how_that_begins_and_as_the_last(tmp_path: Path) -> None:
+    folders = RunFolders(tmp_path / "runs")
+    assert folders.states() == ()
+    first, second = folders.create(("a",)), folders.create(("b",))
+    assert [state.run for state in folders.states()] == [first.run, second.run]
+    for name in (second.run, second.run[:-1] if second.run[:-1] != first.run[:-1] else second.run, "last"):
+        assert folders.find(name).run == second.run
+    with pytest.raises(RunError, match="2 runs begin with"):
+        folders.find(first.run[:6])
+    for nobody in ("", "elsewhere", "../escape"):
+        with pytest.raises(RunError):
+            RunFolders(tmp_path / "none").find(nobody)
+
+
+def test_a_state_is_read_as_it_was_set(tmp_path: Path) -> None:
+    folder = RunFolders(tmp_path).create(("a", "b"))
+    told = replace(folder.state(), state=State.WAITING, bricks=Tally(4, 1, 2, 1), seconds=2.5, message="for you")
+    folder.set_state(told)
+    read = folder.state()
+    assert replace(read, changed=told.changed) == told
+    assert read.process == this_process()
+
+
+@pytest.mark.parametrize("state", State)
+def test_an_active_run_without_its_process_is_an_interrupted_one(tmp_path: Path, state: State) -> None:
+    folder = RunFolders(tmp_path).create(("a",))
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    folder.set_state(replace(folder.state(), state=state, process=ProcessIdentity(gone.pid, "once")))
+    assert folder.state().state is (State.INTERRUPTED if state in ACTIVE else state)
+    if state in ACTIVE:
+        with pytest.raises(RunError, match="nothing to cancel"):
+            folder.cancel()
+
+
+def test_a_full_disk_and_a_folder_that_cannot_be_written_have_cures_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolders(tmp_path).create(("a",))
+    state = folder.state()
+    for number, cure in ((errno.ENOSPC, "free some space"), (errno.EROFS, "make it writable")):
+
+        def refuse(path: Path, text: str, number: int = number) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr("dlbricks_tui.runs.run_folder.write_atomically", refuse)
+        with pytest.raises(RunError, match=rf"state\.json: {os.strerror(number)}; what was measured is kept: {cure}"):
+            folder.set_state(state)
+
+
+def test_a_state_that_nobody_wrote_is_named_with_its_file(tmp_path: Path) -> None:
+    folder = RunFolders(tmp_path).create(("a",))
+    (folder.path / "state.json").write_text(json.dumps({"run": 1}))
+    with pytest.raises(RunError, match=r"state\.json"):
+        folder.state()
+    with pytest.raises(RunError, match="there is no run"):
+        RunFolder(tmp_path / "gone").state()

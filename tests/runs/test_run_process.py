@@ -1,0 +1,242 @@
+"""A run as a process: what it obeys, what it survives, and what it leaves when it is killed."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.measure.events import Event, RoundDone
+from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, FixedRuns
+from dlbricks_tui.runs.control import only_process
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.events import Paused, ProgramMeasured, Resumed, RunEnded, Waiting
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
+from dlbricks_tui.store.store import Store
+from tests.runs.killing import (
+    PATIENCE_SECONDS,
+    VICTIMS,
+    eventually,
+    has_told,
+    is_alive,
+    kill_at_random,
+    workers_of,
+)
+from tests.runs.runs import BRICKS, Site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    # A round of samples takes long enough to be interrupted.
+    (tmp_path / "data").mkdir()
+    return Site(tmp_path / "data", nap_seconds=0.005)
+
+
+def started(site: Site, request: RunRequest | None = None, **how: bool) -> tuple[RunFolder, "subprocess.Popen[bytes]"]:
+    """A run in a process of its own that has taken its first samples."""
+    folder = create_run(request or site.request(), site.data)
+    process = site.start(folder, **how)
+    eventually(lambda: has_told(folder, RoundDone) or process.poll() is not None)
+    return folder, process
+
+
+@pytest.fixture
+def ended() -> Iterator[Callable[["subprocess.Popen[bytes]"], None]]:
+    """Makes sure that no process outlives the test."""
+    processes: list[subprocess.Popen[bytes]] = []
+    yield processes.append
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def test_cancelling_keeps_what_was_measured_and_the_next_run_goes_on(site: Site) -> None:
+    request = site.request(rule=FixedRuns(12))
+    folder, process = started(site, request)
+    eventually(lambda: has_told(folder, ProgramMeasured))
+    (worker,) = workers_of(process.pid)
+    folder.cancel()
+    assert process.wait(PATIENCE_SECONDS) == 0
+    eventually(lambda: not is_alive(worker))
+    assert folder.state().state is State.CANCELLED
+    # Those that were about to be done are kept too, and are measured again.
+    enough = sum(it.statistics.count == 12 for it in site.contents().measurements)
+    assert 0 < enough < BRICKS
+    rest = create_run(request, site.data)
+    assert site.start(rest).wait(PATIENCE_SECONDS) == 0
+    bricks = rest.state().bricks
+    assert (bricks.reused, bricks.measured) == (enough, BRICKS - enough)
+
+
+def test_a_cancelled_run_can_be_taken_up_again_under_its_own_name(site: Site) -> None:
+    folder, process = started(site)
+    folder.cancel()
+    process.wait(PATIENCE_SECONDS)
+    assert site.start(folder).wait(PATIENCE_SECONDS) == 0
+    assert folder.state().state is State.FINISHED
+    ends = [event.state for event in site.events(folder) if isinstance(event, RunEnded)]
+    assert ends == ["cancelled", "finished"]
+    assert len(set(site.contents().measured)) == BRICKS
+    with pytest.raises(RunError, match="nothing to cancel"):
+        folder.cancel()
+
+
+def test_what_was_sampled_before_a_run_was_cancelled_is_not_done_and_counts_when_it_is_taken_up(site: Site) -> None:
+    slow = replace(site, nap_seconds=0.02)
+    runs = 200
+    folder, process = started(slow, slow.request(rule=FixedRuns(runs)))
+    rounds_needed = FEWEST_SAMPLES + 1
+    eventually(lambda: sum(isinstance(it, RoundDone) for it in site.events(folder)) > rounds_needed)
+    folder.cancel()
+    process.wait(PATIENCE_SECONDS)
+    bricks = folder.state().bricks
+    assert bricks.unfinished > 0
+    progress = RunProgress()
+    progress.take_all(site.events(folder))
+    assert progress.done == bricks.measured <= BRICKS - bricks.unfinished
+    assert progress.on_bench == ()
+    before = {(it.brick, it.context): it.samples_ms for it in site.contents().measurements}
+
+    assert replace(site, nap_seconds=0.0).start(folder).wait(PATIENCE_SECONDS) == 0
+    assert folder.state().bricks.measured + folder.state().bricks.reused == BRICKS
+    for it in site.contents().measurements:
+        if len(it.samples_ms) == runs:
+            known = before.get((it.brick, it.context), ())
+            assert it.samples_ms[: len(known)] == known
+
+
+def test_the_keyboard_interrupts_and_a_closed_terminal_does_too_unless_the_run_is_detached(site: Site) -> None:
+    for number, detached, expected in (
+        (signal.SIGINT, False, State.INTERRUPTED),
+        (signal.SIGHUP, False, State.INTERRUPTED),
+        (signal.SIGHUP, True, State.FINISHED),
+    ):
+        folder, process = started(
+            Site(site.path.with_name(f"{number}-{detached}"), nap_seconds=0.005), detached=detached
+        )
+        process.send_signal(number)
+        assert process.wait(PATIENCE_SECONDS) == 0
+        assert folder.state().state is expected
+
+
+def test_a_paused_run_stands_still_lets_others_measure_and_goes_on(
+    site: Site, ended: Callable[["subprocess.Popen[bytes]"], None]
+) -> None:
+    folder, process = started(site)
+    ended(process)
+    folder.pause()
+    eventually(lambda: has_told(folder, Paused))
+    assert folder.state().state is State.PAUSED
+    theirs = site.lock
+    assert theirs.try_hold("another", site.path)
+    so_far = len(site.events(folder))
+    folder.unpause()
+    eventually(lambda: folder.state().state is State.WAITING)
+    assert {type(event) for event in site.events(folder)[so_far:]} <= {Waiting}
+    assert "another" in folder.state().message
+    theirs.release()
+    assert process.wait(PATIENCE_SECONDS) == 0
+    assert has_told(folder, Resumed)
+    assert folder.state().bricks.measured == BRICKS
+
+
+def test_a_second_run_waits_and_says_for_whom(site: Site, ended: Callable[["subprocess.Popen[bytes]"], None]) -> None:
+    mine = site.lock
+    assert mine.try_hold("the-first", Path("/their/data"))
+    folder = create_run(site.request(), site.data)
+    process = site.start(folder)
+    ended(process)
+    eventually(lambda: has_told(folder, Waiting))
+    state = folder.state()
+    assert state.state is State.WAITING
+    assert "the-first" in state.message
+    assert str(os.getpid()) in state.message
+    # It computes nothing meanwhile: not even its models are read.
+    assert not workers_of(process.pid)
+    assert [type(event).__name__ for event in site.events(folder)] == ["RunStarted", "Waiting"]
+    mine.release()
+    assert process.wait(PATIENCE_SECONDS) == 0
+    assert folder.state().bricks.measured == BRICKS
+
+
+def test_a_paused_or_waiting_run_can_be_cancelled(site: Site) -> None:
+    folder, process = started(site)
+    folder.pause()
+    eventually(lambda: folder.state().state is State.PAUSED)
+    folder.cancel()
+    assert process.wait(PATIENCE_SECONDS) == 0
+    assert folder.state().state is State.CANCELLED
+    # Whoever takes it up again does not find it paused.
+    assert site.start(folder).wait(PATIENCE_SECONDS) == 0
+    assert folder.state().state is State.FINISHED
+    assert not has_told(folder, Resumed)
+
+
+def test_no_two_processes_work_on_one_run(site: Site, ended: Callable[["subprocess.Popen[bytes]"], None]) -> None:
+    folder, process = started(site)
+    ended(process)
+    folder.pause()
+    eventually(lambda: folder.state().state is State.PAUSED)
+    second = site.start(folder)
+    assert second.wait(PATIENCE_SECONDS) != 0
+    assert folder.state().process.pid == process.pid
+    folder.unpause()
+    assert process.wait(PATIENCE_SECONDS) == 0
+    assert folder.state().bricks.measured == BRICKS
+
+
+def test_who_takes_a_run_up_waits_for_a_process_that_has_ended_it_and_is_about_to_leave(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = create_run(site.request(), site.data)
+    folder.set_state(replace(folder.state(), state=State.CANCELLED))
+    leaving = only_process(folder)
+    leaving.__enter__()
+    naps: list[float] = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        leaving.__exit__(None, None, None)
+
+    monkeypatch.setattr("dlbricks_tui.runs.control.time.sleep", nap)
+    with only_process(folder):
+        assert len(naps) == 1
+
+
+def test_the_end_is_told_before_the_state_says_so(site: Site) -> None:
+    request = site.request()
+    folder = create_run(request, site.data)
+    told: list[tuple[Event, bool]] = []
+    execute(folder, request, site.place, site.lock, lambda event: told.append((event, folder.state().active)))
+    # So that who reads events until a state says that nothing follows has read them all.
+    assert isinstance(told[-1][0], RunEnded)
+    assert all(active for _, active in told)
+    assert not folder.state().active
+
+
+@pytest.mark.parametrize("victims", VICTIMS, ids="+".join)
+def test_no_kill_loses_an_acknowledged_result_or_leaves_a_process_behind(site: Site, victims: tuple[str, ...]) -> None:
+    kill_at_random(site, lambda rule: site.request(end_to_end=True, rule=rule), victims, kills=4)
+    contents = site.contents()
+    assert len(set(contents.measured)) == BRICKS
+    assert contents.end_to_end
+
+
+def test_a_run_whose_process_was_killed_reads_as_interrupted(site: Site) -> None:
+    folder, process = started(site)
+    process.kill()
+    process.wait()
+    state = folder.state()
+    assert (state.state, state.active) == (State.INTERRUPTED, False)
+    assert "killed" in state.message
+    assert [it.state for it in RunFolders(site.data.runs).states()] == [State.INTERRUPTED]
+    with Store(site.data.store) as store:
+        assert not store.damage
