@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from dlbricks_tui.bricks.carriers import Carrier
+from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone
 from dlbricks_tui.measure.jobs import Entry, Target
@@ -122,6 +123,11 @@ class _Running:
     def seconds_per_round(self) -> float:
         """How long its part of a round takes."""
         return self.seconds / len(self.plain_ms) if self.plain_ms else 0.0
+
+    @property
+    def is_wide(self) -> bool:
+        """True if its latency is not well known."""
+        return is_wide(median(self.plain_ms), drifting_half_width_ms(self.plain_ms)) if self.plain_ms else True
 
     def samples_ms(self, layer: int) -> list[float]:
         """The samples of one pass of a layer, so that all layers add up to what they take together."""
@@ -325,7 +331,8 @@ class Inside:
             for layer, entry in it.what.bricks.items():
                 if entry not in going_on and entry not in self._kept and len(it.plain_ms) >= it.fewest_rounds:
                     found[entry].append(self._occurrence(it, layer))
-        self._ledger.keep_occurrences(found, self._rule, self._noise, finished=finished)
+        wide = {entry for it in started if it.is_wide for entry in it.what.bricks.values()}
+        self._ledger.keep_occurrences(found, wide, self._noise, finished=finished)
         self._kept.update(found)
         self._ledger.save_counts()
 

@@ -1,11 +1,11 @@
 """What a method needs from the run that it measures for: a place for results, and a word when to stop."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from dlbricks_tui.measure.jobs import Entry, Target
 from dlbricks_tui.measure.results import Occurrence
-from dlbricks_tui.measure.stopping import Adaptive, Series
+from dlbricks_tui.measure.stopping import Series
 from dlbricks_tui.store.records import Facts, Statistics
 
 
@@ -52,6 +52,9 @@ class PlaceKeeper(Keeper, Protocol):
         """Programs were timed often enough; `again` where they were kept before and have more samples now."""
 
     def keep_occurrences(
-        self, found: Mapping[Entry, Sequence[Occurrence]], rule: Adaptive, noise: Facts, *, finished: bool
+        self, found: Mapping[Entry, Sequence[Occurrence]], wide: Collection[Entry], noise: Facts, *, finished: bool
     ) -> None:
-        """Bricks were timed in all of their places, often enough unless the run stops before."""
+        """Bricks were timed in all of their places, often enough unless the run stops before.
+
+        The latencies of `wide` ones are not well known, although they had as many samples as they get.
+        """

@@ -13,7 +13,7 @@ from dlbricks_tui.measure.expectation import expected_ms, memory_bytes
 from dlbricks_tui.measure.jobs import Job, Subject, Target, Use
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
+from dlbricks_tui.measure.stopping import StoppingRule
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.store.records import ANY_CONTEXT, Statistics
@@ -75,9 +75,9 @@ def plan(
 
 def _is_enough(measured: Statistics, job: Job, rule: StoppingRule, method: Method) -> bool:
     """True if the stored samples of a target are enough."""
-    if method is Method.INSIDE and not job.whole and isinstance(rule, Adaptive):
-        # The carrier was timed until its own latency was known; a brick in it is known as well as that allows.
-        return measured.count >= rule.bounds(measured.median_ms)[0]
+    if method is Method.INSIDE and not job.whole:
+        # Its carrier had as many rounds as it gets.
+        return True
     return rule.satisfied_by(measured, job.share)
 
 

@@ -1,6 +1,6 @@
 """Keeps what a run finds out: in the store first, then in the estimates, then in everybody's ears."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import Entry, Job, Target
 from dlbricks_tui.measure.results import Occurrence, Recorder
-from dlbricks_tui.measure.stopping import Adaptive, Series, Stop
+from dlbricks_tui.measure.stopping import Series, Stop
 from dlbricks_tui.runs.events import ProgramFailed, ProgramLoaded, ProgramMeasured, ProgramUnfinished
 from dlbricks_tui.runs.outlook import Outlook
 from dlbricks_tui.runs.run_folder import Tally
@@ -65,9 +65,12 @@ class Ledger:
             self._tell(_measured(entry, series.statistics, series.stop, series.warm_up, series.outliers))
 
     def keep_occurrences(
-        self, found: Mapping[Entry, Sequence[Occurrence]], rule: Adaptive, noise: Facts, *, finished: bool
+        self, found: Mapping[Entry, Sequence[Occurrence]], wide: Collection[Entry], noise: Facts, *, finished: bool
     ) -> None:
-        """Bricks were timed in all of their places, often enough unless the run stops before."""
+        """Bricks were timed in all of their places, often enough unless the run stops before.
+
+        The latencies of `wide` ones are not well known, although they had as many samples as they get.
+        """
         if not found:
             return
         records = (self._recorder.occurrences(entry.job, places, noise) for entry, places in found.items())
@@ -76,7 +79,7 @@ class Ledger:
         self._outlook.learn({entry.job.target: statistics for entry, statistics in means.items()})
         for entry, statistics in means.items():
             self._count(entry.job, measured=int(finished), unfinished=int(not finished))
-            stop = Stop.NARROW if rule.is_narrow(statistics, entry.job.share) else Stop.MOST_SAMPLES
+            stop = Stop.MOST_SAMPLES if entry in wide else Stop.NARROW
             self._tell(_measured(entry, statistics, stop) if finished else _unfinished(entry, statistics))
 
     def keep_unfinished(self, stopped: Sequence[tuple[Entry, Series]], noise: Facts) -> None:

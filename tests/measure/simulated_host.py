@@ -118,7 +118,7 @@ class Notes:
     def tell_estimates(self, provisional: Any) -> None: ...
 
     def keep_occurrences(
-        self, found: Mapping[Entry, Sequence[Occurrence]], rule: Adaptive, noise: Facts, *, finished: bool
+        self, found: Mapping[Entry, Sequence[Occurrence]], wide: Collection[Entry], noise: Facts, *, finished: bool
     ) -> None:
         self.kept.update({entry: list(places) for entry, places in found.items()})
 
