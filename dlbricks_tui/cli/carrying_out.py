@@ -6,8 +6,9 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.output import Json, counted, data_console, narrate, show, write, write_json
+from dlbricks_tui.cli.output import Json, data_console, narrate, show, write, write_json
 from dlbricks_tui.cli.status import Status
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,7 +149,7 @@ def _document(state: RunState, request: RunRequest, found: Sequence[tuple[Decomp
 
 def _show(found: Sequence[tuple[Decomposition, SystemEstimate]]) -> None:
     from dlbricks_tui.cli.estimate_view import estimate_view, estimates_view
-    from dlbricks_tui.store.histogram import format_ms
+    from dlbricks_tui.wording.numbers import precise_milliseconds
 
     if len(found) > 1:
         show(*estimates_view([one for _, one in found], data_console()))
@@ -157,4 +158,5 @@ def _show(found: Sequence[tuple[Decomposition, SystemEstimate]]) -> None:
         if one.estimate.composed is not None or one.estimate.obstacle:
             show(*estimate_view(decomposition, one, data_console()))
         elif one.end_to_end is not None:
-            write(f"{one.estimate.model}: {format_ms(one.end_to_end.value_ms)} ms end to end; no layer was measured\n")
+            latency = precise_milliseconds(one.end_to_end.value_ms)
+            write(f"{one.estimate.model}: {latency} ms end to end; no layer was measured\n")

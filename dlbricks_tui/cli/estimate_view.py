@@ -20,8 +20,8 @@ from dlbricks_tui.estimate.explanation import (
     residual,
 )
 from dlbricks_tui.printable import printable
-from dlbricks_tui.store.histogram import format_ms
 from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.wording.numbers import precise_milliseconds
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -164,7 +164,7 @@ def _compositions(one: SystemEstimate, composed: Composed, pen: Pen) -> Table:
     # How much faster a part of the model would be says little of the whole.
     of_part = ", this part" if one.estimate.is_partial else ""
     notes = {
-        "sequential": f"95 %: {format_ms(low)} to {_ms(high)}",
+        "sequential": f"95 %: {precise_milliseconds(low)} to {_ms(high)}",
         "parallel": f"{parallel_gain(composed):.2f} times as fast{of_part}",
         _END_TO_END: "measured" if one.error is None else f"measured, error {_error(one.error)}",
     }
@@ -274,7 +274,7 @@ def _sum(found: Estimate, latency_ms: float) -> str:
 
 
 def _ms(latency_ms: float) -> str:
-    return f"{format_ms(latency_ms)} ms"
+    return f"{precise_milliseconds(latency_ms)} ms"
 
 
 def _error(error: float) -> str:

@@ -33,11 +33,6 @@ class OutputError(UserError):
     """What was asked for could not be written out."""
 
 
-def counted(count: int, noun: str = "result") -> str:
-    """So many of something, in words."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def write(text: str) -> None:
     """Write data to standard output at once, with control codes in it spelled out."""
     _write_as_it_is(printable_lines(text))

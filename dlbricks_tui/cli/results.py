@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli import results_import
-from dlbricks_tui.cli.output import counted, narrate, write, write_json
+from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import Groups, Parser, UsageError, add_json_option
 from dlbricks_tui.cli.results_store import open_store
 from dlbricks_tui.cli.status import Status
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from dlbricks_tui.store.conditions import Condition
@@ -102,7 +103,11 @@ def list_results(args: argparse.Namespace) -> int:
             output.write_as_csv(shown, columns)
         else:
             output.write_as_table(shown, columns, () if args.columns else output.SHORT_GIVES_WAY)
-            narrate(f"{len(shown)} of {len(found)} results shown" if len(shown) < len(found) else counted(len(found)))
+            narrate(
+                f"{len(shown)} of {len(found)} results shown"
+                if len(shown) < len(found)
+                else counted(len(found), "result")
+            )
     return Status.DONE
 
 
@@ -147,7 +152,7 @@ def export_results(args: argparse.Namespace) -> int:
     if args.json:
         write_json({"path": str(args.file.absolute()), "results": results})
     else:
-        narrate(f"{counted(results)} written to {args.file}")
+        narrate(f"{counted(results, 'result')} written to {args.file}")
     return Status.DONE
 
 
@@ -161,9 +166,9 @@ def delete_results(args: argparse.Namespace) -> int:
         found = select(store.generation, _conditions(args))
         everything = select(store.generation)
         deleted = 0
-        if len(found) and (args.yes or _confirmed(f"Delete {len(found)} of {counted(len(everything))}?")):
+        if len(found) and (args.yes or _confirmed(f"Delete {len(found)} of {counted(len(everything), 'result')}?")):
             deleted = store.delete(found.values("id"))
-    narrate(f"{counted(deleted)} deleted")
+    narrate(f"{counted(deleted, 'result')} deleted")
     if args.json:
         write_json({"deleted": deleted})
     return Status.DONE
@@ -223,7 +228,7 @@ def compact_store(args: argparse.Namespace) -> int:
         write_json({"path": str(path), "results": results})
     else:
         write(f"{path}\n")
-        narrate(f"{counted(results)}; the generation before is kept until the next compaction")
+        narrate(f"{counted(results, 'result')}; the generation before is kept until the next compaction")
     return Status.DONE
 
 

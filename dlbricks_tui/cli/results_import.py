@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.choices import library, open_loader
-from dlbricks_tui.cli.output import Json, counted, narrate, write_json
+from dlbricks_tui.cli.output import Json, narrate, write_json
 from dlbricks_tui.cli.parser import Groups, add_json_option
 from dlbricks_tui.cli.results_store import open_store
 from dlbricks_tui.cli.status import Status
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from dlbricks_tui.store.dlbricks_2019.importing import SystemReport
@@ -101,7 +102,7 @@ def _tell_file(file: Path, report: ImportReport) -> None:
 
 def _tell_system(report: SystemReport) -> None:
     narrate(
-        f"{report.system}: {counted(report.new)} new, {report.known} known; "
+        f"{report.system}: {counted(report.new, 'result')} new, {report.known} known; "
         f"{counted(len(report.by_layers), 'model')} by layers, {len(report.end_to_end)} end to end"
     )
     whole_only = sorted(report.end_to_end - report.by_layers)
@@ -123,7 +124,7 @@ def _tell_checkout(checkout: Path, reports: Sequence[SystemReport]) -> None:
             f"{', '.join(outside[:_MOST_NAMED])}{more}"
         )
     new, known = sum(report.new for report in reports), sum(report.known for report in reports)
-    narrate(f"{checkout}: {counted(new)} new, {known} known, on {counted(len(reports), 'system')}")
+    narrate(f"{checkout}: {counted(new, 'result')} new, {known} known, on {counted(len(reports), 'system')}")
 
 
 def _tell_some(lines: Sequence[str], what: str) -> None:

@@ -10,9 +10,10 @@ from dlbricks_tui.cli.output import data_console, write, write_csv, write_json, 
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.documents import to_document
-from dlbricks_tui.store.histogram import format_ms, histogram_lines
 from dlbricks_tui.store.queries import Selection
 from dlbricks_tui.store.records import BrickForm, Result
+from dlbricks_tui.wording.histogram import histogram_lines
+from dlbricks_tui.wording.numbers import precise_milliseconds
 
 # What a person sees when they name no columns.
 SHORT = ("id", "name", "context", "system", "runtime", "level", "trimmed_mean_ms", "samples", "when")
@@ -135,7 +136,7 @@ def _cut(cell: str, width: int) -> str:
 
 def _cell(column: str, value: Any) -> str:
     if column.endswith("_ms"):
-        return format_ms(value)
+        return precise_milliseconds(value)
     content = COLUMNS[column]
     if content is Content.KEY:
         return str(value)[:_KEY_DIGITS]
@@ -161,11 +162,11 @@ def _particulars(result: Result) -> Iterator[tuple[str, Any]]:
 def _statistics_lines(result: Result) -> list[str]:
     statistics = result.statistics
     return [
-        f"  trimmed mean    {format_ms(statistics.trimmed_mean_ms)} ms "
-        f"(95 % between {format_ms(statistics.low_ms)} and {format_ms(statistics.high_ms)})",
-        f"  median          {format_ms(statistics.median_ms)} ms",
-        f"  minimum         {format_ms(statistics.minimum_ms)} ms",
-        f"  spread          {format_ms(statistics.spread_ms)} ms between the quartiles",
+        f"  trimmed mean    {precise_milliseconds(statistics.trimmed_mean_ms)} ms "
+        f"(95 % between {precise_milliseconds(statistics.low_ms)} and {precise_milliseconds(statistics.high_ms)})",
+        f"  median          {precise_milliseconds(statistics.median_ms)} ms",
+        f"  minimum         {precise_milliseconds(statistics.minimum_ms)} ms",
+        f"  spread          {precise_milliseconds(statistics.spread_ms)} ms between the quartiles",
         f"  samples         {statistics.count}",
     ]
 

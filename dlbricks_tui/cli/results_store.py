@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.output import counted, narrate
+from dlbricks_tui.cli.output import narrate
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from dlbricks_tui.store.store import Store

@@ -15,8 +15,9 @@ from dlbricks_tui.cli.choices import (
     given_shapes,
     library,
 )
-from dlbricks_tui.cli.output import counted, narrate
+from dlbricks_tui.cli.output import narrate
 from dlbricks_tui.cli.parser import FromConfig, Groups, Parser, UsageError, add_json_option, add_quiet_option
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection

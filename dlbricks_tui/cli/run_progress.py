@@ -1,4 +1,4 @@
-"""How a run gets on, on standard error: a live picture on a terminal, plain lines elsewhere."""
+"""The progress of a run on standard error: a live picture on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -7,39 +7,46 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.output import counted, narrate, narration_console
-from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event
+from dlbricks_tui.cli.output import narrate, narration_console
+from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.events import (
     FailedBefore,
-    LayerUnmeasurable,
-    LevelLowered,
-    ModelLeftOut,
-    Paused,
-    Planned,
-    ProgramFailed,
+    ModelLoading,
     ProgramMeasured,
-    Resumed,
     RunEnded,
-    RunStarted,
     ShapesRemembered,
-    Waiting,
     WorkerReplaced,
 )
 from dlbricks_tui.runs.progress import RunProgress
-from dlbricks_tui.store.histogram import format_ms
+from dlbricks_tui.wording.runs import (
+    Note,
+    Tone,
+    doing_now,
+    estimate_so_far,
+    how_far,
+    measured,
+    noise_counts,
+    noise_note,
+    note_of,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-# On a terminal the picture, elsewhere a line; drawn between rounds only, when nothing is being timed.
+# Both are drawn between rounds only, while no program is being timed.
 _SECONDS_PER_PICTURE = 0.25
 _SECONDS_PER_LINE = 10.0
 _MOST_MODELS = 5
 _BAR_WIDTH = 30
+# The options that change what an event reports.
+_HINTS: dict[type[Event], str] = {
+    FailedBefore: "--retry-failed tries it again",
+    ShapesRemembered: "--input gives others",
+}
 
 
 class ShownProgress:
-    """Takes up events and shows them; `progress` is what they amount to. Quiet, it shows failures only."""
+    """Shows a run's events and adds them up in `progress`; a quiet one shows failures and warnings only."""
 
     def __init__(
         self, console: Console | None, clock: Callable[[], float] = time.monotonic, *, quiet: bool = False
@@ -62,22 +69,21 @@ class ShownProgress:
             self._open.close()
 
     def take(self, event: Event) -> None:
-        """Shows what happened."""
+        """Show an event, and the progress where it is due."""
         if isinstance(event, ProgramMeasured) and not (event.brick or self._quiet or self._is_known(event)):
-            narrate(_measured(event))
+            narrate(measured(event))
         self.progress.take(event)
-        told = _failure(event)
-        if told is None and not self._quiet:
-            told = _told_of_course(event)
-        if told is not None:
-            narrate(told)
+        note = note_of(event)
+        if note is not None and self._is_shown(event, note):
+            hint = _HINTS.get(type(event))
+            narrate(f"{note.text}; {hint}" if hint else note.text)
         if self._quiet:
             return
         if isinstance(event, RunEnded):
             if self.progress.at_limits:
                 narrate(_at_limits(self.progress))
-            if self.progress.disturbances.counts:
-                narrate(str(self.progress.disturbances))
+            if noise := noise_note(self.progress.disturbances):
+                narrate(noise)
         now = self._clock()
         if now < self._show_again_at:
             return
@@ -90,6 +96,14 @@ class ShownProgress:
             narrate(progress_line(self.progress))
             self._show_again_at = now + _SECONDS_PER_LINE
 
+    def _is_shown(self, event: Event, note: Note) -> bool:
+        if isinstance(event, RunEnded):
+            # The command writes a summary of its own, which lacks the reason only.
+            return bool(event.message)
+        if self._quiet:
+            return note.tone in (Tone.FAILURE, Tone.DOUBT) and not isinstance(event, WorkerReplaced)
+        return not isinstance(event, ModelLoading)
+
     def _is_known(self, event: ProgramMeasured) -> bool:
         program = self.progress.programs.get(event.program)
         return program is not None and program.measured is not None
@@ -97,7 +111,7 @@ class ShownProgress:
 
 @contextmanager
 def shown(*, quiet: bool = False) -> Iterator[ShownProgress]:
-    """Shows a run as long as it lasts, in the way that standard error allows; quiet, it shows failures only."""
+    """Show a run while it lasts, as standard error allows."""
     console = narration_console()
     draws = console.is_terminal and not console.is_dumb_terminal and not quiet
     shown_progress = ShownProgress(console if draws else None, quiet=quiet)
@@ -108,97 +122,25 @@ def shown(*, quiet: bool = False) -> Iterator[ShownProgress]:
 
 
 def progress_line(progress: RunProgress) -> str:
-    """How far the run is and what is known by now, in one line."""
-    words = [_counts(progress)]
-    words += [progress.disturbances.counts] if progress.disturbances.counts else []
+    """Return the progress of the run, the noise and the estimates so far, in one line."""
+    words = [_how_far(progress), noise_counts(progress.disturbances)]
     estimates = _estimates(progress)
-    # More of them would make a line that nobody reads.
+    # The estimates of many models would make the line too long to read.
     words += [f"{name} {estimate}" for name, estimate in estimates] if len(estimates) <= _MOST_MODELS else []
-    return "; ".join(words)
-
-
-def duration(seconds: float) -> str:
-    """A time as a person says it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+    return "; ".join(filter(None, words))
 
 
 def _at_limits(progress: RunProgress) -> str:
-    """The number of programs with too wide an interval, and what to do about it."""
-    measured = sum(program.measured is not None for program in progress.programs.values())
+    taken = sum(program.measured is not None for program in progress.programs.values())
     return (
-        f"{progress.at_limits} of {measured} are known less precisely than asked for, although they took the most "
+        f"{progress.at_limits} of {taken} are known less precisely than asked for, although they took the most "
         "samples: run again on a quieter host"
     )
 
 
-def _measured(event: ProgramMeasured) -> str:
-    bounds = f"{format_ms(event.low_ms)} to {format_ms(event.high_ms)}"
-    return f"measured: {event.label}: {format_ms(event.trimmed_mean_ms)} ms ({bounds})"
-
-
-def _failure(event: Event) -> str | None:
-    """The line for a failure, which a quiet run shows too; None for other events."""
-    if isinstance(event, ProgramFailed):
-        return f"failed: {event.label} ({event.brick[:12] or 'whole model'}): {event.reason}: {event.message}"
-    if isinstance(event, FailedBefore):
-        return f"failed before (--retry-failed tries again): {event.label}: {event.reason}"
-    if isinstance(event, LayerUnmeasurable):
-        return f"unmeasurable: {event.model}: {event.layer}: {event.reason}"
-    if isinstance(event, LevelLowered):
-        return f"{event.model}: its written layers are measured, as it cannot be fused: {event.reason}"
-    if isinstance(event, ModelLeftOut):
-        return f"left out: {event.reason}"
-    if isinstance(event, CalibrationFailed):
-        return f"not calibrated, so that estimates may be some percent too low: {event.reason}"
-    if isinstance(event, RunEnded) and event.message:
-        return f"{event.state}: {event.message}"
-    return None
-
-
-def _told_of_course(event: Event) -> str | None:
-    if isinstance(event, RunStarted):
-        return f"run {event.run}"
-    if isinstance(event, ShapesRemembered):
-        return f"{event.model}: its inputs have the shapes given before: {event.shapes}; --input gives others"
-    if isinstance(event, Waiting):
-        return f"waiting for {event.holder}"
-    if isinstance(event, Planned):
-        return _plan(event)
-    if isinstance(event, WorkerReplaced):
-        return f"a fresh worker takes over: {event.message}"
-    if isinstance(event, Calibrating):
-        return f"calibrating on network {event.number} of {event.of}: {event.network}"
-    if isinstance(event, Calibrated):
-        return f"calibrated: on networks that had no part in it the mean error is {event.error:.1%}"
-    if isinstance(event, Paused | Resumed):
-        return type(event).__name__.lower()
-    return None
-
-
-def _plan(event: Planned) -> str:
-    left = event.bricks - event.bricks_reused - event.bricks_failed_before
-    whole = event.models - event.models_reused - event.models_failed_before
-    parts = [f"{counted(event.bricks, 'brick')}: {event.bricks_reused} known, {left} to measure"]
-    parts += [f"{whole} of {counted(event.models, 'model')} to time end to end"] if event.models else []
-    parts += [f"about {duration(event.expected_seconds)}"] if left or whole else []
-    return "; ".join(parts)
-
-
 def _estimates(progress: RunProgress) -> list[tuple[str, str]]:
-    """The models of which anything is known, with what is."""
-    found = []
-    for name, it in progress.estimates.items():
-        if it.sequential_ms is not None and it.low_ms is not None and it.high_ms is not None:
-            without = it.missing_layers + it.unmeasurable_layers
-            partly = f", without {without} of its layers" if without else ""
-            partly += f", {it.sampled_layers} still being sampled" if it.sampled_layers else ""
-            bounds = f"{format_ms(it.low_ms)} to {format_ms(it.high_ms)}"
-            found.append((name, f"{format_ms(it.sequential_ms)} ms ({bounds}{partly})"))
-    return found
+    """Return the models that have an estimate, each with it."""
+    return [(name, found) for name, event in progress.estimates.items() if (found := estimate_so_far(event))]
 
 
 def _picture(progress: RunProgress) -> RenderableType:
@@ -218,27 +160,14 @@ def _picture(progress: RunProgress) -> RenderableType:
         models.add_row(name_cell(name), Text(estimate))
     more = len(estimates) - _MOST_MODELS
     rest = [Text(f"and {more} more models", style="dim")] if more > 0 else []
-    noise = str(progress.disturbances)
+    noise = noise_note(progress.disturbances)
     rest += [Text(noise, style="yellow")] if noise else []
-    return Group(head, Text(_counts(progress)), models, *rest)
+    return Group(head, Text(_how_far(progress)), models, *rest)
 
 
-def _counts(progress: RunProgress) -> str:
+def _how_far(progress: RunProgress) -> str:
     if progress.message:
         return progress.message
-    if progress.loading is not None:
-        return f"reading {progress.loading.model} ({progress.loading.number} of {progress.loading.of})"
-    starting = progress.batch is None and progress.calibrating is None and progress.done < progress.total
-    if starting:
-        words = ["starting a worker"]
-    elif progress.calibrating is not None:
-        words = [f"calibrating, network {progress.calibrating.number} of {progress.calibrating.of}"]
-    else:
-        words = [f"{progress.done} of {progress.total} done"]
     failed = progress.bricks_failed + progress.models_failed
-    words += [f"{failed} failed"] if failed else []
-    words += [f"{progress.at_limits} stopped at a limit"] if progress.at_limits else []
-    if counts := [len(program.samples_ms) for program in progress.on_bench]:
-        words.append(f"{len(counts)} being sampled, {max(counts)} samples so far")
-    words += [f"about {duration(progress.seconds_left)} left"] if progress.seconds_left else []
-    return ", ".join(words)
+    counts = how_far(progress.done, progress.total, failed, progress.seconds_left, progress.at_limits)
+    return "; ".join(filter(None, (", ".join(phrase.text for phrase in counts), doing_now(progress))))

@@ -135,8 +135,8 @@ def _document(state: RunState) -> Json:
 
 
 def _show(states: Sequence[RunState]) -> None:
-    from dlbricks_tui.cli.run_progress import duration
     from dlbricks_tui.cli.tables import name_cell, plain_table
+    from dlbricks_tui.wording.numbers import duration
 
     table = plain_table("MODELS", "RUN", "STATE", "BRICKS", "MEASURED", "KNOWN", "FAILED", "TIME")
     for state in states:

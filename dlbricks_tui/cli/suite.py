@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, cutting, library, load_all
-from dlbricks_tui.cli.output import Json, counted, narrate, write, write_json
+from dlbricks_tui.cli.output import Json, narrate, write, write_json
 from dlbricks_tui.cli.parser import Groups, Parser, UsageError, add_json_option
 from dlbricks_tui.cli.run import add_measuring_options, measuring
 from dlbricks_tui.cli.status import Status
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from rich.text import Text
 from dlbricks_tui.cli.tables import Pen, name_cell, pen_for, plain_table
 from dlbricks_tui.estimate.comparison import Candidate, cheapest, names_of, quickest
 from dlbricks_tui.printable import printable
-from dlbricks_tui.store.histogram import format_ms
+from dlbricks_tui.wording.numbers import precise_milliseconds
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -83,7 +83,7 @@ def _grid(ranked: Mapping[str, Sequence[Candidate]], systems: Sequence[str]) -> 
 
 
 def _latency(it: Candidate) -> str:
-    return f"{'' if it.complete else 'part: '}{format_ms(it.latency_ms)} ms"
+    return f"{'' if it.complete else 'part: '}{precise_milliseconds(it.latency_ms)} ms"
 
 
 def _cost(it: Candidate) -> str:

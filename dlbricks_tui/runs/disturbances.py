@@ -1,11 +1,9 @@
-"""Disturbances of a run by other programs, counted once for the run screen and the command line."""
+"""Disturbances of a run by other programs, counted from its events."""
 
 from dataclasses import dataclass
 from functools import singledispatchmethod
 
 from dlbricks_tui.measure.events import BegunAnew, DriftNoted, Event, RoundRepeated
-
-HINT = "close other programs, or measure when the host is quiet"
 
 
 @dataclass(slots=True)
@@ -38,20 +36,3 @@ class Disturbances:
     def _(self, event: DriftNoted) -> bool:
         self.slower = event.reference_ms / event.usual_ms - 1
         return True
-
-    @property
-    def counts(self) -> str:
-        """The counts in words; empty while nothing disturbed the run."""
-        words = []
-        if self.rounds:
-            words.append(f"{self.rounds:,} round{'' if self.rounds == 1 else 's'} repeated ({self.seconds:.0f} s)")
-        if self.batches:
-            words.append(f"{self.batches:,} batch{'' if self.batches == 1 else 'es'} measured anew")
-        if self.slower is not None:
-            how = "slower" if self.slower > 0 else "faster"
-            words.append(f"host {100 * abs(self.slower):.0f} % {how} than at first")
-        return ", ".join(words)
-
-    def __str__(self) -> str:
-        """The counts with a hint at what helps."""
-        return f"noise: {self.counts}; {HINT}" if self.counts else ""

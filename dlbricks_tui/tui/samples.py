@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.tui.figures import counted, milliseconds
 from dlbricks_tui.tui.lines import Line, Span, bar, column, line
+from dlbricks_tui.wording.numbers import counted, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def fact_lines(facts: Facts) -> Iterator[Line]:
 
 def sample_lines(result: Result, width: int) -> Iterator[Line]:
     """How the samples are distributed, one bar for each range, and what is told of them."""
-    from dlbricks_tui.store.histogram import bins
+    from dlbricks_tui.wording.histogram import bins
 
     statistics = result.statistics
     yield line(Span(f"{counted(statistics.count, 'sample')}, {result.when[:16].replace('T', ' ')} UTC", "heading"))

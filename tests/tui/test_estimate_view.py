@@ -9,13 +9,13 @@ from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.choices import Available, Choices
-from dlbricks_tui.tui.figures import counted, milliseconds
 from dlbricks_tui.tui.judging import Judge
 from dlbricks_tui.tui.lines import width_of
 from dlbricks_tui.tui.shared_store import SharedStore
 from dlbricks_tui.tui.widgets.estimate.settings import NONE_AVAILABLE, Setting, changed, shown
 from dlbricks_tui.tui.widgets.estimate.view import CHOOSE_A_MODEL, EstimateRow, EstimateView, rows
 from dlbricks_tui.tui.widgets.headline import Headline
+from dlbricks_tui.wording.numbers import counted, milliseconds
 from tests.tui.results import OTHER_SYSTEM, RUNTIME, graph_of
 
 WRITTEN = Choices(level=Level.WRITTEN)

@@ -5,8 +5,9 @@ from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK
 from dlbricks_tui.runs.events import FailedBefore, Paused, Resumed
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.live.folding import MOST_NOTES, MOST_WIDTHS, Folding
-from dlbricks_tui.tui.live.snapshot import Standing, Tone
+from dlbricks_tui.tui.live.snapshot import Standing
 from dlbricks_tui.tui.screens.run.brick_row import row
+from dlbricks_tui.wording.runs import Tone
 from tests.runs.live_runs import (
     BRICKS,
     MODELS,
@@ -57,7 +58,7 @@ def test_bricks_of_a_batch_that_begins_anew_are_on_the_bench_again_with_what_sti
         (Standing.ON_BENCH, (0.5,)),
     ]
     assert (run.counts.done, run.seconds_left) == (done - 1, 50.0)
-    assert "1 batch measured anew" in run.notes[-1].text
+    assert "1 batch restarted" in run.notes[-1].text
     folding.take([measured(1)])
     assert folding.snapshot().counts.done == done
 
@@ -179,12 +180,12 @@ def test_an_estimate_keeps_how_its_interval_shrank_from_first_to_newest() -> Non
 def test_failures_and_doubts_are_told_in_words() -> None:
     notes = folded(*in_the_middle()).snapshot().notes
     failures = [note.text for note in notes if note.tone is Tone.FAILURE]
-    assert any("broken is left out: broken-symbol.json" in text for text in failures)
-    assert any("failed: crashed: the worker died" in text for text in failures)
+    assert any("Left out: broken: broken-symbol.json" in text for text in failures)
+    assert any(text.startswith("Failed: ") and "crashed: the worker died" in text for text in failures)
     doubts = [note.text for note in notes if note.tone is Tone.DOUBT]
     assert any("8 % slower" in text for text in doubts)
     assert any("cannot be fused" in text for text in doubts)
-    assert any(note.text.startswith("Waits for run 20261121-0755-99aa of ada") for note in notes)
+    assert any(note.text.startswith("Waiting for run 20261121-0755-99aa of ada") for note in notes)
 
 
 def test_noise_has_one_note_that_counts_on_in_its_place_by_time() -> None:
@@ -203,7 +204,7 @@ def test_of_countless_notes_the_newest_are_kept() -> None:
     folding = folded(started(), *(FailedBefore(when=at(1), label=str(number), **about) for number in range(2000)))
     notes = folding.snapshot().notes
     assert len(notes) == MOST_NOTES
-    assert notes[-1].text.startswith("1999 ")
+    assert ": 1999: " in notes[-1].text
 
 
 def test_a_run_that_is_taken_up_again_begins_anew_and_keeps_its_notes() -> None:
@@ -211,7 +212,7 @@ def test_a_run_that_is_taken_up_again_begins_anew_and_keeps_its_notes() -> None:
     folding.take([started(100)])
     run = folding.snapshot()
     assert (run.state, run.bricks, run.share) == (State.STARTING, (), None)
-    assert any("cancelled" in note.text for note in run.notes)
+    assert any("Cancelled after" in note.text for note in run.notes)
 
 
 def test_the_machine_is_compared_with_what_it_was_at_first() -> None:

@@ -21,7 +21,6 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.tui.choices import Choices
-from dlbricks_tui.tui.figures import PARTLY
 from dlbricks_tui.tui.lines import Line, width_of
 from dlbricks_tui.tui.live.folding import Folding
 from dlbricks_tui.tui.live.run_settings import RunSetting, changed, request_for, settings_for, shown
@@ -32,6 +31,7 @@ from dlbricks_tui.tui.screens.run import brick_row, estimate_row
 from dlbricks_tui.tui.screens.run.head import head_lines
 from dlbricks_tui.tui.sparkline import sparkline
 from dlbricks_tui.tui.widgets.run_bar.lines import bar_lines
+from dlbricks_tui.wording.numbers import PARTLY
 from tests.runs.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, loaded, measured, planned, started
 
 WIDTHS = st.integers(40, 220)

@@ -239,7 +239,7 @@ async def test_failures_are_named_as_they_happen(measured: DataFolder) -> None:
         await press(pilot, "slash", '"failed"', "enter")
         assert "1 Bricks 1 of 16" in screen_text(pilot)
         await press(pilot, "3")
-        assert "broken is left out" in screen_text(pilot)
+        assert "Left out: broken" in screen_text(pilot)
 
 
 async def test_whoever_stays_at_the_end_of_the_bricks_follows_the_run(measured: DataFolder) -> None:

@@ -12,9 +12,9 @@ from dlbricks_tui.runs.disturbances import Disturbances
 from dlbricks_tui.runs.events import AboutProgram, EstimateChanged, RunStarted
 from dlbricks_tui.runs.progress import ProgramProgress, RunProgress
 from dlbricks_tui.runs.run_folder import State
-from dlbricks_tui.tui.figures import counted
-from dlbricks_tui.tui.live.chronicle import noted
-from dlbricks_tui.tui.live.snapshot import Counts, Note, RunBrick, RunModel, RunSnapshot, Standing, Tone
+from dlbricks_tui.tui.live.snapshot import Counts, RunBrick, RunModel, RunSnapshot, Standing
+from dlbricks_tui.wording.numbers import capitalised
+from dlbricks_tui.wording.runs import Note, Tone, doing_now, noise_note, note_of
 
 # A run of fifty models may tell of a failure per brick.
 MOST_NOTES = 500
@@ -51,11 +51,11 @@ class Folding:
             self._progress.take(event)
             self._spend(event, before)
             self._touch(event)
-            note = noted(event)
+            note = note_of(event)
             if note is not None:
-                self._notes.append(note)
+                self._notes.append(replace(note, text=capitalised(note.text)))
             if self._disturbances.take(event):
-                self._noise = Note(event.when, Tone.DOUBT, _sentence(str(self._disturbances)))
+                self._noise = Note(event.when, Tone.DOUBT, capitalised(noise_note(self._disturbances)))
         self._redo()
 
     def snapshot(self) -> RunSnapshot:
@@ -71,7 +71,7 @@ class Folding:
             share=self._share(),
             seconds_left=progress.seconds_left,
             seconds_spent=progress.ended.seconds if progress.ended else self._seconds_spent,
-            at_work=self._at_work(),
+            at_work=doing_now(progress),
             calibrating=progress.calibrating is not None,
             drift=self._drift(),
             bricks=self._made_bricks,
@@ -174,31 +174,10 @@ class Folding:
         whole = ("end to end",) if started.end_to_end else ()
         return (started.level, f"G {started.granularity}", *whole, started.runtime)
 
-    def _at_work(self) -> str:
-        progress = self._progress
-        if progress.ended is not None:
-            return ""
-        if progress.loading is not None:
-            return f"reads {progress.loading.model}, {progress.loading.number} of {progress.loading.of}"
-        if progress.planned is not None and progress.batch is None and progress.calibrating is None:
-            return "starts a worker" if progress.done < progress.total else ""
-        if progress.calibrating is not None:
-            return f"calibrating, network {progress.calibrating.number} of {progress.calibrating.of}"
-        on_bench = progress.on_bench
-        if not on_bench:
-            return ""
-        samples = max(len(program.samples_ms) for program in on_bench)
-        others = f" and {counted(len(on_bench) - 1, 'other')}" if len(on_bench) > 1 else ""
-        return f"{on_bench[0].about.label}{others}, {counted(samples, 'sample')} so far"
-
     def _drift(self) -> float | None:
         if len(self._first_reference_ms) < _ROUNDS_TO_COMPARE:
             return None
         return median(self._last_reference_ms) / median(self._first_reference_ms) - 1
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _brick(program: ProgramProgress) -> RunBrick:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from dlbricks_tui.runs.event_file import EventReader
 from dlbricks_tui.runs.events import ProgramMeasured, ProgramUnfinished
 from dlbricks_tui.runs.run_folder import RunFolder, State
-from dlbricks_tui.tui.figures import duration
 from dlbricks_tui.tui.live.folding import Folding
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
+from dlbricks_tui.wording.numbers import duration
 
 # A run that was killed tells nobody: its process has to be looked for.
 _SECONDS_BETWEEN_CHECKS = 1.0

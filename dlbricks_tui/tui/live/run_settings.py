@@ -17,8 +17,8 @@ from dlbricks_tui.runs.request import CalibrationPolicy, InputShape, RunRequest,
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.tui.choices import Choices, among, next_of
-from dlbricks_tui.tui.figures import duration, percent
 from dlbricks_tui.tui.opened import ModelId, id_of
+from dlbricks_tui.wording.numbers import duration, percent
 
 TARGETS = (0.005, 0.01, 0.02, 0.05)
 BUDGETS_SECONDS = (60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)

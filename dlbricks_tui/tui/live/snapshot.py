@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dlbricks_tui.runs.run_folder import ACTIVE, State
+from dlbricks_tui.wording.runs import Note
 
 
 class Standing(Enum):
@@ -64,24 +65,6 @@ class RunModel:
     def is_impossible(self) -> bool:
         """Whether nothing is left to measure, and there is no estimate all the same."""
         return self.sequential_ms is None and self.measured_layers + self.unmeasurable_layers >= self.layers > 0
-
-
-class Tone(Enum):
-    """How a note is meant; the value is the style in which it is written."""
-
-    COURSE = "text"
-    ASIDE = "muted"
-    DOUBT = "warn"
-    FAILURE = "bad"
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something that happened, in words."""
-
-    when: str
-    tone: Tone
-    text: str
 
 
 @dataclass(frozen=True, slots=True)

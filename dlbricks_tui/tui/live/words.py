@@ -1,9 +1,10 @@
 """A run in words, as the run bar and the run screen say it."""
 
 from dlbricks_tui.runs.run_folder import State
-from dlbricks_tui.tui.figures import PARTLY, counted, duration, milliseconds, percent
 from dlbricks_tui.tui.lines import Line, Span
 from dlbricks_tui.tui.live.snapshot import RunModel, RunSnapshot
+from dlbricks_tui.wording import runs as wording
+from dlbricks_tui.wording.numbers import PARTLY, duration, milliseconds, percent
 
 STATE_STYLES = {
     State.RUNNING: "good",
@@ -27,18 +28,13 @@ def how_far_alone(run: RunSnapshot) -> Line:
     """The same where there is no room for what it is at: said in place of what is done while that cannot change."""
     if not run.calibrating:
         return how_far(run)
-    return joined([Span(run.at_work), *_time_left(run)])
+    return joined([Span(run.at_work), *_spans(wording.how_far(0, 0, seconds_left=_seconds_left(run)))])
 
 
 def how_far(run: RunSnapshot) -> Line:
-    """What is done, what went wrong, and how long it takes; the more important comes first."""
+    """Return what is done, what failed, and how long it takes; the more important comes first."""
     counts = run.counts
-    spans: list[Span] = []
-    if counts.total:
-        spans.append(Span(f"{counts.done:,} of {counts.total:,} done"))
-    if counts.failed:
-        spans.append(Span(f"{counts.failed:,} failed", "bad"))
-    spans += _time_left(run)
+    spans = _spans(wording.how_far(counts.done, counts.total, counts.failed, _seconds_left(run)))
     if not run.active and run.seconds_spent:
         spans.append(Span(f"in {duration(run.seconds_spent)}"))
     if counts.reused:
@@ -46,8 +42,12 @@ def how_far(run: RunSnapshot) -> Line:
     return joined(spans)
 
 
-def _time_left(run: RunSnapshot) -> list[Span]:
-    return [Span(f"{duration(run.seconds_left)} left")] if run.active and run.seconds_left else []
+def _seconds_left(run: RunSnapshot) -> float | None:
+    return run.seconds_left if run.active else None
+
+
+def _spans(phrases: list[wording.Phrase]) -> list[Span]:
+    return [Span(phrase.text, phrase.tone.value) for phrase in phrases]
 
 
 def what_now(run: RunSnapshot) -> Line:
@@ -82,12 +82,6 @@ def estimate_of(model: RunModel) -> Line:
     if model.half_widths:
         spans.append(Span(f" ±{percent(model.half_widths[-1], 1)}", "accent"))
     return tuple(spans)
-
-
-def names_of(models: tuple[str, ...], most: int = 3) -> str:
-    """The models by their names, as many as one wants to read."""
-    more = len(models) - most
-    return ", ".join(models[:most]) + (f" and {counted(more, 'other')}" if more > 0 else "")
 
 
 def joined(spans: list[Span]) -> Line:

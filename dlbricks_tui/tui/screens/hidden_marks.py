@@ -6,12 +6,12 @@ from textual.app import ComposeResult
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.figures import counted
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, line
 from dlbricks_tui.tui.screens.dialog import Dialog
 from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.reading import Reading
+from dlbricks_tui.wording.numbers import counted
 
 
 class HiddenMarksScreen(Dialog[bool]):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.tui.choices import Choices
-from dlbricks_tui.tui.figures import PARTLY, counted, milliseconds, part_of
 from dlbricks_tui.tui.lines import Line, Span, spread
 from dlbricks_tui.tui.widgets.ink import LineBar
+from dlbricks_tui.wording.numbers import PARTLY, counted, milliseconds, part_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.system_estimate import SystemEstimate

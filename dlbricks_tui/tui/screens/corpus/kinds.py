@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from dlbricks_tui.tui.actions.action import Scope
-from dlbricks_tui.tui.figures import percent
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, bar, column, figure
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.wording.numbers import percent
 
 if TYPE_CHECKING:
     from dlbricks_tui.bricks.corpus import Corpus, RepeatedType

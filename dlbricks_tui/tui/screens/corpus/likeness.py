@@ -8,13 +8,13 @@ from textual import on
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.figures import percent
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, cut, line
 from dlbricks_tui.tui.shades import legend, shaded
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView, place_of
 from dlbricks_tui.tui.widgets.said import Said
+from dlbricks_tui.wording.numbers import percent
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -14,7 +14,6 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.figures import counted, percent
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, line, wrapped
@@ -27,6 +26,7 @@ from dlbricks_tui.tui.screens.corpus.uniqueness import UniquenessPanel
 from dlbricks_tui.tui.screens.panelled import PanelledScreen
 from dlbricks_tui.tui.widgets.key_bar import KeyBar
 from dlbricks_tui.tui.widgets.said import Said
+from dlbricks_tui.wording.numbers import counted, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

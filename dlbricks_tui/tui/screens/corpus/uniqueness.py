@@ -10,11 +10,11 @@ from textual.message import Message
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.figures import percent
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, bar, column, figure, fitted, highlighted, line
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView, place_of
+from dlbricks_tui.wording.numbers import percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

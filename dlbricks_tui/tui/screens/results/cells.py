@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.queries import Order
-from dlbricks_tui.tui.figures import milliseconds
+from dlbricks_tui.wording.numbers import milliseconds
 
 # Further orders than these decide between too few results to be worth the sorting.
 _MOST_ORDERS = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.store.contrast import Contrast, Paired, Verdict
-from dlbricks_tui.tui.figures import counted, milliseconds, signed_percent
 from dlbricks_tui.tui.lines import Line, Span, column, figure, line
+from dlbricks_tui.wording.numbers import counted, milliseconds, signed_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

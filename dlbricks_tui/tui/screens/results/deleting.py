@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from dlbricks_tui.store.queries import Selection
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.figures import counted
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, line
 from dlbricks_tui.tui.screens.confirming import ConfirmingScreen
 from dlbricks_tui.tui.screens.results.cells import cell
+from dlbricks_tui.wording.numbers import counted
 
 _MOST_NAMED = 6
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from dlbricks_tui.store.errors import ExchangeError
 from dlbricks_tui.store.export_formats import export_format
-from dlbricks_tui.tui.figures import counted
 from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.paths import ANY_FILE
 from dlbricks_tui.tui.screens.open_path import PathScreen
+from dlbricks_tui.wording.numbers import counted
 
 
 class ImportScreen(PathScreen):

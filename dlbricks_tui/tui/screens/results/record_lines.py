@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.tui.figures import milliseconds, percent
 from dlbricks_tui.tui.lines import BLANK, Line, Span, line, wrapped
 from dlbricks_tui.tui.samples import fact_lines, said, sample_lines
+from dlbricks_tui.wording.numbers import milliseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,6 @@ from textual.containers import Container
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.figures import counted
 from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.screens.panelled import PanelledScreen
@@ -25,6 +24,7 @@ from dlbricks_tui.tui.screens.results.record import RecordPanel
 from dlbricks_tui.tui.screens.results.table import ResultsPanel
 from dlbricks_tui.tui.widgets.key_bar import KeyBar
 from dlbricks_tui.tui.widgets.said import Said
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,13 +10,14 @@ from textual.message import Message
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.figures import duration
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, line, spread
-from dlbricks_tui.tui.live.words import STATE_STYLES, joined, names_of
+from dlbricks_tui.tui.live.words import STATE_STYLES, joined
 from dlbricks_tui.tui.screens.searched import SearchedDialog
 from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.rows import RowsView, place_of
+from dlbricks_tui.wording.numbers import duration
+from dlbricks_tui.wording.runs import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dlbricks_tui.estimate.intervals import WIDEST_MS, WIDEST_SHARE
-from dlbricks_tui.tui.figures import milliseconds, percent
 from dlbricks_tui.tui.lines import Line, Span, column
 from dlbricks_tui.tui.live.snapshot import RunBrick, Standing
 from dlbricks_tui.tui.sparkline import sparkline
+from dlbricks_tui.wording.numbers import milliseconds, percent
 
 SIGNS = {
     Standing.ON_BENCH: Span("~ ", "accent"),

@@ -8,13 +8,13 @@ from textual.app import ComposeResult
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.lines import BLANK, Line, Span, line, wrapped
 from dlbricks_tui.tui.live.snapshot import RunBrick, Standing
-from dlbricks_tui.tui.live.words import names_of
 from dlbricks_tui.tui.screens.run.brick_row import heading, row
 from dlbricks_tui.tui.screens.run.tail_rows import TailRows
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView, place_of
 from dlbricks_tui.tui.widgets.said import Said
 from dlbricks_tui.tui.widgets.search_line import SearchLine
+from dlbricks_tui.wording.runs import names_of
 
 _LINES_BELOW = 2
 _MOST_USERS = 6

@@ -6,9 +6,9 @@ from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
 from dlbricks_tui.tui.lines import BLANK, Line, line
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
-from dlbricks_tui.tui.live.words import names_of
 from dlbricks_tui.tui.screens.confirming import ConfirmingScreen
 from dlbricks_tui.tui.widgets.reading import Reading
+from dlbricks_tui.wording.runs import names_of
 
 
 class CancelScreen(ConfirmingScreen):

@@ -1,9 +1,9 @@
 """The estimates of a run's models as rows."""
 
-from dlbricks_tui.tui.figures import PARTLY, milliseconds, percent
 from dlbricks_tui.tui.lines import Line, Span, column, figure
 from dlbricks_tui.tui.live.snapshot import RunModel
 from dlbricks_tui.tui.sparkline import sparkline
+from dlbricks_tui.wording.numbers import PARTLY, milliseconds, percent
 
 _MS, _PARALLEL, _WIDTH, _COVERAGE, _SPARKLINE = 9, 9, 9, 6, 10
 _LEAST_NAME = 12

@@ -1,10 +1,11 @@
 """What stands above the lists of the run screen: which run, how far, and what it is at."""
 
-from dlbricks_tui.tui.figures import percent
 from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, bar, line, spread
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
-from dlbricks_tui.tui.live.words import how_far, joined, names_of, state_of, what_now
+from dlbricks_tui.tui.live.words import how_far, joined, state_of, what_now
+from dlbricks_tui.wording.numbers import percent
+from dlbricks_tui.wording.runs import names_of
 
 _TRACK = "░"
 # The last of the settings is the runtime, which takes many words.

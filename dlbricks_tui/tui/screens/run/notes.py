@@ -7,10 +7,10 @@ from textual import on
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.lines import Line, Span, line, wrapped
-from dlbricks_tui.tui.live.snapshot import Note
 from dlbricks_tui.tui.screens.run.tail_rows import TailRows
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.wording.runs import Note
 
 
 class NoteRows(TailRows):

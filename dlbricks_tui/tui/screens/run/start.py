@@ -10,14 +10,15 @@ from textual.message import Message
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.figures import counted, duration
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, wrapped
 from dlbricks_tui.tui.live.run_settings import RunSetting, RunSettings, changed, shown
-from dlbricks_tui.tui.live.words import joined, names_of
+from dlbricks_tui.tui.live.words import joined
 from dlbricks_tui.tui.screens.dialog import Dialog
 from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.said import Said
+from dlbricks_tui.wording.numbers import counted, duration
+from dlbricks_tui.wording.runs import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,13 +9,13 @@ from textual.message import Message
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.figures import counted
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, figure, line, wrapped
 from dlbricks_tui.tui.samples import fact_lines, said
 from dlbricks_tui.tui.widgets.line_rows import LineRows
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView, place_of
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

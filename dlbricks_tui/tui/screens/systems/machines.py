@@ -9,11 +9,11 @@ from textual.message import Message
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.figures import PARTLY, milliseconds
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, bar, column, figure, line
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.wording.numbers import PARTLY, milliseconds
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.comparison import Candidate

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.titles import layer_title, shape_text
-from dlbricks_tui.tui.figures import counted, milliseconds, percent
 from dlbricks_tui.tui.lines import BLANK, Line, Span, line, wrapped
 from dlbricks_tui.tui.samples import said, sample_lines
 from dlbricks_tui.tui.widgets.tree.line import CRITICAL, WIDE, latency_text
+from dlbricks_tui.wording.numbers import counted, milliseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

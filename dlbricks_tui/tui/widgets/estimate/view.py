@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.tui.figures import PARTLY, counted, milliseconds, part_of, percent, signed_percent
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line, width_of, wrapped
 from dlbricks_tui.tui.widgets.estimate.settings import Setting, shown
+from dlbricks_tui.wording.numbers import PARTLY, counted, milliseconds, part_of, percent, signed_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.tui.figures import milliseconds, part_of, percent
 from dlbricks_tui.tui.lines import Line, Span, column, cut, highlighted
+from dlbricks_tui.wording.numbers import milliseconds, part_of, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,10 +1,11 @@
 """The run in one line, or two where there is room."""
 
-from dlbricks_tui.tui.figures import percent
 from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, bar, spread
 from dlbricks_tui.tui.live.snapshot import RunSnapshot
-from dlbricks_tui.tui.live.words import estimate_of, how_far, how_far_alone, names_of, state_of, what_now
+from dlbricks_tui.tui.live.words import estimate_of, how_far, how_far_alone, state_of, what_now
+from dlbricks_tui.wording.numbers import percent
+from dlbricks_tui.wording.runs import names_of
 
 ROOMY = 100
 _BAR_NARROW, _BAR_WIDE = 10, 30

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from dlbricks_tui.printable import printable
-from dlbricks_tui.tui.figures import PARTLY, milliseconds, percent
 from dlbricks_tui.tui.lines import ELLIPSIS, Line, Span, bar, column, figure, fitted, highlighted, width_of
+from dlbricks_tui.wording.numbers import PARTLY, milliseconds, percent
 
 if TYPE_CHECKING:
     from dlbricks_tui.tui.widgets.tree.tally import Tally

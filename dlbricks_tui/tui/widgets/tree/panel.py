@@ -9,7 +9,6 @@ from textual.message import Message
 
 from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.figures import counted
 from dlbricks_tui.tui.key_words import Hint
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.opened import id_of
@@ -18,6 +17,7 @@ from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.tree.line import TreeRow, heading_line, tree_line
 from dlbricks_tui.tui.widgets.tree.outline import Outline
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.bricks.regions import Irregular, Leaf, Parallel, Region, Repeat
 from dlbricks_tui.models.titles import layer_title, shape_text
-from dlbricks_tui.tui.figures import counted
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.store.histogram import bar, bins, format_ms, histogram_lines
+from dlbricks_tui.wording.histogram import bar, bins, histogram_lines
+from dlbricks_tui.wording.numbers import precise_milliseconds
 
 samples_ms = st.lists(st.floats(1e-4, 1e4), min_size=1, max_size=200)
 
@@ -68,4 +69,4 @@ def test_the_longest_bar_fills_its_room_and_none_is_never_drawn_as_some() -> Non
     ],
 )
 def test_latencies_have_four_digits(latency_ms: float, text: str) -> None:
-    assert format_ms(latency_ms) == text
+    assert precise_milliseconds(latency_ms) == text

@@ -1,18 +1,18 @@
-"""How samples are distributed, drawn with characters."""
+"""Histograms of samples, drawn with characters."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from dlbricks_tui.wording.numbers import precise_milliseconds
+
 # Eighths of a cell, so that a bar ends where its number says.
 _EIGHTHS = "▏▎▍▌▋▊▉█"
-# A picosecond. What is less is left over from rounding.
-_LEAST_MS = 1e-9
 
 
 class Bin(NamedTuple):
-    """A range of latencies and how many samples lie in it; `tail` says that it holds all that is slower too."""
+    """A range of latencies and the number of samples in it; a `tail` holds all slower samples too."""
 
     low_ms: float
     high_ms: float
@@ -21,7 +21,7 @@ class Bin(NamedTuple):
 
 
 def bins(samples_ms: Sequence[float], most: int = 12) -> tuple[Bin, ...]:
-    """The samples in at most `most` bins of equal width (Freedman and Diaconis' rule), outliers in one tail."""
+    """Return at most `most` bins: equal widths by the Freedman-Diaconis rule, then one tail of outliers."""
     samples = np.sort(np.asarray(samples_ms, dtype=np.float64))
     if not samples.size:
         return ()
@@ -47,7 +47,7 @@ def bins(samples_ms: Sequence[float], most: int = 12) -> tuple[Bin, ...]:
 
 
 def bar(share: float, width: int) -> str:
-    """A horizontal bar of at most `width` cells; what is more than nothing is never drawn as nothing."""
+    """Return a bar of at most `width` cells; any share above zero is visible."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
     if not eighths:
         return _EIGHTHS[0] if share > 0 else ""
@@ -56,12 +56,12 @@ def bar(share: float, width: int) -> str:
 
 
 def histogram_lines(samples_ms: Sequence[float], width: int = 60, most: int = 12) -> list[str]:
-    """One line per bin: where it begins, a bar, how many; the tail is marked by `>=`."""
+    """Return a line per bin: its start, a bar, its number of samples; `>=` marks the tail."""
     found = bins(samples_ms, most)
     if not found:
         return []
     tallest = max(each.samples for each in found)
-    starts = [(">= " if each.tail else "") + format_ms(each.low_ms) + " ms" for each in found]
+    starts = [(">= " if each.tail else "") + precise_milliseconds(each.low_ms) + " ms" for each in found]
     counts = [str(each.samples) for each in found]
     start_width, count_width = max(map(len, starts)), max(map(len, counts))
     room = max(1, width - start_width - count_width - 2)
@@ -69,11 +69,3 @@ def histogram_lines(samples_ms: Sequence[float], width: int = 60, most: int = 12
         f"{start:>{start_width}} {bar(each.samples / tallest, room):<{room}} {count:>{count_width}}"
         for start, count, each in zip(starts, counts, found, strict=True)
     ]
-
-
-def format_ms(latency_ms: float) -> str:
-    """A latency with four significant digits, and never in powers of ten."""
-    if abs(latency_ms) < _LEAST_MS:
-        return "0"
-    digits = max(0, 3 - int(np.floor(np.log10(abs(latency_ms)))))
-    return f"{latency_ms:.{digits}f}"

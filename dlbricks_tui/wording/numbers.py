@@ -1,0 +1,65 @@
+"""Numbers with their units, as both doors write them."""
+
+import math
+
+# Stands before a sum that leaves layers out: such a sum bounds the latency neither from above nor from below.
+PARTLY = "…"
+
+# A picosecond. Smaller latencies are rounding errors.
+_LEAST_MS = 1e-9
+
+
+def milliseconds(latency_ms: float) -> str:
+    """Return a latency for a narrow column, with at most three decimals: `1,234`, `123.4`, `12.34`, `0.123`."""
+    if abs(latency_ms) >= 1000:
+        return f"{latency_ms:,.0f}"
+    return f"{latency_ms:.{1 if abs(latency_ms) >= 100 else 2 if abs(latency_ms) >= 10 else 3}f}"
+
+
+def precise_milliseconds(latency_ms: float) -> str:
+    """Return a latency with four significant digits and no exponent: `1234`, `12.34`, `0.01234`."""
+    if abs(latency_ms) < _LEAST_MS:
+        return "0"
+    return f"{latency_ms:.{max(0, 3 - math.floor(math.log10(abs(latency_ms))))}f}"
+
+
+def with_interval(latency_ms: float, low_ms: float, high_ms: float, note: str = "") -> str:
+    """Return a latency with its interval: `5.800 ms (5.600 to 5.900)`; the note follows inside of the brackets."""
+    bounds = f"{precise_milliseconds(low_ms)} to {precise_milliseconds(high_ms)}"
+    return f"{precise_milliseconds(latency_ms)} ms ({bounds}{note})"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """Return a share as a percentage: `14 %`."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def part_of(some: int, of: int) -> str:
+    """Return a part of a whole as a percentage: `100 %` only for all of it, `0 %` only for nothing."""
+    if some in (0, of) or not of:
+        return percent(some / of if of else 1.0)
+    return percent(min(max(some / of, 0.01), 0.99))
+
+
+def signed_percent(share: float) -> str:
+    """Return a deviation as a percentage: `+3.1 %`."""
+    return f"{100 * share:+.1f} %"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 layer`, `2,417 layers`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the unit that suits it: `40 s`, `12 min`, `1.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def capitalised(text: str) -> str:
+    """Return the text with a capital first letter, and the rest as it is."""
+    return text[:1].upper() + text[1:]
