@@ -8,7 +8,7 @@ from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.bricks.whole_model import whole_model
 from dlbricks_tui.measure.expectation import expected_ms, memory_bytes
-from dlbricks_tui.measure.inside import CarrierTask
+from dlbricks_tui.measure.inside import COPIES, CarrierTask
 from dlbricks_tui.measure.jobs import Entry, Subject
 from dlbricks_tui.measure.workbench import Task
 from dlbricks_tui.models.graph import LayerGraph
@@ -31,7 +31,7 @@ def groups(carriers: Iterable[CarrierTask], most_bytes: int) -> Iterator[Sequenc
     taken = 0
     for carrier in carriers:
         # Under the profiler a network has its results, and what a runtime makes of its weights, once more.
-        needed = 2 * memory_bytes(carrier.carrier.graph.layers)
+        needed = 2 * COPIES * memory_bytes(carrier.carrier.graph.layers)
         if group and taken + needed > most_bytes:
             yield group
             group, taken = [], 0

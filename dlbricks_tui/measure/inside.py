@@ -42,8 +42,8 @@ _FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 3, 100
 _FEWEST_ROUNDS = FEWEST_SAMPLES
 # Noise averages out within one run of a network that takes this long.
 _SLOWEST_MS, _FEWEST_ROUNDS_OF_THE_SLOWEST = 1000.0, 2
-# In each round a carrier runs so often under the profiler, untimed at first and then timed; so does a slow one.
-_PROFILED, _SLOW_PROFILED, _SLOW_MS = (1, 2), (0, 1), 150.0
+# In each round a carrier runs so often under the profiler, first untimed and then timed; slow ones have the second pair.
+_PROFILED, _SLOW_PROFILED, _SLOW_MS = (1, 2), (1, 1), 150.0
 # So many models are timed in the rounds of their carriers, too.
 _FEW_MODELS = 3
 _NULL_CALLS = 10
@@ -52,8 +52,8 @@ _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 24, 4.0
 _REFERENCE = "reference"
 _REFERENCE_RUNS = 5
 _NANOSECONDS_PER_MS = 1e6
-# How often a carrier is loaded, unless loading takes longer than this.
-_COPIES, _SECONDS_TO_COPY = 2, 2.5
+# How often a carrier is loaded, unless it is slow or loading takes longer than this.
+COPIES, _SECONDS_TO_COPY = 2, 2.5
 # Of two networks that are loaded twice each, the means differ by no more than this share in 95 % of cases, because of
 # where they lie (`python -m benchmarks.loads`).
 PLACEMENT_SHARE = 0.027
@@ -223,7 +223,8 @@ class Inside:
             loaded = self._bench.load(what.name, what.task)
             if loaded is None:
                 continue
-            copies = 1 if time.monotonic() - began > _SECONDS_TO_COPY else _COPIES
+            slow = loaded.first_run_seconds * 1000 > _SLOW_MS or time.monotonic() - began > _SECONDS_TO_COPY
+            copies = 1 if slow else COPIES
             names = [f"{what.name}, copy {number}" for number in range(2, copies + 1)]
             names = [name for name in names if self._bench.load(name, what.task)]
             running.append(_Running(what, (what.name, *names), loaded.first_run_seconds * 1000, most_seconds))
