@@ -22,7 +22,7 @@ from dlbricks_tui.bricks.contexts import formers
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.calibration import Example, fitted
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.measure.calibrating import CONSTANTS, example_of
+from dlbricks_tui.measure.calibrating import example_of
 from dlbricks_tui.measure.jobs import Subject, Target, subject_of
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
@@ -35,7 +35,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import MXNET
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.queries import records_of
 from dlbricks_tui.store.records import EndToEnd, Measurement, Result
@@ -48,7 +48,7 @@ Found = Mapping[Target, Samples]
 FEWER = (100, 50, 30, 20)
 # Each is left out of the fit in turn.
 FEWEST = 3
-NAMES = CONSTANTS[Format.MXNET]
+NAMES = MXNET.calibration_constants
 
 
 class Network(NamedTuple):

@@ -21,7 +21,7 @@ from statistics import mean, median, stdev
 from typing import NamedTuple
 
 from dlbricks_tui.estimate.calibration import Correction, Example, fitted
-from dlbricks_tui.measure.calibrating import CONSTANTS, RULE, example_of, networks
+from dlbricks_tui.measure.calibrating import RULE, example_of, networks
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, RoundDone
 from dlbricks_tui.measure.jobs import Subject, Target
 from dlbricks_tui.measure.known import Known
@@ -33,7 +33,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.event_file import EventReader
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import MXNET, Format
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.queries import records_of
 from dlbricks_tui.store.records import Calibration
@@ -41,7 +41,7 @@ from dlbricks_tui.store.store import Store
 
 # What all constants take on a line.
 WIDE = 43
-NAMES = CONSTANTS[Format.MXNET]
+NAMES = MXNET.calibration_constants
 FEW, DRAWS = 20, 50
 
 

@@ -24,12 +24,12 @@ from typing import NamedTuple
 
 from benchmarks.averages import FEWEST, networks_in
 from dlbricks_tui.estimate.calibration import CALL_MS, EVICTED_SHARE, STAYS_SHARE, Example, fitted
-from dlbricks_tui.measure.calibrating import CONSTANTS, example_of
+from dlbricks_tui.measure.calibrating import example_of
 from dlbricks_tui.measure.calibration_nets import SUFFIXES, calibration_nets
 from dlbricks_tui.measure.jobs import Subject, Target
 from dlbricks_tui.measure.stopping import Adaptive, series_of
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import MXNET, Format
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.records import Statistics
 
@@ -42,7 +42,7 @@ KINDS = {
     "no twins": (CALL_MS, "per_lost_sequence_ms", "per_cold_sequence_ms"),
     "cold's": (CALL_MS, "per_lost_sequence_ms", "per_cold_sequence_ms", STAYS_SHARE),
     "evicted": (CALL_MS, "per_lost_sequence_ms", "per_cold_sequence_ms", STAYS_SHARE, EVICTED_SHARE),
-    "today": CONSTANTS[Format.MXNET],
+    "today": MXNET.calibration_constants,
 }
 
 

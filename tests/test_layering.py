@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from importlinter.cli import lint_imports
 
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import Format
 
 ROOT = Path(__file__).parent.parent
 DOORS = {"cli", "tui"}

@@ -5,7 +5,6 @@ from enum import Enum
 
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.models.graph import LayerGraph, bytes_read, bytes_touched
-from dlbricks_tui.runtime.runtime import Format
 
 MEBIBYTE = 1 << 20
 # What a core's own cache holds, and what is left for weights of the cache that cores share, with other guests of the
@@ -46,7 +45,7 @@ def is_primed(graph: LayerGraph, layers: Sequence[int]) -> bool:
 
     Only where all that the sequence touches fits into a cache.
     """
-    if graph.format is Format.ONNX or not graph.shared_arrays:
+    if not graph.traits.finds_primed_weights or not graph.shared_arrays:
         return False
     reading = [graph.layers[index] for index in layers]
     if bytes_touched(reading) > FAR_BYTES:

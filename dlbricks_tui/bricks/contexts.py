@@ -21,7 +21,6 @@ from dlbricks_tui.bricks.layouts import (
 from dlbricks_tui.bricks.lifetimes import is_needed_after
 from dlbricks_tui.bricks.values import varied_feeds
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin
-from dlbricks_tui.runtime.runtime import Format
 
 NO_INPUTS = "none"
 KEPT = "kept"
@@ -112,7 +111,7 @@ def twin_context(graph: LayerGraph, layers: Sequence[int], layouts: Layouts, con
     what is cold is, where it is not colder. A model takes what is in between. None where there is no such doubt.
     """
     caches = caches_in(context)
-    if graph.format is Format.ONNX or caches is Caches.PRIMED:
+    if not graph.traits.times_cache_twins or caches is Caches.PRIMED:
         return None
     if caches is Caches.WARM and resident_feeds(graph, layers, layouts):
         return f"{context};{RESIDENT}"
@@ -151,7 +150,7 @@ def streaming_operator(graph: LayerGraph, feed: Feed, layouts: Layouts) -> Opera
 
 def kept_feeds(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> frozenset[Feed]:
     """What a sequence would write over, were it not needed afterwards."""
-    if graph.format is Format.ONNX:
+    if not graph.traits.writes_in_place:
         return frozenset()
     found = ((feed, index) for index in layers for feed in _writable(graph.layers[index], layouts))
     return frozenset(feed for feed, index in found if is_needed_after(graph, feed, index))

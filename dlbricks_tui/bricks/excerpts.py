@@ -90,7 +90,7 @@ def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excer
             ),
             tuple([GraphInput(f"data{number}", type_of(graph, feed)) for number, feed in enumerate(entering)]),
             tuple([moved[feed] for feed in heads]),
-            graph.format,
+            graph.traits,
         ),
         len(layers),
         caches_of(graph, layers),

@@ -10,7 +10,6 @@ from dlbricks_tui.bricks.convolutions import first_part, is_convolution, layout_
 from dlbricks_tui.bricks.lifetimes import may_be_overwritten
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin, ParamValue, Shape, Wire
 from dlbricks_tui.models.kinds import Kind, kind_of
-from dlbricks_tui.runtime.runtime import Format
 
 PLAIN = "plain"
 
@@ -34,8 +33,7 @@ OR = "|"
 
 def output_layouts(graph: LayerGraph) -> tuple[tuple[str, ...], ...]:
     """For each layer the class of the layout in which each of its outputs leaves it."""
-    if graph.format is Format.ONNX:
-        # There each conversion of a layout is a layer.
+    if not graph.traits.keeps_onednn_layouts:
         return tuple([(PLAIN,) * len(layer.outputs) for layer in graph.layers])
     layouts: list[tuple[str, ...]] = []
     for layer in graph.layers:

@@ -9,10 +9,10 @@ from dlbricks_tui.bricks.contexts import kept_feeds, resident_feeds, streaming_o
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.bricks.narrowing import narrowed
-from dlbricks_tui.bricks.sheets import Entry, copy_of, plain_copy, sheet_for, wakers
 from dlbricks_tui.bricks.values import expected_numbers, feeding_layers, varied_feeds
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, NativeNode, Origin, TensorType, Wire, type_of
+from dlbricks_tui.models.sheets import Entry, copy_of, plain_copy, sheet_for, wakers
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 
 # Only MXNet is fed what oneDNN has written past the caches.
@@ -146,7 +146,7 @@ class _Writer:
 
     def wake(self) -> None:
         """Lets those compute first, and next to nothing, who are asleep between two runs."""
-        for waker in wakers(self._graph.format):
+        for waker in wakers(self._graph.traits):
             weights = [self._variable(self._weights, "weight", found, "what wakes") for found in waker.weights]
             self._ahead = [Entry(self._operator(waker.native, "wake", [*self._ahead, *weights]), 0)]
 

@@ -11,7 +11,6 @@ from dlbricks_tui.bricks.convolutions import convolves_an_image, first_part
 from dlbricks_tui.bricks.identity import outer_feeds
 from dlbricks_tui.bricks.layouts import PLAIN, Layouts, layers_behind, layout_of, way_up
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, type_of
-from dlbricks_tui.runtime.runtime import Format
 
 _BRANCHING = "max_pool"
 _COMPARING = "onnx.Equal"
@@ -30,7 +29,7 @@ def varied_feeds(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> 
     """The plain tensors that a sequence takes the largest values of, and that stem from a convolution of an image."""
     chosen = [graph.layers[index] for index in layers]
     pooled = [feed for layer in chosen if _is_branching(layer) for feed in layer.feeds]
-    if graph.format is Format.ONNX or not pooled:
+    if not graph.traits.branches_on_values or not pooled:
         return frozenset()
     plain = (feed for feed in outer_feeds(chosen) if layout_of(feed, layouts) == PLAIN)
     return frozenset(way_up(graph, pooled).intersection(feed for feed in plain if _stems_from_an_image(graph, feed)))

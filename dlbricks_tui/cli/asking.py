@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.models.loading import Loader
-    from dlbricks_tui.runtime.runtime import Format, Runtime
+    from dlbricks_tui.runtime.runtime import Runtime
+    from dlbricks_tui.runtime.traits import Format
     from dlbricks_tui.store.generation import Generation
 
 _THREADS = re.compile(r"threads-(\d{1,4})\b")
@@ -198,7 +199,7 @@ class Desk:
         """The runtime that the command names, which has to run all the models."""
         from dlbricks_tui.estimate.selection import find_runtime
         from dlbricks_tui.runtime.registry import Registry
-        from dlbricks_tui.runtime.runtime import format_run_by
+        from dlbricks_tui.runtime.traits import traits_of
         from dlbricks_tui.store.queries import runtimes
 
         asked: str | None = self.args.runtime
@@ -212,7 +213,7 @@ class Desk:
             known = runtimes(self.generation)
             found = find_runtime(asked, known)
             framework = known[found].framework
-        runs = format_run_by(framework)
+        runs = traits_of(framework).format
         for source in sources:
             if source.format is not runs:
                 raise UsageError(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.runtime.runtime import Format
+    from dlbricks_tui.runtime.traits import Format
 
 # Gaps of more models than these are told together.
 _MOST_TOLD = 5

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.measure.method import Method
     from dlbricks_tui.measure.stopping import StoppingRule
     from dlbricks_tui.runs.request import Patience, RunRequest
-    from dlbricks_tui.runtime.runtime import Format, Runtime
+    from dlbricks_tui.runtime.runtime import Runtime
+    from dlbricks_tui.runtime.traits import Format
 
 _MEBIBYTE = 1 << 20
 
@@ -184,7 +185,7 @@ def _runtime(args: argparse.Namespace, formats: Collection[Format]) -> Runtime:
     registry = Registry(args.data.path)
     found = registry.find(args.runtime) if args.runtime else None
     # Who names it in the command means it, whatever the models are; a setting is for those that it runs.
-    if found is None or ("runtime" in args.from_config and set(formats) != {found.runs}):
+    if found is None or ("runtime" in args.from_config and set(formats) != {found.traits.format}):
         found = registry.suited(formats)
     return found.with_threads(args.threads)
 

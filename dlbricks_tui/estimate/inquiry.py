@@ -37,7 +37,7 @@ class Inquiry:
         """
         offers: Sequence[Offer] = self.offers
         if runtime is None:
-            offers = offers_for(offers, self.decomposition.graph.format, runtimes(self._generation))
+            offers = offers_for(offers, self.decomposition.graph.traits, runtimes(self._generation))
         offer = best_offer(offers, system, runtime)
         way = self._only_timed(system, runtime) if offer is None else offer.way
         return None if way is None else self.by(way)

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 from dlbricks_tui.estimate.errors import SelectionError
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.runtime import Format, format_run_by
+from dlbricks_tui.runtime.traits import Traits
 from dlbricks_tui.store.queries import Combination
 from dlbricks_tui.store.records import Runtime, System
 
@@ -38,10 +38,10 @@ def best_offer(offers: Iterable[Offer], system: str, runtime: str | None) -> Off
     return max(fitting, key=lambda offer: (offer.sequences, offer.newest, offer.way), default=None)
 
 
-def offers_for(offers: Iterable[Offer], form: Format, runtimes: Mapping[str, Runtime]) -> list[Offer]:
-    """Those of runtimes that run models of a format; a runtime that the store does not describe may be any."""
+def offers_for(offers: Iterable[Offer], traits: Traits, runtimes: Mapping[str, Runtime]) -> list[Offer]:
+    """Return the offers of one framework's runtimes, and of runtimes that the store does not describe."""
     found = ((offer, runtimes.get(offer.way.runtime)) for offer in offers)
-    return [offer for offer, runtime in found if runtime is None or format_run_by(runtime.framework) is form]
+    return [offer for offer, runtime in found if runtime is None or runtime.framework == traits.framework]
 
 
 def preferred_level(levels: Sequence[Level]) -> Level:

@@ -11,9 +11,6 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.estimate.calibration import (
     CALL_MS,
-    EVICTED_SHARE,
-    RESIDENT_SHARE,
-    STAYS_SHARE,
     TERMS,
     Circumstances,
     Correction,
@@ -34,7 +31,7 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import Format, Traits
 from dlbricks_tui.store.records import Facts, Statistics
 
 # On a restless host twenty samples leave a constant in doubt by a quarter of it, and every estimate hangs on it. Small
@@ -42,19 +39,6 @@ from dlbricks_tui.store.records import Facts, Statistics
 RULE = Adaptive(least=20, most=20, most_of_quick=80, quick_seconds=0.4, enough_seconds=2.0)
 # Where there is no time for all of the networks, so many do.
 ENOUGH_NETWORKS = 8
-
-# What a model lacks in the sum of its bricks.
-CONSTANTS: Mapping[Format, tuple[str, ...]] = {
-    Format.MXNET: (
-        CALL_MS,
-        "per_lost_sequence_ms",
-        "per_cold_sequence_ms",
-        STAYS_SHARE,
-        EVICTED_SHARE,
-        RESIDENT_SHARE,
-    ),
-    Format.ONNX: ("per_forgotten_sequence_ms",),
-}
 
 
 class Notes:
@@ -96,7 +80,7 @@ Measurer = Callable[[Sequence[Job], StoppingRule, Notes], None]
 
 def calibrate(
     folder: Path,
-    form: Format,
+    traits: Traits,
     open_loader: Callable[[Path], AbstractContextManager[Loader]],
     level: Level,
     measure: Measurer,
@@ -110,7 +94,7 @@ def calibrate(
     examples: list[Example] = []
     reasons: list[str] = []
     try:
-        subjects = tuple(networks(folder, form, open_loader, level))
+        subjects = tuple(networks(folder, traits.format, open_loader, level))
         for number, subject in enumerate(subjects, start=1):
             tell(Calibrating(network=subject.name, number=number, of=len(subjects)))
             notes = Notes()
@@ -122,8 +106,8 @@ def calibrate(
                 break
             reasons += notes.reasons
             if not notes.reasons:
-                examples.append(example_of(subject, notes.found, CONSTANTS[form], notes.call_ms))
-        correction = fitted(examples, CONSTANTS[form])
+                examples.append(example_of(subject, notes.found, traits.calibration_constants, notes.call_ms))
+        correction = fitted(examples, traits.calibration_constants)
     except (CalibrationError, ModelError) as failure:
         tell(CalibrationFailed(reason="; ".join([str(failure), *reasons[:1]])))
         return None

@@ -9,11 +9,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from dlbricks_tui.measure.net_writers import NetWriter, OnnxNetWriter, SymbolNetWriter
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import Format
 
 T = TypeVar("T")
 
 SUFFIXES: Mapping[Format, str] = {Format.MXNET: "-symbol.json", Format.ONNX: ".onnx"}
+
+
+_WRITERS: Mapping[Format, Callable[[], NetWriter[Any]]] = {Format.MXNET: SymbolNetWriter, Format.ONNX: OnnxNetWriter}
 
 
 def calibration_nets(form: Format) -> Mapping[str, bytes]:
@@ -22,7 +25,7 @@ def calibration_nets(form: Format) -> Mapping[str, bytes]:
 
 
 def _written(build: "Callable[[NetWriter[Any]], Any]", form: Format) -> bytes:
-    net: NetWriter[Any] = OnnxNetWriter() if form is Format.ONNX else SymbolNetWriter()
+    net = _WRITERS[form]()
     return net.rendered(build(net))
 
 

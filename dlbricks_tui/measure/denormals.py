@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dlbricks_tui.measure.params_file import open_params
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.onnx.weights import weights_in
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import Format
 
 # By the size of a number in bytes: below its lowest exponent only these bits are left.
 _MANTISSA_BITS = {2: 10, 4: 23, 8: 52}

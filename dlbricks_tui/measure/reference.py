@@ -1,12 +1,13 @@
 """A program that is the same in every run: when its latency changes, the machine has changed."""
 
 import json
+from collections.abc import Callable, Mapping
 
 from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.models.onnx.native import native_node
 from dlbricks_tui.models.onnx.writer import OnnxSheet
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import Format
 
 # A convolution as they stand in the middle of most networks, long enough to be timed well and short enough to be free.
 _DATA, _WEIGHT = (1, 64, 28, 28), (64, 64, 3, 3)
@@ -17,7 +18,7 @@ _OPSET = 13
 def reference_program(form: Format) -> Program:
     """The program for runtimes of a format; its name for a person is `reference`."""
     data, weight = {"data": ArrayType(_DATA, _DTYPE)}, {"weight": ArrayType(_WEIGHT, _DTYPE)}
-    return Program(Network(_onnx() if form is Format.ONNX else _symbol(), data, weight))
+    return Program(Network(_WRITERS[form](), data, weight))
 
 
 def _symbol() -> str:
@@ -43,3 +44,6 @@ def _onnx() -> str:
     weight = sheet.variable("weight", TensorType(_WEIGHT, _DTYPE), learned=True)
     native = native_node(make_node("Conv", ["data", "weight"], ["result"], pads=[1, 1, 1, 1]), {}, _OPSET)
     return sheet.text([(sheet.operator(native, "reference", [(data, 0), (weight, 0)]), 0)])
+
+
+_WRITERS: Mapping[Format, Callable[[], str]] = {Format.MXNET: _symbol, Format.ONNX: _onnx}

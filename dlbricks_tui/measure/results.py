@@ -10,7 +10,8 @@ from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Series
 from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.runtime.runtime import MXNET, Runtime
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Traits
 from dlbricks_tui.store import records
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Facts, Failure, Measurement, Record, System, utc_now
 
@@ -116,15 +117,14 @@ def runtime_record(runtime: Runtime, system: System) -> records.Runtime:
         framework=runtime.framework,
         version=runtime.version,
         python=runtime.python_version,
-        threads=_own_threads(runtime.framework, system.cores) if settings.threads is None else settings.threads,
+        threads=_own_threads(runtime.traits, system.cores) if settings.threads is None else settings.threads,
         settings=tuple(sorted(settings.environment)),
     )
 
 
-def _own_threads(framework: str, cores: int) -> int:
-    """With how many threads a framework computes that is left to itself, on so many cores that it may use."""
-    # MXNet takes every two of them for one that does two things at once, as those of x86 often are.
-    pairs = framework == MXNET and platform.machine() in _X86
+def _own_threads(traits: Traits, cores: int) -> int:
+    """Return the number of threads that a framework starts by default on that many cores."""
+    pairs = traits.halves_x86_threads and platform.machine() in _X86
     return max(1, cores // 2) if pairs else cores
 
 

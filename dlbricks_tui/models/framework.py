@@ -14,12 +14,11 @@ from dlbricks_tui.models.mxnet.loading import Answer
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Reason, Reply, Request, Tensor
-from dlbricks_tui.runtime.runtime import Format, Runtime
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Format, Traits
 
 # The largest graphs take seconds; only a worker that hangs takes longer.
 PATIENCE_SECONDS = 120.0
-# Settings that change which graph the framework makes of a model.
-GRAPH_SETTINGS_PREFIXES = ("MXNET_", "ORT_")
 
 AnyReply = TypeVar("AnyReply", bound=Reply)
 
@@ -62,10 +61,15 @@ class WorkerFramework:
         self._missing = ""
 
     @property
+    def traits(self) -> Traits:
+        """The facts about the framework."""
+        return self._runtime.traits
+
+    @property
     def identity(self) -> str:
         """The framework with its version, and the settings that decide what it fuses."""
         settings = [f"{name}={value}" for name, value in sorted(self._runtime.settings.environment)]
-        chosen = [setting for setting in settings if setting.startswith(GRAPH_SETTINGS_PREFIXES)]
+        chosen = [setting for setting in settings if setting.startswith(self.traits.graph_variable_prefixes)]
         return " ".join([f"{self._runtime.framework}-{self._runtime.version}", *chosen])
 
     def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
@@ -110,9 +114,9 @@ class WorkerFramework:
 
     def _running(self, needed: Format) -> Worker:
         runtime = self._runtime
-        if runtime.runs is not needed:
+        if runtime.traits.format is not needed:
             raise WrongRuntimeError(
-                f"runtime {runtime.name} runs {runtime.runs.value} models, and this is one of {needed.value}"
+                f"runtime {runtime.name} runs {runtime.traits.format.value} models, and this is one of {needed.value}"
             )
         if self._worker is None or self._worker.pid is None:
             self._worker = self._open.enter_context(Worker(self._runtime, self._log, self._program))

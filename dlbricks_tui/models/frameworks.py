@@ -10,7 +10,8 @@ from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.loading import Answer
 from dlbricks_tui.models.shape_memory import ShapeMemory
-from dlbricks_tui.runtime.runtime import Format, Runtime
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Format, Traits
 
 
 class NotReadBeforeError(ModelError):
@@ -39,7 +40,7 @@ class Frameworks:
 
     def loader_of_known(self) -> Loader:
         """Starts no framework: raises NotReadBeforeError where nobody has asked before."""
-        absent = {form: _Absent(worker.identity) for form, worker in self._workers.items()}
+        absent = {form: _Absent(worker.identity, worker.traits) for form, worker in self._workers.items()}
         return Loader(self._cache, absent[Format.MXNET], absent.get(Format.ONNX), self._memory)
 
     def look_again(self) -> None:
@@ -79,8 +80,9 @@ def open_loader_of(
 class _Absent:
     """Stands for a framework that is not to be started."""
 
-    def __init__(self, identity: str) -> None:
+    def __init__(self, identity: str, traits: Traits) -> None:
         self.identity = identity
+        self.traits = traits
 
     def infer(self, symbol: str, shapes: object) -> Answer:
         raise NotReadBeforeError("this model was not read before")

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import MXNET, Format, Traits
 
 Shape = tuple[int, ...]
 ParamValue = None | bool | int | float | str | tuple["ParamValue", ...]
@@ -180,8 +180,13 @@ class LayerGraph:
     layers: tuple[Layer, ...]
     inputs: tuple[GraphInput, ...]
     heads: tuple[Feed, ...]
-    # What its native nodes are written in.
-    format: Format = Format.MXNET
+    # The framework that it was loaded for.
+    traits: Traits = MXNET
+
+    @property
+    def format(self) -> Format:
+        """The file format, in which its native nodes are written."""
+        return self.traits.format
 
     @cached_property
     def predecessors(self) -> tuple[tuple[int, ...], ...]:

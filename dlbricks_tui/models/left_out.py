@@ -6,7 +6,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.errors import FrameworkMissingError
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import Format
 
 # What concerns one model, or those of one format.
 UNLOADABLE = (ModelError, FrameworkMissingError)

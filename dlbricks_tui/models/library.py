@@ -9,7 +9,7 @@ from pathlib import Path
 from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.models.errors import ModelError, UnknownModelError
 from dlbricks_tui.models.graph import Shape
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import Format
 
 TABLE1_PREFIX = "table1"
 ONNX_SUFFIX = ".onnx"

@@ -9,7 +9,7 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.mxnet.loading import Framework, MXNetLoader
 from dlbricks_tui.models.onnx.loading import OnnxLoader, Optimiser
 from dlbricks_tui.models.shape_memory import ShapeMemory
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import Format
 
 
 class Loader:

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS, calibrations_of
 from dlbricks_tui.estimate.system_estimate import Way
-from dlbricks_tui.measure.calibrating import CONSTANTS
 from dlbricks_tui.measure.calibration_nets import NETWORKS
 from dlbricks_tui.measure.jobs import Job, Subject
 from dlbricks_tui.measure.known import Conditions
@@ -38,7 +37,7 @@ def levels_due(
     levels = {job.graph.level for job in jobs}
     if request.calibration is CalibrationPolicy.ANEW:
         return tuple(sorted(levels | {subject.decomposition.graph.level for subject in subjects}))
-    today = CONSTANTS[request.runtime.runs]
+    today = request.runtime.traits.calibration_constants
     in_haste = request.time_budget_seconds is not None
     is_long = expected_seconds >= calibration_seconds(levels)
 

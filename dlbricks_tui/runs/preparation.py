@@ -19,7 +19,6 @@ from dlbricks_tui.models.shape_memory import ShapeMemory
 from dlbricks_tui.runs.events import LevelLowered, ModelLeftOut, ModelLoading, ShapesRemembered
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder
-from dlbricks_tui.runtime.runtime import Format
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def prepare(
                 continue
             known[network] = graph
             decomposition = decompose(replace(graph, name=source.name), request.cutting)
-            file = source.path if source.format is Format.ONNX else None
+            file = source.path if request.runtime.traits.runs_model_files else None
             subjects.append(subject_of(decomposition, file, lowered=graph.level is not request.level))
     if refusals and not subjects:
         raise refusals[0]
@@ -80,10 +79,10 @@ def _graph(loader: Loader, source: ModelSource, request: RunRequest, tell: Calla
 
 def _loaded(loader: Loader, source: ModelSource, level: Level, request: RunRequest) -> LayerGraph:
     runtime = request.runtime
-    if source.format is not runtime.runs:
+    if source.format is not runtime.traits.format:
         raise WrongRuntimeError(
             f"{source.name} is an {source.format.value} model, and runtime {runtime.name} runs those of "
-            f"{runtime.runs.value}; choose another runtime, or none"
+            f"{runtime.traits.format.value}; choose another runtime, or none"
         )
     given = dict(request.inputs)
     try:

@@ -185,7 +185,7 @@ class Work:
                 continue
             found = calibrate(
                 self._place.data.cache / "calibration",
-                self._request.runtime.runs,
+                self._request.runtime.traits,
                 self._loader,
                 level,
                 self._measure_in_time,
@@ -275,7 +275,7 @@ class Work:
 
     @property
     def _reference(self) -> Task:
-        return Task(reference_program(self._request.runtime.runs), self._request.patience.load_seconds)
+        return Task(reference_program(self._request.runtime.traits.format), self._request.patience.load_seconds)
 
     def _task(self, job: Job, *, side_by_side: bool) -> Task:
         if job.whole:

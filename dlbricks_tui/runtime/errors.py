@@ -1,11 +1,11 @@
-"""What can go wrong between us and a framework, each said in one line."""
+"""Errors of this room, each with a message of one line."""
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.runtime.protocol import Reason
 
 
 class WorkerError(UserError):
-    """The base of everything this room raises."""
+    """The base of all errors of this room."""
 
 
 class FrameworkMissingError(WorkerError):
@@ -25,7 +25,7 @@ class WorkerGarbledError(WorkerError):
 
 
 class WorkerRefusedError(WorkerError):
-    """The framework objects to what it was asked; `node` is the index of the node at fault where one is."""
+    """The framework rejected a request. `node` is the index of the node at fault, if one is known."""
 
     def __init__(self, reason: Reason, message: str, node: int | None) -> None:
         super().__init__(message)
@@ -34,4 +34,4 @@ class WorkerRefusedError(WorkerError):
 
 
 class RegistryError(WorkerError):
-    """The list of runtimes cannot be read or written, or lacks what is asked of it."""
+    """The list of runtimes cannot be read or written, or does not hold the runtime."""

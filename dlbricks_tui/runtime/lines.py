@@ -1,6 +1,6 @@
-"""The messages of the protocol as lines, one JSON object each, and read back strictly.
+"""The messages of the protocol as lines: one JSON object each, checked strictly when read.
 
-Both sides import this module, so that it keeps to the syntax and the library of Python 3.7.
+Both sides import this module, so it uses only the syntax and the standard library of Python 3.7.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from dlbricks_tui.runtime.protocol import (
 
 
 class ProtocolError(ValueError):
-    """A line that is no message of this protocol."""
+    """A line that is not a message of this protocol."""
 
 
 def encode(message: Request[Any] | Reply) -> bytes:
-    """The message as a line."""
+    """Return the message as a line."""
     fields = {"kind": type(message).__name__, **vars(message)}
     return json.dumps(fields, separators=(",", ":"), default=vars).encode() + b"\n"
 
 
 def decode_request(line: bytes) -> Request[Any]:
-    """The request on a line that a worker reads."""
+    """Return the request on a line that a worker reads."""
     message = _decode(line)
     if not isinstance(message, Request):
         raise ProtocolError(f"expected a request, found {type(message).__name__}")
@@ -55,7 +55,7 @@ def decode_request(line: bytes) -> Request[Any]:
 
 
 def decode_reply(line: bytes) -> Reply:
-    """The reply on a line that a worker wrote."""
+    """Return the reply on a line that a worker wrote."""
     message = _decode(line)
     if not isinstance(message, Reply):
         raise ProtocolError(f"expected a reply, found {type(message).__name__}")
@@ -107,7 +107,7 @@ def _flag(value: Any) -> bool:
 
 
 def _count(value: Any) -> int:
-    # JSON's true is an int to Python.
+    # To Python, JSON's true is an int.
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ProtocolError("not a count")
     return value
@@ -120,7 +120,7 @@ def _whole_number(value: Any) -> int:
 
 
 def _seconds(value: Any) -> float:
-    # Python's JSON knows Infinity and NaN, which are no durations.
+    # Python's JSON accepts Infinity and NaN.
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < float("inf"):
         raise ProtocolError("not a number of seconds")
     return float(value)

@@ -1,4 +1,4 @@
-"""A framework in a process of its own: started, asked, and ended for certain."""
+"""A worker process with a framework: start it, send requests, end it."""
 
 import os
 import selectors
@@ -6,7 +6,6 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import cast
@@ -21,27 +20,21 @@ from dlbricks_tui.runtime.errors import (
 )
 from dlbricks_tui.runtime.lines import ProtocolError, decode_reply, encode
 from dlbricks_tui.runtime.protocol import Answer, Reason, Refused, Request, answers
-from dlbricks_tui.runtime.runtime import FRAMEWORKS, MXNET, Format, Runtime
+from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.worker_log import WorkerLog
 
-HOW_TO_GET_A_RUNTIME: Mapping[Format, str] = {
-    Format.MXNET: "install MXNet there (pip install mxnet, on Python 3.12 or older), "
-    "or register an interpreter that has it: dlbricks runtimes add PATH",
-    Format.ONNX: "install ONNX Runtime there (pip install onnxruntime), "
-    "or register an interpreter that has it: dlbricks runtimes add PATH",
-}
 INSIDE = Path(__file__).resolve().parent / "inside"
 
 CHUNK_BYTES = 1 << 18
-# Ten times what the largest graph needs: a worker gone wild must not fill our memory.
+# Ten times the size for the largest graph. The limit protects our memory from a defective worker.
 LONGEST_REPLY_BYTES = 1 << 28
 SECONDS_FROM_CLOSED_PIPE_TO_EXIT = 5.0
 
 
 class Worker:
-    """A process that answers requests one by one; leaving the `with` block ends it, and so does any failure.
+    """A process that answers requests one by one. Leaving the `with` block ends it, and so does any failure.
 
-    One thread at a time may ask. What the framework prints goes to the log.
+    Only one thread at a time may ask. The output of the framework goes to the log.
     """
 
     def __init__(self, runtime: Runtime, log: Path, program: Path = INSIDE) -> None:
@@ -55,7 +48,7 @@ class Worker:
     def __enter__(self) -> "Worker":
         worker_reads, self._requests = os.pipe()
         self._replies, worker_writes = os.pipe()
-        # A worker that does not read must not make us wait beyond the time-out.
+        # A worker that does not read must not block us beyond the time-out.
         os.set_blocking(self._requests, False)
         try:
             self._process = self._start(worker_reads, worker_writes)
@@ -74,11 +67,11 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """Its process, None before it starts and after it has ended."""
+        """The process id, None before the start and after the end."""
         return self._process.pid if self._process else None
 
     def ask(self, request: Request[Answer], timeout_seconds: float) -> Answer:
-        """The answer, or an error of this room; the worker outlives only an answer and a refusal."""
+        """Return the answer, or raise an error of this room. The worker ends on all errors but a refusal."""
         if self._process is None:
             raise WorkerDiedError(f"{self._who} has ended")
         try:
@@ -87,7 +80,7 @@ class Worker:
             self.end()
             raise WorkerGarbledError(f"{self._who} wrote what is no answer: {error}; {self._log.hint}") from error
         except BaseException:
-            # An interrupted exchange would leave its answer to the next question.
+            # After an interrupted exchange, the late answer would be taken for the answer to the next request.
             self.end()
             raise
         if isinstance(reply, Refused):
@@ -99,12 +92,12 @@ class Worker:
         return cast("Answer", reply)
 
     def end(self) -> int | None:
-        """Kills the process with all it has started, waits for it, and returns its exit status."""
+        """Kill the process with all its children, wait for it, and return its exit status."""
         process, self._process = self._process, None
         if process is None:
             return None
         if process.poll() is None:
-            # It is the leader of its group, and cannot be reaped by anyone else before `wait`.
+            # The worker leads its own process group. Its id cannot be reused before `wait`.
             os.killpg(process.pid, signal.SIGKILL)
         status = process.wait()
         self._close_pipes()
@@ -117,14 +110,12 @@ class Worker:
     def _start(self, worker_reads: int, worker_writes: int) -> subprocess.Popen[bytes]:
         command = [self._runtime.python, str(self._program)]
         command += ["--requests", str(worker_reads), "--replies", str(worker_writes)]
-        framework = self._runtime.framework
-        # Unless it is told, a worker takes MXNet.
-        if framework in FRAMEWORKS and framework != MXNET:
-            command += ["--framework", framework]
+        command += ["--framework", self._runtime.framework]
         if self._runtime.settings.memory_limit_bytes is not None:
             command += ["--memory-limit", str(self._runtime.settings.memory_limit_bytes)]
         if threading.current_thread() is threading.main_thread():
-            # The kernel minds the death of the starting thread, and only the main one lives as long as we do.
+            # The kernel reports the death of the starting thread, and only the main thread lives as long as this
+            # process.
             command += ["--die-with", str(os.getpid())]
         with self._log.open() as log:
             try:
@@ -139,10 +130,9 @@ class Worker:
                     start_new_session=True,
                 )
             except OSError as error:
-                message = (
-                    f"cannot start {self._runtime.python}: {error.strerror}; {HOW_TO_GET_A_RUNTIME[self._runtime.runs]}"
-                )
-                raise FrameworkMissingError(message) from error
+                raise FrameworkMissingError(
+                    f"cannot start {self._runtime.python}: {error.strerror}; {self._remedy}"
+                ) from error
 
     def _exchange(self, process: subprocess.Popen[bytes], line: bytes, timeout_seconds: float) -> bytes:
         deadline = time.monotonic() + timeout_seconds
@@ -182,8 +172,14 @@ class Worker:
     def _refusal(self, refused: Refused) -> WorkerError:
         if refused.reason is not Reason.NO_FRAMEWORK:
             return WorkerRefusedError(refused.reason, refused.message, refused.node)
-        return FrameworkMissingError(
-            f"{self._runtime.python}: {refused.message}; {HOW_TO_GET_A_RUNTIME[self._runtime.runs]}"
+        return FrameworkMissingError(f"{self._runtime.python}: {refused.message}; {self._remedy}")
+
+    @property
+    def _remedy(self) -> str:
+        traits = self._runtime.traits
+        return (
+            f"install {traits.title} there ({traits.install_there}), "
+            "or register an interpreter that has it: dlbricks runtimes add PATH"
         )
 
     def _close_pipes(self) -> None:

@@ -1,6 +1,6 @@
-"""What a worker is asked and what it answers.
+"""The requests to a worker and its replies.
 
-Both sides import this module, so that it keeps to the syntax and the library of Python 3.7.
+Both sides import this module, so it uses only the syntax and the standard library of Python 3.7.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 
 class Tensor(NamedTuple):
-    """What inference knows of one output: None for what it does not reach."""
+    """The type of one output as far as inference reaches; None where it does not."""
 
     shape: tuple[int, ...] | None
     dtype: str | None
 
 
 class ArrayType(NamedTuple):
-    """What an array is that has to be made."""
+    """The type of an array that the worker creates."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -27,11 +27,11 @@ class ArrayType(NamedTuple):
 
 @dataclass(frozen=True)
 class Network:
-    """A graph to be run as it stands: a symbol file of unique node names, and what its variables are, by name.
+    """A graph to run without further optimisation: a symbol file of unique node names, and the types of its variables.
 
-    `weights` never change; `inputs` are fed, and their order counts. Where `file` names a model file, the worker runs
-    that file with its own weights, and `symbol` and `weights` are empty. The framework optimises a file before it runs
-    it only if `optimised` is set. `values` are inputs that are fed one number, all others are fed made-up data.
+    `weights` never change. `inputs` are fed, in this order; those in `values` are filled with one number, all others
+    with synthetic data. Where `file` names a model file, the worker runs that file with its own weights, and `symbol`
+    and `weights` are empty. The framework optimises the file only if `optimised` is set.
     """
 
     symbol: str
@@ -44,13 +44,13 @@ class Network:
 
 @dataclass(frozen=True)
 class Program:
-    """What is timed.
+    """A program to time.
 
-    The heads of `producer`, in order, become the inputs of `network`, so that these have the layout that a model gives
-    them; without one they are plain arrays. `prelude` is a part of the network with the same inputs that is not asked
-    about: the time that it takes by itself is taken off. A `cold` program is timed when the caches hold something else,
-    and an `evicted` one when those do that a core has for itself. The operators of a network run one after another,
-    unless they may run `side_by_side`. Before each run of the network the worker passes over `between_bytes` of memory.
+    The outputs of `producer`, in order, become the inputs of `network`, so that they have the layouts that a model
+    gives them. Without a producer the inputs are plain arrays. `prelude` is a part of the network with the same inputs,
+    whose time is subtracted. Before a `cold` program all caches are swept, before an `evicted` one the private caches
+    of the cores. Operators run one after another, unless they may run `side_by_side`. Before each run of the network
+    the worker reads and writes `between_bytes` of memory.
     """
 
     network: Network
@@ -63,7 +63,7 @@ class Program:
 
 
 class Reason(str, Enum):
-    """Why a worker cannot do what it is asked."""
+    """The reason for a refusal."""
 
     MALFORMED = "malformed"
     INCONSISTENT = "inconsistent"
@@ -76,12 +76,12 @@ class Reason(str, Enum):
 
 
 class Reply:
-    """What a worker answers."""
+    """A reply of a worker."""
 
 
 @dataclass(frozen=True)
 class Described(Reply):
-    """The versions in the interpreter, what the framework was built with, and whether it fuses by default."""
+    """The versions in the interpreter, the features of the framework, and its default for fusion."""
 
     python: str
     framework: str
@@ -93,7 +93,7 @@ class Described(Reply):
 
 @dataclass(frozen=True)
 class Inferred(Reply):
-    """For each node of the file the outputs that others may read; `unknown` nodes have operators it lacks."""
+    """The outputs of each node of the file. The framework lacks the operators of the `unknown` nodes."""
 
     outputs: tuple[tuple[Tensor, ...], ...]
     unknown: tuple[int, ...]
@@ -101,7 +101,7 @@ class Inferred(Reply):
 
 @dataclass(frozen=True)
 class Fused(Reply):
-    """The optimised graph, the outputs of its nodes, and for each the nodes asked about that it stands for."""
+    """The optimised graph, the outputs of its nodes, and for each node the requested nodes that it stands for."""
 
     symbol: str
     outputs: tuple[tuple[Tensor, ...], ...]
@@ -110,7 +110,7 @@ class Fused(Reply):
 
 @dataclass(frozen=True)
 class Loaded(Reply):
-    """The program is there and has run once; `bytes` is what the arrays take that enter and leave it."""
+    """The program is loaded and has run once. `bytes` is the size of its inputs, weights and outputs."""
 
     first_run_seconds: float
     outputs: tuple[tuple[int, ...], ...]
@@ -119,17 +119,17 @@ class Loaded(Reply):
 
 @dataclass(frozen=True)
 class Sampled(Reply):
-    """How long each timed run took, for each program in the order in which they were asked for."""
+    """The duration of each timed run, per program in the order of the request."""
 
     durations_ns: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
 class Profiled(Reply):
-    """One row of times per profiled run, by the framework's own profiler.
+    """The times of operators by the framework's own profiler, one row per profiled run.
 
-    `nodes` are the operators that ran, by their number in the network, in the order of execution. Starts count from the
-    first operator of the run.
+    `nodes` are the operators that ran, as their numbers in the network, in the order of execution. Starts count from
+    the first operator of the run.
     """
 
     nodes: tuple[int, ...]
@@ -139,12 +139,12 @@ class Profiled(Reply):
 
 @dataclass(frozen=True)
 class Unloaded(Reply):
-    """The programs are gone."""
+    """The programs are unloaded."""
 
 
 @dataclass(frozen=True)
 class Refused(Reply):
-    """The request makes no sense to the framework; `node` is the index of the node at fault where one is."""
+    """The framework rejects the request. `node` is the index of the node at fault, if one is known."""
 
     reason: Reason
     message: str
@@ -155,17 +155,17 @@ Answer = TypeVar("Answer", bound=Reply)
 
 
 class Request(Generic[Answer]):
-    """What a worker is asked; the parameter is the reply that is no refusal."""
+    """A request to a worker. The parameter is the type of its reply, unless the reply is a refusal."""
 
 
 @dataclass(frozen=True)
 class Describe(Request[Described]):
-    """What is installed?"""
+    """Ask for the versions in the interpreter."""
 
 
 @dataclass(frozen=True)
 class Infer(Request[Inferred]):
-    """Which shapes and dtypes have the outputs of every node, given those of some variables by name?"""
+    """Ask for the shapes and dtypes of all outputs, given those of some variables by name."""
 
     symbol: str
     shapes: Mapping[str, tuple[int, ...]]
@@ -174,7 +174,7 @@ class Infer(Request[Inferred]):
 
 @dataclass(frozen=True)
 class Fuse(Request[Fused]):
-    """What does the framework make of this graph before it runs it?"""
+    """Ask for the graph that the framework's optimiser makes of this one."""
 
     symbol: str
     shapes: Mapping[str, tuple[int, ...]]
@@ -183,9 +183,9 @@ class Fuse(Request[Fused]):
 
 @dataclass(frozen=True)
 class Load(Request[Loaded]):
-    """Keep this program ready under that name, in the place of one that has it already.
+    """Load a program under a name, in place of a program of that name.
 
-    It is refused when its arrays take more than the limit, and, where values are checked, when it computes some that
+    The worker refuses it if its arrays take more than the limit or, where values are checked, if it computes some that
     are not finite.
     """
 
@@ -197,7 +197,7 @@ class Load(Request[Loaded]):
 
 @dataclass(frozen=True)
 class Sample(Request[Sampled]):
-    """How long do these programs take now, one after another, each after `warm` untimed runs unless it is cold?"""
+    """Time these programs one after another, each after `warm` untimed runs unless it is cold."""
 
     programs: tuple[str, ...]
     warm: int
@@ -206,7 +206,7 @@ class Sample(Request[Sampled]):
 
 @dataclass(frozen=True)
 class Profile(Request[Profiled]):
-    """How long does each operator of a loaded program take, in `repeat` runs after `warm` unprofiled ones?"""
+    """Time each operator of a loaded program in `repeat` runs, after `warm` unprofiled ones."""
 
     program: str
     warm: int
@@ -215,20 +215,20 @@ class Profile(Request[Profiled]):
 
 @dataclass(frozen=True)
 class NullCalls(Request[Sampled]):
-    """How long does it take to have almost nothing computed?"""
+    """Time a network that computes almost nothing."""
 
     count: int
 
 
 @dataclass(frozen=True)
 class Unload(Request[Unloaded]):
-    """Forget these programs; one that is not there is forgotten already."""
+    """Unload these programs; names of no program are ignored."""
 
     programs: tuple[str, ...]
 
 
 def answers(request: Request[Any], reply: Reply) -> bool:
-    """Whether that reply is of the kind which that request is for."""
+    """Return true if the reply is of the type for that request."""
     return isinstance(reply, _ANSWERS[type(request)])
 
 

@@ -1,4 +1,4 @@
-"""The interpreters that the user has told us of, beside our own."""
+"""The registered runtimes: interpreters that the user has added, beside our own."""
 
 import json
 import os
@@ -15,22 +15,11 @@ from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Describe, Described
-from dlbricks_tui.runtime.runtime import (
-    FRAMEWORKS,
-    MXNET,
-    ONNX_RUNTIME,
-    UNTUNED,
-    Format,
-    Runtime,
-    Settings,
-    settings_from,
-)
+from dlbricks_tui.runtime.runtime import UNTUNED, Runtime, Settings, settings_from
+from dlbricks_tui.runtime.traits import MXNET, TRAITS, Format, Traits, usual_traits
 from dlbricks_tui.settings import DataFolder
 
-DEFAULT, DEFAULT_ONNX = "default", "default-onnx"
-# The same module is published under several names.
-DISTRIBUTIONS = ("mxnet", "mxnet-mkl", "mxnet-native")
-_OURS = (DEFAULT, DEFAULT_ONNX)
+_OWN_NAMES = tuple(traits.own_runtime for traits in TRAITS.values())
 NOT_INSTALLED = "none"
 
 # Importing a framework from a cold network disk takes its time.
@@ -48,56 +37,44 @@ class Registry:
         self._seen = DataFolder(data_folder).cache / "framework-version"
 
     def default(self, environment: Mapping[str, str] = os.environ) -> Runtime:
-        """This interpreter with the settings of the shell; where its framework is gone, as it was last seen."""
-        version = self._framework_version()
-        return Runtime(DEFAULT, sys.executable, MXNET, version, platform.python_version(), settings_from(environment))
-
-    def default_onnx(self, environment: Mapping[str, str] = os.environ) -> Runtime | None:
-        """ONNX Runtime in this interpreter, if it is there."""
-        version = _version_of((ONNX_RUNTIME,))
-        if version is None:
-            return None
-        settings = settings_from(environment)
-        return Runtime(DEFAULT_ONNX, sys.executable, ONNX_RUNTIME, version, platform.python_version(), settings)
+        """Return MXNet in this interpreter with the settings of the shell, also where it is not installed any more."""
+        return _own_runtime(MXNET, self._mxnet_version(), environment)
 
     def preferred(self) -> Runtime:
-        """Who runs MXNet's models where nobody names one: the default, or else the first that was registered."""
-        default = self.default()
-        if _version_of(DISTRIBUTIONS):
-            return default
-        return next((it for it in self._registered() if it.runs is Format.MXNET), default)
+        """Return the runtime for MXNet models unless another one is named: the default, else the first registered."""
+        return self.preferred_for(MXNET.format) or self.default()
 
-    def preferred_onnx(self) -> Runtime | None:
-        """Who runs ONNX models where nobody names one."""
-        return next((it for it in self.all() if it.runs is Format.ONNX), None)
+    def preferred_for(self, form: Format) -> Runtime | None:
+        """Return the runtime for models of a format unless another one is named."""
+        mxnet = (self.default(),) if _version_of(MXNET.packages) else ()
+        return next((it for it in (*mxnet, *_others_here(), *self._registered()) if _reads(it, form)), None)
 
     def one_of_each_format(self, named: Runtime | None = None) -> Mapping[Format, Runtime]:
-        """Who runs models of which format, the named one among them; one for MXNet's is always there."""
-        onnx = self.preferred_onnx()
-        found = {Format.MXNET: self.preferred(), **({} if onnx is None else {Format.ONNX: onnx})}
-        return found if named is None else {**found, named.runs: named}
+        """Return one runtime for each format, the named one among them; one for MXNet models is always there."""
+        preferred = {form: self.preferred_for(form) for form in Format} | {MXNET.format: self.preferred()}
+        found = {form: runtime for form, runtime in preferred.items() if runtime is not None}
+        return found if named is None else {**found, named.traits.format: named}
 
     def suited(self, formats: Collection[Format]) -> Runtime:
-        """Who runs models of these formats where nobody names one."""
-        if Format.ONNX not in formats:
-            return self.preferred()
+        """Return the runtime for models of these formats unless another one is named."""
         if len(formats) > 1:
             raise RegistryError("no runtime runs models of MXNet and of ONNX: take those of one format at a time")
-        found = self.preferred_onnx()
+        form = next(iter(formats), MXNET.format)
+        found = self.preferred() if form is MXNET.format else self.preferred_for(form)
         if found is None:
+            usual = usual_traits(form)
             raise RegistryError(
-                "no runtime here runs ONNX models: pip install 'dlbricks-tui[onnx]', or register an interpreter that "
-                "has ONNX Runtime: dlbricks runtimes add PATH"
+                f"no runtime here runs {form.value} models: {usual.install_here}, or register an interpreter that "
+                f"has {usual.title}: dlbricks runtimes add PATH"
             )
         return found
 
     def all(self) -> tuple[Runtime, ...]:
-        """Those of this interpreter and all registered, in the order of their registration."""
-        onnx = self.default_onnx()
-        return (self.default(), *(() if onnx is None else (onnx,)), *self._registered())
+        """Return the runtimes of this interpreter, then the registered ones in the order of their registration."""
+        return (self.default(), *_others_here(), *self._registered())
 
     def find(self, name: str) -> Runtime:
-        """The runtime of that name."""
+        """Return the runtime of that name."""
         known = self.all()
         for runtime in known:
             if runtime.name == name:
@@ -113,16 +90,16 @@ class Registry:
         framework: str | None = None,
         at_once: int = 1,
     ) -> Runtime:
-        """Registers an interpreter, or the virtual environment that holds it, after it has shown that it works.
+        """Register an interpreter, or the virtual environment that holds it, after a test of its framework.
 
-        Where it has both frameworks and none is named, it is one that runs MXNet. Of a model it runs so many operators
-        `at_once`.
+        Of several frameworks in it, the first of `TRAITS` is taken unless one is named. The runtime executes `at_once`
+        operators of a model at the same time.
         """
         interpreter = _interpreter(python)
         described = self._first_described(
             [
                 Runtime(name or python, str(interpreter), each, "", "", settings)
-                for each in (FRAMEWORKS if framework is None else (framework,))
+                for each in (TRAITS if framework is None else (framework,))
             ]
         )
         runtime = _as_described(Runtime(name or _name(described), str(interpreter), "", "", "", settings), described)
@@ -132,7 +109,7 @@ class Registry:
             raise RegistryError(f"{runtime.name!r} cannot be a name; take letters, digits, dots and hyphens")
 
         def with_it(registered: Sequence[Runtime]) -> list[Runtime]:
-            if runtime.name in (*_OURS, *(known.name for known in registered)):
+            if runtime.name in (*_OWN_NAMES, *(known.name for known in registered)):
                 raise RegistryError(f"there is a runtime called {runtime.name} already; give this one another --name")
             return [*registered, runtime]
 
@@ -140,17 +117,17 @@ class Registry:
         return runtime
 
     def check(self, name: str) -> Runtime:
-        """Starts the runtime and returns it as it is now, which is remembered."""
+        """Start the runtime and return it as it describes itself; the registry keeps that description."""
         before = self.find(name)
         now = _as_described(before, self._describe(before))
-        if name not in _OURS and now != before:
+        if name not in _OWN_NAMES and now != before:
             self._change(lambda registered: [now if known.name == name else known for known in registered])
         return now
 
     def remove(self, name: str) -> None:
-        """Forgets the runtime; what it has measured stays."""
+        """Remove the runtime from the list; its results stay."""
         self.find(name)
-        if name in _OURS:
+        if name in _OWN_NAMES:
             raise RegistryError(f"the {name} runtime is this interpreter and cannot be removed")
         self._change(lambda registered: [known for known in registered if known.name != name])
 
@@ -167,12 +144,11 @@ class Registry:
         with Worker(runtime, self._log) as worker:
             return worker.ask(Describe(), DESCRIBE_SECONDS)
 
-    def _framework_version(self) -> str:
-        installed = _version_of(DISTRIBUTIONS)
+    def _mxnet_version(self) -> str:
+        installed = _version_of(MXNET.packages)
         seen = self._seen.read_text(encoding="utf-8").strip() if self._seen.is_file() else None
         if installed and installed != seen:
-            # What was computed with it must be found again on the day that the framework is gone. A folder that
-            # cannot be written to is told about where something of worth is lost.
+            # The version is part of the keys of results, which must be found when MXNet is not installed any more.
             with suppress(OSError):
                 write_atomically(self._seen, f"{installed}\n")
         return installed or seen or NOT_INSTALLED
@@ -197,13 +173,30 @@ class Registry:
             raise RegistryError(f"cannot write {self._file}: {error.strerror}") from error
 
 
-def _version_of(distributions: Iterable[str]) -> str | None:
+def _own_runtime(traits: Traits, version: str, environment: Mapping[str, str] = os.environ) -> Runtime:
+    settings = settings_from(environment)
+    return Runtime(traits.own_runtime, sys.executable, traits.framework, version, platform.python_version(), settings)
+
+
+def _others_here() -> Sequence[Runtime]:
+    """Return the runtimes of this interpreter beside MXNet, as far as they are installed."""
+    versions = [(traits, _version_of(traits.packages)) for traits in TRAITS.values() if traits is not MXNET]
+    return [_own_runtime(traits, version) for traits, version in versions if version is not None]
+
+
+def _reads(runtime: Runtime, form: Format) -> bool:
+    # Another version of dlbricks may have registered a framework that this one does not know.
+    traits = TRAITS.get(runtime.framework)
+    return traits is not None and traits.format is form
+
+
+def _version_of(packages: Iterable[str]) -> str | None:
     from importlib import metadata
 
-    for distribution in distributions:
+    for package in packages:
         with suppress(metadata.PackageNotFoundError):
-            # MXNet does not count the repairs of its packaging.
-            return metadata.version(distribution).split(".post")[0]
+            # MXNet itself does not know the number of its post-release.
+            return metadata.version(package).split(".post")[0]
     return None
 
 
@@ -232,8 +225,7 @@ def _from_json(entry: Mapping[str, Any]) -> Runtime:
     if threads is not None and not isinstance(threads, int):
         raise TypeError(f"threads is {threads!r}")
     environment = tuple((str(name), str(value)) for name, value in settings["environment"])
-    # Lists from before there were memory limits have none.
-    limit = settings.get("memory_limit_bytes")
+    limit = settings["memory_limit_bytes"]
     if limit is not None and not isinstance(limit, int):
         raise TypeError(f"memory_limit_bytes is {limit!r}")
     texts = {name: str(entry[name]) for name in ("name", "python", "framework", "version", "python_version")}

@@ -1,64 +1,34 @@
-"""What executes: an interpreter, the framework in it, and the settings that it starts with."""
+"""A runtime: an interpreter, the framework in it, and the settings that it starts with."""
 
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 
-# Variables that change what a framework does or how fast it does it.
+from dlbricks_tui.runtime.traits import TRAITS, Traits, Variables, traits_of
+
+# Beginnings of the names of variables that change what a framework computes or how fast.
 TUNING_PREFIXES = (
-    "OMP_",
-    "GOMP_",
-    "KMP_",
-    "MKL_",
-    "MKLDNN_",
-    "DNNL_",
-    "ONEDNN_",
-    "OPENBLAS_",
-    "MXNET_",
-    "NNVM_",
-    "ORT_",
-    "MALLOC_",
+    *("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "MALLOC_"),
+    *dict.fromkeys(prefix for traits in TRAITS.values() for prefix in traits.variable_prefixes),
 )
 THREADS_VARIABLE = "OMP_NUM_THREADS"
-# More of them no host has cores for, and frameworks crash when they cannot start theirs.
+# No host has cores for more threads, and frameworks crash when they cannot start theirs.
 MOST_THREADS = 1024
 
-# They lead an interpreter to the modules of another one.
+# Variables that lead an interpreter to the modules of another one.
 FOREIGN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV")
-
-
-class Format(str, Enum):
-    """What models are written in: a framework runs one format."""
-
-    MXNET = "MXNet"
-    ONNX = "ONNX"
-
-
-MXNET, ONNX_RUNTIME = "mxnet", "onnxruntime"
-# By these variables a framework runs several operators at once; MXNet only those that its engine gets singly.
-_AT_ONCE: Mapping[str, str] = {MXNET: "MXNET_CPU_WORKER_NTHREADS", ONNX_RUNTIME: "ORT_INTER_OP_THREADS"}
-_SINGLY = ("MXNET_EXEC_BULK_EXEC_INFERENCE", "0")
-# MXNet's operators run in the order of the graph when the thread that asks computes them.
-_IN_ORDER = ("MXNET_ENGINE_TYPE", "NaiveEngine")
-# What each framework runs.
-FRAMEWORKS: Mapping[str, Format] = {MXNET: Format.MXNET, ONNX_RUNTIME: Format.ONNX}
-
-
-def format_run_by(framework: str) -> Format:
-    """Which models a framework runs; what nobody knows by name was always one of MXNet's."""
-    return FRAMEWORKS.get(framework, Format.MXNET)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is fixed before the framework is imported; `threads` None leaves their number to the framework.
+    """Settings that hold before the framework is imported.
 
-    The memory limit is one of the address space, and changes no result.
+    `threads` None leaves the number of threads to the framework. The memory limit is one of the address space, and
+    changes no result.
     """
 
     threads: int | None = None
-    environment: tuple[tuple[str, str], ...] = ()
+    environment: Variables = ()
     memory_limit_bytes: int | None = None
 
 
@@ -67,7 +37,7 @@ UNTUNED = Settings()
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """One way to execute; its name is for people only."""
+    """One way to execute models. Its name is only a label."""
 
     name: str
     python: str
@@ -77,46 +47,44 @@ class Runtime:
     settings: Settings = UNTUNED
 
     @property
-    def runs(self) -> Format:
-        """Which models it runs."""
-        return format_run_by(self.framework)
+    def traits(self) -> Traits:
+        """The facts about its framework."""
+        return traits_of(self.framework)
 
     def with_threads(self, threads: int | None) -> "Runtime":
-        """The same with so many threads; None leaves their number as it is."""
+        """Return this runtime with that many threads; None keeps their number."""
         return self if threads is None else replace(self, settings=replace(self.settings, threads=threads))
 
     def side_by_side(self, operators: int) -> "Runtime":
-        """The same with so many operators of a model at the same time."""
-        variables = dict(self.settings.environment) | {_AT_ONCE[self.framework]: str(operators)}
-        if self.framework == MXNET:
-            variables |= [_SINGLY]
+        """Return this runtime with that many operators of a model at the same time."""
+        number = ((self.traits.parallel_variable, str(operators)), *self.traits.parallel_settings)
+        variables = dict(self.settings.environment) | dict(number)
         return replace(self, settings=replace(self.settings, environment=tuple(variables.items())))
 
     def for_profiling(self) -> "Runtime":
-        """The same, so that its profiler can tell operators apart; MXNet's tells them by their order only."""
-        if self.framework != MXNET:
-            return self
-        return replace(self, settings=replace(self.settings, environment=(*self.settings.environment, _IN_ORDER)))
+        """Return this runtime with the settings that its profiler needs to tell operators apart."""
+        environment = (*self.settings.environment, *self.traits.profiling_settings)
+        return replace(self, settings=replace(self.settings, environment=environment))
 
     @property
     def at_once(self) -> int:
-        """How many operators of a model it runs at the same time where they do not need one another."""
+        """The number of independent operators of a model that it runs at the same time."""
         variables = dict(self.settings.environment)
-        number = variables.get(_AT_ONCE.get(self.framework, ""), "")
-        singly = self.framework != MXNET or _SINGLY in variables.items()
-        return int(number) if number.isdecimal() and int(number) > 1 and singly else 1
+        number = variables.get(self.traits.parallel_variable, "")
+        enabled = variables.items() >= dict(self.traits.parallel_settings).items()
+        return int(number) if number.isdecimal() and int(number) > 1 and enabled else 1
 
     @property
     def identity(self) -> str:
-        """What of it can change a result: two runtimes of one identity are the same runtime."""
+        """Everything about it that can change a result: runtimes of one identity are the same runtime."""
         threads = "default" if self.settings.threads is None else str(self.settings.threads)
-        # The numbers after the minor one bring repairs, and would orphan all results of a host at each update.
+        # Without the micro version: an update of Python's bug fixes would orphan all results of a host.
         python = ".".join(self.python_version.split(".")[:2])
         chosen = [f"{name}={value}" for name, value in sorted(self.settings.environment)]
         return " ".join([f"{self.framework}-{self.version}", f"python-{python}", f"threads-{threads}", *chosen])
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        """The environment of its processes: of what tunes a framework, the settings and nothing inherited."""
+        """Return the environment of its processes: its settings, and no inherited variable that tunes a framework."""
         foreign = FOREIGN_VARIABLES if self.python != sys.executable else ()
         kept = {
             name: value
@@ -129,7 +97,7 @@ class Runtime:
 
 
 def settings_from(inherited: Mapping[str, str]) -> Settings:
-    """The settings that the variables of a shell amount to."""
+    """Return the settings that the variables of a shell amount to."""
     tuning = {name: value for name, value in inherited.items() if name.startswith(TUNING_PREFIXES)}
     threads = tuning.get(THREADS_VARIABLE, "")
     if threads.isdecimal() and int(threads) > 0:

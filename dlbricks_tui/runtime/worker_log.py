@@ -1,4 +1,4 @@
-"""What a framework prints, kept out of everybody's sight until it matters."""
+"""The log file with the output of workers."""
 
 import os
 import re
@@ -10,40 +10,40 @@ KEPT_BYTES = 1 << 20
 TAIL_BYTES = 1 << 14
 LONGEST_QUOTE = 200
 
-# Lines of a stack trace say where in a framework's source it died, which helps nobody in one line.
+# Lines of a stack trace name places in the source of a framework. They do not help in a message of one line.
 STACK_TRACE = ("  ", "Stack trace", "[bt]", "Traceback")
-# What MXNet says whenever it reads a graph and makes it ready.
+# MXNet's routine output when it loads a graph.
 OF_COURSE = re.compile("subgraph backend is not in use|saved by previous version|successfully upgraded")
 
 
 class WorkerLog:
-    """One file to which all workers of a kind append; begun anew when it has grown large."""
+    """The file to which all workers of a kind append. It starts again when it has grown large."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._begins_at = 0
-        # In the place of a file that cannot be written.
+        # Stands in for a log file that cannot be written.
         self._unkept: BinaryIO | None = None
 
     @property
     def hint(self) -> str:
-        """Where to read on."""
+        """A clause for messages that names the log file."""
         return f"its log is {self.path}" if self._unkept is None else f"its log cannot be kept in {self.path}"
 
     @property
     def folder(self) -> Path:
-        """Where a worker may leave what it leaves when it dies."""
+        """The working folder of a worker, in which it may leave a core dump."""
         return self.path.parent if self._unkept is None else Path(tempfile.gettempdir())
 
     def open(self) -> BinaryIO:
-        """The file to write to; what is there already is not this worker's."""
+        """Open the log for a new worker, and remember where its output begins."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             outgrown = self.path.exists() and self.path.stat().st_size > KEPT_BYTES
             log = self.path.open("wb" if outgrown else "ab")
         except OSError:
-            # What a framework prints matters only when it dies: it can answer where nothing can be kept.
-            self._unkept = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the worker is gone
+            # A worker can run without a log.
+            self._unkept = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the worker has ended
             log = os.fdopen(os.dup(self._unkept.fileno()), "wb")
         else:
             self._unkept = None
@@ -51,7 +51,7 @@ class WorkerLog:
         return log
 
     def last_words(self) -> str:
-        """The last line of this worker that says anything of its end."""
+        """Return the last line of this worker that tells why it ended."""
         try:
             with self._written() as log:
                 end = log.seek(0, os.SEEK_END)

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.runtime.runtime import Format, Runtime
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.errors import ShareError
 
 # What a suite holds layers of.
@@ -21,8 +22,9 @@ def refuse_other_formats(sources: Iterable[ModelSource]) -> None:
 
 def refuse_other_runtimes(runtime: Runtime) -> None:
     """Objects to a runtime that can run no suite."""
-    if runtime.runs is not CARRIED:
+    form = runtime.traits.format
+    if form is not CARRIED:
         raise ShareError(
-            f"runtime {runtime.name} runs {runtime.runs.value} models, and a suite holds layers of {CARRIED.value}; "
+            f"runtime {runtime.name} runs {form.value} models, and a suite holds layers of {CARRIED.value}; "
             "name another --runtime, or none"
         )

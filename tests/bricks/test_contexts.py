@@ -6,7 +6,7 @@ from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.contexts import caches_in, context_key, formers, kept_feeds, resident_feeds, twin_context
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.models.graph import Feed, LayerGraph, Shape
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from tests.bricks.convolutions import convolving, named
 from tests.bricks.graphs import DATA, Spec, after, built, chain, of_weights, weighing
 
@@ -137,7 +137,7 @@ def test_what_streams_and_what_reads_it_is_timed_when_that_lies_in_the_caches_to
     # However much the model touches; but ONNX Runtime does not stream.
     large = weighing(graph, 0, 60)
     assert twin_in(large, [1], "conv") == "conv;resident"
-    assert twin_in(replace(large, format=Format.ONNX), [1], "conv") is None
+    assert twin_in(replace(large, traits=ONNX_RUNTIME), [1], "conv") is None
 
 
 # Whether weights are still in a cache.
@@ -178,7 +178,7 @@ def test_what_is_cold_where_all_may_stay_in_a_cache_is_timed_out_of_that_too() -
     assert twin_in(graph, [1], "conv;cold") == "conv"
     # No cache holds what a larger model touches, and ONNX Runtime has no constant for it.
     assert twin_in(weighing(graph, 2, 35), [0], "conv;cold") is None
-    assert twin_in(replace(graph, format=Format.ONNX), [0], "conv;cold") is None
+    assert twin_in(replace(graph, traits=ONNX_RUNTIME), [0], "conv;cold") is None
 
 
 def test_what_is_warm_where_others_may_take_the_nearest_caches_is_timed_without_them_too() -> None:
@@ -188,7 +188,7 @@ def test_what_is_warm_where_others_may_take_the_nearest_caches_is_timed_without_
     assert twin_in(graph, [1], "conv") is None
     assert twin_in(graph, [0, 1, 2], "plain") is None
     assert twin_in(weighing(graph, 2, 35), [0], "conv") is None
-    assert twin_in(replace(graph, format=Format.ONNX), [0], "conv") is None
+    assert twin_in(replace(graph, traits=ONNX_RUNTIME), [0], "conv") is None
     assert twin_in(built([Spec("constant"), Spec("add", (*DATA, *after(0)))]), [0], "none") is None
 
 
@@ -199,7 +199,7 @@ def test_what_a_layer_shortly_before_has_read_is_primed() -> None:
     assert twin_in(steps, [1], "conv;primed") is None
     # What is known of it from before there was such a context stands for it.
     assert formers("conv:kept;primed") == ("conv:kept",)
-    assert context(replace(steps, format=Format.ONNX), 1) == "plain"
+    assert context(replace(steps, traits=ONNX_RUNTIME), 1) == "plain"
     # More than a cache holds is not in one.
     assert context(of_weights(7, 7, shared=(0, 1)), 1) == "conv"
     assert context(of_weights(1, 5, 5, shared=(0,)), 0) == "plain;cold"

@@ -10,7 +10,7 @@ from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.bricks.programs import sequence_program
 from dlbricks_tui.bricks.values import varied_feeds
 from dlbricks_tui.models.graph import Feed, LayerGraph, TensorType
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from tests.bricks.convolutions import convolving, named, with_layer
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.bricks.test_programs import nodes_of
@@ -89,7 +89,7 @@ def test_of_several_inputs_only_those_vary_that_are_pooled() -> None:
 
 
 def test_onnx_runtime_compares_several_values_at_once() -> None:
-    assert not varied(replace(pooling(), format=Format.ONNX), 2)
+    assert not varied(replace(pooling(), traits=ONNX_RUNTIME), 2)
 
 
 def test_the_convolution_makes_them() -> None:

@@ -20,7 +20,8 @@ from dlbricks_tui.report.networks import Networks
 from dlbricks_tui.runs.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.runtime import MXNET, ONNX_RUNTIME, Runtime
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
 from dlbricks_tui.share.manifest import Manifest, SuiteBrick, sha256
 from dlbricks_tui.share.suite_folder import write_suite
 from dlbricks_tui.store.records import Record
@@ -56,7 +57,7 @@ def net(tmp_path: Path) -> Path:
 def usual(tmp_path: Path) -> tuple[Runtime, Runtime]:
     """Who runs MXNet's models here, and who ONNX models."""
     registry = Registry(tmp_path / "data")
-    onnx = registry.default_onnx()
+    onnx = registry.preferred_for(Format.ONNX)
     assert onnx is not None
     return registry.default(), onnx
 
@@ -122,7 +123,7 @@ def test_a_runtime_of_the_settings_is_for_the_models_that_it_runs(dlbricks: Comm
     measured = ("--level", "written", "--fixed-runs", "1", "--calibrate", "never", "--json")
     status, out, told = dlbricks("--set", "run.runtime=default", "run", str(net), *measured)
     assert status == 0, told
-    assert ONNX_RUNTIME in json.loads(out)["models"][0]["runtime"]
+    assert ONNX_RUNTIME.framework in json.loads(out)["models"][0]["runtime"]
     status, _, told = dlbricks("run", str(net), "--runtime", "default", *measured)
     assert status == 2
     assert "choose another runtime, or none" in told
@@ -157,7 +158,7 @@ def test_where_the_usual_runtime_has_measured_nothing_another_of_its_framework_i
 @pytest.fixture
 def without_mxnet(monkeypatch: pytest.MonkeyPatch) -> None:
     """The interpreter that MXNet was in is gone."""
-    gone = Runtime("gone", "/nowhere/python", MXNET, "1.9.1", "3.11.0")
+    gone = Runtime("gone", "/nowhere/python", MXNET.framework, "1.9.1", "3.11.0")
     monkeypatch.setattr(Registry, "preferred", lambda registry: gone)
 
 

@@ -63,7 +63,7 @@ def test_where_ours_has_no_framework_a_registered_one_runs(dlbricks: Command, mo
     monkeypatch.setattr(metadata, "version", gone)
     assert dlbricks("run", MODEL, "--level", "written", "--fixed-runs", "1")[0] == 0
     (found,) = json.loads(dlbricks("estimate", MODEL, "--level", "written", "--json")[1])
-    assert found["runtime"].startswith("fake-1.9.1 ")
+    assert found["runtime"].startswith("mxnet-1.9.1 ")
     assert found["coverage"]["missing"] == 0
 
 

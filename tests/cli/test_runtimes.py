@@ -40,7 +40,7 @@ def test_a_runtime_is_added_listed_checked_and_removed(dlbricks: Command, interp
     assert status == 0
     assert "--runtime old" in told
     (added,) = json.loads(out)
-    assert (added["name"], added["framework"], added["version"], added["threads"]) == ("old", "fake", "1.9.1", 2)
+    assert (added["name"], added["framework"], added["version"], added["threads"]) == ("old", "mxnet", "1.9.1", 2)
     assert added["environment"] == {"OMP_X": "1"}
     listed = json.loads(dlbricks("list", "--json")[1])
     assert [it["name"] for it in listed] == ["default", "default-onnx", "old"]
@@ -59,7 +59,7 @@ def test_a_runtime_may_run_several_operators_at_once(dlbricks: Command) -> None:
 def test_a_person_reads_a_table(dlbricks: Command, interpreter: Path) -> None:
     dlbricks("add", str(interpreter), "--name", "old")
     out = dlbricks()[1]
-    assert "fake 1.9.1" in out
+    assert "mxnet 1.9.1" in out
     assert str(interpreter) in out
 
 

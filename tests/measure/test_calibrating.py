@@ -16,7 +16,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS
 from dlbricks_tui.host.crowding import Crowding
-from dlbricks_tui.measure.calibrating import CONSTANTS, ENOUGH_NETWORKS, Notes, calibrate, example_of
+from dlbricks_tui.measure.calibrating import ENOUGH_NETWORKS, Notes, calibrate, example_of
 from dlbricks_tui.measure.calibration_nets import NETWORKS, SUFFIXES, calibration_nets
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event, RoundRepeated
 from dlbricks_tui.measure.jobs import Entry, Job, subject_of
@@ -35,7 +35,7 @@ from dlbricks_tui.runs.control import Control
 from dlbricks_tui.runs.events import Planned
 from dlbricks_tui.runs.request import CalibrationPolicy
 from dlbricks_tui.runs.run_folder import State, Tally
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import MXNET, Format
 from dlbricks_tui.store.queries import records_of
 from dlbricks_tui.store.records import Calibration
 from dlbricks_tui.store.store import Store
@@ -95,7 +95,7 @@ def test_what_is_cold_has_enough_networks_of_its_own(tmp_path: Path) -> None:
     for name, content in calibration_nets(Format.ONNX).items():
         path = tmp_path / f"{name}{SUFFIXES[Format.ONNX]}"
         path.write_bytes(content)
-        decomposition = decompose(replace(loader.load(source_of(path)), format=Format.MXNET))
+        decomposition = decompose(replace(loader.load(source_of(path)), traits=MXNET))
         states = Counter((caches_in(it.context), it.twin is not None) for it in decomposition.occurrences)
         staying[name] = states[Caches.COLD, True]
         cold[name] = states[Caches.COLD, False]
@@ -183,7 +183,7 @@ def test_half_of_the_networks_are_enough_where_there_is_no_time_for_all(
             notes.keep([(Entry(number, job), series_of([2.6 if job.whole else 1.0] * 20, rule))], MOOD)
 
     events: list[Event] = []
-    found = calibrate(site.path, Format.MXNET, nobody, Level.WRITTEN, measure, events.append)
+    found = calibrate(site.path, MXNET, nobody, Level.WRITTEN, measure, events.append)
     assert len(asked) == min(in_time + 1, 11)
     if in_time < ENOUGH_NETWORKS:
         assert found is None
@@ -193,7 +193,7 @@ def test_half_of_the_networks_are_enough_where_there_is_no_time_for_all(
     correction, names = found
     assert names == tuple(f"network {number}" for number in range(in_time))
     # Two bricks of a millisecond in a model of two and a half, but for the call: a quarter for each.
-    call, lost, *others = CONSTANTS[Format.MXNET]
+    call, lost, *others = MXNET.calibration_constants
     assert dict(correction.constants) == {call: 0.1, lost: pytest.approx(0.25), **dict.fromkeys(others, 0.0)}
     assert len(correction.residuals) == in_time
 
@@ -216,7 +216,7 @@ def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> N
     jobs = plan(subjects, Known(), Adaptive()).jobs
     here, elsewhere = Conditions("s1", "x", "p"), Conditions("s2", "x", "p")
     way = {"system": "s1", "runtime": "x", "level": graph.level, "protocol": "p"}
-    today = tuple((name, 0.01) for name in CONSTANTS[Format.MXNET])
+    today = tuple((name, 0.01) for name in MXNET.calibration_constants)
     outdated = calibration(**way, constants=(("per_sequence_ms", 0.01),))
     of_any_density = calibration(**way, when="2026-11-22T07:00:00.000000+00:00", constants=today, densities=())
     residuals = tuple((name, 0.01) for name in NETWORKS)
@@ -244,7 +244,7 @@ def test_what_a_time_budget_cut_short_is_found_out_again_where_there_is_time(sit
     jobs = plan(subjects, Known(), Adaptive()).jobs
     here = Conditions("s1", "x", "p")
     way = {"system": "s1", "runtime": "x", "level": jobs[0].graph.level, "protocol": "p"}
-    constants = tuple((name, 0.01) for name in CONSTANTS[Format.MXNET])
+    constants = tuple((name, 0.01) for name in MXNET.calibration_constants)
 
     def due(when: int, networks: Sequence[str], **fields: Any) -> bool:
         residuals = tuple((name, 0.01) for name in networks)
@@ -268,7 +268,7 @@ def test_what_takes_longer_than_to_calibrate_calibrates_once_more_until_that_was
     subjects = [subject_of(decompose(chain("conv", "relu")))]
     jobs = plan(subjects, Known(), Adaptive()).jobs
     way = {"system": "s1", "runtime": "x", "level": jobs[0].graph.level, "protocol": "p"}
-    found = {"constants": tuple((name, 0.01) for name in CONSTANTS[Format.MXNET])}
+    found = {"constants": tuple((name, 0.01) for name in MXNET.calibration_constants)}
     found["residuals"] = tuple((name, 0.01) for name in NETWORKS)
     calibrating = SECONDS_PER_NETWORK * len(NETWORKS)
     with Store(site.data.store) as store:

@@ -17,7 +17,7 @@ from dlbricks_tui.measure.plan import plan, targets_of
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.time_left import Pace
 from dlbricks_tui.models.graph import LayerGraph, Level
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from dlbricks_tui.store.records import Statistics
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs, weighing
 
@@ -36,7 +36,7 @@ def subjects_of(*graphs: LayerGraph, cutting: Cutting | None = None) -> tuple[Su
 
 def without_twins(*graphs: LayerGraph) -> tuple[Subject, ...]:
     """Models whose bricks are timed in one way."""
-    return subjects_of(*(replace(graph, format=Format.ONNX) for graph in graphs))
+    return subjects_of(*(replace(graph, traits=ONNX_RUNTIME) for graph in graphs))
 
 
 def measured(latency_ms: float = 1.0, half_width: float = 0.001, count: int = 40) -> Statistics:

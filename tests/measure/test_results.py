@@ -9,7 +9,8 @@ import pytest
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.runtime import MXNET, ONNX_RUNTIME, Runtime, Settings
+from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME
 
 # MXNet and we have one OpenMP, as a process has the libraries of a name once.
 ASKING = """
@@ -29,10 +30,10 @@ def of(framework: str, settings: Settings) -> Runtime:
 @pytest.mark.parametrize(
     ("framework", "machine", "cores", "threads"),
     [
-        (MXNET, "x86_64", 8, 4),
-        (MXNET, "x86_64", 1, 1),
-        (MXNET, "aarch64", 8, 8),
-        (ONNX_RUNTIME, "x86_64", 8, 8),
+        (MXNET.framework, "x86_64", 8, 4),
+        (MXNET.framework, "x86_64", 1, 1),
+        (MXNET.framework, "aarch64", 8, 8),
+        (ONNX_RUNTIME.framework, "x86_64", 8, 8),
     ],
 )
 def test_a_framework_left_to_itself_computes_with_the_threads_that_it_would_start(

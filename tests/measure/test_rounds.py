@@ -7,10 +7,10 @@ from dlbricks_tui.measure.jobs import Entry, Job, Target
 from dlbricks_tui.measure.rounds import Rounds, Timed
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, Stop, StoppingRule
 from dlbricks_tui.models.graph import LayerGraph, Level
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import MXNET
 
 MODEL, LARGE, SMALL = "whole model", "large brick", "small brick"
-NOTHING = LayerGraph("none", Level.WRITTEN, (), (), (), format=Format.MXNET)
+NOTHING = LayerGraph("none", Level.WRITTEN, (), (), (), traits=MXNET)
 # More apart from each other than any rule takes for enough.
 RESTLESS = (10.0, 20.0, 14.0)
 

@@ -19,7 +19,7 @@ def framework(folder: Path, manner: str) -> WorkerFramework:
     python.write_text(f'#!/bin/sh\nshift; exec "{sys.executable}" "{FAKE_WORKER}" "$@"\n')
     python.chmod(0o755)
     settings = Settings(environment=(("FAKE_WORKER", manner),))
-    return WorkerFramework(Runtime("fake", str(python), "fake", "1.0", "3.7", settings), folder / "framework.log")
+    return WorkerFramework(Runtime("fake", str(python), "mxnet", "1.0", "3.7", settings), folder / "framework.log")
 
 
 def test_a_framework_that_dies_of_fusing_a_model_has_refused_it(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from dlbricks_tui.models.graph import LayerGraph, Level, TensorType
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.onnx.model_file import parse_onnx
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME, Traits
 from dlbricks_tui.store.labels import label_of
 from tests.models.hostile_files import billion_nodes, calling, nested
 from tests.models.onnx_models import floats, integers, kept_in, loaded, model, saved, small, with_everything
@@ -343,6 +344,10 @@ def test_a_mutated_file_is_a_model_that_can_be_cut_or_gets_one_line(
 
 class NeverAsked(TableFramework):
     """Fails where it is given a model."""
+
+    @property
+    def traits(self) -> Traits:
+        return ONNX_RUNTIME
 
     def optimised(self, model: str, weights: object) -> str:
         raise AssertionError

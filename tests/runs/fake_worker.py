@@ -82,7 +82,7 @@ class FakeWorker:
 
     def _plain(self, request: Request[Any]) -> Reply:
         if isinstance(request, Describe):
-            return Described("3.11.0", "fake", "1.9.1", "1.23", (), True)
+            return Described("3.11.0", "mxnet", "1.9.1", "1.23", (), True)
         if isinstance(request, NullCalls):
             return Sampled(((NULL_CALL_NS,) * request.count,))
         if isinstance(request, Unload):
@@ -162,6 +162,7 @@ def main(kind: type[FakeWorker] = FakeWorker) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--requests", type=int)
     parser.add_argument("--replies", type=int)
+    parser.add_argument("--framework")
     parser.add_argument("--die-with", type=int)
     arguments, _ = parser.parse_known_args()
     if arguments.die_with is not None:

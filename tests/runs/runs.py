@@ -30,7 +30,7 @@ from dlbricks_tui.store.store import Store
 
 ROOT = Path(__file__).parents[2]
 FAKE_WORKER = Path(__file__).parent / "fake_worker.py"
-FAKE = Runtime("fake", sys.executable, "fake", "1.9.1", "3.11.0")
+FAKE = Runtime("fake", sys.executable, "mxnet", "1.9.1", "3.11.0")
 # Its types come with it, so that no framework is asked: 21 layers, 18 unique.
 MODEL = "alexnet"
 BRICKS = 18

@@ -11,7 +11,7 @@ from onnx import ModelProto
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.measure.calibration_nets import calibration_nets
 from dlbricks_tui.runs.host_lock import HOST_LOCK_VARIABLE
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.queries import records_of
 from dlbricks_tui.store.records import Calibration, EndToEnd

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from dlbricks_tui.runtime.lines import encode
 from dlbricks_tui.runtime.protocol import Described, Inferred, Reason, Refused
 
-DESCRIBED = Described("3.7.16", "fake", "1.0", "1.16", ("FAST",), True)
+DESCRIBED = Described("3.7.16", "mxnet", "1.0", "1.16", ("FAST",), True)
 
 
 def say(text: str) -> None:
@@ -27,6 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--requests", type=int)
     parser.add_argument("--replies", type=int)
+    parser.add_argument("--framework")
     parser.add_argument("--die-with", type=int)
     parser.add_argument("--memory-limit", type=int)
     arguments = parser.parse_args()

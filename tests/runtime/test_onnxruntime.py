@@ -21,14 +21,15 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Describe, Load, NullCalls, Reason, Sample
-from dlbricks_tui.runtime.runtime import ONNX_RUNTIME, Format, Runtime, Settings
+from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from tests.models.onnx_models import LIGHT, branch, floats, integers, model, saved, small
 from tests.models.table_framework import TableFramework
 
 SECONDS = 120.0
 # The newest that onnx knows may be one that is not released, of which ONNX Runtime says so.
 NEWEST_OPSET = 24
-RUNTIME = Runtime("ort", sys.executable, ONNX_RUNTIME, "", "")
+RUNTIME = Runtime("ort", sys.executable, ONNX_RUNTIME.framework, "", "")
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +47,8 @@ def loader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loader]:
 
 def test_it_describes_itself(worker: Worker) -> None:
     described = worker.ask(Describe(), SECONDS)
-    assert (described.framework, described.fuses) == (ONNX_RUNTIME, True)
-    assert RUNTIME.runs is Format.ONNX
+    assert (described.framework, described.fuses) == (ONNX_RUNTIME.framework, True)
+    assert RUNTIME.traits is ONNX_RUNTIME
 
 
 def test_a_call_of_almost_nothing_takes_time(worker: Worker) -> None:
@@ -62,7 +63,7 @@ def test_a_model_and_each_of_its_layers_run_at_either_level(
     level: Level, opset: int, worker: Worker, loader: Loader, tmp_path: Path
 ) -> None:
     graph = loader.load(source_of(saved(tmp_path, small(opset))), level)
-    assert graph.format is Format.ONNX
+    assert graph.traits is ONNX_RUNTIME
     loaded = worker.ask(Load("model", model_program(graph)), SECONDS)
     assert loaded.outputs == ((1, 10),)
     for occurrence in decompose(graph).occurrences:

@@ -39,7 +39,7 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture
 def fake(log: Path) -> MakeWorker:
     def make(manner: str = "", python: str = sys.executable) -> Worker:
-        runtime = Runtime("fake", python, "fake", "1.0", "3.7", Settings(environment=(("FAKE_WORKER", manner),)))
+        runtime = Runtime("fake", python, "mxnet", "1.0", "3.7", Settings(environment=(("FAKE_WORKER", manner),)))
         return Worker(runtime, log, PROGRAM)
 
     return make

@@ -7,7 +7,8 @@ import pytest
 
 from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError, WorkerDiedError
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.runtime import Format, Runtime, Settings
+from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME, Format
 
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
 
@@ -38,9 +39,9 @@ def fake_python(tmp_path: Path) -> str:
 def test_an_interpreter_that_works_is_registered_as_it_describes_itself(registry: Registry, fake_python: str) -> None:
     settings = Settings(2, (("MXNET_SUBGRAPH_BACKEND", "NONE"),))
     added = registry.add(fake_python, settings=settings)
-    assert added == Runtime("fake-1.0-py3.7", fake_python, "fake", "1.0", "3.7.16", settings)
+    assert added == Runtime("mxnet-1.0-py3.7", fake_python, "mxnet", "1.0", "3.7.16", settings)
     assert registry.find(added.name) == added
-    assert [runtime.name for runtime in registry.all()] == ["default", "default-onnx", "fake-1.0-py3.7"]
+    assert [runtime.name for runtime in registry.all()] == ["default", "default-onnx", "mxnet-1.0-py3.7"]
 
 
 def test_a_virtual_environment_stands_for_its_interpreter(registry: Registry, fake_python: str) -> None:
@@ -124,7 +125,9 @@ def test_models_of_each_format_have_a_runtime_where_nobody_names_one(
 ) -> None:
     assert registry.suited({Format.MXNET}) == registry.preferred()
     assert registry.suited({Format.ONNX}).name == "default-onnx"
-    assert {form: it.runs for form, it in registry.one_of_each_format().items()} == {form: form for form in Format}
+    assert {form: it.traits.format for form, it in registry.one_of_each_format().items()} == {
+        form: form for form in Format
+    }
     with pytest.raises(RegistryError, match="take those of one format at a time"):
         registry.suited(set(Format))
 
@@ -138,7 +141,7 @@ def test_models_of_each_format_have_a_runtime_where_nobody_names_one(
 
 def test_an_interpreter_with_both_frameworks_is_registered_by_the_one_that_is_named(registry: Registry) -> None:
     added = registry.add(sys.executable, "mine", framework="onnxruntime")
-    assert (added.name, added.framework, added.runs) == ("mine", "onnxruntime", Format.ONNX)
+    assert (added.name, added.framework, added.traits) == ("mine", "onnxruntime", ONNX_RUNTIME)
     assert registry.check("mine") == added
 
 

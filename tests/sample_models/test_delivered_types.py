@@ -10,7 +10,7 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import Format
 from sample_models.builders.__main__ import SAMPLES
 from sample_models.builders.delivered_types import NoFramework, infer, installed_framework, types_path
 from tests.models.table_framework import TableFramework

@@ -9,7 +9,8 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.runtime import MXNET, Runtime
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import MXNET
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.tui.opened import Wish
 from dlbricks_tui.tui.opening import MOST_KEPT, Opener
@@ -51,7 +52,7 @@ def test_a_passing_look_starts_no_framework(opener: Opener, tmp_path: Path) -> N
 
 
 def test_one_model_without_its_framework_ends_no_survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = Runtime("gone", "/nowhere/python", MXNET, "1.9.1", "3.11.0")
+    gone = Runtime("gone", "/nowhere/python", MXNET.framework, "1.9.1", "3.11.0")
     monkeypatch.setattr(Registry, "preferred", lambda registry: gone)
     monkeypatch.setattr(errands, "get_current_worker", lambda: SimpleNamespace(is_cancelled=False))
     writer = SymbolWriter()

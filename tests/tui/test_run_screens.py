@@ -11,7 +11,6 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.measure.calibrating import CONSTANTS
 from dlbricks_tui.measure.calibration_nets import NETWORKS
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
@@ -20,7 +19,7 @@ from dlbricks_tui.runs.host_lock import HostLock
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import MXNET, Format
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui.actions.action import Scope
@@ -394,7 +393,7 @@ async def test_where_the_runtime_was_calibrated_before_no_time_is_foretold_for_i
     runtime = Registry(measured.path).suited({Format.MXNET}).identity
     with Store(measured.store) as store:
         way = {"system": fingerprint().id, "runtime": runtime, "level": Level.WRITTEN, "protocol": Method.ALONE.id}
-        found = {"constants": CONSTANTS[Format.MXNET], "residuals": NETWORKS}
+        found = {"constants": MXNET.calibration_constants, "residuals": NETWORKS}
         store.add(calibration(**way, **{kind: tuple((name, 0.01) for name in names) for kind, names in found.items()}))
     async with running(app_on(measured)) as pilot:
         await press(pilot, *OPEN_ALEXNET, "r")

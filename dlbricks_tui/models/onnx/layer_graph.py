@@ -27,7 +27,7 @@ from dlbricks_tui.models.onnx.native import native_node, text_of
 from dlbricks_tui.models.onnx.neutral import OnnxSite, neutral_onnx
 from dlbricks_tui.models.onnx.tensor_types import dtype_name
 from dlbricks_tui.models.onnx.values import value_of
-from dlbricks_tui.runtime.runtime import Format
+from dlbricks_tui.runtime.traits import Traits
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto
@@ -61,6 +61,7 @@ class OnnxGraph:
     opsets: Mapping[str, int]
     names: Sequence[str]
     parts: Sequence[tuple[int, ...]]
+    traits: Traits
 
 
 def build_onnx_graph(found: OnnxGraph, name: str, level: Level) -> LayerGraph:
@@ -125,7 +126,7 @@ class _Builder:
             tuple([self._layer(index) for index in range(len(self._nodes))]),
             tuple([GraphInput(name, found) for name, found in self._found.inputs.items()]),
             tuple([self._feed(name) for name in self._found.outputs if name not in self._settled.constants]),
-            Format.ONNX,
+            self._found.traits,
         )
 
     def _layer(self, index: int) -> Layer:

@@ -25,6 +25,7 @@ from dlbricks_tui.models.onnx.values import DamagedValueError, is_elsewhere
 from dlbricks_tui.models.onnx.writer import WholeModel, typed_outputs, whole_model
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
 from dlbricks_tui.runtime.errors import WorkerRefusedError
+from dlbricks_tui.runtime.traits import Format, Traits, usual_traits
 
 # The tensor that ONNX Runtime has named a node for, or that it writes.
 _OF_OURS = re.compile(r"t(\d{1,9})_\d{1,9}(?!\d)")
@@ -36,6 +37,10 @@ _MOST_NODE_TEXT = 64 * 2**20
 
 class Optimiser(Protocol):
     """Whoever makes ONNX models ready to run: a worker process, in tests a table."""
+
+    @property
+    def traits(self) -> Traits:
+        """The facts about the framework."""
 
     @property
     def identity(self) -> str:
@@ -63,12 +68,16 @@ class OnnxLoader:
             file = parse_onnx(read_onnx(path, name), name)
             refuse_damaged_arrays(file, path, name)
             inputs = input_types(file.inputs, given, source.inputs, name)
-            written = build_onnx_graph(_written(file, inputs), name, Level.WRITTEN)
+            written = build_onnx_graph(_written(file, inputs, self._traits), name, Level.WRITTEN)
         except UnicodeDecodeError:
             raise UnreadableModelError(f"{name} has a name in it that is no text: the file is damaged") from None
         except (DamagedValueError, InnerGraphsTooLargeError) as damaged:
             raise UnreadableModelError(f"{name}: {damaged}") from None
         return written if level is Level.WRITTEN else self._fused(written, stored_bytes(file))
+
+    @property
+    def _traits(self) -> Traits:
+        return usual_traits(Format.ONNX) if self.optimiser is None else self.optimiser.traits
 
     def _fused(self, written: LayerGraph, stored: int) -> LayerGraph:
         if self.optimiser is None:
@@ -115,12 +124,12 @@ class OnnxLoader:
         return CachedTypes(found, framework=optimiser.identity, symbol=symbol)
 
 
-def _written(file: OnnxFile, inputs: Mapping[str, TensorType]) -> OnnxGraph:
+def _written(file: OnnxFile, inputs: Mapping[str, TensorType], traits: Traits) -> OnnxGraph:
     settled = settle(file, inputs)
     numbers = {name: number for number, node in enumerate(file.nodes) for name in node.output if name}
     parts = [numbers[next(filter(None, node.output))] for node in settled.layers]
     names = [node.name or f"{node.op_type.lower()}{number}" for number, node in zip(parts, settled.layers, strict=True)]
-    return OnnxGraph(settled, inputs, file.outputs, file.opsets, names, [(number,) for number in parts])
+    return OnnxGraph(settled, inputs, file.outputs, file.opsets, names, [(number,) for number in parts], traits)
 
 
 def _fused_graph(
@@ -141,7 +150,7 @@ def _fused_graph(
         for node, found in zip(file.nodes, stands_for, strict=True)
     ]
     parts = [tuple(sorted({part for index in found for part in written.layers[index].nodes})) for found in stands_for]
-    return OnnxGraph(settled, inputs, file.outputs, file.opsets, names, parts)
+    return OnnxGraph(settled, inputs, file.outputs, file.opsets, names, parts, written.traits)
 
 
 def _stands_for(file: OnnxFile, written: LayerGraph, owners: Mapping[int, int]) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""The other end of a worker: reads requests from one pipe and writes replies to another, until the first closes."""
+"""The worker: reads requests from one pipe and writes replies to another, until the first one closes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SET_PARENT_DEATH_SIGNAL = 1
 
 
 def main() -> None:
-    """Answers until nobody asks any more."""
+    """Answer requests until the pipe closes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--requests", type=int, required=True)
     parser.add_argument("--replies", type=int, required=True)
     parser.add_argument("--die-with", type=int)
     parser.add_argument("--memory-limit", type=int)
-    parser.add_argument("--framework", default="mxnet")
+    parser.add_argument("--framework", required=True)
     arguments = parser.parse_args()
     if arguments.die_with is not None:
         _die_with(arguments.die_with)
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _die_with(parent: int) -> None:
-    # Frees the machine of a worker that neither answers nor lets another thread run.
+    # Ends the worker with its parent, also while it computes and cannot notice the closed pipe.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != parent:
@@ -46,7 +46,7 @@ def _die_with(parent: int) -> None:
 
 
 def _limit_memory(limit_bytes: int) -> None:
-    # Elsewhere the system does not keep to it, or refuses to set it.
+    # Other systems ignore the limit, or refuse to set it.
     if sys.platform == "linux":
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         if most != resource.RLIM_INFINITY:
@@ -55,7 +55,7 @@ def _limit_memory(limit_bytes: int) -> None:
 
 
 def _end_when_closed(requests: int) -> None:
-    # A worker that computes reads nothing, and would outlive those who asked.
+    # While the worker computes, it reads nothing and would not notice that the pipe was closed.
     watched = select.poll()
     watched.register(requests, 0)
     watched.poll()
@@ -63,8 +63,8 @@ def _end_when_closed(requests: int) -> None:
 
 
 def _make_package_known() -> None:
-    # Only our code: the folder that holds our package may hold an interpreter's worth of others, and the folder of
-    # this script, which Python puts on the path, would shadow modules of the framework.
+    # Only our package becomes importable: the folder around it may hold the packages of another interpreter. The folder
+    # of this script, which Python puts on the path, would shadow modules of the framework.
     package_folder = Path(__file__).resolve().parents[2]
     sys.path.pop(0)
     package = types.ModuleType("dlbricks_tui")

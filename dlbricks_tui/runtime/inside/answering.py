@@ -1,4 +1,4 @@
-"""Reads requests, answers each, never stops because of one."""
+"""The loop of the worker: read a request, answer it, go on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dlbricks_tui.runtime.protocol import (
 
 
 def answer_all(requests: BinaryIO, replies: BinaryIO, framework: str) -> None:
-    """One reply a request, in order."""
+    """Write one reply per request, in order."""
     performers: dict[type[Request[Any]], Callable[[Any], Reply]] = {}
     for line in requests:
         replies.write(encode(_answer(line, performers, framework)))
@@ -37,7 +37,7 @@ def _answer(line: bytes, performers: dict[type[Request[Any]], Callable[[Any], Re
     try:
         request = decode_request(line)
         if not performers:
-            performers.update(_performers(_BACKENDS[framework]()))
+            performers.update(_performers(BACKENDS[framework]()))
         return performers[type(request)](request)
     except RefusalError as refusal:
         return refusal.refused
@@ -45,7 +45,7 @@ def _answer(line: bytes, performers: dict[type[Request[Any]], Callable[[Any], Re
         return Refused(Reason.MALFORMED, str(error))
 
 
-# Their modules import numpy, which is sure to be there only when the framework is.
+# These modules import numpy, which may be missing where the framework is.
 def _mxnet() -> Backend:
     mxnet = load_mxnet()
     from dlbricks_tui.runtime.inside.mxnet_backend import MXNet
@@ -61,11 +61,11 @@ def _onnxruntime() -> Backend:
     return OnnxRuntime(load_onnxruntime())
 
 
-_BACKENDS: dict[str, Callable[[], Backend]] = {"mxnet": _mxnet, "onnxruntime": _onnxruntime}
+BACKENDS: dict[str, Callable[[], Backend]] = {"mxnet": _mxnet, "onnxruntime": _onnxruntime}
 
 
 def _performers(backend: Backend) -> dict[type[Request[Any]], Callable[[Any], Reply]]:
-    """Who performs which request."""
+    """Return the function for each type of request."""
     from dlbricks_tui.runtime.inside.measuring import Bench
 
     bench = Bench(backend)

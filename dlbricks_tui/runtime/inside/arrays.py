@@ -1,4 +1,4 @@
-"""How large arrays are."""
+"""Sizes of arrays."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dlbricks_tui.runtime.protocol import ArrayType, Reason
 
 
 def array_bytes(arrays: Iterable[ArrayType]) -> int:
-    """What arrays of these types take."""
+    """Return the size of arrays of these types."""
     return sum(reduce(mul, shape, numpy_dtype(dtype).itemsize) for shape, dtype in arrays)
 
 
 def numpy_dtype(name: str) -> Any:
-    """The data type of that name."""
+    """Return numpy's data type of that name."""
     try:
         return numpy.dtype(name)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""What a framework has to do for us: one implementation for each, and nothing else here knows which it is."""
+"""The interface of a framework. The rest of this folder asks a framework only through it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Inf
 
 
 class OperatorTime(NamedTuple):
-    """When an operator of a network started in a run, and how long it took; `node` is its number in the network."""
+    """The start and duration of an operator in one run. `node` is its number in the network."""
 
     node: int
     start_ns: int
@@ -18,20 +18,21 @@ class OperatorTime(NamedTuple):
 
 
 class ProfiledNetwork(ABC):
-    """A network that runs under the framework's profiler, operator by operator."""
+    """A network that runs under the framework's profiler."""
 
     @abstractmethod
     def run(self, warm: int, repeat: int, before: Callable[[], None]) -> list[list[OperatorTime]]:
-        """Run `warm` times, then `repeat` times profiled; one list of operators per profiled run, as they ran.
+        """Run `warm` times unprofiled, then `repeat` times profiled; return the operators of each profiled run in
+        order.
 
         Call `before` ahead of each run.
         """
 
 
 class BoundNetwork(ABC):
-    """A network ready to run any number of times; its results are always in the same arrays.
+    """A network ready to run. Its results are always in the same arrays.
 
-    `inputs` and `outputs` are arrays of the framework, in order; there are outputs once it has run.
+    `inputs` and `outputs` are arrays of the framework, in order. `outputs` is filled by the first run.
     """
 
     inputs: Sequence[Any]
@@ -39,51 +40,50 @@ class BoundNetwork(ABC):
 
     @abstractmethod
     def run(self) -> None:
-        """Computes the outputs and waits for them; nothing is copied out of the framework."""
+        """Compute the outputs and wait for them. Nothing is copied out of the framework."""
 
     @abstractmethod
     def output_types(self) -> list[ArrayType]:
-        """What the outputs are, once it has run."""
+        """Return the types of the outputs, after a run."""
 
     @abstractmethod
     def refuse_infinite_values(self) -> None:
-        """Objects where an output holds an infinity, or what is no number."""
+        """Raise RefusalError if an output holds an infinity or a NaN."""
 
     @abstractmethod
     def profiled(self) -> ProfiledNetwork:
-        """The same network with the same arrays, ready for the profiler."""
+        """Return the same network with the same arrays, ready for the profiler."""
 
 
 class Backend(ABC):
-    """A framework."""
+    """One framework."""
 
-    # Copies one number: as little as a graph can compute. And reads and writes an array of SWEPT, with all cores, or
-    # one of EVICTING.
+    # `nothing` copies one number. `sweep` and `evict` read and write an array of SWEPT or EVICTING with all cores.
     nothing: Network
     sweep: Network
     evict: Network
 
     @abstractmethod
     def passing_over(self, size_bytes: int) -> Network:
-        """A network that reads half of so many bytes and writes the other half, with all cores."""
+        """Return a network that reads half of that many bytes and writes the other half, with all cores."""
 
     @abstractmethod
     def describe(self) -> Described:
-        """What this interpreter has."""
+        """Return the versions in this interpreter."""
 
     @abstractmethod
     def infer(self, request: Infer) -> Inferred:
-        """The types of tensors."""
+        """Return the types of tensors."""
 
     @abstractmethod
     def fuse(self, request: Fuse) -> Fused:
-        """The graph that the framework would run."""
+        """Return the graph that the framework would run."""
 
     @abstractmethod
     def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
-        """Makes a network ready; `fed` are the arrays that its inputs read, which are made where there are none.
+        """Prepare a network. `fed` are the arrays that its inputs read; without them, new ones are filled.
 
-        Of one that is bound `side_by_side` operators run at the same time where the settings of the runtime let them.
+        With `side_by_side`, operators run at the same time as far as the settings of the runtime allow it.
         """
 
 
@@ -92,11 +92,11 @@ _ROW_BYTES = 16 * 1024 * 4
 
 
 def rows_of(size_bytes: int) -> ArrayType:
-    """An array of about so many bytes."""
+    """Return the type of an array of about that many bytes."""
     return ArrayType((1, 16, 1024, max(1, size_bytes // _ROW_BYTES)), "float32")
 
 
-# Reading and writing so much leaves nothing else in the caches of today's processors.
+# Reading and writing this much replaces the contents of all caches of today's processors.
 SWEPT = rows_of(64 << 20)
-# And so much, in those that a core has for itself.
+# This much replaces the contents of the private caches of a core.
 EVICTING = rows_of(2 << 20)

@@ -1,9 +1,9 @@
-"""A network made ready to run: its arrays filled, its graph bound.
+"""MXNet networks ready to run: arrays filled, graph bound.
 
-MXNet has two ways to run a graph. An executor is how a symbol file is run by default, with memory and layouts planned
-once; a CachedOp with all its flags takes 0.3 ms and more longer on the same graph, and without them twice the time. And
-an executor leaves the arrays that it reads as they are: a CachedOp that has to convert one converts it for good. But an
-executor has its operators compute in one workspace, so that convolutions never run at the same time.
+MXNet runs a graph in an executor or in a CachedOp. An executor is the default for symbol files and plans memory and
+layouts once. A CachedOp with all flags takes at least 0.3 ms longer on the same graph, and converts an input array to
+another layout for good. But an executor has one workspace for its operators, so convolutions never run at the same
+time. So networks run in an executor, and side by side in a CachedOp.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from dlbricks_tui.runtime.inside.values import (
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Reason
 
 BACKEND_VARIABLE = "MXNET_SUBGRAPH_BACKEND"
-# Before 1.6 there was none to switch off, and its name was not known.
+# Before 1.6 MXNet had no subgraph backend and did not know this value.
 NO_BACKEND = "NONE"
 EQUALS_ONCE_VARIABLE = "MXNET_ELIMINATE_COMMON_EXPR"
 BULK_VARIABLE = "MXNET_EXEC_BULK_EXEC_INFERENCE"
 WORKERS_VARIABLE = "MXNET_CPU_WORKER_NTHREADS"
-# For how many branches memory is planned apart: of operators that write to the same memory one waits for the other.
+# The number of branches with memory of their own. Operators that write to the same memory wait for each other.
 BRANCHES_VARIABLE = "NNVM_EXEC_NUM_TEMP"
-# Planned once, as an executor does. The engine gets operators singly: of those that it gets together none runs beside
-# another.
+# Memory is planned once, as in an executor. The engine gets operators one by one: those of one bulk never run at the
+# same time.
 ONE_BY_ONE = (("static_alloc", True), ("static_shape", True), ("forward_bulk_size", 1))
 
 NOT_TRAINING = 0
 
 
 class _Symbol(BoundNetwork):
-    """A symbol with its arrays; how it runs is for others to say."""
+    """A symbol with its arrays. Subclasses say how it runs."""
 
     def __init__(self, mxnet: Any, network: Network, fed: Sequence[Any] | None = None) -> None:
-        """`fed` are the arrays that the data inputs read; without them they are made."""
+        """`fed` are the arrays that the data inputs read; without them, new ones are filled."""
         self._mxnet = mxnet
         self._file = SymbolFile(network.symbol)
         refuse_unknown(mxnet, self._file)
@@ -61,11 +61,11 @@ class _Symbol(BoundNetwork):
         self._asked(lambda: self._bind(load(self._mxnet, self._file)))
 
     def output_types(self) -> list[ArrayType]:
-        """What the outputs are."""
+        """Return the types of the outputs."""
         return [ArrayType(output.shape, output.dtype) for output in self.outputs]
 
     def refuse_infinite_values(self) -> None:
-        """Objects where an output holds an infinity, or what is no number."""
+        """Raise RefusalError if an output holds an infinity or a NaN."""
         for number, head in enumerate(self._file.heads):
             if not numpy.isfinite(self.outputs[number].asnumpy()).all():
                 message = f"output {head.output} of {self._file.names[head.node]} holds values that are not finite"
@@ -73,7 +73,7 @@ class _Symbol(BoundNetwork):
 
     @abstractmethod
     def _bind(self, symbol: Any) -> None:
-        """Has the symbol read and write arrays."""
+        """Connect the symbol to its arrays."""
 
     def _array(self, alias: str) -> Any:
         if alias not in self._arrays:
@@ -85,18 +85,18 @@ class _Symbol(BoundNetwork):
 
 
 class BoundSymbol(_Symbol):
-    """A symbol whose operators run one after another, in an executor."""
+    """A symbol in an executor, whose operators run one after another."""
 
     def run(self) -> None:
-        """Computes the outputs and waits for them; nothing is copied out of the framework."""
+        """Compute the outputs and wait for them. Nothing is copied out of MXNet."""
         failed = self._forward(self._handle, NOT_TRAINING) or self._wait_for_all()
         if failed:
             self._asked(lambda: self._check(failed))
 
     def profiled(self) -> ProfiledNetwork:
-        """The symbol bound once more, to give the engine each operator by itself.
+        """Bind the symbol once more, so that the engine gets each operator by itself.
 
-        The engine gets the operators of a plain executor all at once, where the profiler cannot tell them apart.
+        The engine gets the operators of a plain executor in bulk, and the profiler cannot tell them apart.
         """
         symbol = self._asked(lambda: load(self._mxnet, self._file))
         with variables({BULK_VARIABLE: "0"}):
@@ -113,7 +113,7 @@ class BoundSymbol(_Symbol):
 
     def _bind(self, symbol: Any) -> None:
         self._executor = self._executor_of(symbol)
-        # Executor.forward also makes handles of all outputs anew, which takes longer than some operators.
+        # Executor.forward also creates handles of all outputs, which takes longer than some operators.
         self._forward = self._mxnet.base._LIB.MXExecutorForward
         self._wait_for_all = self._mxnet.base._LIB.MXNDArrayWaitAll
         self._check = self._mxnet.base.check_call
@@ -122,15 +122,15 @@ class BoundSymbol(_Symbol):
 
 
 class SideBySideSymbol(_Symbol):
-    """A symbol whose operators run at the same time where they can, on as many workers of the engine as it has."""
+    """A symbol in a CachedOp, whose independent operators run at the same time on the engine's workers."""
 
     def run(self) -> None:
-        """Computes the outputs and waits for them."""
+        """Compute the outputs and wait for them."""
         self._asked(self._run)
 
     def _bind(self, symbol: Any) -> None:
         self._read = [self._array(alias) for alias in symbol.list_inputs()]
-        # Memory is planned when it runs for the first time.
+        # The first run plans the memory.
         apart = {BRANCHES_VARIABLE: os.environ.get(WORKERS_VARIABLE)}
         with variables({**_as_it_stands(self._mxnet), **apart}):
             self._operator = self._mxnet.nd.CachedOp(symbol, ONE_BY_ONE)
@@ -142,12 +142,12 @@ class SideBySideSymbol(_Symbol):
         self.outputs = found if isinstance(found, list) else [found]
 
     def profiled(self) -> ProfiledNetwork:
-        """Refused: operators that run at the same time share the processor."""
+        """Refuse: operators that run at the same time share the processor."""
         raise RefusalError(Reason.UNBUILDABLE, "operators that run side by side cannot be profiled one by one")
 
 
 def _made(mxnet: Any, file: SymbolFile, network: Network, fed: Sequence[Any] | None) -> dict[str, Any]:
-    """The arrays by the aliases of their variables."""
+    """Return the arrays by the aliases of their variables."""
     types = {**network.inputs, **network.weights}
     rows = rows_counted(file, {file.variable(name): shape for name, (shape, _) in types.items()})
     divisors = variances(file)
@@ -174,14 +174,14 @@ def _in_their_places(network: Network, fed: Sequence[Any]) -> dict[str, Any]:
 
 
 def _as_it_stands(mxnet: Any) -> dict[str, str | None]:
-    """The variables by which what is bound is run as it is: neither fused nor rid of what it computes twice."""
+    """Return the variables with which MXNet neither fuses a graph nor merges equal operators."""
     knows_backends = hasattr(mxnet.executor.Executor, "get_optimized_symbol")
     return {BACKEND_VARIABLE: NO_BACKEND if knows_backends else None, EQUALS_ONCE_VARIABLE: "0"}
 
 
 @contextmanager
 def variables(wanted: Mapping[str, str | None]) -> Iterator[None]:
-    """Has variables of the environment be so inside; those that are None are not there."""
+    """Set environment variables within the block; None removes one."""
     before = {name: os.environ.get(name) for name in wanted}
     _set(wanted)
     try:

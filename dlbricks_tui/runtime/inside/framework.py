@@ -1,4 +1,4 @@
-"""The framework of this interpreter: imported late, described, and made to speak in one line."""
+"""The module `mxnet` of this interpreter: import it, describe it, and shorten its error messages."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any
 from dlbricks_tui.runtime.inside.refusal import RefusalError
 from dlbricks_tui.runtime.protocol import Described, Reason
 
-# MXNet still reads these, which numpy removed in 1.24.
+# MXNet still reads these names, which numpy 1.24 removed.
 NUMPY_ALIASES = (("bool", bool), ("int", int), ("float", float), ("complex", complex), ("object", object), ("str", str))
 
-# A refusal of MXNet begins with where in its source it was made, or with a traceback of such places.
+# An error message of MXNet begins with places in its source.
 SOURCE_PLACE = re.compile(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ")
 NOISE = ("Traceback", "  ", "Stack trace")
 
 
 def load_mxnet() -> Any:
-    """The module `mxnet`, after which numpy is there too."""
+    """Import `mxnet`, after numpy."""
     try:
         _restore_aliases(importlib.import_module("numpy"))
         return importlib.import_module("mxnet")
@@ -31,7 +31,7 @@ def load_mxnet() -> Any:
 
 
 def refuse_without(module: str) -> None:
-    """Objects where a module cannot be imported."""
+    """Raise RefusalError if a module cannot be imported."""
     try:
         importlib.import_module(module)
     except (ImportError, AttributeError, OSError) as error:
@@ -39,7 +39,7 @@ def refuse_without(module: str) -> None:
 
 
 def describe(mxnet: Any) -> Described:
-    """What this interpreter has."""
+    """Return the versions in this interpreter."""
     return Described(
         python=platform.python_version(),
         framework="mxnet",
@@ -51,7 +51,7 @@ def describe(mxnet: Any) -> Described:
 
 
 def fuses(mxnet: Any) -> bool:
-    """Whether MXNet optimises a graph before it runs it unless it is told otherwise, which began with 1.6."""
+    """Return true if MXNet optimises graphs by default, which began with 1.6."""
     return (
         hasattr(mxnet.symbol.Symbol, "optimize_for")
         and "MKLDNN" in _features()
@@ -61,14 +61,14 @@ def fuses(mxnet: Any) -> bool:
 
 @lru_cache(maxsize=1)
 def operators(mxnet: Any) -> frozenset[str]:
-    """All names by which MXNet knows an operator."""
+    """Return all names of MXNet's operators."""
     count, names = ctypes.c_uint(), ctypes.POINTER(ctypes.c_char_p)()
     mxnet.base.check_call(mxnet.base._LIB.MXListAllOpNames(ctypes.byref(count), ctypes.byref(names)))
     return frozenset(names[i].decode() for i in range(count.value))
 
 
 def first_meaningful_line(error: Exception) -> str:
-    """What MXNet objects to, without the places in its source."""
+    """Return the message of an error without places in MXNet's source."""
     lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(NOISE)]
     said = SOURCE_PLACE.sub("", lines[0] if lines else type(error).__name__)
     return said[len("MXNetError: ") :] if said.startswith("MXNetError: ") else said
@@ -76,7 +76,7 @@ def first_meaningful_line(error: Exception) -> str:
 
 def _restore_aliases(numpy: Any) -> None:
     for name, builtin in NUMPY_ALIASES:
-        # hasattr would make numpy warn of the names that it has deprecated.
+        # hasattr would make numpy warn of deprecated names.
         if name not in vars(numpy):
             setattr(numpy, name, builtin)
 

@@ -1,4 +1,4 @@
-"""What MXNet makes of a graph before it runs it: fused, without dropout, equal operators computed once."""
+"""The graph that MXNet runs: fused, without dropout, equal operators merged."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dlbricks_tui.runtime.protocol import Fuse, Fused, Reason, Tensor
 
 
 def fuse(mxnet: Any, request: Fuse) -> Fused:
-    """The graph that an executor of this MXNet would run, which before 1.6 is the graph itself."""
+    """Return the graph that an executor of this MXNet would run; before 1.6 that is the given graph."""
     file = SymbolFile(request.symbol)
     refuse_unknown(mxnet, file)
     outputs = infer_outputs(mxnet, file, request.shapes, request.dtypes)
     if not hasattr(mxnet.executor.Executor, "get_optimized_symbol"):
         return Fused(request.symbol, outputs, tuple((index,) for index in range(len(file.names))))
-    # MXNet writes control characters as they are.
+    # MXNet writes control characters unescaped.
     document = json.loads(_optimised(mxnet, file, outputs), strict=False)
     parts = _parts(document["nodes"], file)
     _restore_names(document["nodes"], file)
@@ -34,8 +34,8 @@ def fuse(mxnet: Any, request: Fuse) -> Fused:
 
 
 def _optimised(mxnet: Any, file: SymbolFile, outputs: tuple[tuple[Tensor, ...], ...]) -> str:
-    # `optimize_for` fuses the same but leaves equal operators apart, which an executor computes once. Binding is the
-    # one way to see its graph; memory that nobody touches is only promised to the arrays.
+    # `optimize_for` fuses in the same way but does not merge equal operators, as an executor does. Only binding shows
+    # an executor's graph. The arrays stay untouched, so they take no physical memory.
     symbol = load(mxnet, file)
 
     def array(alias: str) -> Any:
@@ -61,7 +61,7 @@ def _parts(nodes: list[dict[str, Any]], file: SymbolFile) -> tuple[tuple[int, ..
     kept = {index for named in parts for index in named}
     computes = {twins[index]: named for named in parts for index in named}
     for index, twin in enumerate(twins):
-        # MXNet has left it out because an equal one is computed already.
+        # MXNet has removed this node because it equals another one.
         if index not in kept and twin in computes:
             computes[twin].append(index)
     return tuple(tuple(named) for named in parts)
@@ -81,7 +81,7 @@ def _restore_names(nodes: list[dict[str, Any]], file: SymbolFile) -> None:
         if ALIAS.fullmatch(node["name"]):
             node["name"] = file.restored(node["name"])
             continue
-        # A file that was saved after fusing has such names already.
+        # A file that was saved after fusing contains such names already.
         while node["name"] in taken:
             node["name"] += "_again"
         taken.add(node["name"])

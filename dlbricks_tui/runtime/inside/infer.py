@@ -1,4 +1,4 @@
-"""Shapes and dtypes of every output of a graph, by MXNet's own partial inference; no array is ever made."""
+"""Shapes and dtypes of all outputs of a graph, by MXNet's partial inference, which creates no arrays."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dlbricks_tui.runtime.inside.refusal import RefusalError
 from dlbricks_tui.runtime.inside.symbol_file import ALIAS, Edge, SymbolFile
 from dlbricks_tui.runtime.protocol import Infer, Inferred, Reason, Tensor
 
-# MXNet counts the elements of an array in 32 bits unless it was built otherwise.
+# MXNet's usual builds count the elements of an array in 32 bits.
 MOST_ELEMENTS = 2**31 - 1
 DEFAULT_DTYPE = "float32"
 NOTHING = Tensor(None, None)
 
 
 def infer(mxnet: Any, request: Infer) -> Inferred:
-    """All that follows from what the request gives; operators that MXNet lacks stay out of it."""
+    """Infer all types that follow from the request; leave out operators that MXNet lacks."""
     file = SymbolFile(request.symbol)
     unknown = file.unknown_to(operators(mxnet))
     outputs = infer_outputs(mxnet, file, request.shapes, request.dtypes, left_out=frozenset(unknown))
@@ -37,13 +37,13 @@ def infer_outputs(
     dtypes: Mapping[str, str],
     left_out: Collection[int] = (),
 ) -> tuple[tuple[Tensor, ...], ...]:
-    """The outputs of each node of the file; nodes that no head needs have one of which nothing is known."""
+    """Return the outputs of each node of the file; nodes that no head needs have one unknown output."""
     given_shapes = {file.alias(name): _possible(name, shape) for name, shape in shapes.items()}
     given_dtypes = {file.alias(name): _existing(name, dtype) for name, dtype in dtypes.items()}
     internals = load(mxnet, file, left_out).get_internals()
     places = _places(internals)
     _refuse_reads_of_nothing(file, places.keys(), left_out)
-    # MXNet objects to what it is told of an input that no head needs.
+    # MXNet rejects types of inputs that no head needs.
     inputs = frozenset(internals.list_inputs())
     shapes = {alias: shape for alias, shape in given_shapes.items() if alias in inputs}
     found_shapes = ask(mxnet, file, lambda: internals.infer_shape_partial(**shapes)[1])
@@ -59,7 +59,7 @@ def infer_outputs(
 
 
 def _places(internals: Any) -> dict[Edge, int]:
-    # MXNet walks a graph in an order of its own; the heads of the saved internals say whose output each of them is.
+    # MXNet orders the nodes of a graph in its own way. The heads of the saved internals tell the node of each output.
     document = json.loads(save(internals), strict=False)
     aliases = [ALIAS.fullmatch(node["name"]) for node in document["nodes"]]
     found = ((aliases[head[0]], head[1], place) for place, head in enumerate(document["heads"]))
@@ -67,7 +67,7 @@ def _places(internals: Any) -> dict[Edge, int]:
 
 
 def _refuse_reads_of_nothing(file: SymbolFile, existing: Collection[Edge], left_out: Collection[int]) -> None:
-    # MXNet reads past the end of its own tables where a file names an output that a node lacks.
+    # MXNet reads beyond its tables where a file names an output that a node does not have.
     reached = {edge.node for edge in existing}.difference(left_out)
     for edge in [*file.heads, *(edge for index in reached for edge in file.inputs[index])]:
         if edge not in existing and edge.node not in left_out:
@@ -76,7 +76,7 @@ def _refuse_reads_of_nothing(file: SymbolFile, existing: Collection[Edge], left_
 
 
 def _dtypes(mxnet: Any, file: SymbolFile, internals: Any, given: Mapping[str, str]) -> list[Any]:
-    """What follows from the given dtypes, and from the default for the variables that these leave open."""
+    """Infer dtypes from the given ones, and from the default for variables that these leave open."""
 
     def ask_for(dtypes: Mapping[str, str]) -> list[Any]:
         found: list[Any] = ask(mxnet, file, lambda: internals.infer_type_partial(**dtypes)[1])
@@ -86,7 +86,7 @@ def _dtypes(mxnet: Any, file: SymbolFile, internals: Any, given: Mapping[str, st
     try:
         found = ask_for(given)
     except RefusalError:
-        # Before 1.6 MXNet refuses a graph of which it does not know all dtypes.
+        # Before 1.6 MXNet refuses a graph with unknown dtypes.
         return ask_for({**dict.fromkeys(undecided, DEFAULT_DTYPE), **given})
     names = internals.list_outputs()
     open_ones = [name for place, name in enumerate(names) if found[place] is None and name in undecided]
@@ -95,7 +95,7 @@ def _dtypes(mxnet: Any, file: SymbolFile, internals: Any, given: Mapping[str, st
     try:
         return ask_for({**dict.fromkeys(open_ones, DEFAULT_DTYPE), **given})
     except RefusalError:
-        # The default contradicts what the graph demands of some of them, so that they stay open.
+        # The default contradicts other dtypes of the graph, so these variables stay unknown.
         return found
 
 
@@ -115,7 +115,7 @@ def _existing(name: str, dtype: str) -> str:
 
 
 def _complete(shape: tuple[int, ...], file: SymbolFile, node: int) -> tuple[int, ...] | None:
-    # To MXNet a size of 0 is one that it does not know; one that it cannot count comes back negative.
+    # MXNet writes 0 for an unknown size, and a negative number for one beyond its range.
     if not shape or min(shape) <= 0:
         return None
     if _elements(shape) > MOST_ELEMENTS:
@@ -127,11 +127,11 @@ def _complete(shape: tuple[int, ...], file: SymbolFile, node: int) -> tuple[int,
 def _name(dtype: Any) -> str | None:
     if dtype is None:
         return None
-    # MXNet spells bfloat16, which numpy lacks, as a structure of one field.
+    # MXNet describes bfloat16, which numpy lacks, as a structure of one field.
     described = numpy.dtype(dtype)
     return str(described.names[0] if described.names else described.name)
 
 
 def _elements(shape: tuple[int, ...]) -> int:
-    # math.prod came with Python 3.8; numpy's would overflow.
+    # math.prod came with Python 3.8, and numpy's product would overflow.
     return reduce(mul, shape, 1)

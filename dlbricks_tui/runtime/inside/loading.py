@@ -1,4 +1,4 @@
-"""Symbols of MXNet made from symbol files and saved again."""
+"""MXNet symbols from and to symbol files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ OUT_OF_MEMORY = "Failed to allocate"
 
 
 def load(mxnet: Any, file: SymbolFile, left_out: Collection[int] = ()) -> Any:
-    """The file as a symbol, its nodes under their aliases."""
+    """Return the file as a symbol, its nodes under their aliases."""
     return ask(mxnet, file, lambda: mxnet.symbol.load_json(file.aliased(left_out)))
 
 
 def refuse_unknown(mxnet: Any, file: SymbolFile) -> None:
-    """Objects where MXNet lacks an operator of the file."""
+    """Raise RefusalError if MXNet lacks an operator of the file."""
     unknown = file.unknown_to(operators(mxnet))
     if unknown:
         names = ", ".join(file.names[index] for index in unknown[:3])
@@ -27,7 +27,7 @@ def refuse_unknown(mxnet: Any, file: SymbolFile) -> None:
 
 
 def save(symbol: Any) -> str:
-    """The symbol as it is: MXNet since 1.6 drops the casts of mixed precision unless it is told not to."""
+    """Return the symbol as text. Since 1.6 MXNet drops the casts of mixed precision unless told otherwise."""
     try:
         text: str = symbol.tojson(remove_amp_cast=False)
     except TypeError:
@@ -36,7 +36,7 @@ def save(symbol: Any) -> str:
 
 
 def ask(mxnet: Any, file: SymbolFile, question: Callable[[], Any], reason: Reason = Reason.INCONSISTENT) -> Any:
-    """MXNet's answer to the question; what it objects to is told in the file's own names."""
+    """Call a function of MXNet; turn its errors into refusals that use the names of the file."""
     try:
         return question()
     except _errors(mxnet) as error:
@@ -48,5 +48,5 @@ def ask(mxnet: Any, file: SymbolFile, question: Callable[[], Any], reason: Reaso
 
 
 def _errors(mxnet: Any) -> tuple[type[Exception], ...]:
-    """What MXNet raises where it objects: since 1.6 also Python's own errors, such as of an index out of bounds."""
+    """Return the classes of MXNet's errors; since 1.6 they include Python's own, such as IndexError."""
     return (mxnet.base.MXNetError, *getattr(mxnet.base, "error_types", {}).values())

@@ -1,4 +1,4 @@
-"""Programs kept ready and timed."""
+"""Load programs and time them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dlbricks_tui.runtime.protocol import (
 
 
 class Bench:
-    """The programs of one worker by their names."""
+    """The loaded programs of one worker by their names."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -36,7 +36,7 @@ class Bench:
         self._guest: BoundNetwork | None = None
 
     def load(self, request: Load) -> Loaded:
-        """Makes a program ready and runs it once."""
+        """Prepare a program and run it once."""
         self._programs.pop(request.program_id, None)
         needed, limit = _needed_bytes(request.program), request.memory_limit_bytes
         if limit is not None and needed > limit:
@@ -47,7 +47,7 @@ class Bench:
             raise RefusalError(Reason.TOO_LARGE, f"out of memory: {error}") from error
 
     def sample(self, request: Sample) -> Sampled:
-        """Times programs one after another, those that are to be cold after the others."""
+        """Time programs one after another, the cold ones last."""
         programs = [self._program(name) for name in request.programs]
         with _no_collection():
             durations = [
@@ -67,18 +67,18 @@ class Bench:
             return _profiled(program.profiled().run(request.warm, request.repeat, program.pass_over))
 
     def null_calls(self, request: NullCalls) -> Sampled:
-        """Times the calling alone."""
+        """Time the call of a network that computes almost nothing."""
         with _no_collection():
             return Sampled((self._null.durations_ns(1, request.count),))
 
     def unload(self, request: Unload) -> Unloaded:
-        """Forgets programs."""
+        """Unload programs."""
         for name in request.programs:
             self._programs.pop(name, None)
         return Unloaded()
 
     def _cold_durations_ns(self, programs: list[_BoundProgram], repeat: int) -> list[tuple[int, ...]]:
-        """Times each of them once after the caches were swept, and so often."""
+        """Time each program once per sweep of the caches, `repeat` times."""
         rounds = []
         for _ in range(repeat if programs else 0):
             self._sweep_caches()
@@ -89,17 +89,17 @@ class Bench:
         return [tuple(taken[number] for taken in rounds) for number in range(len(programs))]
 
     def _before(self, program: _BoundProgram) -> Callable[[], None] | None:
-        """What happens before each run of it that is timed."""
+        """Return the function to call before each timed run of the program."""
         return self._evict if program.evicted else None
 
     def _sweep_caches(self) -> None:
-        """Fills the caches of all cores with something else."""
+        """Replace the contents of the caches of all cores."""
         if self._broom is None:
             self._broom = self._backend.bind(self._backend.sweep)
         self._broom.run()
 
     def _evict(self) -> None:
-        """Fills the caches that cores have for themselves with something else."""
+        """Replace the contents of the cores' private caches."""
         if self._guest is None:
             self._guest = self._backend.bind(self._backend.evict)
         self._guest.run()
@@ -109,7 +109,7 @@ class Bench:
         program = _BoundProgram(self._backend, request.program)
         program.network.run()
         seconds = perf_counter() - begin
-        # A model file has weights of its own: what it computes is no sign of values badly made up.
+        # A model file has its own weights, so infinite results are not caused by ours.
         if request.check_values and not request.program.network.file:
             program.network.refuse_infinite_values()
         self._programs[request.program_id] = program
@@ -123,12 +123,12 @@ class Bench:
 
 
 class _BoundProgram:
-    """A network, and what is not asked about in it, both fed in the layouts in which a model hands tensors on."""
+    """A network with its prelude, both fed in the layouts of the model."""
 
     def __init__(self, backend: Backend, program: Program) -> None:
         fed = None
         if program.producer is not None:
-            # Networks leave what they read as it is, so that this is needed only once.
+            # Networks do not change their inputs, so the producer runs only once.
             producer = backend.bind(program.producer)
             producer.run()
             fed = producer.outputs
@@ -144,22 +144,24 @@ class _BoundProgram:
             self._prelude = backend.bind(program.prelude, self.network.inputs)
 
     def pass_over(self) -> None:
-        """Read and write the memory that is to be touched between two runs, if any."""
+        """Read and write the memory that the program touches between two runs."""
         if self._between is not None:
             self._between.run()
 
     def profiled(self) -> ProfiledNetwork:
-        """The network under the profiler, made ready at the first request."""
+        """Return the network under the profiler, which is prepared at the first call."""
         if self._profiled is None:
             self._profiled = self.network.profiled()
         return self._profiled
 
     def prelude_ns(self) -> int:
-        """How long what is not asked about takes now."""
+        """Time the prelude."""
         return 0 if self._prelude is None else _duration_ns(self._prelude)
 
     def durations_ns(self, warm: int, repeat: int, before: Callable[[], None] | None = None) -> tuple[int, ...]:
-        """How long each of so many runs takes, `before` which something happens, after some that nobody times."""
+        """Time `repeat` runs after `warm` untimed ones, calling `before` ahead of each; the time of the prelude is
+        subtracted.
+        """
         if self._between is not None:
             for _ in range(warm):
                 self.pass_over()
@@ -169,12 +171,12 @@ class _BoundProgram:
             return tuple(_durations_ns(self.network, warm, repeat, before))
         without = _durations_ns(self._prelude, warm, repeat, before)
         durations = _durations_ns(self.network, warm, repeat, before)
-        # What takes no time at all can seem to take less than that.
+        # Noise can make the difference of two short runs negative.
         return tuple(max(0, durations[run] - without[run]) for run in range(repeat))
 
 
 def _profiled(runs: list[list[OperatorTime]]) -> Profiled:
-    """The rows of a reply; every run must show the same operators in the same order."""
+    """Return the rows of a reply; refuse runs with different operators."""
     nodes = tuple(time.node for time in runs[0]) if runs else ()
     if any(tuple(time.node for time in run) != nodes for run in runs):
         raise RefusalError(Reason.UNBUILDABLE, "the profiler shows other operators in one run than in another")
@@ -204,7 +206,7 @@ def _duration_ns(network: BoundNetwork) -> int:
 
 
 def _needed_bytes(program: Program) -> int:
-    """What all arrays take that are made before anything runs."""
+    """Return the size of all arrays that are created before the first run."""
     networks = (program.network,) if program.producer is None else (program.producer, program.network)
     learned = sum(array_bytes(network.weights.values()) for network in networks)
     return learned + array_bytes(networks[0].inputs.values())
@@ -212,7 +214,7 @@ def _needed_bytes(program: Program) -> int:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    # A collection in the middle of a run would be timed with it.
+    # A garbage collection within a run would be timed with it.
     gc.disable()
     try:
         yield

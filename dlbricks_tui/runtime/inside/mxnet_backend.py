@@ -1,4 +1,4 @@
-"""MXNet."""
+"""The backend of MXNet."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ class MXNet(Backend):
         self._mxnet = mxnet
 
     def passing_over(self, size_bytes: int) -> Network:
-        """A relu of an array of half the size."""
+        """Return a relu of an array of half the size."""
         return replace(self.sweep, inputs={"data": rows_of(size_bytes // 2)})
 
     def describe(self) -> Described:
-        """What this interpreter has."""
+        """Return the versions in this interpreter."""
         return describe(self._mxnet)
 
     def infer(self, request: Infer) -> Inferred:
-        """All that follows from what the request gives."""
+        """Infer all types that follow from the request."""
         return infer(self._mxnet, request)
 
     def fuse(self, request: Fuse) -> Fused:
-        """The graph that an executor would run."""
+        """Return the graph that an executor would run."""
         return fuse(self._mxnet, request)
 
     def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
-        """Binds a symbol as it stands."""
+        """Bind a symbol without fusing it."""
         bound = SideBySideSymbol if side_by_side else BoundSymbol
         return bound(self._mxnet, network, fed)

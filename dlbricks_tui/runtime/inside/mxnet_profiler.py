@@ -1,7 +1,7 @@
 """MXNet's profiler: the time of each operator of a symbol in each run.
 
-It tells operators by kind and not by node, so they must run in the order of the graph: one after another in the calling
-thread, which is MXNet's `NaiveEngine`.
+It reports the kind of an operator and not its node. So operators must run in the order of the graph: in the calling
+thread, by MXNet's `NaiveEngine`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dlbricks_tui.runtime.protocol import Reason
 
 _EVENT = re.compile(r'"name": "([^"]*)",\s*"cat": "operator",\s*"ph": "([BE])",\s*"ts": (\d+)')
 _NANOSECONDS_PER_MICROSECOND = 1000
-# MXNet appends to its file only while it dumps by itself as well; so seldom it never does.
+# MXNet appends to its file only if periodic dumps are on. With this period none happens.
 _NEVER_SECONDS = 1e7
 
 
 class _Recorder:
-    """The profiler of the process, which writes all events into one file."""
+    """The profiler of the process, which writes all events to one file."""
 
     def __init__(self, mxnet: Any) -> None:
         self._profiler = mxnet.profiler
@@ -46,7 +46,7 @@ class _Recorder:
         self._profiler.set_state("run")
 
     def stop(self) -> str:
-        """What was written since the last stop."""
+        """Stop, and return the events since the last stop."""
         self._profiler.set_state("stop")
         self._profiler.dump(finished=False)
         with self._file.open() as file:
@@ -70,14 +70,14 @@ class ProfiledSymbol(ProfiledNetwork):
     """An executor that runs its operators one by one."""
 
     def __init__(self, mxnet: Any, executor: Any, operators: Iterable[tuple[str, str]]) -> None:
-        """`operators` are the aliases and kinds in the order in which the executor runs them."""
+        """`operators` are the aliases and kinds, in the order of execution."""
         self._mxnet = mxnet
         self._executor = executor
         self._operators = [(_number(alias), op) for alias, op in operators]
         self._recorder = _recorder_of(mxnet)
 
     def run(self, warm: int, repeat: int, before: Callable[[], None]) -> list[list[OperatorTime]]:
-        """Run the symbol, and return what the profiler says of the last `repeat` runs."""
+        """Run the symbol, and return the operator times of the last `repeat` runs."""
         for _ in range(warm):
             before()
             self._run()
@@ -95,7 +95,7 @@ class ProfiledSymbol(ProfiledNetwork):
 
 
 def events_in(text: str) -> list[tuple[str, int, int]]:
-    """Operators in the order in which they began: kind, start and duration in nanoseconds."""
+    """Return the operators in the order of their starts: kind, start and duration in nanoseconds."""
     return sorted(_intervals(text), key=lambda event: event[1])
 
 
@@ -110,7 +110,7 @@ def _intervals(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def matched(operators: Sequence[tuple[int, str]], events: Iterable[tuple[str, int, int]]) -> list[OperatorTime]:
-    """The events as times of nodes; an operator that MXNet skips, since it only hands on memory, has no event."""
+    """Assign the events to nodes. An operator that only passes on memory is skipped by MXNet and has no event."""
     found: list[OperatorTime] = []
     waiting = iter(operators)
     for name, start, duration in events:

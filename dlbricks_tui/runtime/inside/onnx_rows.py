@@ -1,4 +1,6 @@
-"""Which inputs of an ONNX model are numbers of rows, as its bytes tell: nothing here has the onnx package."""
+"""Finds the inputs of an ONNX model that hold row numbers. It reads the model's bytes, as the onnx package may be
+missing.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,15 @@ from typing import NamedTuple
 
 from dlbricks_tui.runtime.protocol import ArrayType
 
-# The operators that look up rows by number: which inputs have the numbers, each with the one that has the rows.
+# Operators that look up rows by number: inputs with the numbers, each with the input that has the table.
 LOOK_UPS = {"Gather": ((1, 0),), "EmbedLayerNormalization": ((0, 2), (1, 4))}
-# They put out the numbers that they read first.
+# Operators whose output holds the same numbers as their first input.
 _PASS_ON = ("Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
-# How a field is written, as the last three bits of its tag tell.
+# The wire types of fields, the last three bits of a tag.
 _VARINT, _BYTES = 0, 2
 _FIXED_BYTES = {1: 8, 5: 4}
-# The numbers of fields: of a model, a graph, a node and an attribute.
+# The field numbers of a model, a graph, a node and an attribute.
 _GRAPH, _NODE = 7, 1
 _INPUT, _OUTPUT, _OP, _ATTRIBUTE = 1, 2, 4, 5
 _NAME, _INTEGER = 1, 3
@@ -29,7 +31,7 @@ class _Node(NamedTuple):
 
 
 def rows_counted(model: bytes, weights: Mapping[str, ArrayType]) -> dict[str, int]:
-    """The tensors that hold the numbers of rows of weights, each with how many rows there are, the fewest of them."""
+    """Return the tensors that hold row numbers, each with the number of rows of the smallest table."""
     nodes = [_node(node) for graph in _parts(memoryview(model), _GRAPH) for node in _parts(graph, _NODE)]
     sources = {node.outputs[0]: node.inputs[0] for node in nodes if node.op in _PASS_ON and node.inputs}
     counted: dict[str, int] = {}
@@ -59,7 +61,7 @@ def _texts(content: memoryview, wanted: int) -> tuple[str, ...]:
 
 
 def _parts(content: memoryview, wanted: int) -> Iterator[memoryview]:
-    """The texts and messages of a field of a message."""
+    """Return the texts and messages in a field."""
     for field, value in _fields(content):
         if field == wanted and isinstance(value, memoryview):
             yield value
@@ -78,7 +80,7 @@ def _fields(content: memoryview) -> Iterator[tuple[int, int | memoryview]]:
             yield tag >> 3, content[place : place + length]
             place += length
         else:
-            # What is of no interest here; nothing is of another kind than these.
+            # Other wire types do not occur in ONNX.
             place += _FIXED_BYTES[kind]
 
 

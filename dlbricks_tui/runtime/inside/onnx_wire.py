@@ -1,4 +1,4 @@
-"""The smallest ONNX models, written byte by byte: the interpreter of ONNX Runtime need not have the onnx package."""
+"""The smallest ONNX models, written byte by byte, as the onnx package may be missing in this interpreter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TEXT, _NUMBER = 2, 0
 
 
 def one_operator(op: str, array: ArrayType) -> Network:
-    """A network of one operator, from one array of floats to another of the same shape."""
+    """Return a network of one operator on an array of floats."""
     sizes = b"".join(_message(1, _number(1, size)) for size in array.shape)
     node = _message(1, _text(1, "data") + _text(2, "result") + _text(4, op))
     tensor = _message(2, _message(1, _number(1, _FLOAT) + _message(2, sizes)))

@@ -1,4 +1,4 @@
-"""Prints what MXNet knows of its operators: aliases, inputs, parameters with types and defaults.
+"""Prints MXNet's table of operators: aliases, inputs, parameters with types and defaults.
 
 Run where MXNet is installed: python -m dlbricks_tui.runtime.inside.op_table > dlbricks_tui/models/mxnet/operators.json
 The table is committed, so that reading a model needs no MXNet.
@@ -19,7 +19,7 @@ DEFAULT = re.compile(r"optional, ?default=(.*)$", re.DOTALL)
 
 
 def operator_table() -> dict[str, dict[str, Any]]:
-    """Operators by name, each with its aliases, inputs and parameters."""
+    """Return the operators by name, each with its aliases, inputs and parameters."""
     mxnet = load_mxnet()
     table: dict[str, dict[str, Any]] = {}
     for alias in sorted(operators(mxnet)):
@@ -47,7 +47,7 @@ def _describe(mxnet: Any, alias: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _parameter(kind: str) -> list[str]:
-    """[type, default as text] or [type] where the parameter is required."""
+    """Return [type, default as text], or [type] for a required parameter."""
     default = DEFAULT.search(kind)
     declared = kind.split(",")[0] if not kind.startswith("{") else "enum"
     if not default:

@@ -1,4 +1,4 @@
-"""ONNX Runtime."""
+"""The backend of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from dlbricks_tui.runtime.inside.refusal import RefusalError
 from dlbricks_tui.runtime.inside.values import data_values, row_numbers
 from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason
 
-# Weights of more bytes are written beside an optimised model, whose file has a limit.
+# Larger weights are written beside an optimised model, as the size of a model file is limited.
 _LARGE_BYTES = "1024"
 
 
 class OnnxRuntime(Backend):
-    """ONNX Runtime, whose graphs are ONNX models as base64, without the values of weights."""
+    """ONNX Runtime. Its graphs are ONNX models in base64, without the values of weights."""
 
     nothing = one_operator("Identity", ONE)
     sweep = one_operator("Relu", SWEPT)
@@ -46,11 +46,11 @@ class OnnxRuntime(Backend):
         self._ort = ort
 
     def passing_over(self, size_bytes: int) -> Network:
-        """A relu of an array of half the size."""
+        """Return a relu of an array of half the size."""
         return one_operator("Relu", rows_of(size_bytes // 2))
 
     def describe(self) -> Described:
-        """What this interpreter has."""
+        """Return the versions in this interpreter."""
         return Described(
             python=platform.python_version(),
             framework="onnxruntime",
@@ -61,12 +61,12 @@ class OnnxRuntime(Backend):
         )
 
     def infer(self, request: Infer) -> Inferred:
-        """The types of what a model puts out."""
+        """Return the types of a model's outputs."""
         found = session(self._ort, request.symbol, {}, options(self._ort, optimised=False), Reason.INCONSISTENT)
         return Inferred(tuple((tensor_type(output),) for output in found.get_outputs()), ())
 
     def fuse(self, request: Fuse) -> Fused:
-        """The model that ONNX Runtime saves when it has optimised this one; `request` has the types of its weights."""
+        """Return the model as optimised by ONNX Runtime; `request` has the types of its weights."""
         weights = {name: ArrayType(shape, request.dtypes[name]) for name, shape in request.shapes.items()}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "optimised.onnx"
@@ -79,7 +79,7 @@ class OnnxRuntime(Backend):
             return Fused(b64encode(path.read_bytes()).decode(), (), ())
 
     def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
-        """A session that runs a model as it stands, or a model file as the network asks."""
+        """Return a session of a model without further optimisation, or of a model file as the network asks."""
         settings = options(self._ort, optimised=network.optimised, side_by_side=side_by_side)
         return _BoundModel(self._ort, network, fed, settings)
 
@@ -106,7 +106,7 @@ class _BoundModel(BoundNetwork):
             self._binding.bind_output(name)
 
     def run(self) -> None:
-        """Computes the outputs."""
+        """Compute the outputs."""
         ask(self._ort, self._run, Reason.UNBUILDABLE)
 
     def _run(self) -> None:
@@ -115,7 +115,7 @@ class _BoundModel(BoundNetwork):
             self._keep_outputs()
 
     def _keep_outputs(self) -> None:
-        """Has later runs write to the same arrays: others would be new memory each time."""
+        """Bind the outputs, so that later runs write to the same arrays instead of new ones."""
         self.outputs = self._binding.get_outputs()
         if all(value.is_tensor() for value in self.outputs):
             self._binding.clear_binding_outputs()
@@ -123,16 +123,16 @@ class _BoundModel(BoundNetwork):
                 self._binding.bind_ortvalue_output(self._names[place], value)
 
     def profiled(self) -> ProfiledNetwork:
-        """The same model in sessions that profile it."""
+        """Return the same model, ready for profiling."""
         return ProfiledModel(self._ort, self._network, self._weights, self.inputs)
 
     def output_types(self) -> list[ArrayType]:
-        """What the outputs are; those that are no tensors take nothing that anybody could tell."""
+        """Return the types of those outputs that are tensors."""
         tensors = [value for value in self.outputs if value.is_tensor()]
         return [ArrayType(tuple(value.shape()), numpys_name(value.data_type()) or "object") for value in tensors]
 
     def refuse_infinite_values(self) -> None:
-        """Objects where an output of floats holds an infinity, or what is no number."""
+        """Raise RefusalError if an output holds an infinity or a NaN."""
         for place, value in enumerate(self.outputs):
             if _is_of_floats(value) and not numpy.isfinite(value.numpy()).all():
                 raise RefusalError(Reason.NOT_FINITE, f"output {self._names[place]} holds values that are not finite")
@@ -151,5 +151,5 @@ class _BoundModel(BoundNetwork):
 
 
 def _is_of_floats(value: Any) -> bool:
-    # numpy has no bfloat16 to look at.
+    # numpy cannot check bfloat16.
     return value.is_tensor() and numpys_name(value.data_type()) in ("float16", "float32", "float64")

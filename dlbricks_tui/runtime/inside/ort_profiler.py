@@ -1,7 +1,7 @@
 """ONNX Runtime's profiler: the time of each node of a model in each run.
 
-A session profiles all of its runs or none, and gives its events away only when it stops profiling for good. So each
-request gets a session of its own, with the same weights.
+A session profiles all of its runs or none, and returns its events only when it stops profiling for good. So each
+request gets a new session with the same weights.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dlbricks_tui.runtime.inside.backend import OperatorTime, ProfiledNetwork
 from dlbricks_tui.runtime.inside.ort_session import ask, options, session_with
 from dlbricks_tui.runtime.protocol import Network, Reason
 
-# Networks are written with nodes of these names; nodes inside of an `If` or a `Loop` have others.
+# Nodes of our networks have these names; nodes inside an `If` or a `Loop` have others.
 _OWN_NODE = re.compile(r"node(\d+)_kernel_time$")
 _NANOSECONDS_PER_MICROSECOND = 1000
 
 
 class ProfiledModel(ProfiledNetwork):
-    """A model, a fresh profiling session for each request."""
+    """A model that gets a new profiling session per request."""
 
     def __init__(self, ort: Any, network: Network, weights: Mapping[str, Any], inputs: Sequence[Any]) -> None:
         self._ort = ort
@@ -32,7 +32,7 @@ class ProfiledModel(ProfiledNetwork):
         self._inputs = inputs
 
     def run(self, warm: int, repeat: int, before: Callable[[], None]) -> list[list[OperatorTime]]:
-        """Run the model, and return what the profiler says of the last `repeat` runs."""
+        """Run the model, and return the operator times of the last `repeat` runs."""
         with tempfile.TemporaryDirectory() as folder:
             settings = options(self._ort, optimised=False)
             settings.enable_profiling = True
@@ -51,7 +51,7 @@ class ProfiledModel(ProfiledNetwork):
 
 
 def runs_in(events: Iterable[Mapping[str, Any]]) -> list[list[OperatorTime]]:
-    """The node times of each run; a node that shows again begins the next run."""
+    """Return the node times of each run; a node that occurs again begins the next run."""
     runs: list[list[OperatorTime]] = []
     shown: set[int] = set()
     for time in sorted(_node_times(events), key=lambda time: time.start_ns):

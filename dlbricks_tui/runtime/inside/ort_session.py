@@ -1,4 +1,4 @@
-"""Sessions of ONNX Runtime: made of models whose weights have no values, and objecting in one line."""
+"""Sessions of ONNX Runtime for models whose weights have no values, with error messages of one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dlbricks_tui.runtime.inside.values import learned_values
 from dlbricks_tui.runtime.protocol import ArrayType, Reason, Tensor
 
 THREADS_VARIABLE = "OMP_NUM_THREADS"
-# So many operators at once, where a model lets them.
+# The number of operators that run at the same time.
 AT_ONCE_VARIABLE = "ORT_INTER_OP_THREADS"
 ONLY_ERRORS = 3
 PROVIDERS = ["CPUExecutionProvider"]
@@ -28,18 +28,18 @@ _TENSOR = re.compile(r"tensor\((\w+)\)$")
 
 
 def load_onnxruntime() -> Any:
-    """The module `onnxruntime`, with the threads that the settings want."""
+    """Import `onnxruntime`, with the numbers of threads in the settings."""
     try:
         ort = importlib.import_module("onnxruntime")
     except (ImportError, AttributeError, OSError) as error:
         raise RefusalError(Reason.NO_FRAMEWORK, f"ONNX Runtime cannot be imported: {error}") from error
-    # Of sessions that have threads of their own each, one would still spin while the next is timed.
+    # Sessions share one pool: threads of another session would still spin while the next one is timed.
     ort.set_global_thread_pool_sizes(_number(THREADS_VARIABLE, 0), _number(AT_ONCE_VARIABLE, 1))
     return ort
 
 
 def ask(ort: Any, question: Callable[[], Any], reason: Reason) -> Any:
-    """The answer of ONNX Runtime, or its objection."""
+    """Call a function of ONNX Runtime; turn its errors into refusals."""
     try:
         return question()
     except _errors(ort) as error:
@@ -49,7 +49,7 @@ def ask(ort: Any, question: Callable[[], Any], reason: Reason) -> Any:
 
 
 def options(ort: Any, *, optimised: bool, side_by_side: bool = False) -> Any:
-    """The settings of a session."""
+    """Return the settings of a session."""
     found = ort.SessionOptions()
     found.log_severity_level = ONLY_ERRORS
     found.use_per_session_threads = False
@@ -61,17 +61,17 @@ def options(ort: Any, *, optimised: bool, side_by_side: bool = False) -> Any:
 
 
 def session(ort: Any, model: str, weights: Mapping[str, ArrayType], settings: Any, reason: Reason) -> Any:
-    """A session of a model, its weights filled with numbers of a normal range, as constants."""
+    """Return a session of a model, its weights filled with numbers in a normal range, as constants."""
     return session_with(ort, model, weight_values(ort, weights), settings, reason)
 
 
 def weight_values(ort: Any, weights: Mapping[str, ArrayType]) -> Mapping[str, Any]:
-    """Values for weights, in a normal range, by name."""
+    """Return values for weights, in a normal range, by name."""
     return {name: _stored(ort, found) for name, found in weights.items()}
 
 
 def session_with(ort: Any, model: str, values: Mapping[str, Any], settings: Any, reason: Reason) -> Any:
-    """A session of a model with these values of its weights, as constants."""
+    """Return a session of a model with these values for its weights, as constants."""
     try:
         content = b64decode(model, validate=True)
     except Base64Error as error:
@@ -86,19 +86,19 @@ def session_with(ort: Any, model: str, values: Mapping[str, Any], settings: Any,
 
 
 def session_of_file(ort: Any, path: str, settings: Any) -> Any:
-    """A session of a model file with its own weights."""
+    """Return a session of a model file with its own weights."""
     return ask(ort, lambda: ort.InferenceSession(path, settings, providers=PROVIDERS), Reason.UNBUILDABLE)
 
 
 def tensor_type(declared: Any) -> Tensor:
-    """What a session says of an input or output: nothing of sizes that it does not know."""
+    """Return the type of an input or output; the shape is None if a size is unknown."""
     shape = declared.shape
     known = shape is not None and all(isinstance(size, int) and size >= 0 for size in shape)
     return Tensor(tuple(shape) if known else None, numpys_name(declared.type))
 
 
 def numpys_name(declared: str) -> str | None:
-    """The data type of a `tensor(float)` as numpy calls it; None for what is no tensor."""
+    """Return numpy's name for the data type of a `tensor(float)`; None for types other than tensors."""
     found = _TENSOR.match(declared)
     return _NUMPYS.get(found[1], found[1]) if found else None
 
@@ -113,7 +113,7 @@ def _stored(ort: Any, found: ArrayType) -> Any:
 
 
 def _errors(ort: Any) -> tuple[type[BaseException], ...]:
-    """ONNX Runtime has a class for each kind of objection, and no class for all of them."""
+    """Return the classes of ONNX Runtime's errors, which have no common base."""
     state = vars(ort.capi.onnxruntime_pybind11_state).values()
     own = [it for it in state if isinstance(it, type) and issubclass(it, Exception)]
     return (*own, RuntimeError, ValueError, MemoryError)

@@ -1,4 +1,4 @@
-"""What the framework cannot do, carried up to the loop that answers for it."""
+"""The error that becomes a refusal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dlbricks_tui.runtime.protocol import Reason, Refused
 
 
 class RefusalError(Exception):
-    """The request is answered with the refusal that this carries."""
+    """The request is answered with `refused`."""
 
     def __init__(self, reason: Reason, message: str, node: int | None = None) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""A symbol file taken apart, so that MXNet can be asked about it node by node."""
+"""A symbol file in parts, so that MXNet can be asked about single nodes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dlbricks_tui.runtime.protocol import Reason
 
 VARIABLE = "null"
 
-# Ours or somebody's Python code, or an address in the memory of the process that saved the file: MXNet has the
-# names, but cannot make these operators from a file, and crashes on the addresses.
+# Python code, or an address in the memory of the process that saved the file. MXNet knows the names, but cannot create
+# these operators from a file, and crashes on the addresses.
 NOT_FROM_A_FILE = frozenset({"Custom", "_CachedOp", "_CustomFunction", "_NDArray", "_Native"})
 
-# MXNet's JSON reader knows no escape of a control character but those of a line break and a tab.
+# MXNet's JSON reader knows the escapes of a line break and a tab only.
 UNREADABLE_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-f]{4}|[bf])")
 
 ALIAS = re.compile(r"#(\d+)#")
@@ -32,8 +32,8 @@ class Edge(NamedTuple):
 class SymbolFile:
     """The nodes and heads of a file.
 
-    MXNet is given every node under the alias `#index#`: it binds by name and repeats names in its errors, and those of
-    a file may be twice there, empty, or unlike anything that it can take.
+    MXNet gets every node under the alias `#index#`. It binds by name and quotes names in its errors, and the names of a
+    file may be duplicate, empty, or not acceptable to MXNet.
     """
 
     def __init__(self, text: str) -> None:
@@ -54,24 +54,24 @@ class SymbolFile:
             raise RefusalError(Reason.MALFORMED, f"not a symbol file of today's format: {error!r}") from error
 
     def unknown_to(self, operators: frozenset[str]) -> list[int]:
-        """The nodes that cannot be made of these operators, because of themselves or of a subgraph."""
+        """Return the nodes that these operators cannot build, because of themselves or of a subgraph."""
         makeable = operators - NOT_FROM_A_FILE
         return [i for i, needed in enumerate(self._operators_within) if not needed <= makeable]
 
     def variable(self, name: str) -> int:
-        """The node of the variable of that name."""
+        """Return the node of the variable of that name."""
         if name not in self._variables:
             raise RefusalError(Reason.MALFORMED, f"there is no input called {name}")
         return self._variables[name]
 
     def alias(self, variable: str) -> str:
-        """The alias of the variable of that name."""
+        """Return the alias of the variable of that name."""
         return f"#{self.variable(variable)}#"
 
     def uses(self) -> Iterator[tuple[str, list[int | None]]]:
-        """Each operator, also those inside of others, with the nodes of the file that it reads.
+        """Return each operator, including those in subgraphs, with the nodes of the file that it reads.
 
-        None stands for what is computed inside.
+        None stands for results of the subgraph itself.
         """
         waiting: list[tuple[dict[str, Any], list[int | None]]] = []
         for index, node in enumerate(self._nodes):
@@ -79,17 +79,17 @@ class SymbolFile:
         for node, reads in waiting:
             yield node["op"], reads
             for subgraph in node.get("subgraphs", ()):
-                # The variables of a graph inside stand for the inputs of the operator around it, in order.
+                # The variables of a subgraph stand for the inputs of the operator around it, in order.
                 outside = iter(reads)
                 known = [next(outside, None) if inner["op"] == VARIABLE else None for inner in subgraph["nodes"]]
                 waiting += [(inner, [known[entry[0]] for entry in inner["inputs"]]) for inner in subgraph["nodes"]]
 
     def declaring(self, attribute: str) -> frozenset[str]:
-        """The aliases of the nodes to which the file gives such an attribute."""
+        """Return the aliases of the nodes with that attribute."""
         return frozenset(f"#{i}#" for i, declared in enumerate(self._declared) if attribute in declared)
 
     def twins(self) -> list[int]:
-        """For each node the first one of the file that computes the same from the same inputs."""
+        """Return for each node the first node of the file that computes the same from the same inputs."""
         twins: list[int] = []
         first: dict[str, int] = {}
         for index, node in enumerate(self._nodes):
@@ -104,12 +104,12 @@ class SymbolFile:
         return twins
 
     def aliased(self, left_out: Collection[int] = ()) -> str:
-        """The file with all names replaced; variables stand for the outputs of the nodes left out."""
+        """Return the file with all names replaced by aliases; variables replace the outputs of the nodes left out."""
         nodes = [{**node, "name": f"#{i}#"} for i, node in enumerate(self._nodes)]
         heads = list(self.heads)
         for index in left_out:
             nodes[index] = {"op": VARIABLE, "name": f"#{index}#", "inputs": []}
-            # What only a node left out reads is still asked for.
+            # Also request tensors that only nodes left out read.
             heads += self.inputs[index]
         stand_ins: dict[Edge, int] = {}
 
@@ -130,12 +130,12 @@ class SymbolFile:
         return text.encode(errors="replace").decode()
 
     def node_in(self, text: str) -> int | None:
-        """The first node whose alias is in the text."""
+        """Return the first node whose alias occurs in the text."""
         found = (int(alias) for alias in ALIAS.findall(text))
         return next((index for index in found if index < len(self.names)), None)
 
     def restored(self, text: str) -> str:
-        """The text with the file's own names in place of aliases."""
+        """Return the text with the names of the file in place of aliases."""
 
         def restore(alias: re.Match[str]) -> str:
             index = int(alias[1])

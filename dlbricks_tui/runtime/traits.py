@@ -1,0 +1,132 @@
+"""Facts about each framework that the other rooms need: one object per framework.
+
+A new framework is one more `Traits` here and one more backend in `runtime/inside`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from dlbricks_tui.runtime.errors import RegistryError
+
+Variables = tuple[tuple[str, str], ...]
+
+
+class Format(str, Enum):
+    """The file format of a model. A framework reads one of them."""
+
+    MXNET = "MXNet"
+    ONNX = "ONNX"
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Facts about one framework.
+
+    `framework` is its name in stored results and on the command line, `title` its name in messages. `packages` are the
+    names under which package indexes offer it. The runtime of this interpreter with it is called `own_runtime`.
+    """
+
+    framework: str
+    title: str
+    format: Format
+    packages: tuple[str, ...]
+    own_runtime: str
+    # Commands that install it: beside this program, and in another interpreter.
+    install_here: str
+    install_there: str
+
+    # Beginnings of the names of environment variables that change its speed, and of those that change the fused graph.
+    variable_prefixes: tuple[str, ...]
+    graph_variable_prefixes: tuple[str, ...]
+    # The variable with the number of operators that may run at the same time, and the settings that it requires.
+    parallel_variable: str
+    parallel_settings: Variables = ()
+    # The settings with which its profiler reports operators in the order of the graph.
+    profiling_settings: Variables = ()
+    # By default it starts one thread per two logical processors on x86, instead of one per processor.
+    halves_x86_threads: bool = False
+
+    # End to end, its worker runs the model file itself, with the weights in it.
+    runs_model_files: bool = False
+    # Tensors keep oneDNN's layouts between layers. Without this, each conversion is a layer of its own.
+    keeps_onednn_layouts: bool = False
+    # Operators may write their results over their inputs.
+    writes_in_place: bool = False
+    # The speed of max pooling on plain arrays depends on the values.
+    branches_on_values: bool = False
+    # A thread of its own computes and sleeps between two runs: the first operators of a run take longer.
+    sleeps_between_runs: bool = False
+    # It finds weights that a layer shortly before has read in the caches: such bricks are primed.
+    finds_primed_weights: bool = False
+    # A brick is timed in two states of the caches, and calibration finds the one between them.
+    times_cache_twins: bool = False
+    # Elementwise operators that it computes with all cores even on small tensors, the newest first, each with the
+    # operator version that introduced it. Without them a relu does.
+    parallel_operators: tuple[tuple[str, int], ...] = ()
+
+    # The constants that calibration fits for the method `alone`.
+    calibration_constants: tuple[str, ...] = ()
+
+
+MXNET = Traits(
+    framework="mxnet",
+    title="MXNet",
+    format=Format.MXNET,
+    packages=("mxnet", "mxnet-mkl", "mxnet-native"),
+    own_runtime="default",
+    install_here="pip install mxnet, on Python 3.12 or older",
+    install_there="pip install mxnet, on Python 3.12 or older",
+    variable_prefixes=("MKL_", "MKLDNN_", "DNNL_", "ONEDNN_", "MXNET_", "NNVM_"),
+    graph_variable_prefixes=("MXNET_",),
+    parallel_variable="MXNET_CPU_WORKER_NTHREADS",
+    # Only operators that MXNet's engine gets one by one run at the same time.
+    parallel_settings=(("MXNET_EXEC_BULK_EXEC_INFERENCE", "0"),),
+    # The calling thread computes the operators in the order of the graph.
+    profiling_settings=(("MXNET_ENGINE_TYPE", "NaiveEngine"),),
+    halves_x86_threads=True,
+    keeps_onednn_layouts=True,
+    writes_in_place=True,
+    branches_on_values=True,
+    sleeps_between_runs=True,
+    finds_primed_weights=True,
+    times_cache_twins=True,
+    calibration_constants=(
+        "call_ms",
+        "per_lost_sequence_ms",
+        "per_cold_sequence_ms",
+        "stays_share",
+        "evicted_share",
+        "resident_share",
+    ),
+)
+ONNX_RUNTIME = Traits(
+    framework="onnxruntime",
+    title="ONNX Runtime",
+    format=Format.ONNX,
+    packages=("onnxruntime",),
+    own_runtime="default-onnx",
+    install_here="pip install 'dlbricks-tui[onnx]'",
+    install_there="pip install onnxruntime",
+    variable_prefixes=("ORT_",),
+    graph_variable_prefixes=("ORT_",),
+    parallel_variable="ORT_INTER_OP_THREADS",
+    runs_model_files=True,
+    parallel_operators=(("Erf", 9), ("Elu", 1)),
+    calibration_constants=("per_forgotten_sequence_ms",),
+)
+# By the name of the framework. Of several that read one format, the first is the usual one.
+TRAITS: Mapping[str, Traits] = {it.framework: it for it in (MXNET, ONNX_RUNTIME)}
+
+
+def traits_of(framework: str) -> Traits:
+    """Return the facts about the framework of that name, or raise RegistryError."""
+    if framework not in TRAITS:
+        known = ", ".join(TRAITS)
+        raise RegistryError(f"no framework is called {framework[:80]!r}; this version of dlbricks knows {known}")
+    return TRAITS[framework]
+
+
+def usual_traits(form: Format) -> Traits:
+    """Return the facts about the framework that runs models of a format unless another one is named."""
+    return next(it for it in TRAITS.values() if it.format is form)
