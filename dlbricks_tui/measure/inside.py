@@ -42,7 +42,7 @@ _FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 3, 100
 _FEWEST_ROUNDS = FEWEST_SAMPLES
 # Noise averages out within one run of a network that takes this long.
 _SLOWEST_MS, _FEWEST_ROUNDS_OF_THE_SLOWEST = 1000.0, 2
-# In each round a carrier runs so often under the profiler, first untimed and then timed; slow ones have the second pair.
+# In each round a carrier runs so often under the profiler, untimed and then timed; slow ones have the second pair.
 _PROFILED, _SLOW_PROFILED, _SLOW_MS = (1, 2), (1, 1), 150.0
 # So many models are timed in the rounds of their carriers, too.
 _FEW_MODELS = 3
