@@ -12,14 +12,13 @@ import statistics
 import sys
 import tempfile
 import time
-from argparse import Namespace
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.promises import at_most, judge
+from dlbricks_tui.answers.opening import load_all
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.cli.choices import load_all
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
 from dlbricks_tui.models.loading import Loader
@@ -35,7 +34,7 @@ def load_and_cut_seconds(data: Path, delivered: bool) -> tuple[float, float]:
     sources = Library(SAMPLE_MODELS, data).find(TABLE1_PREFIX)
     with WorkerFramework(Registry(data).default(), data / "framework.log") as framework:
         chosen = sources if delivered else [replace(source, types=None) for source in sources]
-        models = load_all(Loader(data / "cache", framework), chosen, Namespace(level="written", input=[]))
+        models = load_all(chosen, Loader(data / "cache", framework).load).models
     loaded = time.perf_counter()
     decompositions = [decompose(graph) for _, graph in models]
     done = time.perf_counter()

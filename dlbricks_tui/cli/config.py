@@ -1,4 +1,4 @@
-"""`dlbricks config`: where the config file is, whether it is right, and which settings count."""
+"""`dlbricks config`: list the settings, locate the config file, and validate it."""
 
 from __future__ import annotations
 
@@ -6,33 +6,36 @@ import argparse
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import Json, narrate, show, write, write_json
-from dlbricks_tui.cli.parser import Groups, add_json_option
-from dlbricks_tui.cli.status import Status
+from dlbricks_tui.cli.parser import Groups, Status, add_json_option
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.config.reading import Sources
 
 
 def register(groups: Groups) -> None:
-    """Adds `config`."""
-    parser = groups.add_parser("config", help="the settings: where they are kept, and which count")
+    """Add `config`."""
+    parser = groups.add_parser("config", help="list the settings, locate or validate the config file")
     add_json_option(parser)
     parser.set_defaults(handler=list_settings)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    listing = actions.add_parser("list", help="list the settings with who gave them (what `config` does by itself)")
+    listing = actions.add_parser(
+        "list", help="list the settings and where each one comes from (as `config` does by itself)"
+    )
     add_json_option(listing)
     listing.set_defaults(handler=list_settings)
-    locating = actions.add_parser("locate", help="print where the config file is, or would be")
+    locating = actions.add_parser("locate", help="print the path of the config file")
     add_json_option(locating)
     locating.set_defaults(handler=locate, reads_config=False)
-    validating = actions.add_parser("validate", help="say what is wrong with the settings, all of it at once")
+    validating = actions.add_parser("validate", help="name all faults of the settings")
     add_json_option(validating)
     validating.set_defaults(handler=validate, reads_config=False)
 
 
 def list_settings(args: argparse.Namespace) -> int:
-    """Lists every setting, its value, and who gave it."""
+    """List every setting, its value, and where the value comes from."""
     config: Config = args.config
     if args.json:
         write_json({"settings": _settings(config), "keys": _keys(config)})
@@ -42,20 +45,20 @@ def list_settings(args: argparse.Namespace) -> int:
 
 
 def locate(args: argparse.Namespace) -> int:
-    """Prints the path of the config file."""
+    """Print the path of the config file."""
     exists = args.data.config.exists()
     if args.json:
         write_json({"config": str(args.data.config), "exists": exists, "themes": str(args.data.themes)})
         return Status.DONE
     write(f"{args.data.config}\n")
     if not exists:
-        narrate("there is no such file yet: the settings are those by default; `dlbricks config` lists them")
+        narrate("there is no such file yet, so all settings have their defaults; `dlbricks config` lists them")
     return Status.DONE
 
 
 def validate(args: argparse.Namespace) -> int:
-    """Names all that is wrong with the settings."""
-    problems = _problems(args)
+    """Name all faults of the settings."""
+    problems = _problems(args.sources, args.wrong_keys)
     if args.json:
         write_json({"config": str(args.data.config), "valid": not problems, "problems": problems})
     elif not problems:
@@ -66,12 +69,11 @@ def validate(args: argparse.Namespace) -> int:
     return Status.BAD_INPUT if problems else Status.DONE
 
 
-def _problems(args: argparse.Namespace) -> list[str]:
-    sources: Sources = args.sources
+def _problems(sources: Sources, wrong_keys: Callable[[Config], str] | None) -> list[str]:
     problems = [str(problem) for problem in sources.problems()]
-    # Of settings that are wrong already it cannot be said what their keys would do.
-    if not problems and args.wrong_keys is not None:
-        problems += filter(None, [args.wrong_keys(sources.read())])
+    # Keys are checked only where the settings can be read.
+    if not problems and wrong_keys is not None:
+        problems += filter(None, [wrong_keys(sources.read())])
     return problems
 
 
@@ -84,7 +86,7 @@ def _keys(config: Config) -> Json:
 
 
 def _show(config: Config) -> None:
-    from dlbricks_tui.cli.tables import name_cell, plain_table
+    from dlbricks_tui.cli.drawing import name_cell, plain_table
     from dlbricks_tui.config.options import BY_NAME, KEYS, shown
 
     table = plain_table("SETTING", "VALUE", "FROM", "MEANING")

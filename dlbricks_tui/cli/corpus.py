@@ -1,27 +1,28 @@
-"""`dlbricks corpus`: how much repeats within and across models (the paper, section 2.2)."""
+"""`dlbricks corpus`: repetition within and across models (the paper, section 2.2)."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.asking import usual_runtimes
-from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, cutting, library, load_all, open_loader
+from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, level_of, shapes_of
 from dlbricks_tui.cli.output import Json, data_console, show, write_json
-from dlbricks_tui.cli.parser import Groups, add_json_option
-from dlbricks_tui.cli.status import Status
+from dlbricks_tui.cli.parser import Groups, Status, add_json_option
+from dlbricks_tui.cli.store import load_all, open_loader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dlbricks_tui.bricks.corpus import Corpus
     from dlbricks_tui.bricks.decomposition import Decomposition
+    from dlbricks_tui.config.config import Config
     from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.settings import DataFolder
 
 
 def register(groups: Groups) -> None:
-    """Adds `corpus`."""
-    parser = groups.add_parser("corpus", help="show how much of one or several models is the same")
+    """Add `corpus`."""
+    parser = groups.add_parser("corpus", help="show how much of one model, or of several, is the same")
     add_models_argument(parser, many=True)
     add_cutting_options(parser, level="written")
     add_json_option(parser)
@@ -29,18 +30,20 @@ def register(groups: Groups) -> None:
 
 
 def show_corpus(args: argparse.Namespace) -> int:
-    """Cuts all models, compares what comes out, and shows it."""
+    """Cut all models, compare their layer sequences, and show the result."""
+    from dlbricks_tui.answers.opening import library
     from dlbricks_tui.bricks.corpus import compare, model_bricks
     from dlbricks_tui.bricks.decomposition import decompose
+    from dlbricks_tui.models.graph import Level
 
-    sources = library(args).find_all(args.models)
-    with open_loader(args) as loader:
-        loaded = load_all(loader, sources, args)
-    how = cutting(args)
+    sources = library(args.data).find_all(args.models)
+    with open_loader(args.data) as loader:
+        loaded = load_all(loader, sources, level_of(args) or Level.WRITTEN, shapes_of(args))
+    how = cutting_of(args)
     decompositions = [decompose(graph, how) for _, graph in loaded]
     corpus = compare([model_bricks(decomposition) for decomposition in decompositions])
     known = [source for source, _ in loaded]
-    speedup = _speedup(args, decompositions)
+    speedup = _speedup(args.data, args.config, decompositions)
     if args.json:
         write_json(_document(corpus, known, decompositions, speedup))
     else:
@@ -51,17 +54,18 @@ def show_corpus(args: argparse.Namespace) -> int:
     return Status.DONE if len(loaded) == len(sources) else Status.DONE_WITH_FAILURES
 
 
-def _speedup(args: argparse.Namespace, decompositions: Sequence[Decomposition]) -> float | None:
-    """How much less time the unique bricks took on this host than the models, None where neither was measured."""
-    if not args.data.store.exists():
+def _speedup(data: DataFolder, config: Config, decompositions: Sequence[Decomposition]) -> float | None:
+    """Return the time of the models on this host over that of their unique bricks; None if either is unmeasured."""
+    if not data.store.exists():
         return None
+    from dlbricks_tui.answers.estimating import usual_runtimes
     from dlbricks_tui.estimate.accuracy import speedup
     from dlbricks_tui.estimate.inquiry import Inquiry
     from dlbricks_tui.host.fingerprint import fingerprint
     from dlbricks_tui.store.store import Store
 
-    host, runtimes = fingerprint().id, usual_runtimes(args)
-    with Store(args.data.store) as store:
+    host, runtimes = fingerprint().id, usual_runtimes(data, config.runtime, config.threads)
+    with Store(data.store) as store:
         found = [
             Inquiry(store.generation, it).on(host, runtimes[it.graph.format].identity)
             for it in decompositions

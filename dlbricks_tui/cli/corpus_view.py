@@ -1,4 +1,4 @@
-"""How a person sees what repeats in a set of models: the paper's figures 5, 6 and 7 in characters."""
+"""Repetition in a set of models: the paper's figures 5, 6 and 7 in characters."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from dlbricks_tui.cli.charts import SHADE_STYLES, Glyphs, shade, shade_legend
-from dlbricks_tui.cli.tables import Pen, name_cell, pen_for, plain_table
+from dlbricks_tui.cli.drawing import SHADE_STYLES, Glyphs, Pen, name_cell, pen_for, plain_table, shade, shade_legend
 from dlbricks_tui.printable import printable
 
 if TYPE_CHECKING:
@@ -17,20 +16,20 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.bricks.corpus import Corpus
 
-# Beyond as many models numbers would make the grid too wide to be seen at once.
+# With more models, numbers would make the grid too wide for a screen.
 MOST_WITH_NUMBERS = 12
 NARROWEST_LABEL = 16
 _NUMBER_CELL = 6
-# What the columns beside the bars take where names are cut as short as is bearable.
+# The width of the columns beside the bars, with names cut to their shortest.
 _WITHOUT_BARS = 56
 
 
 def corpus_view(
     corpus: Corpus, labels: Sequence[str], unit: str, speedup: float | None, console: Console
 ) -> Iterator[RenderableType]:
-    """Totals, unique layers per model, repeated layers by kind, and the similarity of every two models.
+    """Yield totals, unique layers per model, repeated layers by kind, and the similarity of every two models.
 
-    `unit` is what is counted, layers or sequences, and `labels` is what the models are called.
+    `unit` is `layers` or `sequences`; `labels` are the names of the models.
     """
     pen = pen_for(console, _WITHOUT_BARS)
     yield _totals(corpus, unit)
@@ -104,7 +103,7 @@ def _similarity(corpus: Corpus, width: int, glyphs: Glyphs) -> Group:
 
 
 def _column_heads(columns: range, digits: int, room: int, cell: int) -> Text:
-    """The numbers of the models: side by side where there is room, else one digit below the other."""
+    """Return the numbers of the models: side by side where there is room, else one digit below the other."""
     if cell > digits:
         return Text(" " * (room + 1) + "".join(f"{column + 1:>4}  " for column in columns).rstrip())
     numbers = [f"{column + 1:>{digits}}" for column in columns]
@@ -113,7 +112,7 @@ def _column_heads(columns: range, digits: int, room: int, cell: int) -> Text:
 
 
 def _whole(similarity: float) -> str:
-    """Percent without decimals; what is not nothing and not all does not look like it."""
+    """Return a percentage without decimals: `0` only for nothing, `100` only for all."""
     percent = 100 * similarity
     if 0 < percent < 1:
         return "<1"

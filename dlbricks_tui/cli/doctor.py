@@ -1,4 +1,4 @@
-"""`dlbricks doctor`: what on this host makes latencies vary, and what in a model's weights makes it slow."""
+"""`dlbricks doctor`: the causes of noise on this host, and weights that make a model slow."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import Json, narrate, show, write_json
-from dlbricks_tui.cli.parser import Groups, add_json_option
-from dlbricks_tui.cli.status import Status
+from dlbricks_tui.cli.parser import Groups, Status, add_json_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +23,8 @@ _STYLES = {"quiet": "green", "noisy": "yellow", "unknown": "dim"}
 
 
 def register(groups: Groups) -> None:
-    """Adds `doctor`."""
-    parser = groups.add_parser("doctor", help="say what on this host disturbs measurements, and what helps")
+    """Add `doctor`."""
+    parser = groups.add_parser("doctor", help="name what disturbs measurements on this host, and what helps")
     parser.add_argument(
         "--params",
         metavar="FILE",
@@ -39,12 +38,12 @@ def register(groups: Groups) -> None:
 
 
 def examine(args: argparse.Namespace) -> int:
-    """Examines the host, and the weights that are named."""
+    """Examine the host, and the named files of weights."""
     from dlbricks_tui.host.fingerprint import fingerprint
     from dlbricks_tui.host.noise import findings
     from dlbricks_tui.measure.denormals import denormals_in
 
-    # Weights first: who mistypes a path should not wait for the rest.
+    # Weights first, so that a mistyped path is told at once.
     weights = {path: denormals_in(path) for path in args.params}
     system, found = fingerprint(), findings()
     if args.json:
@@ -107,7 +106,7 @@ def _show(system: System, found: Sequence[Finding]) -> None:
         *(line for finding in found for line in _lines(finding)),
     )
     noisy = [it.source for it in found if it.verdict.value == "noisy"]
-    narrate(f"noisy: {', '.join(noisy)}" if noisy else "nothing that can be seen disturbs this host")
+    narrate(f"noisy: {', '.join(noisy)}" if noisy else "no disturbance of this host was found")
 
 
 def _spelled(system: System) -> str:
@@ -130,7 +129,7 @@ def _lines(found: Finding) -> list[RenderableType]:
 def _show_weights(path: Path, counts: Sequence[DenormalCount]) -> None:
     from rich.text import Text
 
-    from dlbricks_tui.cli.tables import name_cell, plain_table
+    from dlbricks_tui.cli.drawing import name_cell, plain_table
 
     affected = [it for it in counts if it.denormals]
     total = sum(it.denormals for it in affected)

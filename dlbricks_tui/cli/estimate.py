@@ -1,31 +1,33 @@
-"""`dlbricks estimate`: a model's latency composed of its bricks, and how well such estimates agree with the truth."""
+"""`dlbricks estimate`: a model's latency composed of its bricks, and the agreement of estimates with measurements."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.cli.asking import Desk, Whose, add_composition_options, composition_options, open_desk
-from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, library
-from dlbricks_tui.cli.output import data_console, narrate, show, write_csv, write_json
-from dlbricks_tui.cli.parser import Groups
-from dlbricks_tui.cli.status import Status
+from dlbricks_tui.cli.options import add_composition_options, add_cutting_options, add_models_argument, question_of
+from dlbricks_tui.cli.output import Json, data_console, narrate, show, write_csv, write_json
+from dlbricks_tui.cli.parser import Groups, Status, add_schema_option
+from dlbricks_tui.cli.store import open_estimator
+from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from dlbricks_tui.bricks.decomposition import Decomposition
+    from dlbricks_tui.answers.estimating import Estimator, Measured
+    from dlbricks_tui.answers.results import ModelEstimate
+    from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.runtime.traits import Format
 
-# Gaps of more models than these are told together.
+# The gaps of more models share a line.
 _MOST_TOLD = 5
 
 
 class Answer(NamedTuple):
-    """A model with what was found out about it."""
+    """A model with its estimate."""
 
     source: ModelSource
     decomposition: Decomposition
@@ -33,11 +35,11 @@ class Answer(NamedTuple):
 
 
 def register(groups: Groups) -> None:
-    """Adds `estimate`."""
+    """Add `estimate`."""
     parser = groups.add_parser("estimate", help="compose models' latencies from the results of their bricks")
     add_models_argument(parser, many=True)
     add_cutting_options(parser, level="fused")
-    # None tells that nobody chose: then what the system has results of decides too.
+    # None leaves the level to the results of the system.
     parser.set_defaults(level=None)
     parser.add_argument(
         "--system", metavar="S", help="a system of the store by its id, name or instance type (default: this host)"
@@ -56,49 +58,57 @@ def register(groups: Groups) -> None:
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--json", action="store_true", help="print one JSON document")
     shape.add_argument("--csv", action="store_true", help="print comma-separated values")
+    add_schema_option(parser, "ModelEstimate", many=True)
     parser.set_defaults(handler=estimate_models)
 
 
 def estimate_models(args: argparse.Namespace) -> int:
-    """Estimates each model, or judges the estimates of all of them."""
-    sources = library(args).find_all(args.models)
-    with open_desk(args, composition_options(args)) as desk:
-        return _judge(desk, sources) if args.accuracy else _estimate(desk, sources)
+    """Estimate each model, or judge the estimates of all of them."""
+    from dlbricks_tui.answers.opening import library
+
+    sources = library(args.data).find_all(args.models)
+    output = "json" if args.json else "csv" if args.csv else "text"
+    question = question_of(args, args.system, args.runtime)
+    cures = _Cures(args.config, args.models, args.input, args.runtime, question.cutting)
+    with open_estimator(question, args.data) as estimator:
+        return _judge(estimator, sources, output) if args.accuracy else _estimate(estimator, sources, output, cures)
 
 
-def _estimate(desk: Desk, sources: Sequence[ModelSource]) -> int:
-    whose = desk.whose(sources)
-    _tell_choice(desk.args, whose)
+def _estimate(estimator: Estimator, sources: Sequence[ModelSource], output: str, cures: _Cures) -> int:
+    measured = estimator.measured(sources)
+    _tell_level(estimator, measured)
     answers = [
-        Answer(asked.source, asked.inquiry.decomposition, desk.estimate(asked, whose))
-        for asked in desk.inquiries(sources, whose.level)
+        Answer(asked.source, asked.inquiry.decomposition, estimator.estimate(asked, measured))
+        for asked in estimator.inquiries(sources, measured.level)
     ]
-    _write_estimates(desk.args, answers)
-    _tell_others(whose, answers)
+    _write_estimates(answers, output)
+    _tell_others(measured, answers)
     for answer in answers:
         _tell_unmeasurable(answer)
     impossible = [it for it in answers if it.found.estimate.obstacle]
-    _tell_impossible(desk.args, whose, impossible)
-    _tell_gaps(
-        desk.args, whose, [it for it in answers if it.found.estimate.composed and it.found.estimate.remaining.pairs]
-    )
+    _tell_impossible(cures, measured, impossible)
+    incomplete = [it for it in answers if it.found.estimate.composed and it.found.estimate.remaining.pairs]
+    _tell_gaps(cures, measured, incomplete)
     without = [it for it in answers if it.found.estimate.composed is None and it not in impossible]
     if without:
-        _tell_what_is_there(desk, whose, without)
+        _tell_nothing_fits(estimator, cures, measured, without)
     return Status.DONE_WITH_FAILURES if without or impossible or len(answers) < len(sources) else Status.DONE
 
 
-def _judge(desk: Desk, sources: Sequence[ModelSource]) -> int:
-    from dlbricks_tui.cli import estimate_output as output
+def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
+    from dlbricks_tui.answers.documents import document
+    from dlbricks_tui.answers.results import estimate_accuracy
     from dlbricks_tui.estimate.accuracy import accuracy, by_group
 
-    groups = by_group(_all_ways(desk, sources))
+    groups = by_group(estimator.every_way(sources, estimator.measured(sources)))
     judged = [(group, found) for group, held in groups.items() if (found := accuracy(held)) is not None]
     judged.sort(key=lambda pair: pair[0])
-    if desk.args.json:
-        write_json([output.accuracy_document(group, found) for group, found in judged])
-    elif desk.args.csv:
-        write_csv(output.csv_rows([output.accuracy_document(group, found) for group, found in judged]))
+    if output != "text":
+        documents = [document(estimate_accuracy(group, found)) for group, found in judged]
+        if output == "json":
+            write_json(documents)
+        else:
+            write_csv(_csv_rows(documents))
     elif judged:
         from dlbricks_tui.cli.estimate_view import accuracy_view
 
@@ -111,29 +121,16 @@ def _judge(desk: Desk, sources: Sequence[ModelSource]) -> int:
     return Status.DONE_WITH_FAILURES
 
 
-def _all_ways(desk: Desk, sources: Sequence[ModelSource]) -> Iterator[SystemEstimate]:
-    """Each model by everything that was measured on the systems, runtimes and at the level of the command line."""
-    from dlbricks_tui.estimate.lookup import levels_measured
-    from dlbricks_tui.models.graph import Level
+def _write_estimates(answers: Sequence[Answer], output: str) -> None:
+    if output != "text":
+        from dlbricks_tui.answers.documents import document
+        from dlbricks_tui.answers.results import model_estimate
 
-    whose = desk.whose(sources)
-    system = None if desk.args.system is None else whose.system
-    runtime = whose.named
-    levels = levels_measured(desk.generation) if desk.args.level is None else (Level(desk.args.level),)
-    for level in levels:
-        for _, inquiry in desk.inquiries(sources, level):
-            for offer in inquiry.offers:
-                if system in (None, offer.way.system) and runtime in (None, offer.way.runtime):
-                    yield inquiry.by(offer.way)
-
-
-def _write_estimates(args: argparse.Namespace, answers: Sequence[Answer]) -> None:
-    from dlbricks_tui.cli import estimate_output as output
-
-    if args.json:
-        write_json([output.estimate_document(it.decomposition, it.found) for it in answers])
-    elif args.csv:
-        write_csv(output.csv_rows([output.estimate_row(it.found) for it in answers]))
+        estimates = [model_estimate(it.decomposition, it.found) for it in answers]
+        if output == "json":
+            write_json(document(estimates))
+        else:
+            write_csv(_csv_rows([_csv_row(it) for it in estimates]))
     elif len(answers) > 1:
         from dlbricks_tui.cli.estimate_view import estimates_view
 
@@ -144,18 +141,54 @@ def _write_estimates(args: argparse.Namespace, answers: Sequence[Answer]) -> Non
         show(*estimate_view(answers[0].decomposition, answers[0].found, data_console()))
 
 
-def _tell_choice(args: argparse.Namespace, whose: Whose) -> None:
+def _csv_row(one: ModelEstimate) -> dict[str, Json]:
+    low_ms, high_ms = one.interval_ms or (None, None)
+    return {
+        "model": one.model,
+        "system": one.system,
+        "runtime": one.runtime,
+        "level": one.level.value,
+        "granularity": one.granularity,
+        "cut": one.cut.value,
+        "sequential_ms": one.sequential_ms,
+        "low_ms": low_ms,
+        "high_ms": high_ms,
+        "parallel_ms": one.parallel_ms,
+        "workers": one.workers,
+        "workers_ms": one.workers_ms,
+        "measured_layers": one.coverage.measured,
+        "missing_layers": one.coverage.missing,
+        "unmeasurable_layers": one.coverage.unmeasurable,
+        "bridged_layers": one.coverage.bridged,
+        "complete": one.complete,
+        "partial": one.partial,
+        "unfused": one.unfused,
+        "obstacle": one.obstacle,
+        "measured_ms": one.measured_ms,
+        "error": one.error,
+    }
+
+
+def _csv_rows(rows: Sequence[Mapping[str, Json]]) -> Iterator[Sequence[Json]]:
+    """Yield the names, then the values of each row; nothing where there are no rows."""
+    if rows:
+        names = list(rows[0])
+        yield names
+        yield from ([row[name] for name in names] for row in rows)
+
+
+def _tell_level(estimator: Estimator, measured: Measured) -> None:
     from dlbricks_tui.models.graph import Level
 
-    if args.level is None and whose.level is Level.WRITTEN:
-        narrate(f"{whose.system} has results at level written and none at fused: estimating at written")
+    if estimator.question.level is None and measured.level is Level.WRITTEN:
+        narrate(f"{measured.system} has results at level written and none at fused: estimating at written")
 
 
-def _tell_others(whose: Whose, answers: Sequence[Answer]) -> None:
-    """Says which models another runtime was asked about than the one that would run them."""
+def _tell_others(measured: Measured, answers: Sequence[Answer]) -> None:
+    """Narrate for which models another runtime takes the place of the usual one."""
     by_others: dict[tuple[str, str], list[Answer]] = {}
     for answer in answers:
-        wanted, taken = whose.runtime_for(answer.source), answer.found.way.runtime
+        wanted, taken = measured.runtime_for(answer.source), answer.found.way.runtime
         if wanted is not None and taken != wanted:
             by_others.setdefault((wanted, taken), []).append(answer)
     for (wanted, taken), held in by_others.items():
@@ -163,16 +196,11 @@ def _tell_others(whose: Whose, answers: Sequence[Answer]) -> None:
 
 
 def _tell_unmeasurable(answer: Answer) -> None:
-    layers = answer.decomposition.graph.layers
-    for part in answer.found.estimate.parts:
+    found, layers = answer.found.estimate, answer.decomposition.graph.layers
+    for part in found.parts:
         if part.reason:
             named = ", ".join(f"layer {index} {layers[index].name!r} ({layers[index].op})" for index in part.layers)
             narrate(f"unmeasurable: {answer.source.name}: {named}: {part.reason}")
-    _tell_left_out(answer)
-
-
-def _tell_left_out(answer: Answer) -> None:
-    found = answer.found.estimate
     if found.composed is not None and found.is_partial and not found.remaining.pairs:
         narrate(
             f"{answer.source.name}: the sum leaves out layers that cannot be measured by themselves, so the model may "
@@ -180,57 +208,94 @@ def _tell_left_out(answer: Answer) -> None:
         )
 
 
-def _tell_impossible(args: argparse.Namespace, whose: Whose, answers: Sequence[Answer]) -> None:
+def _tell_impossible(cures: _Cures, measured: Measured, answers: Sequence[Answer]) -> None:
     for answer in answers:
         timed = answer.found.end_to_end is not None
-        cures = "" if timed else f"; time the whole model: {_cures(args, whose, [answer], '--end-to-end')}"
-        narrate(f"no estimate of {answer.source.name} is possible: {answer.found.estimate.obstacle}{cures}")
+        cure = "" if timed else f"; time the whole model: {cures.of(measured, [answer], '--end-to-end')}"
+        narrate(f"no estimate of {answer.source.name} is possible: {answer.found.estimate.obstacle}{cure}")
 
 
-def _tell_gaps(args: argparse.Namespace, whose: Whose, incomplete: Sequence[Answer]) -> None:
+def _tell_gaps(cures: _Cures, measured: Measured, incomplete: Sequence[Answer]) -> None:
     if len(incomplete) > _MOST_TOLD:
-        pairs = {pair for it in incomplete for pair in it.found.estimate.remaining.pairs}
-        narrate(
-            f"{len(incomplete)} models are incomplete ({_bricks(len(pairs))} to run): {_cures(args, whose, incomplete)}"
-        )
+        bricks = len({pair for it in incomplete for pair in it.found.estimate.remaining.pairs})
+        cure = cures.of(measured, incomplete)
+        narrate(f"{len(incomplete)} models are incomplete ({counted(bricks, 'brick')} to run): {cure}")
         return
     for answer in incomplete:
         coverage, remaining = answer.found.estimate.coverage, answer.found.estimate.remaining
-        takes = "" if remaining.seconds is None else f", about {_duration(remaining.seconds)}"
+        takes = "" if remaining.seconds is None else f", about {duration(max(1.0, remaining.seconds))}"
         narrate(
             f"{answer.source.name} is incomplete: {coverage.missing} of {coverage.layers} layers are missing "
-            f"({_bricks(len(remaining.pairs))} to run{takes}): {_cures(args, whose, [answer])}"
+            f"({counted(len(remaining.pairs), 'brick')} to run{takes}): {cures.of(measured, [answer])}"
         )
 
 
-def _tell_what_is_there(desk: Desk, whose: Whose, without: Sequence[Answer]) -> None:
+def _tell_nothing_fits(estimator: Estimator, cures: _Cures, measured: Measured, without: Sequence[Answer]) -> None:
     from dlbricks_tui.estimate.selection import what_is_there
     from dlbricks_tui.store.queries import combinations
 
-    system = f"this host, {whose.system}," if whose.is_host else whose.system
+    system = f"this host, {measured.system}," if measured.is_host else measured.system
     for held in _by_format(without):
-        wanted = whose.runtime_for(held[0].source)
+        wanted = measured.runtime_for(held[0].source)
         runtime = f" by {wanted}" if wanted else ""
-        there = what_is_there(combinations(desk.generation), whose.system, wanted)
+        there = what_is_there(combinations(estimator.generation), measured.system, wanted)
         narrate(
-            f"nothing fits {_names(held)}: none of its bricks was measured at level {whose.level.value} on "
-            f"{system}{runtime}; {there}; {_cures(desk.args, whose, held)}"
+            f"nothing fits {_names(held)}: none of its bricks was measured at level {measured.level.value} on "
+            f"{system}{runtime}; {there}; {cures.of(measured, held)}"
         )
 
 
-def _cures(args: argparse.Namespace, whose: Whose, lacking: Sequence[Answer], *options: str) -> str:
-    """What to run: a run is about models of one format."""
-    where = "" if whose.is_host else f" there, on {whose.system}"
-    commands = [f"`{_cure(args, whose, held, *options)}`" for held in _by_format(lacking)]
-    return f"run {' and '.join(commands)}{where}"
+@dataclass(frozen=True, slots=True)
+class _Cures:
+    """Words the runs that would complete estimates, with the options of this command that change what is measured."""
 
+    config: Config
+    models: Sequence[str]
+    inputs: Sequence[str]
+    runtime: str | None
+    cutting: Cutting
 
-def _cure(args: argparse.Namespace, whose: Whose, lacking: Sequence[Answer], *options: str) -> str:
-    import shlex
+    def of(self, measured: Measured, lacking: Sequence[Answer], *options: str) -> str:
+        """Return the runs for these models, one for each format."""
+        where = "" if measured.is_host else f" there, on {measured.system}"
+        commands = [f"`{self._command(measured, held, *options)}`" for held in _by_format(lacking)]
+        return f"run {' and '.join(commands)}{where}"
 
-    models = [_reference(args, it.source) for it in lacking[:_MOST_TOLD]]
-    models += ["..."] * (len(lacking) > _MOST_TOLD)
-    return shlex.join(["dlbricks", "run", *models, *_measured_alike(args, whose, lacking), *options])
+    def _command(self, measured: Measured, lacking: Sequence[Answer], *options: str) -> str:
+        import shlex
+
+        models = [self._reference(it.source) for it in lacking[:_MOST_TOLD]]
+        models += ["..."] * (len(lacking) > _MOST_TOLD)
+        return shlex.join(["dlbricks", "run", *models, *self._measuring_alike(measured, lacking), *options])
+
+    def _reference(self, source: ModelSource) -> str:
+        if source.table1_id:
+            return f"table1:{source.table1_id}"
+        # A model that is not in the library was named by its path.
+        return source.name if source.name in self.models else str(source.path)
+
+    def _measuring_alike(self, measured: Measured, lacking: Sequence[Answer]) -> Iterator[str]:
+        """Yield the options without which a run would measure other bricks, or by another runtime."""
+        threads = {measured.threads_taken(it.source, it.found.way.runtime) for it in lacking}
+        chosen = {
+            "--granularity": str(self.cutting.granularity),
+            "--level": measured.level.value,
+            "--cut": self.cutting.cut.value,
+            "--order": self.cutting.order.value,
+            "--runtime": self.runtime if measured.is_host else None,
+            "--threads": threads.pop() if len(threads) == 1 else None,
+        }
+        by_default = {
+            "--granularity": str(self.config.granularity),
+            "--level": "fused",
+            "--cut": self.config.cut,
+            "--order": self.config.order,
+        }
+        for option, value in chosen.items():
+            if value not in (None, by_default.get(option)):
+                yield from (option, value)
+        for given in self.inputs:
+            yield from ("--input", given)
 
 
 def _by_format(answers: Sequence[Answer]) -> list[list[Answer]]:
@@ -243,45 +308,3 @@ def _by_format(answers: Sequence[Answer]) -> list[list[Answer]]:
 def _names(answers: Sequence[Answer]) -> str:
     more = f" and {len(answers) - _MOST_TOLD} others" if len(answers) > _MOST_TOLD else ""
     return ", ".join(it.source.name for it in answers[:_MOST_TOLD]) + more
-
-
-def _reference(args: argparse.Namespace, source: ModelSource) -> str:
-    if source.table1_id:
-        return f"table1:{source.table1_id}"
-    # Whatever is not in the library was named by its path.
-    return source.name if source.name in args.models else str(source.path)
-
-
-def _measured_alike(args: argparse.Namespace, whose: Whose, lacking: Sequence[Answer]) -> Iterator[str]:
-    """The options without which a run would measure other bricks, or by another runtime."""
-    threads = {whose.threads_taken(it.source, it.found.way.runtime) for it in lacking}
-    chosen = {
-        "--granularity": str(args.granularity),
-        "--level": whose.level.value,
-        "--cut": args.cut,
-        "--order": args.order,
-        "--runtime": args.runtime if whose.is_host else None,
-        "--threads": threads.pop() if len(threads) == 1 else None,
-    }
-    config: Config = args.config
-    by_default = {
-        "--granularity": str(config.granularity),
-        "--level": "fused",
-        "--cut": config.cut,
-        "--order": config.order,
-    }
-    for option, value in chosen.items():
-        if value not in (None, by_default.get(option)):
-            yield from (option, value)
-    for given in args.input:
-        yield from ("--input", given)
-
-
-def _bricks(count: int) -> str:
-    return f"{count} brick{'' if count == 1 else 's'}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 1:
-        return "a second"
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

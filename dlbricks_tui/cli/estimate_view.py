@@ -1,4 +1,4 @@
-"""Estimates as a person reads them: bars, tables and a few sentences."""
+"""Estimates as bars, tables and sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.console import Group as Renderables
 from rich.table import Table
 from rich.text import Text
 
-from dlbricks_tui.cli.tables import Pen, name_cell, pen_for, plain_table
+from dlbricks_tui.cli.drawing import Pen, name_cell, pen_for, plain_table
 from dlbricks_tui.estimate.accuracy import Accuracy, Group, accuracy, by_group
 from dlbricks_tui.estimate.explanation import (
     RegionSlice,
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.graph import LayerGraph
 
-# What the other columns take, of short names at least.
+# The width of the other columns, with short names.
 _BESIDE_BARS = 52
 _BESIDE_BARS_OF_MODELS = 76
 _MOST_REGIONS = 10
 _MOST_NAMED = 8
 _END_TO_END = "end to end"
-# Before a sum that leaves layers out.
+# Stands before a sum that leaves layers out.
 _PARTLY = "part:"
 _TOGETHER = "`dlbricks run --again --end-to-end` measures both together"
-# Below this share of the time a line tells nothing.
+# Smaller shares of the latency get no line.
 _LEAST_SHARE = 0.001
 
 
 def estimate_view(decomposition: Decomposition, one: SystemEstimate, console: Console) -> Iterator[RenderableType]:
-    """One model in full."""
+    """Yield one model in full."""
     found, graph, pen = one.estimate, decomposition.graph, pen_for(console, _BESIDE_BARS)
     if found.obstacle:
         yield _heading(one)
@@ -62,7 +62,7 @@ def estimate_view(decomposition: Decomposition, one: SystemEstimate, console: Co
 
 
 def estimates_view(estimates: Sequence[SystemEstimate], console: Console) -> Iterator[RenderableType]:
-    """Several models, a line each, and how well they agree with the truth as far as that was measured."""
+    """Yield several models, a line each, and their agreement with end-to-end latencies."""
     pen = pen_for(console, _BESIDE_BARS_OF_MODELS)
     longest_ms = max((it.sequential_ms or 0.0 for it in estimates), default=0.0) or 1.0
     workers = estimates[0].estimate.options.workers
@@ -98,11 +98,11 @@ def _other_hours(estimates: Sequence[SystemEstimate]) -> Iterator[Text]:
     if moved:
         more = [f"{len(moved) - _MOST_NAMED} more"] if len(moved) > _MOST_NAMED else []
         named = "; ".join(moved[:_MOST_NAMED] + more)
-        yield Text(f"\nthe host was another for models than for their bricks ({named}); {_TOGETHER}")
+        yield Text(f"\nthe host had another speed for models than for their bricks ({named}); {_TOGETHER}")
 
 
 def accuracy_view(judged: Iterable[tuple[Group, Accuracy]]) -> RenderableType:
-    """How well estimates agree with the truth, a line for each way of measuring."""
+    """Return the agreement of estimates with end-to-end latencies, a line for each way of measuring."""
     table = plain_table("SYSTEM", "LEVEL", "G", "MODELS", "MEAN", "ERROR", "WORST", "5 %", "10 %", "SPEED-UP")
     table.columns[1].justify = "left"
     for group, found in judged:
@@ -161,7 +161,7 @@ def _compositions(one: SystemEstimate, composed: Composed, pen: Pen) -> Table:
         rows.append((_END_TO_END, one.end_to_end.value_ms))
     longest_ms = max(latency for _, latency in rows) or 1.0
     low, high = composed.interval.low_ms, composed.interval.high_ms
-    # How much faster a part of the model would be says little of the whole.
+    # The gain of a part says little about the whole model.
     of_part = ", this part" if one.estimate.is_partial else ""
     notes = {
         "sequential": f"95 %: {precise_milliseconds(low)} to {_ms(high)}",
@@ -187,9 +187,7 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
     yield Text(", ".join(counts))
     if coverage.own_carrier:
         own = "all" if coverage.own_carrier == coverage.layers else f"{coverage.own_carrier}"
-        yield Text(
-            f"{own} of them were timed in this very model: its end-to-end latency is no independent check of them"
-        )
+        yield Text(f"{own} of them were timed in this very model, so its end-to-end latency is no independent check")
     path = found.critical_layers
     of_part = " of the measured part" if found.is_partial else ""
     gained_ms = composed.sequential_ms - composed.parallel_ms
@@ -203,7 +201,7 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
     if explained is not None:
         parts = [f"sampling allows for {_ms(explained.sampling_ms)}"]
         parts += [f"the method for {_ms(explained.method_ms)}"] * bool(explained.method_ms)
-        parts += [f"what is not measured for {_ms(explained.lacking_ms)}"] * bool(explained.lacking_ms)
+        parts += [f"layers without results for {_ms(explained.lacking_ms)}"] * bool(explained.lacking_ms)
         parts += [f"the change of the host for {_ms(explained.host_ms)}"] * bool(explained.host_ms)
         rest = (
             f"{_ms(abs(explained.unexplained_ms))} unexplained" if explained.unexplained_ms else "nothing unexplained"
@@ -255,7 +253,7 @@ def _region_label(graph: LayerGraph, it: RegionSlice) -> str:
 
 
 def _named(graph: LayerGraph, path: Sequence[int]) -> str:
-    """The kinds of layers on the path that take most, by how many there are."""
+    """Return the most frequent kinds of layers on a path, with their numbers."""
     counted: dict[str, int] = {}
     for index in path:
         kind = graph.layers[index].kind.value

@@ -1,4 +1,4 @@
-"""The command line: finds the command and turns every failure into one line and an exit status."""
+"""The command line: find the command, and turn every failure into one line and an exit status."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from dlbricks_tui.cli import (
     tree,
 )
 from dlbricks_tui.cli.output import ReaderGoneError, narrate, worded, write
-from dlbricks_tui.cli.parser import FromConfig, Groups, Parser, UsageError, with_hyphens_joined
-from dlbricks_tui.cli.status import Status
+from dlbricks_tui.cli.parser import FromConfig, Groups, Parser, Status, UsageError, with_hyphens_joined
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
 
@@ -36,15 +35,15 @@ if TYPE_CHECKING:
 
 
 class CommandGroup(Protocol):
-    """A module of commands; it imports the rooms it needs inside its handlers, so that `--help` stays quick.
+    """A module of commands; its handlers import the rooms that they need, so that `--help` stays quick.
 
-    Each command sets `handler` to a function of the parsed arguments that returns the exit status; among the
-    arguments it finds `data`, the user's DataFolder, and `config`, the settings, which have taken the place of each
-    FromConfig. One that sets `reads_config` to False does without, and so works where the settings are wrong.
+    Each command sets `handler` to a function of the parsed arguments that returns the exit status. The arguments
+    include `data`, the user's DataFolder, and `config`, the settings, whose values replace each FromConfig. A command
+    that sets `reads_config` to False has no `config`, and works with faulty settings.
     """
 
     def register(self, groups: Groups) -> None:
-        """Adds the commands of this group."""
+        """Add the commands of this group."""
 
 
 # In the order in which `--help` lists them.
@@ -71,9 +70,9 @@ def main(
     without_command: Callable[[DataFolder, Sources], int] | None = None,
     wrong_keys: Callable[[Config], str] | None = None,
 ) -> int:
-    """Runs one command and returns its exit status; who names none is shown the help, unless told otherwise.
+    """Run one command and return its exit status; without a command, call `without_command` or print the help.
 
-    `wrong_keys` says what is wrong with the keys of the settings: only who has the workbench can.
+    `wrong_keys` returns the faults of the keys in the settings; the caller knows the workbench's actions.
     """
     began = time.monotonic()
     try:
@@ -104,7 +103,7 @@ def _run(handler: Callable[[argparse.Namespace], int], args: argparse.Namespace)
         return handler(args)
     except (UserError, ReaderGoneError):
         raise
-    except Exception as error:  # noqa: BLE001 - the last resort: a person gets a line, a bug report the traceback
+    except Exception as error:  # noqa: BLE001 - the last resort: a line for the user, the traceback for a bug report
         from dlbricks_tui.crash_log import keep_traceback
 
         file = keep_traceback(error, args.data.log)
@@ -119,7 +118,7 @@ def _take_config(args: argparse.Namespace) -> None:
     args.sources = Sources(args.data.config, os.environ, args.settings)
     if args.reads_config:
         args.config = args.sources.read()
-        # What nobody has said in the command.
+        # The options that the command line leaves to the settings.
         args.from_config = {name: value.setting for name, value in vars(args).items() if isinstance(value, FromConfig)}
         for name, setting in args.from_config.items():
             setattr(args, name, args.config.value(setting))
@@ -133,7 +132,7 @@ def _data_folder(chosen: str | None) -> DataFolder:
         if not standing.is_dir():
             raise UsageError(f"the data folder cannot be {folder.path}: {standing} is a file; {cure}")
     except NoHomeFolderError as error:
-        raise UsageError(f"there is no home folder to make {error} a path, so nowhere to keep data; {cure}") from error
+        raise UsageError(f"there is no home folder to make {error} a path, so no place for data; {cure}") from error
     except OSError as error:
         raise UsageError(f"the data folder cannot be reached: {error}; {cure}") from error
     return folder

@@ -1,4 +1,4 @@
-"""`dlbricks models`: what the library holds, and which folders it looks into."""
+"""`dlbricks models`: list the models of the library, add and remove files and folders."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.choices import library, loader_of_known, open_loader
 from dlbricks_tui.cli.output import Json, data_console, narrate, show, write_json
-from dlbricks_tui.cli.parser import Groups, add_json_option
-from dlbricks_tui.cli.status import Status
+from dlbricks_tui.cli.parser import Groups, Status, add_json_option
+from dlbricks_tui.cli.store import open_loader
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.models.loading import Loader
+    from dlbricks_tui.settings import DataFolder
 
 _NARROWEST = 12
 # Task, layers and share with the gaps between all columns.
@@ -23,12 +24,12 @@ _COUNTS_WIDTH = 4 + 6 + 7 + 5 * 2
 
 
 def register(groups: Groups) -> None:
-    """Adds `models` with `list`, `add` and `remove`; without either it lists."""
+    """Add `models` with `list`, `add` and `remove`; without an action it lists."""
     parser = groups.add_parser("models", help="list the models of the library, add or remove files and folders")
     add_json_option(parser)
     parser.set_defaults(handler=list_models)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    listing = actions.add_parser("list", help="list the models (what `models` does by itself)")
+    listing = actions.add_parser("list", help="list the models (as `models` does by itself)")
     add_json_option(listing)
     listing.set_defaults(handler=list_models)
     adding = actions.add_parser("add", help="add a model file, or a folder with *-symbol.json or *.onnx files")
@@ -41,30 +42,36 @@ def register(groups: Groups) -> None:
 
 def add(args: argparse.Namespace) -> int:
     """Add a model file to the library, or make it look into one more folder."""
+    from dlbricks_tui.answers.opening import library, loader_of_known
+
     if args.path.is_file():
         from dlbricks_tui.models.library import source_of
 
-        loader_of_known(args).refuse_no_model(source_of(args.path))
-        library(args).add_model(args.path)
+        loader_of_known(args.data).refuse_no_model(source_of(args.path))
+        library(args.data).add_model(args.path)
         count = 1
     else:
-        count = library(args).add_folder(args.path)
-    narrate(f"{args.path}: {count} model{'' if count == 1 else 's'} added")
+        count = library(args.data).add_folder(args.path)
+    narrate(f"{args.path}: {counted(count, 'model')} added")
     return Status.DONE
 
 
 def remove(args: argparse.Namespace) -> int:
     """Make the library forget a file or a folder."""
-    library(args).remove(args.path)
+    from dlbricks_tui.answers.opening import library
+
+    library(args.data).remove(args.path)
     return Status.DONE
 
 
 def list_models(args: argparse.Namespace) -> int:
-    """Lists every model; one that cannot be read is listed too, and named on standard error."""
-    models = library(args)
+    """List every model; the reason why one cannot be read goes to standard error."""
+    from dlbricks_tui.answers.opening import library
+
+    models = library(args.data)
     for path in models.missing():
         narrate(f"{path} is not there; `dlbricks models remove` makes the library forget it")
-    sources = _counted(models.sources(), args)
+    sources = _with_counts(models.sources(), args.data)
     if args.json:
         write_json([_document(source) for source in sources])
     else:
@@ -72,11 +79,11 @@ def list_models(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def _counted(sources: Sequence[ModelSource], args: argparse.Namespace) -> list[ModelSource]:
-    """The sources with their layer counts: the manifest has those of the samples, others are loaded."""
+def _with_counts(sources: Sequence[ModelSource], data: DataFolder) -> list[ModelSource]:
+    """Return the sources with their layer counts: the manifest has those of the samples, other models are loaded."""
     if all(source.unique_layers is not None for source in sources):
         return list(sources)
-    with open_loader(args) as loader:
+    with open_loader(data) as loader:
         return [source if source.unique_layers is not None else _count(source, loader) for source in sources]
 
 
@@ -114,7 +121,7 @@ def _document(source: ModelSource) -> Json:
 def _show(sources: Sequence[ModelSource]) -> None:
     from rich.table import Table
 
-    from dlbricks_tui.cli.tables import name_cell
+    from dlbricks_tui.cli.drawing import name_cell
 
     width = data_console().width
     models = [f"table1:{it.table1_id}" if it.table1_id else it.name for it in sources]
@@ -141,7 +148,7 @@ def _show(sources: Sequence[ModelSource]) -> None:
 
 
 def _inputs(source: ModelSource) -> str:
-    """The shape of the first input, and how many more there are."""
+    """Return the shape of the first input, and the number of others."""
     first, *others = ["x".join(map(str, shape)) for shape in source.inputs.values()] or [""]
     return f"{first} +{len(others)}" if others else first
 

@@ -1,4 +1,4 @@
-"""What commands write: data to standard output, narration to standard error."""
+"""The output of commands: data on standard output, narration on standard error."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _LINES_PER_WRITE = 1000
 
 
 class ReaderGoneError(Exception):
-    """Whoever read our standard output has seen enough, as `head` has after ten lines."""
+    """The reader of standard output has closed it, as `head` does after ten lines."""
 
 
 class OutputError(UserError):
-    """What was asked for could not be written out."""
+    """Standard output could not be written."""
 
 
 def write(text: str) -> None:
     """Write data to standard output at once, with control codes in it spelled out."""
-    _write_as_it_is(printable_lines(text))
+    _write_raw(printable_lines(text))
 
 
 def write_lines(lines: Iterable[str]) -> None:
@@ -71,26 +71,26 @@ def show(*renderables: RenderableType) -> None:
     """Write tables, trees and texts, in colour where the terminal has any."""
     console = data_console()
     # At the end of a capture rich writes an empty text, which fails where the disk is full.
-    with _failures_told(sys.stdout), console.capture() as rendered:
+    with _failures_raised(sys.stdout), console.capture() as rendered:
         console.print(*renderables, sep="\n")
     text = rendered.get()
     if not console.is_terminal:
-        # Tables fill their last column with blanks: nobody sees them on a terminal, in a file they are in the way.
+        # Tables fill their last column with blanks, which are in the way in a file.
         text = "\n".join(line.rstrip(" ") for line in text.split("\n"))
-    # The console has spelled out the control codes in names; what is left are its own colours.
-    _write_as_it_is(text)
+    # The console has spelled out the control codes in names; the codes left are its own colours.
+    _write_raw(text)
 
 
 def data_console() -> Console:
-    """Return the console of standard output, to ask for width and colours; `show` writes to it."""
-    from dlbricks_tui.cli.console import console_on
+    """Return the console of standard output; `show` writes to it."""
+    from dlbricks_tui.cli.drawing import console_on
 
     return console_on(sys.stdout)
 
 
 def narration_console() -> Console:
     """Return the console of standard error, for progress."""
-    from dlbricks_tui.cli.console import console_on
+    from dlbricks_tui.cli.drawing import console_on
 
     return console_on(sys.stderr)
 
@@ -103,7 +103,7 @@ def narrate(text: str) -> None:
     line = printable(text)
     if len(line) > _LONGEST_NARRATION:
         line = f"{line[: _LONGEST_NARRATION // 2]} ... {line[-_LONGEST_NARRATION // 2 :]}"
-    # When nobody listens any more there is nobody to tell either.
+    # A closed standard error must not end the command.
     with contextlib.suppress(OSError):
         _put(stream, line + "\n")
 
@@ -115,28 +115,28 @@ def _json_text(document: Json) -> str:
     return json.dumps(document, allow_nan=False).replace("\x7f", "\\u007f")
 
 
-def _write_as_it_is(text: str) -> None:
+def _write_raw(text: str) -> None:
     stream: TextIO | None = sys.stdout
     if stream is not None:
-        with _failures_told(stream):
+        with _failures_raised(stream):
             _put(stream, text)
 
 
 @contextlib.contextmanager
-def _failures_told(stream: TextIO) -> Iterator[None]:
+def _failures_raised(stream: TextIO) -> Iterator[None]:
     """Turn a failure to write to standard output into ReaderGoneError or OutputError."""
     try:
         yield
     except BrokenPipeError:
-        _discard_what_is_left(stream)
+        _discard_rest(stream)
         raise ReaderGoneError from None
     except OSError as error:
-        _discard_what_is_left(stream)
-        raise OutputError(f"standard output cannot be written: {error.strerror}; what came out is cut off") from error
+        _discard_rest(stream)
+        raise OutputError(f"standard output cannot be written: {error.strerror}; the output is cut off") from error
 
 
 def worded(error: UserError) -> str:
-    """An error with what to do about it on the command line."""
+    """Return an error with what to do about it on the command line."""
     from dlbricks_tui.models.errors import MissingShapeError
 
     if not isinstance(error, MissingShapeError):
@@ -149,12 +149,12 @@ def worded(error: UserError) -> str:
 
 
 def _put(stream: TextIO, text: str) -> None:
-    # A layer name must not fail a command on a terminal that cannot spell it.
+    # A layer name must not fail a command on a terminal that lacks its characters.
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
 
 
-def _discard_what_is_left(stream: TextIO) -> None:
-    # The interpreter flushes once more when it ends, and would complain.
+def _discard_rest(stream: TextIO) -> None:
+    # The interpreter flushes once more when it ends, and would fail again.
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

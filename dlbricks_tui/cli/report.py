@@ -1,4 +1,4 @@
-"""`dlbricks report`: the paper's tables and figures from the store, as one page."""
+"""`dlbricks report`: the paper's tables and figures, from the store, as one page."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.choices import add_input_option, given_shapes, library, open_loader
+from dlbricks_tui.cli.options import add_input_option, shapes_of
 from dlbricks_tui.cli.output import Json, narrate, write, write_json
-from dlbricks_tui.cli.parser import Groups, add_json_option
-from dlbricks_tui.cli.status import Status
+from dlbricks_tui.cli.parser import Groups, Status, add_json_option
+from dlbricks_tui.cli.store import narrate_damage, open_loader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.report.evaluation import Evaluation
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 
 def register(groups: Groups) -> None:
-    """Adds `report`."""
-    parser = groups.add_parser("report", help="draw the paper's figures from what was measured, as one page")
+    """Add `report`."""
+    parser = groups.add_parser("report", help="draw the paper's figures from stored results, as one page")
     parser.add_argument(
         "-o",
         "--output",
         metavar="DIR",
         type=_folder,
         required=True,
-        help="the folder to write index.html and its figures to; it is made where it is not there",
+        help="the folder for index.html and its figures; it is made if need be",
     )
     parser.add_argument(
         "--models",
         metavar="MODEL",
         nargs="+",
         default=["table1"],
-        help="what to report on: files, names that `dlbricks models` lists, table1:ID (default: table1, all fifty)",
+        help="models to report on: files, names that `dlbricks models` lists, table1:ID (default: table1, all fifty)",
     )
     add_input_option(parser)
     parser.add_argument(
@@ -54,23 +54,23 @@ def register(groups: Groups) -> None:
 
 
 def report_models(args: argparse.Namespace) -> int:
-    """Evaluates the models, draws the figures, and says where the page is."""
+    """Evaluate the models, draw the figures, and print the path of the page."""
+    from dlbricks_tui.answers.opening import library
     from dlbricks_tui.store.store import Store
 
-    sources, shapes = library(args).find_all(args.models), given_shapes(args)
-    _keep_matplotlib_to_itself(args.data)
-    with Store(args.data.store) as store, _loaders(args) as loader_of:
+    sources, shapes = library(args.data).find_all(args.models), shapes_of(args)
+    _set_up_matplotlib(args.data)
+    with Store(args.data.store) as store, _loaders(args.data) as loader_of:
         from dlbricks_tui.host.fingerprint import fingerprint
         from dlbricks_tui.report.evaluation import evaluate
 
-        systems = _systems(args, store.generation)
+        systems = _systems(args.systems, store.generation)
         asked = [*args.models, *(word for shape in args.input for word in ("--input", shape))]
         evaluation = evaluate(store.generation, loader_of, sources, asked, fingerprint().id, systems, shapes)
-        damaged = len(store.damage)
+        damage = store.damage
     for left_out in evaluation.left_out:
         narrate(f"left out: {left_out}")
-    if damaged:
-        narrate(f"{damaged} damaged lines of the store are set aside: see `dlbricks results verify`")
+    narrate_damage(damage)
 
     from dlbricks_tui.report.report import make_report
 
@@ -86,29 +86,29 @@ def report_models(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _loaders(args: argparse.Namespace) -> Iterator[Callable[[str], Loader]]:
-    """Who loads models as a runtime has them: that runtime where it is on this host, else the one that works."""
+def _loaders(data: DataFolder) -> Iterator[Callable[[str], Loader]]:
+    """Open a loader for each runtime of this host; runtimes of other hosts get the usual one."""
     from dlbricks_tui.runtime.registry import Registry
 
     with ExitStack() as opened:
-        anybody = opened.enter_context(open_loader(args))
-        known = {it.identity: opened.enter_context(open_loader(args, it)) for it in Registry(args.data.path).all()}
-        yield lambda identity: known.get(identity, anybody)
+        usual = opened.enter_context(open_loader(data))
+        known = {it.identity: opened.enter_context(open_loader(data, it)) for it in Registry(data.path).all()}
+        yield lambda identity: known.get(identity, usual)
 
 
 def _folder(text: str) -> Path:
     if not text:
-        # A variable of a script that was never set: its files would lie about wherever it was called.
+        # An unset variable of a script; the files would go to its working folder.
         raise argparse.ArgumentTypeError("the folder has no name")
     return Path(text)
 
 
-def _systems(args: argparse.Namespace, generation: Generation) -> frozenset[str] | None:
+def _systems(names: Sequence[str], generation: Generation) -> frozenset[str] | None:
     from dlbricks_tui.estimate.selection import find_system
     from dlbricks_tui.store.queries import systems
 
     known = systems(generation)
-    return frozenset(find_system(name, known) for name in args.systems) if args.systems else None
+    return frozenset(find_system(name, known) for name in names) if names else None
 
 
 def _document(report: Report, evaluation: Evaluation) -> Json:
@@ -138,8 +138,8 @@ def _document(report: Report, evaluation: Evaluation) -> Json:
     }
 
 
-def _keep_matplotlib_to_itself(data: DataFolder) -> None:
-    """Lets matplotlib keep its cache where everything of the user is, and say nothing while it makes it."""
+def _set_up_matplotlib(data: DataFolder) -> None:
+    """Put matplotlib's cache into the data folder, and silence what it logs while it makes the cache."""
     import logging
     import os
 

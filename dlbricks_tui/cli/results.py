@@ -1,4 +1,4 @@
-"""`dlbricks results`: look into the store, hand it on, and keep it in order."""
+"""`dlbricks results`: list, show, export, delete, verify and compact stored results."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli import results_import
 from dlbricks_tui.cli.output import narrate, write, write_json
-from dlbricks_tui.cli.parser import Groups, Parser, UsageError, add_json_option
-from dlbricks_tui.cli.results_store import open_store
-from dlbricks_tui.cli.status import Status
+from dlbricks_tui.cli.parser import Groups, Parser, Status, UsageError, add_json_option
+from dlbricks_tui.cli.store import open_store
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dlbricks_tui.store.conditions import Condition
 
 _MOST_NAMED = 20
@@ -27,14 +28,14 @@ that measured the result. A result has to pass all filters.
 
 
 def register(groups: Groups) -> None:
-    """Adds `results` with its actions."""
+    """Add `results` with its actions."""
     parser = groups.add_parser("results", help="list, show, export, import, delete, verify and compact stored results")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
     listing = actions.add_parser("list", help="list results, newest first", epilog=FILTERS)
     _add_filters(listing)
     listing.add_argument(
-        "--sort", metavar="COLUMN", action="append", help="sort by this column; -COLUMN the other way round; repeatable"
+        "--sort", metavar="COLUMN", action="append", help="sort by this column, -COLUMN in descending order; repeatable"
     )
     listing.add_argument("--columns", metavar="A,B,...", help="show these columns")
     listing.add_argument("--limit", metavar="N", type=int, help="show the first N only")
@@ -72,17 +73,17 @@ def register(groups: Groups) -> None:
     add_json_option(deleting)
     deleting.set_defaults(handler=delete_results)
 
-    verifying = actions.add_parser("verify", help="read everything and name what is damaged")
+    verifying = actions.add_parser("verify", help="read all results and name the damaged ones")
     add_json_option(verifying)
     verifying.set_defaults(handler=verify_store)
 
-    compacting = actions.add_parser("compact", help="write everything into one file that plain TinyDB opens")
+    compacting = actions.add_parser("compact", help="write all results into one file that plain TinyDB opens")
     add_json_option(compacting)
     compacting.set_defaults(handler=compact_store)
 
 
 def list_results(args: argparse.Namespace) -> int:
-    """Lists what passes the filters."""
+    """List the results that pass the filters."""
     from dlbricks_tui.cli import results_output as output
     from dlbricks_tui.store.columns import COLUMNS
     from dlbricks_tui.store.queries import checked_columns, parse_order, select
@@ -92,8 +93,8 @@ def list_results(args: argparse.Namespace) -> int:
     orders = [parse_order(text) for text in args.sort or ["-when"]]
     if args.limit is not None and args.limit < 1:
         raise UsageError("--limit takes a number from 1 on")
-    with open_store(args) as store:
-        found = select(store.generation, _conditions(args), orders)
+    with open_store(args.data) as store:
+        found = select(store.generation, _conditions(args.filters), orders)
         shown = found.part(0, args.limit or len(found))
         if args.json:
             output.write_as_json(shown, columns)
@@ -112,7 +113,7 @@ def list_results(args: argparse.Namespace) -> int:
 
 
 def show_result(args: argparse.Namespace) -> int:
-    """Shows one result whole, or what is known of a brick."""
+    """Show one result in full, or all results of a brick."""
     from dlbricks_tui.cli import results_output as output
     from dlbricks_tui.store.conditions import parse_condition
     from dlbricks_tui.store.errors import QueryError
@@ -120,7 +121,7 @@ def show_result(args: argparse.Namespace) -> int:
 
     if not set(args.result) <= set("0123456789abcdef") or not args.result:
         raise QueryError(f"{args.result!r} is no id or brick key; `dlbricks results list --columns id,brick` has them")
-    with open_store(args) as store:
+    with open_store(args.data) as store:
         found = select(store.generation, [parse_condition(f"id={args.result}")])
         bricks = set(select(store.generation, [parse_condition(f"brick={args.result}")]).values("brick"))
         if len(found) + len(bricks) > 1:
@@ -139,7 +140,7 @@ def show_result(args: argparse.Namespace) -> int:
 
 
 def export_results(args: argparse.Namespace) -> int:
-    """Write the results that pass the filters to a file; its ending says in which format."""
+    """Write the results that pass the filters to a file in the format of its ending."""
     from dlbricks_tui.store.errors import ExchangeError
     from dlbricks_tui.store.exchange import export_file
     from dlbricks_tui.store.export_formats import export_format
@@ -147,8 +148,8 @@ def export_results(args: argparse.Namespace) -> int:
     export_format(args.file)
     if args.file.is_file() and not args.force:
         raise ExchangeError(f"{args.file} is there already: name another file, or replace it with --force")
-    with open_store(args) as store:
-        results = export_file(store.generation, _conditions(args), args.file)
+    with open_store(args.data) as store:
+        results = export_file(store.generation, _conditions(args.filters), args.file)
     if args.json:
         write_json({"path": str(args.file.absolute()), "results": results})
     else:
@@ -157,13 +158,13 @@ def export_results(args: argparse.Namespace) -> int:
 
 
 def delete_results(args: argparse.Namespace) -> int:
-    """Deletes what passes the filters, after asking."""
+    """Delete the results that pass the filters, after a question."""
     from dlbricks_tui.store.queries import select
 
     if not args.filters and not args.all:
         raise UsageError("say which results to delete: give filters, or --all")
-    with open_store(args) as store:
-        found = select(store.generation, _conditions(args))
+    with open_store(args.data) as store:
+        found = select(store.generation, _conditions(args.filters))
         everything = select(store.generation)
         deleted = 0
         if len(found) and (args.yes or _confirmed(f"Delete {len(found)} of {counted(len(everything), 'result')}?")):
@@ -175,7 +176,7 @@ def delete_results(args: argparse.Namespace) -> int:
 
 
 def verify_store(args: argparse.Namespace) -> int:
-    """Reads everything and names what is damaged."""
+    """Read everything and name what is damaged."""
     from dlbricks_tui.store.verification import verify
 
     found = verify(args.data.store)
@@ -209,26 +210,26 @@ def verify_store(args: argparse.Namespace) -> int:
         narrate("no measurement gives such records; `dlbricks results delete id=ID` takes a result out")
     if found.recovered:
         recovered = counted(found.recovered, "record")
-        narrate(f"{recovered} read from the generation before in place of what is damaged")
+        narrate(f"{recovered} read from the previous generation in place of damaged ones")
     if found.unfinished_bytes:
-        narrate(f"the last line is unfinished ({found.unfinished_bytes} bytes): its writer is at it, or was killed")
+        narrate(f"the last line is unfinished ({found.unfinished_bytes} bytes): its writer is at work, or was killed")
     if found.damage:
-        narrate("`dlbricks results compact` leaves a whole file, and the damaged lines in one beside it")
+        narrate("`dlbricks results compact` writes a whole file, and the damaged lines to another one beside it")
     return Status.DONE_WITH_FAILURES if found.damage or found.implausible else Status.DONE
 
 
 def compact_store(args: argparse.Namespace) -> int:
-    """Writes everything into one TinyDB file and prints its path."""
+    """Write everything into one TinyDB file and print its path."""
     from dlbricks_tui.store.queries import select
 
-    with open_store(args) as store:
+    with open_store(args.data) as store:
         path = store.compact()
         results = len(select(store.generation))
     if args.json:
         write_json({"path": str(path), "results": results})
     else:
         write(f"{path}\n")
-        narrate(f"{counted(results, 'result')}; the generation before is kept until the next compaction")
+        narrate(f"{counted(results, 'result')}; the previous generation is kept until the next compaction")
     return Status.DONE
 
 
@@ -236,14 +237,14 @@ def _add_filters(parser: Parser) -> None:
     parser.add_argument("filters", metavar="FILTER", nargs="*", help="only results that pass all of them; see below")
 
 
-def _conditions(args: argparse.Namespace) -> list[Condition]:
+def _conditions(filters: Sequence[str]) -> list[Condition]:
     from dlbricks_tui.store.conditions import parse_condition
 
-    return [parse_condition(text) for text in args.filters]
+    return [parse_condition(text) for text in filters]
 
 
 def _confirmed(question: str) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
-        raise UsageError("there is no terminal to ask on: say --yes to delete without being asked")
+        raise UsageError("there is no terminal to ask on: --yes deletes without a question")
     narrate(f"{question} [y/N]")
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,4 +1,4 @@
-"""`dlbricks results import`: takes up exported files, and what the paper's authors published."""
+"""`dlbricks results import`: import exported files, and the measurements of the paper."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.choices import library, open_loader
 from dlbricks_tui.cli.output import Json, narrate, write_json
-from dlbricks_tui.cli.parser import Groups, add_json_option
-from dlbricks_tui.cli.results_store import open_store
-from dlbricks_tui.cli.status import Status
+from dlbricks_tui.cli.parser import Groups, Status, add_json_option
+from dlbricks_tui.cli.store import open_loader, open_store
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
+    from dlbricks_tui.settings import DataFolder
     from dlbricks_tui.store.dlbricks_2019.importing import SystemReport
     from dlbricks_tui.store.exchange import ImportReport
 
@@ -23,8 +22,8 @@ _MOST_NAMED = 20
 
 
 def register(actions: Groups) -> None:
-    """Adds `import`."""
-    parser = actions.add_parser("import", help="take up exported results, or those that the paper's authors published")
+    """Add `import`."""
+    parser = actions.add_parser("import", help="import exported results, or the published measurements of the paper")
     parser.add_argument(
         "paths", metavar="FILE", type=Path, nargs="+", help="a file of `results export`, or a checkout (see --format)"
     )
@@ -40,17 +39,22 @@ def register(actions: Groups) -> None:
 
 
 def import_results(args: argparse.Namespace) -> int:
-    """Takes up results, and says what was known, what could not be used and what cannot be read."""
-    return _import_published(args) if args.format == _PUBLISHED else _import_files(args)
+    """Import results, and say which were known, which could not be used and which cannot be read."""
+    import_all = _import_published if args.format == _PUBLISHED else _import_files
+    documents, complete = import_all(args.data, args.paths)
+    if args.json:
+        write_json(documents)
+    return Status.DONE if complete else Status.DONE_WITH_FAILURES
 
 
-def _import_files(args: argparse.Namespace) -> int:
+def _import_files(data: DataFolder, files: Sequence[Path]) -> tuple[list[Json], bool]:
+    """Import exported files; return a document for each, and True if all of each could be read."""
     from dlbricks_tui.store.exchange import import_file
 
     documents: list[Json] = []
     refused = False
-    with open_store(args) as store:
-        for file in args.paths:
+    with open_store(data) as store:
+        for file in files:
             report = import_file(store, file)
             _tell_file(file, report)
             documents.append(
@@ -63,20 +67,20 @@ def _import_files(args: argparse.Namespace) -> int:
                 }
             )
             refused |= bool(report.refused)
-    if args.json:
-        write_json(documents)
-    return Status.DONE_WITH_FAILURES if refused else Status.DONE
+    return documents, not refused
 
 
-def _import_published(args: argparse.Namespace) -> int:
+def _import_published(data: DataFolder, checkouts: Sequence[Path]) -> tuple[list[Json], bool]:
+    """Import checkouts like `_import_files` imports files."""
+    from dlbricks_tui.answers.opening import library
     from dlbricks_tui.store.dlbricks_2019.importing import import_checkout
     from dlbricks_tui.store.dlbricks_2019.models import PublishedModels
 
     documents: list[Json] = []
     broken = False
-    with open_store(args) as store, open_loader(args) as loader:
-        models = PublishedModels(library(args).samples(), loader.load)
-        for checkout in args.paths:
+    with open_store(data) as store, open_loader(data) as loader:
+        models = PublishedModels(library(data).samples(), loader.load)
+        for checkout in checkouts:
             reports = []
             for report in import_checkout(store, checkout, models):
                 _tell_system(report)
@@ -84,15 +88,13 @@ def _import_published(args: argparse.Namespace) -> int:
             _tell_checkout(checkout, reports)
             documents.append(_document(checkout, reports))
             broken |= any(report.broken for report in reports)
-    if args.json:
-        write_json(documents)
-    return Status.DONE_WITH_FAILURES if broken else Status.DONE
+    return documents, not broken
 
 
 def _tell_file(file: Path, report: ImportReport) -> None:
     narrate(f"{file}: {counted(report.new, 'new record')}, {report.known} known before")
     for conflict in report.conflicts[:_MOST_NAMED]:
-        narrate(f"{conflict.stored} says something else in the file, which is kept beside it as {conflict.imported}")
+        narrate(f"{conflict.stored} differs in the file, whose record is kept beside it as {conflict.imported}")
     for damage in report.refused[:_MOST_NAMED]:
         narrate(f"{damage} and was not imported")
     untold = len(report.conflicts[_MOST_NAMED:]) + len(report.refused[_MOST_NAMED:])

@@ -1,4 +1,4 @@
-"""How results are written: tables and histograms for people, JSON and CSV for programs."""
+"""Results as tables and histograms, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dlbricks_tui.store.records import BrickForm, Result
 from dlbricks_tui.wording.histogram import histogram_lines
 from dlbricks_tui.wording.numbers import precise_milliseconds
 
-# What a person sees when they name no columns.
+# The columns where none are named.
 SHORT = ("id", "name", "context", "system", "runtime", "level", "trimmed_mean_ms", "samples", "when")
-# What is left out first, and so on, where the terminal is too narrow for these columns.
+# The columns to leave out where the terminal is too narrow, in this order.
 SHORT_GIVES_WAY = ("level", "samples", "runtime", "context")
 _OF_A_BRICK = (
     "id",
@@ -35,28 +35,28 @@ _OF_A_BRICK_GIVES_WAY = ("protocol", "good", "context", "runtime")
 _BETWEEN = "  "
 _KEY_DIGITS = 12
 _NARROWEST_TEXT = 8
-# Bricks are known by what ends their names, too.
+# The ends of bricks' names matter, too.
 _NARROWEST_NAME = 18
 _HISTOGRAM_WIDTH = 72
 
 
 def write_as_json(results: Selection, columns: Sequence[str]) -> None:
-    """One list of objects."""
+    """Write one list of objects."""
     write_json(list(_objects(results, columns)))
 
 
 def write_as_json_lines(results: Selection, columns: Sequence[str]) -> None:
-    """An object per line."""
+    """Write an object per line."""
     write_json_lines(_objects(results, columns))
 
 
 def write_as_csv(results: Selection, columns: Sequence[str]) -> None:
-    """Comma-separated values under their names."""
+    """Write comma-separated values under their names."""
     write_csv([tuple(columns), *_rows(results, columns)])
 
 
 def write_as_table(results: Selection, columns: Sequence[str], give_way: Sequence[str] = ()) -> None:
-    """Aligned columns that fit the terminal, if need be without those that may give way."""
+    """Write aligned columns that fit the terminal, if need be without those that may give way."""
     cells = {column: [_cell(column, value) for value in results.values(column)] for column in columns}
     width = data_console().width
     for column in give_way:
@@ -66,7 +66,7 @@ def write_as_table(results: Selection, columns: Sequence[str], give_way: Sequenc
 
 
 def show_result(found: Selection, as_json: bool) -> None:
-    """One result with its statistics, its samples as a histogram, and all that was recorded with it."""
+    """Show a result with its statistics, its samples as a histogram, and everything recorded with it."""
     result, summary = found.result(0), found.summaries()[0]
     if as_json:
         write_json(to_document(result))
@@ -77,7 +77,7 @@ def show_result(found: Selection, as_json: bool) -> None:
 
 
 def show_brick(key: str, form: BrickForm | None, found: Selection, as_json: bool) -> None:
-    """What a brick is, all of its results, and the samples of the newest."""
+    """Show a brick, all of its results, and the samples of the newest."""
     summaries = found.summaries()
     if as_json:
         canonical = form.canonical if form else None
@@ -93,7 +93,7 @@ def show_brick(key: str, form: BrickForm | None, found: Selection, as_json: bool
 
 
 def table_lines(headers: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Columns of cells side by side; where they are too wide, the widest texts are cut, names less than others."""
+    """Yield the lines of a table; where columns are too wide, the widest texts are cut, names less than others."""
     widths = [_width(header, column) for header, column in zip(headers, cells, strict=True)]
     contents = [COLUMNS[header] for header in headers]
     too_wide = _joined_width(widths) - width
@@ -124,7 +124,7 @@ def _width(header: str, column: Sequence[str]) -> int:
 
 
 def _narrowest(header: str) -> int:
-    """To how few cells a column may be cut; only texts are cut."""
+    """Return the least width of a column; only texts are cut."""
     if COLUMNS[header] is not Content.TEXT:
         return sys.maxsize
     return _NARROWEST_NAME if header == "name" else _NARROWEST_TEXT

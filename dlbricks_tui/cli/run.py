@@ -1,38 +1,47 @@
-"""`dlbricks run`: measure what the store lacks of some models, here or in a process apart."""
+"""`dlbricks run`: measure the bricks of models that the store lacks, here or in a process of its own."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.choices import (
+from dlbricks_tui.cli.options import (
     METHODS,
     MOST_MODELS_END_TO_END,
     add_cutting_options,
     add_models_argument,
-    cutting,
-    given_shapes,
-    library,
+    cutting_of,
+    level_of,
+    shapes_of,
 )
-from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.parser import FromConfig, Groups, Parser, UsageError, add_json_option, add_quiet_option
+from dlbricks_tui.cli.output import data_console, narrate, show, write, write_json
+from dlbricks_tui.cli.parser import (
+    FromConfig,
+    Groups,
+    Parser,
+    Status,
+    add_json_option,
+    add_quiet_option,
+    add_schema_option,
+)
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Sequence
 
-    from dlbricks_tui.measure.method import Method
-    from dlbricks_tui.measure.stopping import StoppingRule
-    from dlbricks_tui.runs.request import Patience, RunRequest
+    from dlbricks_tui.answers.measuring import MeasureOptions
+    from dlbricks_tui.bricks.decomposition import Decomposition
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.runs.request import RunRequest
+    from dlbricks_tui.runs.run_folder import RunFolder, RunState
     from dlbricks_tui.runtime.runtime import Runtime
-    from dlbricks_tui.runtime.traits import Format
-
-_MEBIBYTE = 1 << 20
+    from dlbricks_tui.settings import DataFolder
 
 
 def register(groups: Groups) -> None:
-    """Adds `run`."""
+    """Add `run`."""
     parser = groups.add_parser("run", help="measure the bricks of models on this host, and estimate the models")
     add_models_argument(parser, many=True)
     add_cutting_options(parser, level="fused")
@@ -49,11 +58,12 @@ def register(groups: Groups) -> None:
         "(default: inside, where the bricks are single layers that run one after another)",
     )
     add_measuring_options(parser)
+    add_schema_option(parser, "RunResult")
     parser.set_defaults(handler=run_models)
 
 
 def add_measuring_options(parser: Parser) -> None:
-    """Takes what executes, when it is enough, and how the run is shown."""
+    """Take the runtime, the stopping rule and the way to show the run."""
     parser.add_argument(
         "--runtime",
         metavar="R",
@@ -65,7 +75,7 @@ def add_measuring_options(parser: Parser) -> None:
         metavar="N",
         type=int,
         default=FromConfig("run.threads"),
-        help="how many threads the framework computes with",
+        help="number of threads that the framework computes with",
     )
     enough = parser.add_mutually_exclusive_group()
     enough.add_argument(
@@ -81,7 +91,7 @@ def add_measuring_options(parser: Parser) -> None:
         metavar="S",
         type=float,
         default=FromConfig("run.time_budget"),
-        help="stop after so many seconds with what is known by then; start-up, calibration and waiting for another "
+        help="stop after this many seconds with what is known by then; start-up, calibration and waiting for another "
         "run count, pauses do not",
     )
     parser.add_argument("--retry-failed", action="store_true", help="try again what failed in an earlier run")
@@ -90,104 +100,190 @@ def add_measuring_options(parser: Parser) -> None:
         "--calibrate",
         choices=["once", "anew", "never"],
         default="once",
-        help="find out what the method misses on this system: where nobody knows it yet, in any case, or not at all",
+        help="measure the systematic error of the method on this system: once, again, or not at all (default: once)",
     )
     parser.add_argument(
         "--brick-timeout",
         metavar="S",
         type=float,
-        help="how long a brick may hang before it fails (default: 60 while it is loaded, 30 afterwards)",
+        help="seconds that a brick may hang before it fails (default: 60 while it is loaded, 30 afterwards)",
     )
     parser.add_argument(
-        "--memory-limit", metavar="MIB", type=int, help="what a brick may take before it fails (default: all there is)"
+        "--memory-limit",
+        metavar="MIB",
+        type=int,
+        help="memory that a brick may take (default: all there is)",
     )
     add_quiet_option(parser)
-    parser.add_argument("--detach", action="store_true", help="run in a process apart; `dlbricks runs watch` shows it")
+    parser.add_argument("--detach", action="store_true", help="run in another process; `dlbricks runs watch` shows it")
     add_json_option(parser)
 
 
 def run_models(args: argparse.Namespace) -> int:
-    """Starts a run, and unless it is to be detached carries it out."""
-    from dlbricks_tui.cli.carrying_out import carry_out
+    """Start a run, and carry it out unless it is to be detached."""
+    from dlbricks_tui.answers.measuring import run_request
+    from dlbricks_tui.answers.opening import library
+    from dlbricks_tui.measure.method import Method
+    from dlbricks_tui.models.graph import Level
     from dlbricks_tui.runs.launch import create_run
 
-    request = _request(args)
+    cutting = cutting_of(args)
+    options = replace(
+        measure_options_of(args),
+        granularity=cutting.granularity,
+        level=level_of(args) or Level.FUSED,
+        cut=cutting.cut,
+        order=cutting.order,
+        inputs=shapes_of(args),
+        end_to_end=args.end_to_end,
+        method=None if args.method is None else Method(args.method),
+    )
+    request = run_request(options, library(args.data).find_all(args.models), args.data)
     folder = create_run(request, args.data)
     _warn_of_many_threads(request.runtime)
-    return carry_out(args, folder, request)
+    return carry_out(folder, request, args.data, showing_of(args))
 
 
-def measuring(args: argparse.Namespace, formats: Collection[Format]) -> RunRequest:
-    """How to measure models of these formats, with nothing to be measured yet."""
-    from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
+def measure_options_of(args: argparse.Namespace) -> MeasureOptions:
+    """Return the options that `add_measuring_options` takes."""
+    from dlbricks_tui.answers.measuring import MeasureOptions
+    from dlbricks_tui.runs.request import CalibrationPolicy
 
-    if args.time_budget is not None and args.time_budget <= 0:
-        raise UsageError(f"--time-budget {args.time_budget:g}: give more than 0 seconds")
-    if args.memory_limit is not None and args.memory_limit < 1:
-        raise UsageError(f"--memory-limit {args.memory_limit}: give 1 MiB or more")
-    return RunRequest(
-        models=(),
-        runtime=_runtime(args, formats),
-        rule=_rule(args),
+    from_config = "runtime" in args.from_config
+    return MeasureOptions(
+        runtime=None if from_config else args.runtime,
+        usual_runtime=args.runtime if from_config else None,
+        threads=args.threads,
+        # The settings have a target too, which the fixed number of runs replaces.
+        target_interval=args.target_ci,
+        fixed_runs=args.fixed_runs,
         time_budget_seconds=args.time_budget,
         retry_failed=args.retry_failed,
         again=args.again,
         calibration=CalibrationPolicy(args.calibrate),
-        patience=_patience(args),
-        memory_limit_bytes=None if args.memory_limit is None else args.memory_limit * _MEBIBYTE,
+        brick_timeout_seconds=args.brick_timeout,
+        memory_limit_mib=args.memory_limit,
     )
 
 
-def _request(args: argparse.Namespace) -> RunRequest:
-    from dlbricks_tui.measure.method import Method
-    from dlbricks_tui.models.graph import Level
-    from dlbricks_tui.runs.request import InputShape, chosen
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """How a command shows a run."""
 
-    sources = library(args).find_all(args.models)
-    if args.granularity < 1:
-        raise UsageError(f"--granularity {args.granularity}: a sequence has 1 layer or more")
-    asked = measuring(args, {source.format for source in sources})
-    method = _method(args, asked)
-    end_to_end = args.end_to_end
-    if end_to_end is None:
-        end_to_end = method is Method.INSIDE and len(sources) <= MOST_MODELS_END_TO_END
-    return replace(
-        asked,
-        models=chosen(sources),
-        inputs=tuple(InputShape(name, shape) for name, shape in given_shapes(args).items()),
-        level=Level(args.level),
-        cutting=cutting(args),
-        end_to_end=end_to_end,
-        method=method,
+    json: bool
+    quiet: bool
+    detach: bool = False
+    # The moment at which the command began; a time budget counts from there.
+    began: float = 0.0
+
+
+def showing_of(args: argparse.Namespace) -> Showing:
+    """Return how the command is to show its run."""
+    return Showing(args.json, args.quiet, args.detach, args.began)
+
+
+def carry_out(folder: RunFolder, request: RunRequest, data: DataFolder, showing: Showing) -> int:
+    """Carry a run out in this process and print its estimates, or start it in a process of its own."""
+    if showing.detach:
+        return _start_detached(folder, data, as_json=showing.json)
+    from dlbricks_tui.cli.run_progress import shown
+    from dlbricks_tui.runs.host_lock import host_lock
+    from dlbricks_tui.runs.work import Workplace
+    from dlbricks_tui.share.running import execute_any
+
+    place = Workplace(data, spent_seconds=time.monotonic() - showing.began)
+    with shown(quiet=showing.quiet) as progress:
+        state = execute_any(folder, request, place, host_lock(), progress.take)
+    return conclude(folder, state, data, showing, left_out=len(progress.progress.left_out))
+
+
+def conclude(folder: RunFolder, state: RunState, data: DataFolder, showing: Showing, *, left_out: int = 0) -> int:
+    """Print the estimates of a run that has ended, and return its exit status."""
+    from dlbricks_tui.answers.measuring import estimates_after
+    from dlbricks_tui.runs.request import read_request
+    from dlbricks_tui.runs.run_folder import State
+
+    request = read_request(folder.request_file)
+    # A run that was stopped before it had read its models has no estimates, and no time left to read them.
+    unread = bool(state.message) and not state.bricks.total and not state.whole_models.total
+    # The models of a suite are known to its owner only.
+    found = [] if request.suite is not None or unread else estimates_after(folder, request, data)
+    if showing.json:
+        _write_result(state, request, found)
+    elif request.suite is not None and not unread:
+        write(f"{request.suite.results}\n")
+    else:
+        _show(found)
+    for _, one in found:
+        if one.estimate.obstacle:
+            cure = "" if one.end_to_end else "; run it with --end-to-end to time the whole model"
+            narrate(f"no estimate of {one.estimate.model} is possible: {one.estimate.obstacle}{cure}")
+    if not showing.quiet:
+        _tell_end(state)
+    if state.state in (State.INTERRUPTED, State.CANCELLED):
+        narrate(f"what was measured is kept; `dlbricks runs resume {state.run}` goes on with the rest")
+        return Status.INTERRUPTED
+    if _measured_nothing(state):
+        narrate(f"nothing was measured: {state.message or 'no layer can be measured alone, so use --end-to-end'}")
+        return Status.DONE_WITH_FAILURES
+    failures = state.bricks.failed + state.whole_models.failed + left_out
+    return Status.DONE_WITH_FAILURES if failures or state.state is State.FAILED else Status.DONE
+
+
+def _tell_end(state: RunState) -> None:
+    bricks = state.bricks
+    unfinished = f"{bricks.unfinished} unfinished, " if bricks.unfinished else ""
+    narrate(
+        f"run {state.run} {state.state.value} after {state.seconds:.1f} s: "
+        f"{counted(bricks.measured, 'brick')} measured, {unfinished}{bricks.reused} known before, "
+        f"{bricks.failed} failed"
     )
 
 
-def _method(args: argparse.Namespace, asked: RunRequest) -> Method:
-    from dlbricks_tui.measure.method import Method
-    from dlbricks_tui.runs.request import can_be_inside, usual_method
-
-    if args.method is None:
-        return usual_method(cutting(args), asked.rule, asked.runtime)
-    wanted = Method(args.method)
-    if wanted is Method.INSIDE and not can_be_inside(cutting(args), asked.rule, asked.runtime):
-        raise UsageError(
-            "--method inside times single layers that run one after another: leave out --granularity, --cut and "
-            "--fixed-runs, and choose a runtime that runs one operator at a time, or use --method alone"
-        )
-    return wanted
+def _measured_nothing(state: RunState) -> bool:
+    """Return True if a run had something to measure and has neither a result nor a failure."""
+    tallies = (state.bricks, state.whole_models)
+    results = sum(it.measured + it.unfinished for it in tallies)
+    known, failed = sum(it.reused for it in tallies), sum(it.failed for it in tallies)
+    to_measure = sum(it.total for it in tallies) - known - failed
+    return not results and not failed and (to_measure > 0 or not known)
 
 
-def _runtime(args: argparse.Namespace, formats: Collection[Format]) -> Runtime:
-    from dlbricks_tui.runtime.registry import Registry
+def _start_detached(folder: RunFolder, data: DataFolder, *, as_json: bool) -> int:
+    from dlbricks_tui.answers.documents import document
+    from dlbricks_tui.answers.results import run_result
+    from dlbricks_tui.share.launch import start_detached
 
-    if args.threads is not None and args.threads < 1:
-        raise UsageError(f"--threads {args.threads}: a framework computes with 1 thread or more")
-    registry = Registry(args.data.path)
-    found = registry.find(args.runtime) if args.runtime else None
-    # Who names it in the command means it, whatever the models are; a setting is for those that it runs.
-    if found is None or ("runtime" in args.from_config and set(formats) != {found.traits.format}):
-        found = registry.suited(formats)
-    return found.with_threads(args.threads)
+    start_detached(folder, data)
+    if as_json:
+        write_json(document(run_result(folder.state())))
+    else:
+        write(f"{folder.run}\n")
+    narrate(f"it runs in a process of its own; `dlbricks runs watch {folder.run}` shows its progress")
+    return Status.DONE
+
+
+def _write_result(state: RunState, request: RunRequest, found: Sequence[tuple[Decomposition, SystemEstimate]]) -> None:
+    from dlbricks_tui.answers.documents import document
+    from dlbricks_tui.answers.results import model_estimate, run_result
+
+    models = (model_estimate(decomposition, one) for decomposition, one in found)
+    write_json(document(run_result(state, models, None if request.suite is None else request.suite.results)))
+
+
+def _show(found: Sequence[tuple[Decomposition, SystemEstimate]]) -> None:
+    from dlbricks_tui.cli.estimate_view import estimate_view, estimates_view
+    from dlbricks_tui.wording.numbers import precise_milliseconds
+
+    if len(found) > 1:
+        show(*estimates_view([one for _, one in found], data_console()))
+        return
+    for decomposition, one in found:
+        if one.estimate.composed is not None or one.estimate.obstacle:
+            show(*estimate_view(decomposition, one, data_console()))
+        elif one.end_to_end is not None:
+            latency = precise_milliseconds(one.end_to_end.value_ms)
+            write(f"{one.estimate.model}: {latency} ms end to end; no layer was measured\n")
 
 
 def _warn_of_many_threads(runtime: Runtime) -> None:
@@ -196,21 +292,3 @@ def _warn_of_many_threads(runtime: Runtime) -> None:
     threads, cores = runtime.settings.threads, fingerprint().cores
     if threads is not None and threads > cores:
         narrate(f"{threads} threads on {counted(cores, 'core')}: they wait for one another, and latencies vary more")
-
-
-def _rule(args: argparse.Namespace) -> StoppingRule:
-    from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
-
-    if args.fixed_runs is not None:
-        return FixedRuns(args.fixed_runs)
-    return Adaptive() if args.target_ci is None else Adaptive(target=args.target_ci)
-
-
-def _patience(args: argparse.Namespace) -> Patience:
-    from dlbricks_tui.runs.request import Patience
-
-    if args.brick_timeout is None:
-        return Patience()
-    if args.brick_timeout <= 0:
-        raise UsageError(f"--brick-timeout {args.brick_timeout:g}: give more than 0 seconds")
-    return Patience(args.brick_timeout, args.brick_timeout)

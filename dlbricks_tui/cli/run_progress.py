@@ -149,7 +149,7 @@ def _picture(progress: RunProgress) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    from dlbricks_tui.cli.tables import name_cell
+    from dlbricks_tui.cli.drawing import name_cell
 
     head = Table.grid(padding=(0, 1))
     bar = ProgressBar(total=max(1, progress.total), completed=progress.done, width=_BAR_WIDTH)

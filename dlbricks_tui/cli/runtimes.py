@@ -1,4 +1,4 @@
-"""`dlbricks runtimes`: which interpreters with a framework can run bricks."""
+"""`dlbricks runtimes`: the interpreters with a framework that can run bricks."""
 
 from __future__ import annotations
 
@@ -6,81 +6,84 @@ import argparse
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import Json, narrate, show, write_json
-from dlbricks_tui.cli.parser import Groups, UsageError, add_json_option
-from dlbricks_tui.cli.status import Status
+from dlbricks_tui.cli.parser import Groups, Status, UsageError, add_json_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dlbricks_tui.runtime.registry import Registry
     from dlbricks_tui.runtime.runtime import Runtime, Settings
+    from dlbricks_tui.settings import DataFolder
 
 
 def register(groups: Groups) -> None:
-    """Adds `runtimes` with its actions; without one it lists."""
+    """Add `runtimes` with its actions; without one it lists."""
     parser = groups.add_parser("runtimes", help="list, add, check or remove interpreters that have a framework")
     add_json_option(parser)
     parser.set_defaults(handler=list_runtimes)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    listing = actions.add_parser("list", help="list the runtimes (what `runtimes` does by itself)")
+    listing = actions.add_parser("list", help="list the runtimes (as `runtimes` does by itself)")
     add_json_option(listing)
     listing.set_defaults(handler=list_runtimes)
-    adding = actions.add_parser("add", help="register an interpreter after it has shown that it works")
+    adding = actions.add_parser("add", help="register an interpreter after a check that it works")
     adding.add_argument("python", metavar="PATH", help="a Python interpreter, or the virtual environment that holds it")
-    adding.add_argument("--name", help="what to call it (default: its framework, version and Python)")
-    adding.add_argument("--threads", metavar="N", type=int, help="how many threads it computes with (default: its own)")
+    adding.add_argument("--name", help="its name (default: its framework, version and Python)")
+    adding.add_argument(
+        "--threads", metavar="N", type=int, help="number of threads that it computes with (default: its own)"
+    )
     adding.add_argument(
         "--at-once",
         metavar="K",
         type=int,
         default=1,
-        help="how many operators of a model it runs at the same time, end to end (default: one after another)",
+        help="number of operators of a model that it runs at the same time, end to end (default: one after another)",
     )
     adding.add_argument(
         "--env",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="a variable that it starts with, such as MXNET_SUBGRAPH_BACKEND=NONE; repeatable",
+        help="an environment variable that it starts with, such as MXNET_SUBGRAPH_BACKEND=NONE; repeatable",
     )
     adding.add_argument(
         "--framework",
         choices=["mxnet", "onnxruntime"],
-        help="which of its frameworks is meant, where it has both (default: mxnet)",
+        help="the framework to use where it has both (default: mxnet)",
     )
     add_json_option(adding)
     adding.set_defaults(handler=add_runtime)
-    checking = actions.add_parser("check", help="start a runtime and say what it has")
-    checking.add_argument("name", metavar="NAME", nargs="?", help="which one (default: all)")
+    checking = actions.add_parser("check", help="start a runtime and list its framework and settings")
+    checking.add_argument("name", metavar="NAME", nargs="?", help="the runtime (default: all)")
     add_json_option(checking)
     checking.set_defaults(handler=check_runtimes)
-    removing = actions.add_parser("remove", help="forget a runtime; what it has measured stays")
+    removing = actions.add_parser("remove", help="forget a runtime; its results stay")
     removing.add_argument("name", metavar="NAME")
     removing.set_defaults(handler=remove_runtime)
 
 
 def list_runtimes(args: argparse.Namespace) -> int:
-    """Lists the runtimes without starting any."""
-    _tell(args, _registry(args).all())
+    """List the runtimes without starting any."""
+    _write(_registry(args.data).all(), as_json=args.json)
     return Status.DONE
 
 
 def add_runtime(args: argparse.Namespace) -> int:
-    """Registers one more runtime."""
+    """Register a runtime."""
     if args.at_once < 1:
         raise UsageError(f"--at-once {args.at_once}: a framework runs 1 operator at a time or more")
-    runtime = _registry(args).add(args.python, args.name, _settings(args), args.framework, args.at_once)
-    _tell(args, [runtime])
+    settings = _settings(args.threads, args.env)
+    runtime = _registry(args.data).add(args.python, args.name, settings, args.framework, args.at_once)
+    _write([runtime], as_json=args.json)
     narrate(f"use it with --runtime {runtime.name}")
     return Status.DONE
 
 
 def check_runtimes(args: argparse.Namespace) -> int:
-    """Starts one runtime, or all; each that does not work is named."""
+    """Start one runtime, or all, and name those that do not work."""
     from dlbricks_tui.runtime.errors import WorkerError
 
-    registry = _registry(args)
-    # Who asks for one by name wants to hear that there is none.
+    registry = _registry(args.data)
+    # A name that no runtime has is an error.
     names = [registry.find(args.name).name] if args.name else [runtime.name for runtime in registry.all()]
     working: list[Runtime] = []
     for name in names:
@@ -88,39 +91,39 @@ def check_runtimes(args: argparse.Namespace) -> int:
             working.append(registry.check(name))
         except WorkerError as error:
             narrate(f"{name} does not work: {error}")
-    _tell(args, working)
+    _write(working, as_json=args.json)
     return Status.DONE if len(working) == len(names) else Status.DONE_WITH_FAILURES
 
 
 def remove_runtime(args: argparse.Namespace) -> int:
-    """Forgets a runtime."""
-    _registry(args).remove(args.name)
+    """Forget a runtime."""
+    _registry(args.data).remove(args.name)
     narrate(f"{args.name} is forgotten")
     return Status.DONE
 
 
-def _registry(args: argparse.Namespace) -> Registry:
+def _registry(data: DataFolder) -> Registry:
     from dlbricks_tui.runtime.registry import Registry
 
-    return Registry(args.data.path)
+    return Registry(data.path)
 
 
-def _settings(args: argparse.Namespace) -> Settings:
+def _settings(threads: int | None, environment: Sequence[str]) -> Settings:
     from dlbricks_tui.runtime.runtime import MOST_THREADS, Settings
 
-    if args.threads is not None and args.threads < 1:
-        raise UsageError(f"--threads {args.threads}: a framework computes with 1 thread or more")
-    if args.threads is not None and args.threads > MOST_THREADS:
-        raise UsageError(f"--threads {args.threads}: give {MOST_THREADS} threads or fewer, such as one for each core")
-    variables = [text.partition("=") for text in args.env]
+    if threads is not None and threads < 1:
+        raise UsageError(f"--threads {threads}: a framework computes with 1 thread or more")
+    if threads is not None and threads > MOST_THREADS:
+        raise UsageError(f"--threads {threads}: give {MOST_THREADS} threads or fewer, such as one for each core")
+    variables = [text.partition("=") for text in environment]
     for name, equals, _ in variables:
         if not name or not equals:
             raise UsageError(f"--env {name}: write NAME=VALUE")
-    return Settings(args.threads, tuple((name, value) for name, _, value in variables))
+    return Settings(threads, tuple((name, value) for name, _, value in variables))
 
 
-def _tell(args: argparse.Namespace, runtimes: Sequence[Runtime]) -> None:
-    if args.json:
+def _write(runtimes: Sequence[Runtime], *, as_json: bool) -> None:
+    if as_json:
         write_json([_document(runtime) for runtime in runtimes])
     elif runtimes:
         _show(runtimes)
@@ -140,7 +143,7 @@ def _document(runtime: Runtime) -> Json:
 
 
 def _show(runtimes: Sequence[Runtime]) -> None:
-    from dlbricks_tui.cli.tables import name_cell, plain_table
+    from dlbricks_tui.cli.drawing import name_cell, plain_table
 
     table = plain_table("INTERPRETER", "NAME", "FRAMEWORK", "PYTHON", "THREADS", "SETTINGS")
     for it in runtimes:

@@ -1,21 +1,22 @@
-"""`dlbricks systems`: the machines of the store, and which of them runs a model quickest and cheapest."""
+"""`dlbricks systems`: list the systems of the store, and compare them by latency and cost."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.asking import Desk, add_composition_options, composition_options, open_desk
-from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, library
+from dlbricks_tui.cli.options import add_composition_options, add_cutting_options, add_models_argument, question_of
 from dlbricks_tui.cli.output import Json, narrate, show, write_json
-from dlbricks_tui.cli.parser import Groups, add_json_option
-from dlbricks_tui.cli.status import Status
+from dlbricks_tui.cli.parser import Groups, Status, add_json_option
+from dlbricks_tui.cli.store import open_estimator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dlbricks_tui.answers.estimating import Estimator
     from dlbricks_tui.estimate.comparison import Candidate
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.store.records import System
 
@@ -24,18 +25,18 @@ _MOST_TOLD = 5
 
 
 def register(groups: Groups) -> None:
-    """Adds `systems` with `list` and `compare`; without either it lists."""
-    parser = groups.add_parser("systems", help="list the machines of the store, or compare them for some models")
+    """Add `systems` with `list` and `compare`; without an action it lists."""
+    parser = groups.add_parser("systems", help="list the systems of the store, or compare them for some models")
     add_json_option(parser)
     parser.set_defaults(handler=list_systems)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    listing = actions.add_parser("list", help="list the machines (what `systems` does by itself)")
+    listing = actions.add_parser("list", help="list the systems (as `systems` does by itself)")
     add_json_option(listing)
     listing.set_defaults(handler=list_systems)
-    comparing = actions.add_parser("compare", help="each model on every machine, by latency and by cost")
+    comparing = actions.add_parser("compare", help="compare the systems for each model, by latency and by cost")
     add_models_argument(comparing, many=True)
     add_cutting_options(comparing, level="fused")
-    # None tells that nobody chose: then each system is asked at the level that it has results of.
+    # None leaves the level to the results of each system.
     comparing.set_defaults(level=None)
     comparing.add_argument(
         "--system",
@@ -43,7 +44,7 @@ def register(groups: Groups) -> None:
         metavar="S",
         action="append",
         default=[],
-        help="only this machine, by its id, name or instance type; repeatable",
+        help="only this system, by its id, name or instance type; repeatable",
     )
     add_composition_options(comparing)
     add_json_option(comparing)
@@ -51,7 +52,7 @@ def register(groups: Groups) -> None:
 
 
 def list_systems(args: argparse.Namespace) -> int:
-    """Lists the machines with their prices and what was measured on them."""
+    """List the systems with their prices and the numbers of their results."""
     from dlbricks_tui.estimate.comparison import names_of
     from dlbricks_tui.estimate.prices import PRICES_FILE, read_prices
     from dlbricks_tui.store.queries import combinations, systems
@@ -91,23 +92,24 @@ def list_systems(args: argparse.Namespace) -> int:
         from dlbricks_tui.cli.systems_view import systems_view
 
         show(systems_view(known, measured, prices))
-        narrate(f"prices are yours to change, in {args.data.path / PRICES_FILE}")
+        narrate(f"you can change the prices in {args.data.path / PRICES_FILE}")
     else:
-        narrate("no system has been measured yet: `dlbricks run MODEL` measures this one")
+        narrate("no system has results yet: `dlbricks run MODEL` measures this one")
     return Status.DONE
 
 
 def compare_systems(args: argparse.Namespace) -> int:
-    """Ranks machines for each model and models for each machine, by the runtime that covers most of a model there."""
+    """Rank the systems for each model, by the runtime that covers most of the model there."""
+    from dlbricks_tui.answers.opening import library
     from dlbricks_tui.estimate.comparison import candidates
     from dlbricks_tui.estimate.prices import read_prices
     from dlbricks_tui.store.queries import systems
 
     prices = read_prices(args.data.path)
-    sources = library(args).find_all(args.models)
-    with open_desk(args, composition_options(args)) as desk:
-        known = systems(desk.generation)
-        estimates = _estimates(desk, sources, _chosen(args, known))
+    sources = library(args.data).find_all(args.models)
+    with open_estimator(question_of(args), args.data) as estimator:
+        known = systems(estimator.generation)
+        estimates = _estimates(estimator, sources, _chosen(args.systems, known))
     ranked = {name: found for name, held in estimates.items() if (found := candidates(held, known, prices))}
     if args.json:
         write_json([document for found in ranked.values() for document in _documents(found)])
@@ -123,23 +125,22 @@ def compare_systems(args: argparse.Namespace) -> int:
     return Status.DONE_WITH_FAILURES if without else Status.DONE
 
 
-def _chosen(args: argparse.Namespace, known: Mapping[str, System]) -> tuple[str, ...]:
+def _chosen(names: Sequence[str], known: Mapping[str, System]) -> tuple[str, ...]:
     from dlbricks_tui.estimate.selection import find_system
 
-    return tuple(find_system(wanted, known) for wanted in args.systems) or tuple(known)
+    return tuple(find_system(wanted, known) for wanted in names) or tuple(known)
 
 
-def _estimates(desk: Desk, sources: Sequence[ModelSource], systems: Sequence[str]) -> dict[str, list[SystemEstimate]]:
-    """By model, in the order of the models, what the systems have measured of it."""
-    from dlbricks_tui.models.graph import Level
-
+def _estimates(
+    estimator: Estimator, sources: Sequence[ModelSource], systems: Sequence[str]
+) -> dict[str, list[SystemEstimate]]:
+    """Return the estimates of each model on the systems, in the order of the models."""
     systems_at: dict[Level, list[str]] = {}
     for system in systems:
-        level = Level(desk.args.level) if desk.args.level else desk.preferred_level(system, None)
-        systems_at.setdefault(level, []).append(system)
+        systems_at.setdefault(estimator.level_on(system), []).append(system)
     found: dict[str, list[SystemEstimate]] = {source.name: [] for source in sources}
     for level, of_level in systems_at.items():
-        for source, inquiry in desk.inquiries(sources, level):
+        for source, inquiry in estimator.inquiries(sources, level):
             found[source.name] += filter(None, (inquiry.on(system, None) for system in of_level))
     return found
 

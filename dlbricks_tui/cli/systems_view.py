@@ -1,4 +1,4 @@
-"""Machines as a person compares them."""
+"""Tables of systems, and of models on systems."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from dlbricks_tui.cli.tables import Pen, name_cell, pen_for, plain_table
+from dlbricks_tui.cli.drawing import Pen, name_cell, pen_for, plain_table
 from dlbricks_tui.estimate.comparison import Candidate, cheapest, names_of, quickest
 from dlbricks_tui.printable import printable
 from dlbricks_tui.wording.numbers import precise_milliseconds
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from dlbricks_tui.store.queries import Combination
     from dlbricks_tui.store.records import System
 
-# What the other columns take, of short names at least.
+# The width of the other columns, with short names.
 _BESIDE_BARS = 66
 _GIBIBYTE = 1 << 30
 
 
 def systems_view(systems: Mapping[str, System], measured: Sequence[Combination], prices: Prices) -> RenderableType:
-    """The machines, and what was measured on each."""
+    """Return the systems, with the numbers of their results."""
     table = plain_table("SYSTEM", "PROCESSOR", "CORES", "MEMORY", "PRICE", "BRICKS", "MODELS")
     table.columns[1].justify = "left"
     for system in systems.values():
@@ -45,7 +45,7 @@ def systems_view(systems: Mapping[str, System], measured: Sequence[Combination],
 
 
 def comparison_view(ranked: Mapping[str, Sequence[Candidate]], console: Console) -> Iterator[RenderableType]:
-    """One model over machines, one machine over models, or a grid of both."""
+    """Yield one model on several systems, several models on one system, or a grid of both."""
     pen = pen_for(console, _BESIDE_BARS)
     systems = dict.fromkeys(it.estimate.way.system for found in ranked.values() for it in found)
     if len(ranked) == 1:

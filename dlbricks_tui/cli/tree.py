@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.choices import add_cutting_options, add_models_argument, cutting, library, load, open_loader
+from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, level_of, shapes_of
 from dlbricks_tui.cli.output import Json, data_console, narrate, show, write_json
-from dlbricks_tui.cli.parser import Groups, UsageError, add_json_option
-from dlbricks_tui.cli.status import Status
+from dlbricks_tui.cli.parser import Groups, Status, UsageError, add_json_option
+from dlbricks_tui.cli.store import open_loader
 
 if TYPE_CHECKING:
     from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def register(groups: Groups) -> None:
-    """Adds `tree`."""
-    parser = groups.add_parser("tree", help="show how a model is cut into layer sequences, and what repeats in it")
+    """Add `tree`."""
+    parser = groups.add_parser("tree", help="show the layer sequences of a model, and which of them repeat")
     add_models_argument(parser, many=False)
     add_cutting_options(parser, level="written")
     add_json_option(parser)
@@ -25,15 +25,17 @@ def register(groups: Groups) -> None:
 
 
 def show_tree(args: argparse.Namespace) -> int:
-    """Cuts one model and shows the result."""
+    """Cut one model and show the result."""
+    from dlbricks_tui.answers.opening import library
     from dlbricks_tui.bricks.decomposition import decompose
+    from dlbricks_tui.models.graph import Level
 
-    sources = library(args).find(args.model)
+    sources = library(args.data).find(args.model)
     if len(sources) != 1:
         raise UsageError(f"{args.model} stands for {len(sources)} models; `tree` shows one, such as table1:14")
-    with open_loader(args) as loader:
-        graph = load(loader, sources[0], args)
-    decomposition = decompose(graph, cutting(args))
+    with open_loader(args.data) as loader:
+        graph = loader.load(sources[0], level_of(args) or Level.WRITTEN, shapes_of(args))
+    decomposition = decompose(graph, cutting_of(args))
     if args.json:
         write_json(_document(decomposition))
     else:

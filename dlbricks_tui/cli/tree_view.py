@@ -1,27 +1,33 @@
-"""How a person sees a cut model: totals, its regions with how often each brick occurs, and what the signs mean."""
+"""The tree of a model: totals, its regions with how often each brick occurs, and the meaning of the signs."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
-from dlbricks_tui.cli.charts import ASCII, UNICODE, Glyphs
-from dlbricks_tui.cli.tree_lines import TreeLine, tree_lines
-from dlbricks_tui.models.titles import shape_text
+from dlbricks_tui.bricks.regions import Chain, Irregular, Leaf, Parallel, Region, RegionTree, Repeat, children
+from dlbricks_tui.bricks.sequence_regions import sequence_regions
+from dlbricks_tui.cli.drawing import ASCII, UNICODE, Glyphs
+from dlbricks_tui.models.titles import layer_title, shape_text
 from dlbricks_tui.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
+    from dlbricks_tui.models.graph import Layer
 
-# Beyond these a person reads the JSON document instead.
+# Longer trees are cut; the JSON document has everything.
 MOST_LINES = 1200
-# Deeper than this no eye follows, and not so deep where the guides would leave no room for words.
+# Smaller modules are drawn in full at each place.
+SMALLEST_MODULE = 4
+# Regions deeper than this are drawn below the tree, sooner where the guides would leave no room for words.
 _DEEPEST = 12
 _WORDS_WIDTH = 24
 _WIDTH_WITH_NAMES = 110
@@ -30,14 +36,14 @@ _GAPS = 8
 
 
 def tree_view(decomposition: Decomposition, console: Console) -> Iterator[RenderableType]:
-    """Totals, the tree, and what its signs mean."""
+    """Yield the totals, the tree, and the meaning of its signs."""
     glyphs = ASCII if console.options.ascii_only else UNICODE
     room = console.width // 2 - _WORDS_WIDTH
     lines = tree_lines(decomposition, deepest=max(3, min(_DEEPEST, room // len(glyphs.branch))))
     yield _totals(decomposition)
     yield _table(decomposition, lines[:MOST_LINES], console.width, glyphs)
     if len(lines) > MOST_LINES:
-        yield Text(f"... and {len(lines) - MOST_LINES:,} lines more; `--json` has everything", style="bold")
+        yield Text(f"... and {len(lines) - MOST_LINES:,} more lines; `--json` has everything", style="bold")
     yield Text(f"\n{_legend(lines)}", style="dim")
 
 
@@ -102,9 +108,126 @@ def _legend(lines: Sequence[TreeLine]) -> str:
     texts = [line.text for line in lines]
     legend = {
         "conv ": "conv 3x3/2 64 d2 g8: kernel 3x3, stride 2, 64 outputs, dilation 2, 8 groups",
-        "module ": "module A x4: a part that stands 4 times in the model, and is drawn once",
-        "": "OCCURS: how often the brick occurs in the model",
+        "module ": "module A x4: a part that occurs 4 times in the model, and is drawn once",
+        "": "OCCURS: number of times that the brick occurs in the model",
         "(runs ": "runs 2 times: counted as one layer, paid 2 times whenever the model runs",
-        "!": "! unmeasurable: the runtime cannot run it by itself; why is on standard error",
+        "!": "! unmeasurable: the runtime cannot run it by itself; standard error says why",
     }
     return "\n".join(meaning for sign, meaning in legend.items() if any(sign in text for text in texts))
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLine:
+    """A line: its text, and its sequence unless it is a region.
+
+    `hangs` has a flag for each region around it, from the outermost to itself: True if that one is the last of its
+    siblings. A heading, which begins a tree of its own, has none.
+    """
+
+    text: str
+    hangs: tuple[bool, ...]
+    occurrence: Occurrence | None = None
+    is_unmeasurable: bool = False
+
+
+def tree_lines(decomposition: Decomposition, deepest: int) -> list[TreeLine]:
+    """Return the lines of the whole tree; deeper regions are drawn below it, under headings."""
+    return _Drawing(decomposition, deepest).lines()
+
+
+class _Drawing:
+    def __init__(self, decomposition: Decomposition, deepest: int) -> None:
+        self._layers = decomposition.graph.layers
+        self._occurrences = decomposition.occurrences
+        self._tree: RegionTree = sequence_regions(decomposition)
+        self._unit = "layer" if decomposition.cutting.granularity == 1 else "sequence"
+        self._deepest = deepest
+        self._modules: dict[int, str] = {}
+        self._drawn_below: deque[tuple[str, Region]] = deque()
+        self._lines: list[TreeLine] = []
+
+    def lines(self) -> list[TreeLine]:
+        self._draw_parts(self._tree.root, ())
+        while self._drawn_below:
+            heading, region = self._drawn_below.popleft()
+            self._lines.append(TreeLine(heading, ()))
+            self._draw_parts(region, ())
+        return self._lines
+
+    def _draw_parts(self, region: Region, hangs: tuple[bool, ...]) -> None:
+        parts = children(region)
+        around = self._tree.occurrences[region.key]
+        for number, part in enumerate(parts, 1):
+            label = f"branch {number}: " if isinstance(region, Parallel) else ""
+            self._draw(part, label, around, (*hangs, number == len(parts)))
+
+    def _draw(self, region: Region, label: str, around: int, hangs: tuple[bool, ...]) -> None:
+        """Draw one part of a region that itself occurs `around` times."""
+        while isinstance(region, Chain) and len(region.parts) == 1:
+            (region,) = region.parts
+        in_a_row = 1
+        if isinstance(region, Repeat):
+            in_a_row, region = len(region.instances), region.instances[0]
+        if isinstance(region, Leaf):
+            self._draw_sequence(region, label, in_a_row, hangs)
+        elif region.size == 0:
+            self._lines.append(TreeLine(f"{label}passes by", hangs))
+        else:
+            self._draw_region(region, label, in_a_row, around, hangs)
+
+    def _draw_region(self, region: Region, label: str, in_a_row: int, around: int, hangs: tuple[bool, ...]) -> None:
+        times = self._tree.occurrences[region.key]
+        is_large = region.size >= SMALLEST_MODULE
+        # The branches of a module need room as well.
+        is_too_deep = is_large and len(hangs) >= self._deepest - isinstance(region, Parallel)
+        row = "" if in_a_row == 1 else "in a row" if in_a_row == times else f"{in_a_row} in a row"
+        size = f"1 {self._unit}" if region.size == 1 else f"{region.size:,} {self._unit}s"
+        name = ""
+        if is_too_deep or in_a_row > 1 or (is_large and times > around):
+            known = self._modules.get(region.key)
+            if known is not None:
+                self._lines.append(TreeLine(label + _listed(f"{known} again", row, size), hangs))
+                return
+            name = f"module {_letters(len(self._modules))}" + (f" x{times}" if times > 1 else "")
+            self._modules[region.key] = name
+        if is_too_deep:
+            self._lines.append(TreeLine(label + _listed(name, row, size, "below"), hangs))
+            self._drawn_below.append((_listed(name, _shape(region), size), region))
+            return
+        self._lines.append(TreeLine(label + _listed(name, row, _shape(region), size), hangs))
+        self._draw_parts(region, hangs)
+
+    def _draw_sequence(self, leaf: Leaf, label: str, in_a_row: int, hangs: tuple[bool, ...]) -> None:
+        occurrence = self._occurrences[leaf.layer]
+        layers = [self._layers[index] for index in occurrence.sequence.layers]
+        is_unmeasurable = any(layer.unmeasurable is not None for layer in layers)
+        text = label + " > ".join(_layer_text(layer) for layer in layers)
+        text += f", {in_a_row} in a row" if in_a_row > 1 else ""
+        self._lines.append(TreeLine(text, hangs, occurrence, is_unmeasurable))
+
+
+def _shape(region: Region) -> str:
+    if isinstance(region, Parallel):
+        return f"{len(region.branches)} branches"
+    return "irregular" if isinstance(region, Irregular) else ""
+
+
+def _listed(*words: str) -> str:
+    return ", ".join(filter(None, words))
+
+
+def _layer_text(layer: Layer) -> str:
+    text = layer_title(layer)
+    if layer.times > 1:
+        text += f" (runs {layer.times:,} times)"
+    return text if layer.unmeasurable is None else f"! {text}, unmeasurable"
+
+
+def _letters(number: int) -> str:
+    """Return A to Z, then AA, AB and so on, for 0, 1, 2."""
+    text = ""
+    number += 1
+    while number:
+        number, place = divmod(number - 1, len(ascii_uppercase))
+        text = ascii_uppercase[place] + text
+    return text

@@ -94,7 +94,7 @@ def _course(event: Event) -> Phrase | None:
         case RunStarted():
             return Phrase(f"run {event.run} of {counted(len(event.models), 'model')}, process {event.pid}", Tone.ASIDE)
         case ShapesRemembered():
-            return Phrase(f"input shapes as given before: {event.model}: {event.shapes}", Tone.ASIDE)
+            return Phrase(shapes_given_before(event.model, event.shapes), Tone.ASIDE)
         case Waiting():
             return Phrase(f"waiting for {event.holder}")
         case ModelLoading():
@@ -130,6 +130,11 @@ def _plan(event: Planned) -> str:
 def measured(event: ProgramMeasured) -> str:
     """Return the sentence for a whole model that was timed; bricks are too many for a sentence each."""
     return f"measured: {event.label}: {with_interval(event.trimmed_mean_ms, event.low_ms, event.high_ms)}"
+
+
+def shapes_given_before(model: str, shapes: str) -> str:
+    """Return that a model whose file does not say its input shapes has those given in an earlier session."""
+    return f"input shapes as given before: {model}: {shapes}"
 
 
 def reading(event: ModelLoading) -> str:

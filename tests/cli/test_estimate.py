@@ -149,7 +149,7 @@ def test_a_list_names_the_models_for_which_the_host_was_another_than_for_their_b
     asked = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge")
     _, out, _ = dlbricks([*bricks, *whole_models], *asked)
     told = " ".join(out.split())
-    (named,) = re.findall(r"the host was another for models than for their bricks \((.*?)\)", told)
+    (named,) = re.findall(r"the host had another speed for models than for their bricks \((.*?)\)", told)
     assert "SqueezeNet" in named and named.endswith("1.50 times as slow") and "VGG" not in named
 
 

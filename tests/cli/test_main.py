@@ -170,7 +170,7 @@ def test_a_full_disk_is_said_in_one_line(arguments: list[str]) -> None:
         run = run_dlbricks(*arguments, stdout=full.fileno())
     assert run.returncode == 2
     assert run.stderr == (
-        "dlbricks: error: standard output cannot be written: No space left on device; what came out is cut off\n"
+        "dlbricks: error: standard output cannot be written: No space left on device; the output is cut off\n"
     )
 
 

@@ -130,7 +130,7 @@ def test_an_empty_store_has_an_empty_list(results: Command, tmp_path: Path) -> N
         (["show", "ffff"], "no result id and no brick key begins with ffff"),
         (["show", "0"], "give more of it"),
         (["delete"], "say which results to delete"),
-        (["delete", "good=no"], "say --yes"),
+        (["delete", "good=no"], "--yes deletes without a question"),
         (["import", "none.json"], "cannot read none.json"),
         ([], "required"),
     ],
@@ -226,7 +226,7 @@ def test_deleting_with_yes_does_not_ask(results: Command) -> None:
 
 def test_compacting_prints_a_file_that_plain_tinydb_opens(results: Command) -> None:
     status, out, err = results("compact")
-    assert (status, err) == (0, "3 results; the generation before is kept until the next compaction\n")
+    assert (status, err) == (0, "3 results; the previous generation is kept until the next compaction\n")
     with tinydb.TinyDB(out.strip(), access_mode="r") as database:
         assert len(database.table("measurements")) == 2
     assert json.loads(results("compact", "--json")[1])["results"] == 3

@@ -86,7 +86,7 @@ def document(out: str) -> Any:
 def test_an_owner_estimates_a_machine_that_never_saw_the_model(people: People, level: str) -> None:
     status, out, told = people.export("--level", level, "--json")
     assert status == 0, told
-    assert "sending 1 model and 2 decoys on their way" in told
+    assert "checking that the bricks of 1 model and 2 decoys arrive unchanged" in told
     exported = document(out)
     assert f"{exported['bricks']} bricks of yours among {exported['decoys']} of 2 decoys; " in told
     assert exported["left_out"] == []

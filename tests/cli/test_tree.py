@@ -16,8 +16,7 @@ from rich.console import Console
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.cli.tree_lines import tree_lines
-from dlbricks_tui.cli.tree_view import MOST_LINES, tree_view
+from dlbricks_tui.cli.tree_view import MOST_LINES, tree_lines, tree_view
 from dlbricks_tui.models.graph import LayerGraph
 from tests.bricks.graphs import DATA, Branch, Spec, after, built, chain, laid_out, random_graphs
 from tests.models.onnx_models import model, saved
@@ -196,7 +195,7 @@ def test_a_model_too_long_to_read_ends_with_how_much_is_left_out() -> None:
     specs = [Spec("conv", after(index - 1) if index else DATA, width=index + 1) for index in range(MOST_LINES + 500)]
     lines = drawn(built(specs))
     assert len(lines) < MOST_LINES + 20
-    assert "... and 500 lines more; `--json` has everything" in lines
+    assert "... and 500 more lines; `--json` has everything" in lines
 
 
 def test_a_model_too_deep_to_draw_goes_on_below_under_headings() -> None:

@@ -1,0 +1,229 @@
+"""Estimates of models from a user's store: which system, runtimes and level count, and what was measured there."""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from dlbricks_tui.answers.opening import ShapesUsed, load_all, open_loader
+from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.estimate import Options
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.lookup import levels_measured
+from dlbricks_tui.estimate.selection import best_offer, find_runtime, find_system, preferred_level
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.errors import FusionRefusedError
+from dlbricks_tui.models.graph import LayerGraph, Level, Shape
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Format, traits_of
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.queries import runtimes, systems
+from dlbricks_tui.store.store import Store
+
+_THREADS = re.compile(r"threads-(\d{1,4})\b")
+
+
+class QuestionError(EstimateError):
+    """A question that no estimate can answer as it is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """How models are cut and composed, and whose measurements count; None leaves a choice to what was measured."""
+
+    cutting: Cutting = field(default_factory=Cutting)
+    level: Level | None = None
+    # By input name, for models whose files do not say them.
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    # A system by its id, name or instance type. None: this host.
+    system: str | None = None
+    # A registered runtime by its name, or one of the store.
+    runtime: str | None = None
+    # The settings that decide which runtime is the usual one on this host.
+    usual_runtime: str | None = None
+    threads: int | None = None
+    options: Options = field(default_factory=Options)
+
+
+class Remarks(NamedTuple):
+    """Functions that take what a person should know beside the estimates."""
+
+    # Takes a line of text.
+    tell: Callable[[str], None]
+    # Words an error, with what to do about it.
+    word_error: Callable[[UserError], str]
+    shapes_used: ShapesUsed
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The system, the level and the runtimes whose measurements count."""
+
+    system: str
+    level: Level
+    is_host: bool
+    # The identity of the runtime that the question names.
+    named: str | None
+    # Otherwise, on this host, the runtimes that a run would take.
+    usual: Mapping[Format, Runtime]
+
+    def runtime_for(self, source: ModelSource) -> str | None:
+        """Return the identity of the runtime that counts for a model; None for the one that covers most of it."""
+        if self.named is not None:
+            return self.named
+        usual = self.usual.get(source.format)
+        return None if usual is None else usual.identity
+
+    def threads_taken(self, source: ModelSource, runtime: str) -> str | None:
+        """Return the number of threads by which a runtime differs from the usual one; None if that is not all."""
+        usual, found = self.usual.get(source.format), _THREADS.search(runtime)
+        if usual is None or found is None or runtime == usual.identity:
+            return None
+        return found[1] if usual.with_threads(int(found[1])).identity == runtime else None
+
+
+class Asked(NamedTuple):
+    """A model with the results of its bricks."""
+
+    source: ModelSource
+    inquiry: Inquiry
+
+
+@dataclass(frozen=True, slots=True)
+class Estimator:
+    """Answers one question about any models, from one store."""
+
+    question: Question
+    data: DataFolder
+    generation: Generation
+    loader: Loader
+    remarks: Remarks
+
+    def inquiries(self, sources: Sequence[ModelSource], level: Level) -> list[Asked]:
+        """Return the models with the results of their bricks.
+
+        Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
+        """
+        loaded = load_all(sources, lambda source: self._graph(source, level), self.remarks.word_error)
+        for line in loaded.left_out:
+            self.remarks.tell(f"left out: {line}")
+        cut = ((it.source, decompose(it.graph, self.question.cutting)) for it in loaded.models)
+        return [Asked(source, Inquiry(self.generation, found, self.question.options)) for source, found in cut]
+
+    def measured(self, sources: Sequence[ModelSource]) -> Measured:
+        """Return whose measurements count for these models."""
+        system, is_host = self._system()
+        named = self._named(sources)
+        usual = usual_runtimes(self.data, self.question.usual_runtime, self.question.threads) if is_host else {}
+        found = Measured(system, Level.FUSED, is_host, named, usual)
+        if self.question.level is not None:
+            return replace(found, level=self.question.level)
+        wanted = {found.runtime_for(source) for source in sources}
+        return replace(found, level=self._level(system, wanted, others=named is None))
+
+    def estimate(self, asked: Asked, measured: Measured) -> SystemEstimate:
+        """Return a model's estimate from the runtime that counts for it.
+
+        If that runtime has measured nothing and the question does not name it, another one of the same framework
+        takes its place.
+        """
+        inquiry, wanted = asked.inquiry, measured.runtime_for(asked.source)
+        found = inquiry.on(measured.system, wanted)
+        usual = measured.usual.get(asked.source.format)
+        if found is None and measured.named is None and usual is not None:
+            known = runtimes(self.generation)
+            alike = {identity for identity, each in known.items() if each.framework == usual.framework}
+            offer = best_offer([it for it in inquiry.offers if it.way.runtime in alike], measured.system, None)
+            found = None if offer is None else inquiry.by(offer.way)
+        return found or inquiry.empty(measured.system, wanted or "")
+
+    def every_way(self, sources: Sequence[ModelSource], measured: Measured) -> Iterator[SystemEstimate]:
+        """Yield each model's estimate from every system, runtime and level that the question allows."""
+        question = self.question
+        system = None if question.system is None else measured.system
+        levels = levels_measured(self.generation) if question.level is None else (question.level,)
+        for level in levels:
+            for _, inquiry in self.inquiries(sources, level):
+                for offer in inquiry.offers:
+                    if system in (None, offer.way.system) and measured.named in (None, offer.way.runtime):
+                        yield inquiry.by(offer.way)
+
+    def level_on(self, system: str) -> Level:
+        """Return the level to estimate at on a system."""
+        return self.question.level or preferred_level(levels_measured(self.generation, system, None))
+
+    def _graph(self, source: ModelSource, level: Level) -> LayerGraph:
+        try:
+            return self.loader.load(source, level, self.question.shapes)
+        except FusionRefusedError as refused:
+            self.remarks.tell(f"estimated as written: {source.name} cannot be fused: {refused}")
+            return self.loader.load(source, Level.WRITTEN, self.question.shapes)
+
+    def _system(self) -> tuple[str, bool]:
+        host = fingerprint().id
+        if self.question.system is None:
+            return host, True
+        found = find_system(self.question.system, systems(self.generation))
+        return found, found == host
+
+    def _level(self, system: str, wanted: Collection[str | None], *, others: bool) -> Level:
+        levels = {level for runtime in wanted for level in levels_measured(self.generation, system, runtime)}
+        return preferred_level(sorted(levels) or (levels_measured(self.generation, system) if others else ()))
+
+    def _named(self, sources: Sequence[ModelSource]) -> str | None:
+        """Return the identity of the runtime that the question names; it has to run all of the models."""
+        asked = self.question.runtime
+        if asked is None:
+            return None
+        registered = {it.name: it.with_threads(self.question.threads) for it in Registry(self.data.path).all()}
+        if asked in registered:
+            found, framework = registered[asked].identity, registered[asked].framework
+        else:
+            known = runtimes(self.generation)
+            found = find_runtime(asked, known)
+            framework = known[found].framework
+        runs = traits_of(framework).format
+        for source in sources:
+            if source.format is not runs:
+                raise QuestionError(
+                    f"runtime {asked} runs {runs.value} models, and {source.name} is one of {source.format.value}: "
+                    "name another --runtime, or none"
+                )
+        return found
+
+
+def usual_runtimes(data: DataFolder, usual: str | None, threads: int | None) -> Mapping[Format, Runtime]:
+    """Return the runtime of this host for each format, by the settings."""
+    registry = Registry(data.path)
+    found = registry.one_of_each_format(registry.find(usual) if usual else None)
+    return {form: runtime.with_threads(threads) for form, runtime in found.items()}
+
+
+@contextmanager
+def open_estimator(question: Question, data: DataFolder, remarks: Remarks) -> Iterator[Estimator]:
+    """Open a user's store, and a loader that fuses models as the runtime of the question does."""
+    with Store(data.store) as store:
+        runtime = _runtime_here(question, data, store.generation)
+        with open_loader(data, remarks.shapes_used, runtime) as loader:
+            yield Estimator(question, data, store.generation, loader, remarks)
+
+
+def _runtime_here(question: Question, data: DataFolder, generation: Generation) -> Runtime | None:
+    """Return the runtime of this host that the question is about, as others may fuse models otherwise."""
+    asked = question.runtime or question.usual_runtime
+    if asked is None:
+        return None
+    known = Registry(data.path).all()
+    named = next((it for it in known if it.name == asked), None)
+    if named is not None:
+        return named
+    identity = find_runtime(asked, runtimes(generation))
+    return next((it for it in known if it.identity == identity), None)

@@ -1,0 +1,173 @@
+"""Runs as a person asks for them: from plain options to a request, and from a finished run to its estimates."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dlbricks_tui.answers.opening import library
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
+from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
+from dlbricks_tui.models.graph import Level, Shape
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.preparation import prepare
+from dlbricks_tui.runs.request import (
+    CalibrationPolicy,
+    InputShape,
+    Patience,
+    RunRequest,
+    can_be_inside,
+    chosen,
+    usual_method,
+)
+from dlbricks_tui.runs.run_folder import RunFolder
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.store.store import Store
+
+# A run of more models times no whole models unless it is asked to.
+MOST_MODELS_END_TO_END = 3
+_MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureOptions:
+    """How models are cut and measured; None leaves a choice to the run."""
+
+    granularity: int = 1
+    level: Level = Level.FUSED
+    cut: Cut = Cut.CHAIN
+    order: Order = Order.BRANCH
+    # By input name, for models whose files do not say them.
+    inputs: Mapping[str, Shape] = field(default_factory=dict)
+    # True: the whole models are timed, too.
+    end_to_end: bool | None = None
+    method: Method | None = None
+    # A registered runtime by its name, and that of the settings, which counts only for models that it runs.
+    runtime: str | None = None
+    usual_runtime: str | None = None
+    threads: int | None = None
+    # Sample until half of the 95 % interval is at most this share of the latency.
+    target_interval: float | None = None
+    # Take this many samples of everything instead.
+    fixed_runs: int | None = None
+    time_budget_seconds: float | None = None
+    # Try again what failed in an earlier run.
+    retry_failed: bool = False
+    # Measure again what is known.
+    again: bool = False
+    calibration: CalibrationPolicy = CalibrationPolicy.ONCE
+    brick_timeout_seconds: float | None = None
+    memory_limit_mib: int | None = None
+
+    def __post_init__(self) -> None:
+        _require(self.granularity >= 1, "granularity", self.granularity, "a sequence has 1 layer or more")
+        _require(_at_least_one(self.threads), "threads", self.threads, "a framework computes with 1 thread or more")
+        for name, seconds in (
+            ("time budget", self.time_budget_seconds),
+            ("brick timeout", self.brick_timeout_seconds),
+        ):
+            _require(seconds is None or seconds > 0, name, seconds, "give more than 0 seconds")
+        _require(_at_least_one(self.memory_limit_mib), "memory limit", self.memory_limit_mib, "give 1 MiB or more")
+
+    @property
+    def cutting(self) -> Cutting:
+        """Granularity, cut and order."""
+        return Cutting(self.granularity, self.cut, self.order)
+
+
+def run_request(options: MeasureOptions, sources: Sequence[ModelSource], data: DataFolder) -> RunRequest:
+    """Return the request of a run that measures these models."""
+    runtime = _runtime(options, {source.format for source in sources}, data)
+    method = _method(options, runtime)
+    end_to_end = options.end_to_end
+    if end_to_end is None:
+        end_to_end = method is Method.INSIDE and len(sources) <= MOST_MODELS_END_TO_END
+    return _request(options, runtime, models=sources, end_to_end=end_to_end, method=method)
+
+
+def suite_request(options: MeasureOptions, carried: Format, data: DataFolder) -> RunRequest:
+    """Return the request of a run that measures bricks of this format, without any yet."""
+    return _request(options, _runtime(options, {carried}, data))
+
+
+def estimates_after(
+    folder: RunFolder, request: RunRequest, data: DataFolder
+) -> list[tuple[Decomposition, SystemEstimate]]:
+    """Return the models of a run that has ended, each with its estimate."""
+    system, runtime = fingerprint().id, request.runtime.identity
+    subjects = prepare(request, library(data), data.cache, folder.worker_log, lambda _: None)
+    found = []
+    with Store(data.store) as store:
+        for subject in subjects:
+            inquiry = Inquiry(store.generation, subject.decomposition)
+            found.append((subject.decomposition, inquiry.on(system, runtime) or inquiry.empty(system, runtime)))
+    return found
+
+
+def _request(
+    options: MeasureOptions,
+    runtime: Runtime,
+    models: Sequence[ModelSource] = (),
+    end_to_end: bool = False,
+    method: Method = Method.ALONE,
+) -> RunRequest:
+    timeout, memory_mib = options.brick_timeout_seconds, options.memory_limit_mib
+    return RunRequest(
+        models=chosen(models),
+        runtime=runtime,
+        inputs=tuple(InputShape(name, shape) for name, shape in options.inputs.items()),
+        level=options.level,
+        cutting=options.cutting,
+        rule=_rule(options),
+        time_budget_seconds=options.time_budget_seconds,
+        end_to_end=end_to_end,
+        retry_failed=options.retry_failed,
+        again=options.again,
+        calibration=options.calibration,
+        patience=Patience() if timeout is None else Patience(timeout, timeout),
+        memory_limit_bytes=None if memory_mib is None else memory_mib * _MEBIBYTE,
+        method=method,
+    )
+
+
+def _method(options: MeasureOptions, runtime: Runtime) -> Method:
+    if options.method is None:
+        return usual_method(options.cutting, _rule(options), runtime)
+    if options.method is Method.INSIDE and not can_be_inside(options.cutting, _rule(options), runtime):
+        raise RunError(
+            "method inside times single layers that run one after another: leave out granularity, cut and fixed runs, "
+            "and choose a runtime that runs one operator at a time, or use method alone"
+        )
+    return options.method
+
+
+def _runtime(options: MeasureOptions, formats: Collection[Format], data: DataFolder) -> Runtime:
+    registry = Registry(data.path)
+    found = registry.find(options.runtime) if options.runtime else None
+    if found is None and options.usual_runtime:
+        usual = registry.find(options.usual_runtime)
+        found = usual if set(formats) == {usual.traits.format} else None
+    return (found or registry.suited(formats)).with_threads(options.threads)
+
+
+def _rule(options: MeasureOptions) -> StoppingRule:
+    if options.fixed_runs is not None:
+        return FixedRuns(options.fixed_runs)
+    return Adaptive() if options.target_interval is None else Adaptive(target=options.target_interval)
+
+
+def _at_least_one(number: int | None) -> bool:
+    return number is None or number >= 1
+
+
+def _require(holds: bool, name: str, value: float | None, rule: str) -> None:
+    if not holds:
+        raise RunError(f"{name} {value:g}: {rule}")

@@ -1,0 +1,81 @@
+"""The models of a data folder: the library, and loaders that start a framework where a model needs one."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import NamedTuple
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.models import frameworks
+from dlbricks_tui.models.graph import LayerGraph, Shape
+from dlbricks_tui.models.left_out import UNLOADABLE, LeftOut
+from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.shape_memory import ShapeMemory
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+
+# Called for each model whose input shapes are those given in an earlier session.
+ShapesUsed = Callable[[ModelSource, Mapping[str, Shape]], None]
+
+
+class LoadedModel(NamedTuple):
+    """A model with its layer graph, which has the name of the model."""
+
+    source: ModelSource
+    graph: LayerGraph
+
+
+class LoadedModels(NamedTuple):
+    """The models that could be loaded, and a line for each reason why others could not."""
+
+    models: tuple[LoadedModel, ...]
+    left_out: tuple[str, ...]
+
+
+def library(data: DataFolder) -> Library:
+    """Return the library of a user: the samples, and what the user has added."""
+    return Library(SAMPLE_MODELS, data.path)
+
+
+@contextmanager
+def open_loader(data: DataFolder, shapes_used: ShapesUsed, runtime: Runtime | None = None) -> Iterator[Loader]:
+    """Open a loader of models as a runtime has them, or as the usual runtime of their format does.
+
+    Its process starts when the first unknown model needs it, and ends when the loader is closed.
+    """
+    runtimes = Registry(data.path).one_of_each_format(runtime)
+    memory = ShapeMemory(data.path, shapes_used)
+    with frameworks.open_loader_of(runtimes, data.cache, data.log / "framework.log", memory) as loader:
+        yield loader
+
+
+def loader_of_known(data: DataFolder) -> Loader:
+    """Return a loader that starts no framework; it refuses models that need one."""
+    runtimes = Registry(data.path).one_of_each_format()
+    return frameworks.loader_of_known(runtimes, data.cache, data.log / "framework.log")
+
+
+def load_all(
+    sources: Sequence[ModelSource],
+    load: Callable[[ModelSource], LayerGraph],
+    word_error: Callable[[UserError], str] = str,
+) -> LoadedModels:
+    """Load several models, and list those that cannot be loaded; raise the first refusal where none can."""
+    models: list[LoadedModel] = []
+    left_out = LeftOut(word_error)
+    # Some models of Table 1 are the same network, in one file.
+    known: dict[object, LayerGraph] = {}
+    for source in sources:
+        network = (source.path, *source.inputs.items())
+        try:
+            graph = known.get(network) or load(source)
+        except UNLOADABLE as refusal:
+            left_out.add(source, refusal)
+        else:
+            known[network] = graph
+            models.append(LoadedModel(source, replace(graph, name=source.name)))
+    if left_out.first is not None and not models:
+        raise left_out.first
+    return LoadedModels(tuple(models), tuple(left_out.lines))

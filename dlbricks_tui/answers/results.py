@@ -1,0 +1,302 @@
+"""Estimates and runs as plain values: the results of the Python API, and the JSON documents of the commands."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlbricks_tui.answers.documents import OMIT_NONE
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.estimate.accuracy import Accuracy, Group
+from dlbricks_tui.estimate.explanation import Residual as Explained
+from dlbricks_tui.estimate.explanation import by_region, by_type, costliest, residual
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runs.run_folder import RunState, State, Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The layers of a model by what is known of them."""
+
+    measured: int
+    missing: int
+    unmeasurable: int
+    bridged: int
+    own_carrier: int
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """The end-to-end latency less the estimate, and its possible causes."""
+
+    residual_ms: float
+    sampling_ms: float
+    method_ms: float
+    lacking_ms: float
+    host_ms: float
+    times_slower: float
+    unexplained_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class TypeShare:
+    """The layers of one type, and their part of the latency."""
+
+    type: str
+    layers: int
+    latency_ms: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class RegionShare:
+    """A part of the model's outermost chain, and its part of the latency; `repeats` is 0 outside of modules."""
+
+    first: int
+    last: int
+    layers: int
+    repeats: int
+    latency_ms: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class BrickShare:
+    """A brick in a context, and its part of the latency; `layer` is the first layer of its first use."""
+
+    brick: str
+    context: str
+    layer: int
+    uses: int
+    latency_ms: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """The bricks that a run would still measure; `seconds` is None where no run has taken place."""
+
+    bricks: int
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEstimate:
+    """A model's latency composed of its bricks; latencies are None while no brick of it was measured."""
+
+    model: str
+    system: str
+    runtime: str | None
+    protocol: str | None
+    level: Level
+    granularity: int
+    cut: Cut
+    order: Order
+    sequential_ms: float | None
+    parallel_ms: float | None
+    workers: int | None
+    workers_ms: float | None
+    call_ms: float | None
+    # The 95 % interval of `sequential_ms`: its lower and its upper bound.
+    interval_ms: tuple[float, float] | None
+    coverage: Coverage
+    complete: bool
+    # True if the sums leave layers out; the model may then take more or less.
+    partial: bool
+    # True if the layers are those of the file; a runtime that fuses layers takes less.
+    unfused: bool
+    # The reason why no estimate is possible.
+    obstacle: str | None
+    # The command that tells more of the model: `run`, or `run --end-to-end`.
+    next_step: str | None
+    # The end-to-end latency, and the share of it by which the estimate is too high.
+    measured_ms: float | None
+    error: float | None
+    residual: Residual | None
+    critical_path: tuple[int, ...]
+    types: tuple[TypeShare, ...]
+    regions: tuple[RegionShare, ...]
+    costliest: tuple[BrickShare, ...]
+    remaining: Remaining
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateAccuracy:
+    """The agreement of estimates with end-to-end latencies, of all models measured in one way."""
+
+    system: str
+    runtime: str
+    level: Level
+    protocol: str
+    granularity: int
+    cut: Cut
+    models: int
+    geometric_mean: float
+    mean_absolute_error: float
+    worst_error: float
+    within_5_percent: float
+    within_10_percent: float
+    speedup: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Bricks, or whole models, of a run: `run` counts those that it measured, `reused` those known before."""
+
+    total: int
+    run: int
+    reused: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """The outcome of a run, with an estimate of each of its models."""
+
+    run: str
+    state: State
+    # The reason for an early end.
+    message: str
+    bricks: Counts
+    end_to_end: Counts
+    unfinished: int
+    seconds: float
+    models: tuple[ModelEstimate, ...]
+    # The file with the results of a suite.
+    results: Path | None = field(default=None, metadata=OMIT_NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run of the data folder; `pid` is the process that works on it."""
+
+    run: str
+    state: State
+    message: str
+    models: tuple[str, ...]
+    bricks: Counts
+    end_to_end: Counts
+    unfinished: int
+    started: str
+    seconds: float
+    pid: int | None
+
+
+def model_estimate(decomposition: Decomposition, one: SystemEstimate) -> ModelEstimate:
+    """Return an estimate with all that explains it."""
+    found, graph = one.estimate, decomposition.graph
+    composed, coverage, explained = found.composed, found.coverage, residual(one)
+    return ModelEstimate(
+        model=found.model,
+        system=one.way.system,
+        runtime=one.way.runtime or None,
+        protocol=one.way.protocol or None,
+        level=found.level,
+        granularity=found.cutting.granularity,
+        cut=found.cutting.cut,
+        order=found.cutting.order,
+        sequential_ms=composed.sequential_ms if composed else None,
+        parallel_ms=composed.parallel_ms if composed else None,
+        workers=found.options.workers,
+        workers_ms=composed.workers_ms if composed else None,
+        call_ms=composed.call_ms if composed else None,
+        interval_ms=(composed.interval.low_ms, composed.interval.high_ms) if composed else None,
+        coverage=Coverage(
+            coverage.measured, coverage.missing, coverage.unmeasurable, coverage.bridged, coverage.own_carrier
+        ),
+        complete=coverage.complete,
+        partial=found.is_partial,
+        unfused=found.is_unfused,
+        obstacle=found.obstacle or None,
+        next_step=next_step(one),
+        measured_ms=one.end_to_end.value_ms if one.end_to_end else None,
+        error=one.error,
+        residual=None if explained is None else _residual(explained),
+        critical_path=found.critical_layers,
+        types=tuple(TypeShare(it.label, it.layers, it.latency_ms, it.share) for it in by_type(graph, found)),
+        regions=tuple(
+            RegionShare(min(it.layers), max(it.layers), len(it.layers), it.repeats, it.latency_ms, it.share)
+            for it in by_region(graph, found)
+        ),
+        costliest=tuple(
+            BrickShare(it.part.brick.key, it.part.context, it.part.layers[0], it.uses, it.latency_ms, it.share)
+            for it in costliest(found)
+        ),
+        remaining=Remaining(len(found.remaining.pairs), found.remaining.seconds),
+    )
+
+
+def next_step(one: SystemEstimate) -> str | None:
+    """Return the command that tells more of the model; None if no run does."""
+    found = one.estimate
+    if found.remaining.pairs and not found.obstacle:
+        return "run"
+    return "run --end-to-end" if found.is_partial and one.end_to_end is None else None
+
+
+def estimate_accuracy(group: Group, found: Accuracy) -> EstimateAccuracy:
+    """Return the accuracy of the estimates of one way of measuring."""
+    return EstimateAccuracy(
+        system=group.way.system,
+        runtime=group.way.runtime,
+        level=group.way.level,
+        protocol=group.way.protocol,
+        granularity=group.granularity,
+        cut=group.cut,
+        models=found.models,
+        geometric_mean=found.geometric_mean,
+        mean_absolute_error=found.mean_absolute_error,
+        worst_error=found.worst_error,
+        within_5_percent=found.within_5_percent,
+        within_10_percent=found.within_10_percent,
+        speedup=found.speedup,
+    )
+
+
+def run_result(state: RunState, models: Iterable[ModelEstimate] = (), results: Path | None = None) -> RunResult:
+    """Return the outcome of a run by its state."""
+    return RunResult(
+        run=state.run,
+        state=state.state,
+        message=state.message,
+        bricks=_counts(state.bricks),
+        end_to_end=_counts(state.whole_models),
+        unfinished=state.bricks.unfinished + state.whole_models.unfinished,
+        seconds=state.seconds,
+        models=tuple(models),
+        results=results,
+    )
+
+
+def run_summary(state: RunState) -> RunSummary:
+    """Return a run of the data folder by its state."""
+    return RunSummary(
+        run=state.run,
+        state=state.state,
+        message=state.message,
+        models=state.models,
+        bricks=_counts(state.bricks),
+        end_to_end=_counts(state.whole_models),
+        unfinished=state.bricks.unfinished + state.whole_models.unfinished,
+        started=state.started,
+        seconds=state.seconds,
+        pid=state.process.pid if state.active else None,
+    )
+
+
+def _counts(tally: Tally) -> Counts:
+    return Counts(tally.total, tally.measured, tally.reused, tally.failed)
+
+
+def _residual(found: Explained) -> Residual:
+    return Residual(
+        found.residual_ms,
+        found.sampling_ms,
+        found.method_ms,
+        found.lacking_ms,
+        found.host_ms,
+        found.times_slower,
+        found.unexplained_ms,
+    )

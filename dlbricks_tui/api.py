@@ -1,0 +1,307 @@
+"""The public Python API: load a model, estimate it from stored results, measure it, and read the results.
+
+    from dlbricks_tui import api
+
+    run = api.measure("squeezenet1.1")
+    print(run.models[0].sequential_ms)
+
+The names in `__all__` are stable. All other modules may change from one version to the next.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from logging import getLogger
+from pathlib import Path
+
+from dlbricks_tui.answers.estimating import Question, QuestionError, Remarks, open_estimator
+from dlbricks_tui.answers.measuring import MeasureOptions, estimates_after, run_request
+from dlbricks_tui.answers.opening import library, open_loader
+from dlbricks_tui.answers.results import (
+    BrickShare,
+    Counts,
+    Coverage,
+    ModelEstimate,
+    RegionShare,
+    Remaining,
+    Residual,
+    RunResult,
+    TypeShare,
+    model_estimate,
+    run_result,
+)
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.estimate import Options
+from dlbricks_tui.estimate.rules import NO_RULES, read_rules
+from dlbricks_tui.measure.errors import MeasureError
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import Layer, LayerGraph, Level, Shape
+from dlbricks_tui.models.input_shapes import spelled
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.host_lock import host_lock
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.request import CalibrationPolicy
+from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runtime.errors import WorkerError
+from dlbricks_tui.settings import DataFolder, data_folder
+from dlbricks_tui.store.columns import Summary
+from dlbricks_tui.store.conditions import parse_condition
+from dlbricks_tui.store.errors import StoreError
+from dlbricks_tui.store.queries import parse_order, runtimes, select, systems
+from dlbricks_tui.store.records import Runtime, System
+from dlbricks_tui.store.store import Store
+from dlbricks_tui.wording.runs import doing_now, note_of, shapes_given_before
+
+__all__ = [
+    "BrickShare",
+    "CalibrationPolicy",
+    "Counts",
+    "Coverage",
+    "Cut",
+    "EstimateError",
+    "EstimateOptions",
+    "Layer",
+    "LayerGraph",
+    "Level",
+    "MeasureError",
+    "MeasureOptions",
+    "Method",
+    "ModelError",
+    "ModelEstimate",
+    "Order",
+    "Progress",
+    "QuestionError",
+    "RegionShare",
+    "Remaining",
+    "Residual",
+    "Results",
+    "RunError",
+    "RunResult",
+    "Runtime",
+    "State",
+    "StoreError",
+    "Summary",
+    "System",
+    "TypeShare",
+    "UserError",
+    "WorkerError",
+    "estimate",
+    "load",
+    "measure",
+    "open_results",
+]
+
+# A path, a name of the library, or `table1:ID`.
+Model = str | os.PathLike[str]
+_log = getLogger("dlbricks_tui")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateOptions:
+    """How a model is cut and composed, and whose measurements count; None leaves a choice to what was measured."""
+
+    granularity: int = 1
+    level: Level | None = None
+    cut: Cut = Cut.CHAIN
+    order: Order = Order.BRANCH
+    # By input name, for models whose files do not say them.
+    inputs: Mapping[str, Shape] = field(default_factory=dict)
+    # A system by its id, name or instance type. None: this host.
+    system: str | None = None
+    # A registered runtime by its name, or one of the store.
+    runtime: str | None = None
+    threads: int | None = None
+    # Compose for this many workers, too.
+    workers: int | None = None
+    # A TOML file that says which layers may run in parallel.
+    rules: Path | None = None
+    # Let guesses from similar bricks stand in for missing ones; the interval grows accordingly.
+    bridge: bool = False
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise QuestionError(f"workers {self.workers}: at least one worker is needed")
+
+    @property
+    def question(self) -> Question:
+        """The options as a question to the store."""
+        rules = read_rules(self.rules) if self.rules else NO_RULES
+        return Question(
+            cutting=Cutting(self.granularity, self.cut, self.order),
+            level=self.level,
+            shapes=self.inputs,
+            system=self.system,
+            runtime=self.runtime,
+            threads=self.threads,
+            options=Options(self.workers, rules, self.bridge),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A run at the moment of an event."""
+
+    run: str
+    state: State
+    # Bricks and whole models together.
+    done: int
+    total: int
+    failed: int
+    seconds_left: float | None
+    # What the run does now, and the event as a sentence, if it has one.
+    doing: str
+    note: str | None
+
+
+class Results:
+    """The stored results of a user; `open_results` opens them."""
+
+    def __init__(self, store: Store, data: DataFolder) -> None:
+        self._store = store
+        self._data = data
+
+    def systems(self) -> tuple[System, ...]:
+        """Return the systems that have results."""
+        return tuple(systems(self._store.generation).values())
+
+    def runtimes(self) -> tuple[Runtime, ...]:
+        """Return the runtimes that have results."""
+        return tuple(runtimes(self._store.generation).values())
+
+    def select(self, *filters: str, order: Sequence[str] = ("-when",)) -> tuple[Summary, ...]:
+        """Return the results that pass all filters, in an order, the newest first by default.
+
+        Filters and columns are those of `dlbricks results list`, such as `system=c5.xlarge`, `ms>5` or `of=model`.
+        """
+        conditions = [parse_condition(text) for text in filters]
+        found = select(self._store.generation, conditions, [parse_order(text) for text in order])
+        return tuple(found.summaries())
+
+    def samples_ms(self, result: Summary) -> tuple[float, ...]:
+        """Return the samples of a result."""
+        found = select(self._store.generation, [parse_condition(f"id={result.id}")])
+        return tuple(found.result(0).samples_ms)
+
+    def refresh(self) -> bool:
+        """Read the results that other processes have stored since, and return whether there are any."""
+        return self._store.refresh()
+
+
+def load(
+    model: Model,
+    *,
+    level: Level = Level.WRITTEN,
+    inputs: Mapping[str, Shape] | None = None,
+    data: os.PathLike[str] | str | None = None,
+) -> LayerGraph:
+    """Return the layer graph of a model.
+
+    `inputs` are shapes by input name, for models whose files do not say them. `data` is a data folder, the user's own
+    by default.
+    """
+    folder = _folder(data)
+    with open_loader(folder, _shapes_used) as loader:
+        return loader.load(_source(model, folder), level, inputs)
+
+
+def estimate(
+    model: Model, options: EstimateOptions | None = None, *, data: os.PathLike[str] | str | None = None
+) -> ModelEstimate:
+    """Return a model's latency composed of stored results of its bricks; nothing is measured."""
+    folder, options = _folder(data), options or EstimateOptions()
+    source = _source(model, folder)
+    with open_estimator(options.question, folder, Remarks(_log.info, str, _shapes_used)) as estimator:
+        measured = estimator.measured([source])
+        (asked,) = estimator.inquiries([source], measured.level)
+        return model_estimate(asked.inquiry.decomposition, estimator.estimate(asked, measured))
+
+
+def measure(
+    models: Model | Sequence[Model],
+    options: MeasureOptions | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    data: os.PathLike[str] | str | None = None,
+) -> RunResult:
+    """Measure the bricks of models that the store lacks, and return the outcome with an estimate of each model.
+
+    `progress` is called after each event. Call this function in the main thread only: it takes SIGINT, SIGTERM and
+    SIGHUP for requests to end the run, whose state then says so. What was measured until then is kept.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        raise RunError("a run handles signals: measure in the main thread, or in a process of its own")
+    began, folder = time.monotonic(), _folder(data)
+    named = [models] if isinstance(models, str | os.PathLike) else models
+    request = run_request(
+        options or MeasureOptions(), library(folder).find_all(os.fspath(model) for model in named), folder
+    )
+    run = create_run(request, folder)
+    state = execute(
+        run,
+        request,
+        Workplace(folder, spent_seconds=time.monotonic() - began),
+        host_lock(),
+        None if progress is None else _reporter(run.run, progress),
+    )
+    unread = state.message and not state.bricks.total and not state.whole_models.total
+    found = [] if unread else estimates_after(run, request, folder)
+    return run_result(state, (model_estimate(decomposition, one) for decomposition, one in found))
+
+
+@contextmanager
+def open_results(data: os.PathLike[str] | str | None = None) -> Iterator[Results]:
+    """Open the stored results of a user, or of a data folder."""
+    folder = _folder(data)
+    with Store(folder.store) as store:
+        yield Results(store, folder)
+
+
+def _reporter(run: str, progress: Callable[[Progress], None]) -> Callable[[Event], None]:
+    folded = RunProgress()
+
+    def report(event: Event) -> None:
+        folded.take(event)
+        note = note_of(event)
+        failed = folded.bricks_failed + folded.models_failed
+        progress(
+            Progress(
+                run,
+                folded.state,
+                folded.done,
+                folded.total,
+                failed,
+                folded.seconds_left,
+                doing_now(folded),
+                None if note is None else note.text,
+            )
+        )
+
+    return report
+
+
+def _folder(data: os.PathLike[str] | str | None) -> DataFolder:
+    return data_folder(None if data is None else os.fspath(data))
+
+
+def _source(model: Model, folder: DataFolder) -> ModelSource:
+    found = library(folder).find(os.fspath(model))
+    if len(found) != 1:
+        raise ModelError(f"{model} stands for {len(found)} models; name one, such as table1:14")
+    return found[0]
+
+
+def _shapes_used(source: ModelSource, shapes: Mapping[str, Shape]) -> None:
+    _log.info(shapes_given_before(source.name, spelled(shapes)))

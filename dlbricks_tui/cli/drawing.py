@@ -1,0 +1,125 @@
+"""Rich consoles, tables, bars and shades: readable without colour, in plain ASCII where the terminal has no more."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+from rich.console import Console
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from dlbricks_tui.printable import printable, printable_lines
+
+if TYPE_CHECKING:
+    from rich.console import ConsoleOptions, OverflowMethod, RenderableType
+
+# Wide enough for a grid of fifty models, so that a pipe gets every name whole.
+PIPED_WIDTH = 1000
+_NARROWEST_BAR = 6
+_WIDEST_BAR = 28
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """Characters to draw with: a full cell, its parts from small to large, shades from none to all, and guides."""
+
+    full: str
+    parts: str
+    shades: str
+    # Before a line of a tree, before the last of its siblings, and below either.
+    branch: str
+    last_branch: str
+    passing: str
+    gap: str
+    # For words that are too long.
+    overflow: OverflowMethod
+
+
+UNICODE = Glyphs("█", "▏▎▍▌▋▊▉", "·░▒▓█", "├─ ", "└─ ", "│  ", "   ", "ellipsis")
+ASCII = Glyphs("#", "", ".:+*#", "|- ", "`- ", "|  ", "   ", "crop")
+
+# The shares at which the shades between none and all end.
+SHADE_LIMITS = (0.25, 0.5, 1.0)
+# Their styles, in colours that terminals of 16 colours have.
+SHADE_STYLES = ("dim", "cyan", "green", "yellow", "red")
+
+
+def bar(share: float, width: int, glyphs: Glyphs) -> str:
+    """Return a bar of at most `width` cells; any share above zero is visible."""
+    steps = len(glyphs.parts) + 1
+    filled = round(min(1.0, max(0.0, share)) * width * steps)
+    if share > 0:
+        filled = max(1, filled)
+    full, part = divmod(filled, steps)
+    return glyphs.full * full + (glyphs.parts[part - 1] if part else "")
+
+
+def shade(share: float) -> int:
+    """Return the number of a share's shade, out of five: 0 for none, 4 for all."""
+    if share <= 0:
+        return 0
+    return 1 + sum(share >= limit for limit in SHADE_LIMITS)
+
+
+def shade_legend(glyphs: Glyphs) -> str:
+    """Return the meaning of the shades."""
+    below = (f"{glyphs.shades[1 + step]} below {100 * limit:.0f} %" for step, limit in enumerate(SHADE_LIMITS))
+    return "  ".join((f"{glyphs.shades[0]} none", *below, f"{glyphs.shades[-1]} all"))
+
+
+class PrintableConsole(Console):
+    """A console that spells out the control codes in names, and sends only its own."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render a text, table or tree, with the control codes in it spelled out."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(printable_lines(segment.text), segment.style)
+
+
+def console_on(stream: TextIO | None) -> Console:
+    """Return a console for a stream; its width is the terminal's, or enough for anything in a pipe."""
+    # Names are data: their brackets are no markup, and their numbers stay uncoloured.
+    console = PrintableConsole(file=stream, markup=False, emoji=False, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPED_WIDTH
+    return console
+
+
+@dataclass(frozen=True, slots=True)
+class Pen:
+    """The characters and the greatest width of bars beside a table."""
+
+    glyphs: Glyphs
+    width: int
+
+    def bar(self, share: float) -> Text:
+        """Return a bar of the share's length."""
+        return Text(bar(share, self.width, self.glyphs), style="cyan", no_wrap=True)
+
+
+def pen_for(console: Console, taken: int) -> Pen:
+    """Return a pen for the room that a table of so many cells leaves."""
+    glyphs = ASCII if console.options.ascii_only else UNICODE
+    return Pen(glyphs, max(_NARROWEST_BAR, min(_WIDEST_BAR, console.width - taken)))
+
+
+def plain_table(*headings: str) -> Table:
+    """Return a table without lines: names, then numbers under the headings, and bars under empty headings."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    # Where space is short, rich narrows columns that may wrap and leaves the others alone.
+    table.add_column(headings[0])
+    for heading in headings[1:]:
+        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    return table
+
+
+def name_cell(name: str) -> Text:
+    """Return a name as a cell of one line; it is cut where space is short."""
+    return Text(printable(name), no_wrap=True, overflow="ellipsis")

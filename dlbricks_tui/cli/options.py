@@ -1,0 +1,138 @@
+"""Options that several commands share, and their values as types; everything else takes those, not the arguments."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.cli.parser import FromConfig, Parser, UsageError
+
+if TYPE_CHECKING:
+    from dlbricks_tui.answers.estimating import Question
+    from dlbricks_tui.bricks.decomposition import Cutting
+    from dlbricks_tui.estimate.estimate import Options
+    from dlbricks_tui.models.graph import Level, Shape
+
+# Spelled out here, as `--help` must not load the rooms that define them; a test compares both.
+LEVELS = ("written", "fused")
+CUTS = ("chain", "runnable", "overlap")
+ORDERS = ("branch", "paper")
+METHODS = ("inside", "alone")
+MOST_MODELS_END_TO_END = 3
+
+
+def add_models_argument(parser: Parser, *, many: bool) -> None:
+    """Take one MODEL or several, and the shapes of their inputs."""
+    explained = "a *-symbol.json or *.onnx file, a name that `dlbricks models` lists, or table1:ID"
+    if many:
+        explained += "; `table1` stands for all fifty"
+        parser.add_argument("models", metavar="MODEL", nargs="+", help=explained)
+    else:
+        parser.add_argument("model", metavar="MODEL", help=explained)
+    add_input_option(parser)
+
+
+def add_input_option(parser: Parser) -> None:
+    """Take the shapes of inputs whose shape is not in the file."""
+    parser.add_argument(
+        "--input",
+        metavar="NAME=1,3,224,224",
+        action="append",
+        default=[],
+        help="the shape of an input, where the file does not say it; repeatable",
+    )
+
+
+def add_cutting_options(parser: Parser, *, level: str) -> None:
+    """Take granularity, level, cut and order."""
+    parser.add_argument(
+        "-g",
+        "--granularity",
+        metavar="G",
+        type=int,
+        default=FromConfig("cutting.granularity"),
+        help="the most layers of a sequence (default: 1)",
+    )
+    parser.add_argument(
+        "--level",
+        choices=LEVELS,
+        default=level,
+        help=f"layers as the model has them, or as the runtime fuses them (default: {level})",
+    )
+    parser.add_argument(
+        "--cut",
+        choices=CUTS,
+        default=FromConfig("cutting.cut"),
+        help="the windows of layers that are sequences (default: chain)",
+    )
+    parser.add_argument(
+        "--order",
+        choices=ORDERS,
+        default=FromConfig("cutting.order"),
+        help="the order in which layers are cut (default: branch)",
+    )
+
+
+def add_composition_options(parser: Parser) -> None:
+    """Take workers, rules and bridging."""
+    parser.add_argument(
+        "--workers", metavar="K", type=int, default=FromConfig("estimate.workers"), help="compose for K workers too"
+    )
+    parser.add_argument(
+        "--rules", metavar="FILE", type=Path, help="a TOML file that says which layers may run in parallel"
+    )
+    parser.add_argument(
+        "--bridge",
+        action="store_true",
+        help="let guesses from similar bricks stand in for missing ones; the interval grows accordingly",
+    )
+
+
+def cutting_of(args: argparse.Namespace) -> Cutting:
+    """Return how models are to be cut."""
+    from dlbricks_tui.bricks.cutting import Cut
+    from dlbricks_tui.bricks.decomposition import Cutting
+    from dlbricks_tui.bricks.ordering import Order
+
+    return Cutting(args.granularity, Cut(args.cut), Order(args.order))
+
+
+def level_of(args: argparse.Namespace) -> Level | None:
+    """Return the level; None where the command leaves the choice to the results."""
+    from dlbricks_tui.models.graph import Level
+
+    return None if args.level is None else Level(args.level)
+
+
+def shapes_of(args: argparse.Namespace) -> dict[str, Shape]:
+    """Return the given input shapes by input name."""
+    from dlbricks_tui.models.input_shapes import parse_input
+
+    return dict(parse_input(text) for text in args.input)
+
+
+def composition_of(args: argparse.Namespace) -> Options:
+    """Return what is to be composed."""
+    from dlbricks_tui.estimate.estimate import Options
+    from dlbricks_tui.estimate.rules import NO_RULES, read_rules
+
+    if args.workers is not None and args.workers < 1:
+        raise UsageError(f"--workers {args.workers}: at least one worker is needed")
+    return Options(args.workers, read_rules(args.rules) if args.rules else NO_RULES, args.bridge)
+
+
+def question_of(args: argparse.Namespace, system: str | None = None, runtime: str | None = None) -> Question:
+    """Return the question to the store; the settings say which runtimes are the usual ones."""
+    from dlbricks_tui.answers.estimating import Question
+
+    return Question(
+        cutting=cutting_of(args),
+        level=level_of(args),
+        shapes=shapes_of(args),
+        system=system,
+        runtime=runtime,
+        usual_runtime=args.config.runtime,
+        threads=args.config.threads,
+        options=composition_of(args),
+    )

@@ -1,0 +1,79 @@
+"""The user's store and models as commands open them: what is damaged or left out is narrated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.cli.output import narrate, worded
+from dlbricks_tui.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from dlbricks_tui.answers.estimating import Estimator, Question
+    from dlbricks_tui.answers.opening import LoadedModel
+    from dlbricks_tui.models.graph import Level, Shape
+    from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.models.loading import Loader
+    from dlbricks_tui.runtime.runtime import Runtime
+    from dlbricks_tui.settings import DataFolder
+    from dlbricks_tui.store.files import Damage
+    from dlbricks_tui.store.store import Store
+
+
+@contextmanager
+def open_store(data: DataFolder) -> Iterator[Store]:
+    """Open the store, and narrate its damage at the end."""
+    from dlbricks_tui.store.store import Store
+
+    with Store(data.store) as store:
+        yield store
+        narrate_damage(store.damage)
+
+
+@contextmanager
+def open_estimator(question: Question, data: DataFolder) -> Iterator[Estimator]:
+    """Open the store to answer a question about models, and narrate its damage at the end."""
+    from dlbricks_tui.answers import estimating
+
+    with estimating.open_estimator(question, data, estimating.Remarks(narrate, worded, _narrate_shapes)) as estimator:
+        yield estimator
+        narrate_damage(estimator.generation.damage)
+
+
+@contextmanager
+def open_loader(data: DataFolder, runtime: Runtime | None = None) -> Iterator[Loader]:
+    """Open a loader of models, and narrate whose input shapes are those given before."""
+    from dlbricks_tui.answers import opening
+
+    with opening.open_loader(data, _narrate_shapes, runtime) as loader:
+        yield loader
+
+
+def load_all(
+    loader: Loader, sources: Sequence[ModelSource], level: Level, shapes: Mapping[str, Shape]
+) -> tuple[LoadedModel, ...]:
+    """Load several models, and narrate which are left out; raise the first refusal where none can be loaded."""
+    from dlbricks_tui.answers import opening
+
+    loaded = opening.load_all(sources, lambda source: loader.load(source, level, shapes), worded)
+    for line in loaded.left_out:
+        narrate(f"left out: {line}")
+    return loaded.models
+
+
+def narrate_damage(damage: Sequence[Damage]) -> None:
+    """Narrate the damaged lines of a store, if there are any."""
+    if damage:
+        verb, first = ("is", ":") if len(damage) == 1 else ("are", ", the first of which is")
+        narrate(
+            f"{counted(len(damage), 'damaged line')} of the store {verb} set aside{first} {damage[0]}; "
+            "`dlbricks results verify` reads everything"
+        )
+
+
+def _narrate_shapes(source: ModelSource, shapes: Mapping[str, Shape]) -> None:
+    from dlbricks_tui.models.input_shapes import spelled
+    from dlbricks_tui.wording.runs import shapes_given_before
+
+    narrate(f"{shapes_given_before(source.name, spelled(shapes))}; --input gives others")

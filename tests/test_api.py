@@ -1,0 +1,166 @@
+"""The public API, on stored results and on runs of the fake worker."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import dlbricks_tui
+from dlbricks_tui import api
+from dlbricks_tui.answers.documents import schema_of
+from dlbricks_tui.answers.results import RunSummary
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.runs.host_lock import HOST_LOCK_VARIABLE
+from tests.answers.validation import faults
+from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "python.md"
+BY_THE_FAKE = api.MeasureOptions(
+    runtime="fake", level=api.Level.WRITTEN, calibration=api.CalibrationPolicy.NEVER, end_to_end=True
+)
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder whose usual runtime is the fake worker, on a host of its own."""
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+    interpreter = tmp_path / "python"
+    interpreter.write_text(
+        f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_WORKER))} "$@"\n'
+    )
+    interpreter.chmod(0o755)
+    folder = tmp_path / "data"
+    assert main(["--data-dir", str(folder), "runtimes", "add", str(interpreter), "--name", "fake"]) == 0
+    return folder
+
+
+def measured(data: Path, progress: Callable[[api.Progress], None] | None = None) -> api.RunResult:
+    return api.measure(MODEL, BY_THE_FAKE, progress=progress, data=data)
+
+
+def test_a_model_is_loaded_as_its_layers(data: Path) -> None:
+    graph = api.load(MODEL, data=data)
+    assert (graph.name, graph.level, len(graph.layers)) == (MODEL, api.Level.WRITTEN, 21)
+
+
+def test_a_run_measures_a_model_and_tells_its_progress(data: Path) -> None:
+    told: list[api.Progress] = []
+    run = measured(data, told.append)
+    assert (run.state, run.bricks.run, run.end_to_end.run) == (api.State.FINISHED, BRICKS, 1)
+    (model,) = run.models
+    assert model.complete
+    assert model.sequential_ms
+    assert model.measured_ms
+    last = told[-1]
+    assert (last.run, last.state, last.done, last.total) == (run.run, api.State.FINISHED, BRICKS + 1, BRICKS + 1)
+    notes = [it.note for it in told if it.note]
+    assert any(note.startswith(f"{BRICKS} bricks: 0 known, {BRICKS} to measure") for note in notes)
+
+
+def test_an_estimate_from_the_store_is_that_of_the_run(data: Path) -> None:
+    run = measured(data)
+    options = api.EstimateOptions(runtime="fake", level=api.Level.WRITTEN)
+    assert api.estimate(MODEL, options, data=data) == run.models[0]
+    assert api.estimate(MODEL, api.EstimateOptions(runtime="fake", workers=2), data=data).workers_ms is not None
+
+
+def test_stored_results_are_selected_by_the_filters_of_the_command_line(data: Path) -> None:
+    measured(data)
+    with api.open_results(data) as results:
+        (system,), (runtime,) = results.systems(), results.runtimes()
+        bricks = results.select("of=brick", f"system={system.id}", order=("ms",))
+        assert len({it.brick for it in bricks}) == BRICKS
+        assert {it.runtime for it in bricks} == {runtime.id}
+        assert [it.trimmed_mean_ms for it in bricks] == sorted(it.trimmed_mean_ms for it in bricks)
+        assert len(results.samples_ms(bricks[0])) == bricks[0].samples
+        with pytest.raises(api.StoreError, match="no column"):
+            results.select("nonsense=1")
+
+
+def test_what_cannot_be_done_raises_an_error_of_one_family(data: Path) -> None:
+    with pytest.raises(api.ModelError, match="no model 'nonsense'"):
+        api.load("nonsense", data=data)
+    with pytest.raises(api.ModelError, match="50 models"):
+        api.estimate("table1", data=data)
+    with pytest.raises(api.EstimateError, match="workers 0"):
+        api.EstimateOptions(workers=0)
+    with pytest.raises(api.RunError, match="granularity 0"):
+        api.MeasureOptions(granularity=0)
+    with pytest.raises(api.UserError, match="no system"):
+        api.estimate(MODEL, api.EstimateOptions(system="nowhere"), data=data)
+
+
+def test_a_run_refuses_a_thread_that_gets_no_signals(data: Path) -> None:
+    refused: list[str] = []
+
+    def try_it() -> None:
+        try:
+            measured(data)
+        except api.RunError as error:
+            refused.append(str(error))
+
+    thread = threading.Thread(target=try_it)
+    thread.start()
+    thread.join()
+    assert "main thread" in refused[0]
+
+
+def test_the_documents_of_the_commands_keep_to_the_schemas_that_the_commands_print(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def output(*arguments: str) -> object:
+        capsys.readouterr()
+        assert main(["--data-dir", str(data), *arguments]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    def schema(command: str) -> dict[str, object]:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([command, "--json-schema"])
+        assert ended.value.code == 0
+        found = json.loads(capsys.readouterr().out)
+        assert isinstance(found, dict)
+        return found
+
+    how = ("--runtime", "fake", "--level", "written")
+    run = output("run", MODEL, *how, "--end-to-end", "--calibrate", "never", "--json")
+    assert faults(run, schema("run"), schema("run")) == []
+    estimate = output("estimate", MODEL, *how, "--json")
+    assert faults(estimate, schema("estimate"), schema("estimate")) == []
+    assert isinstance(run, dict)
+    assert run["models"] == estimate
+    runs = output("runs", "--json")
+    summary = schema_of(RunSummary, many=True)
+    assert faults(runs, summary, summary) == []
+
+
+def test_the_package_shows_its_api_and_loads_it_on_first_use() -> None:
+    assert "api" in dir(dlbricks_tui)
+    code = "import sys, dlbricks_tui; before = set(sys.modules); dlbricks_tui.api.estimate; print('numpy' in before)"
+    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert shown.stdout == "False\n"
+
+
+def test_the_page_about_the_api_names_all_of_it_and_its_example_runs(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    page = PAGE.read_text(encoding="utf-8")
+    assert {name for name in api.__all__ if f"`{name}" not in page} == set()
+    (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    # Without a framework of our own, the usual runtime is the fake one.
+    monkeypatch.setattr(metadata, "version", gone)
+    capsys.readouterr()
+    exec(compile(example, str(PAGE), "exec"), {"__name__": "example"})
+    out = capsys.readouterr().out
+    assert f"{MODEL}: " in out
