@@ -26,7 +26,7 @@ from dlbricks_tui.measure.calibrating import example_of
 from dlbricks_tui.measure.jobs import Subject, Target, subject_of
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.mood import NULL_CALL_MS
+from dlbricks_tui.measure.noise import NULL_CALL_MS
 from dlbricks_tui.measure.plan import plan, targets_of
 from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.measure.stopping import Adaptive, Series, outliers, series_of

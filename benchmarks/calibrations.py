@@ -30,7 +30,7 @@ from dlbricks_tui.measure.stopping import series_of
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runs.event_file import EventReader
+from dlbricks_tui.runs.events import EventReader
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import MXNET, Format

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from benchmarks.terminal import Terminal
 from dlbricks_tui.measure.events import RoundDone
-from dlbricks_tui.runs.event_file import EventReader
+from dlbricks_tui.runs.events import EventReader
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders
 
 SIZE = (120, 40)

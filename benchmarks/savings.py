@@ -22,8 +22,7 @@ from benchmarks.command_line import dlbricks, told
 from dlbricks_tui.measure.events import Calibrated, Calibrating, Event, RoundDone, RoundRepeated
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runs.event_file import EventReader
-from dlbricks_tui.runs.events import EstimateChanged, ModelLoading, Planned, ProgramLoaded, ProgramMeasured
+from dlbricks_tui.runs.events import EstimateChanged, EventReader, ModelLoading, Planned, ProgramLoaded, ProgramMeasured
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.settings import DataFolder
 

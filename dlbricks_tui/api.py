@@ -48,7 +48,7 @@ from dlbricks_tui.models.graph import Layer, LayerGraph, Level, Shape
 from dlbricks_tui.models.input_shapes import spelled
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.host_lock import host_lock
+from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import CalibrationPolicy

@@ -17,7 +17,7 @@ from dlbricks_tui import api
 from dlbricks_tui.answers.documents import schema_of
 from dlbricks_tui.answers.results import RunSummary
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.runs.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from tests.answers.validation import faults
 from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL
 

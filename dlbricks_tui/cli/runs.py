@@ -59,7 +59,7 @@ def list_runs(args: argparse.Namespace) -> int:
 def watch_run(args: argparse.Namespace) -> int:
     """Show a run from its beginning to its end."""
     from dlbricks_tui.cli.run_progress import shown
-    from dlbricks_tui.runs.event_file import follow
+    from dlbricks_tui.runs.events import follow
 
     folder = _find(args.data, args.run)
     with shown(quiet=args.quiet) as progress:

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.host.processor_times import ProcessorTimes, processor_times
+from dlbricks_tui.host.processor import ProcessorTimes, processor_times
 
 UNREADABLE = "unknown"
 SECONDS_TO_WATCH = 0.5

@@ -1,8 +1,10 @@
-"""How the processor of a host is set: what of it changes latencies. None stands for what cannot be read."""
+"""Processor settings that change latencies, and processor times. None stands for what cannot be read."""
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from dlbricks_tui.host.host_files import HostFiles
 
@@ -141,3 +143,27 @@ def _groups(host: HostFiles, controller: str) -> Iterable[str]:
 def _numbers(host: HostFiles, path: str) -> list[int]:
     number = host.number(path)
     return [] if number is None else [number]
+
+
+class ProcessorTimes(NamedTuple):
+    """Counted in ticks of the kernel; what a hypervisor has stolen is not busy."""
+
+    total: int
+    busy: int
+    stolen: int
+
+    @property
+    def taken_seconds(self) -> float:
+        """How long they have worked for anybody, be it another machine of the same hypervisor."""
+        return (self.busy + self.stolen) / os.sysconf("SC_CLK_TCK")
+
+
+def processor_times(host: HostFiles) -> ProcessorTimes | None:
+    """What the kernel has counted by now; None where it tells nobody."""
+    words = (host.text("proc/stat") or "").partition("\n")[0].split()
+    if len(words) < 9 or words[0] != "cpu" or not all(word.isdecimal() for word in words[1:9]):
+        return None
+    # user, nice, system, idle, waiting, interrupts, soft interrupts, stolen; guests count within user.
+    numbers = [int(word) for word in words[1:9]]
+    idle, stolen = numbers[3] + numbers[4], numbers[7]
+    return ProcessorTimes(sum(numbers), sum(numbers) - idle - stolen, stolen)

@@ -9,18 +9,16 @@ from statistics import median
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.programs import ProgramError
-from dlbricks_tui.host.crowding import since
+from dlbricks_tui.host.contention import since
 from dlbricks_tui.measure.batching import Batch, BatchLimits, alone, batches
-from dlbricks_tui.measure.calmness import Calmness, Circumstances
 from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import BatchStarted, BegunAnew, DriftNoted, Event, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Entry, Job, Target
-from dlbricks_tui.measure.keeper import Checkpoints, Keeper
-from dlbricks_tui.measure.mood import FeltRound, Mood
-from dlbricks_tui.measure.rounds import Rounds, Timed
+from dlbricks_tui.measure.noise import Calmness, Circumstances, FeltRound, Mood
+from dlbricks_tui.measure.results import Checkpoints, Keeper
+from dlbricks_tui.measure.rounds import Rounds, Timed, in_turn
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, StoppingRule
 from dlbricks_tui.measure.time_left import Pace, TimeLeft
-from dlbricks_tui.measure.turns import in_turn
 from dlbricks_tui.measure.workbench import Task, Workbench
 from dlbricks_tui.runtime.protocol import Reason
 from dlbricks_tui.store.records import Statistics

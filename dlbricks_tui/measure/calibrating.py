@@ -24,7 +24,7 @@ from dlbricks_tui.measure.calibration_nets import SUFFIXES, calibration_nets
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event
 from dlbricks_tui.measure.jobs import Entry, Job, Subject, Target, subject_of
 from dlbricks_tui.measure.known import Known
-from dlbricks_tui.measure.mood import NULL_CALL_MS
+from dlbricks_tui.measure.noise import NULL_CALL_MS
 from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.stopping import Adaptive, Series, StoppingRule
 from dlbricks_tui.models.errors import ModelError

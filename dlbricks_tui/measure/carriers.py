@@ -7,9 +7,8 @@ from dlbricks_tui.bricks.carriers import Carrier, cover
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.bricks.whole_model import whole_model
-from dlbricks_tui.measure.expectation import expected_ms, memory_bytes
 from dlbricks_tui.measure.inside import COPIES, CarrierTask
-from dlbricks_tui.measure.jobs import Entry, Subject
+from dlbricks_tui.measure.jobs import Entry, Subject, expected_ms, memory_bytes
 from dlbricks_tui.measure.workbench import Task
 from dlbricks_tui.models.graph import LayerGraph
 

@@ -20,9 +20,8 @@ from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone
 from dlbricks_tui.measure.jobs import Entry, Target
-from dlbricks_tui.measure.keeper import Checkpoints, PlaceKeeper
 from dlbricks_tui.measure.layer_times import layer_times
-from dlbricks_tui.measure.results import Occurrence
+from dlbricks_tui.measure.results import Checkpoints, Occurrence, PlaceKeeper
 from dlbricks_tui.measure.stopping import (
     FEWEST_OF_THE_LONGEST,
     FEWEST_SAMPLES,

@@ -1,6 +1,9 @@
-"""What is to be measured: a brick in a context where it stands in some model, or a whole model."""
+"""Programs to time: bricks in a context, or whole models, and what they are expected to take."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,8 +11,14 @@ from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.whole_model import as_optimised, whole_model
+from dlbricks_tui.estimate.bridging import features_of
 from dlbricks_tui.measure.warming import untimed_runs
-from dlbricks_tui.models.graph import Feed, LayerGraph
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph
+
+# What any of today's machines manages with two cores, within a factor of some tens.
+_MULTIPLICATIONS_PER_MS = 5e7
+_ELEMENTS_PER_MS = 1e6
+_CALL_MS = 0.01
 
 
 class Target(NamedTuple):
@@ -117,3 +126,27 @@ def subject_of(decomposition: Decomposition, file: Path | None = None, *, lowere
     graph = decomposition.graph
     whole = as_optimised(graph) if lowered and file is not None else graph
     return Subject(decomposition, whole, whole_model(whole).key, file)
+
+
+def expected_ms(canonical: str) -> float:
+    """A guess from the shapes of a brick alone."""
+    features = features_of(canonical)
+    if features is None:
+        return _CALL_MS
+    # Where there is no matrix of weights, the work is as many elements as the data has.
+    work_ms = math.exp(features.work) / _MULTIPLICATIONS_PER_MS
+    return _CALL_MS + work_ms + (math.exp(features.data) + math.exp(features.weights)) / _ELEMENTS_PER_MS
+
+
+def memory_bytes(layers: Sequence[Layer]) -> int:
+    """What the weights of some layers, what they are fed and all that they make take, at the same time."""
+    own = {layer.index for layer in layers}
+    fed = {
+        feed: tensor
+        for layer in layers
+        for feed, tensor in zip(layer.feeds, layer.data, strict=True)
+        if feed.layer not in own
+    }
+    made = (tensor for layer in layers for operator in layer.operators for tensor in operator.outputs)
+    learned = (tensor for layer in layers for tensor in layer.weights)
+    return sum(tensor.size_bytes for tensor in chain(learned, fed.values(), made))

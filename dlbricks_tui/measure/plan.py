@@ -9,8 +9,7 @@ from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.decomposition import Occurrence
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.measure.expectation import expected_ms, memory_bytes
-from dlbricks_tui.measure.jobs import Job, Subject, Target, Use
+from dlbricks_tui.measure.jobs import Job, Subject, Target, Use, expected_ms, memory_bytes
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import StoppingRule

@@ -1,11 +1,11 @@
-"""What a run puts into the store: series as measurements, programs that do not run as failures."""
+"""Results of measuring as records of the store, and the interfaces through which a method hands them on."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from dlbricks_tui.measure.jobs import Job
+from dlbricks_tui.measure.jobs import Entry, Job, Target
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Series
@@ -13,7 +13,17 @@ from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Traits
 from dlbricks_tui.store import records
-from dlbricks_tui.store.records import BrickForm, EndToEnd, Facts, Failure, Measurement, Record, System, utc_now
+from dlbricks_tui.store.records import (
+    BrickForm,
+    EndToEnd,
+    Facts,
+    Failure,
+    Measurement,
+    Record,
+    Statistics,
+    System,
+    utc_now,
+)
 
 _NO_INPUT = TensorType((1,))
 _X86 = ("x86_64", "AMD64")
@@ -136,3 +146,54 @@ def _first_input(job: Job) -> TensorType:
 
 def _batch_size(tensor: TensorType) -> int:
     return tensor.shape[0] if tensor.shape else 1
+
+
+class Checkpoints(Protocol):
+    """Where measuring may be stopped or paused."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds left of the time budget; None without one."""
+
+    def checkpoint(self) -> None:
+        """Raise `Stopped` if measuring is to end here; return later if it is paused."""
+
+
+class Keeper(Protocol):
+    """Takes what a method finds out."""
+
+    def loaded(self, entry: Entry, first_run_seconds: float, earlier_ms: Sequence[float]) -> None:
+        """A program runs; samples that were taken of it earlier count."""
+
+    def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
+        """Programs were timed often enough."""
+
+    def keep_unfinished(self, stopped: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
+        """The run stops before programs were timed often enough."""
+
+    def take_back(self, entries: Sequence[Entry]) -> None:
+        """Programs that were kept are timed once more."""
+
+    def fail(self, entry: Entry, reason: str, message: str) -> None:
+        """A program cannot be measured."""
+
+    def tell_estimates(self, provisional: Callable[[], Mapping[Target, Statistics]]) -> None:
+        """Tell how estimates stand, with provisional statistics of unfinished bricks."""
+
+    def save_counts(self) -> None:
+        """Note in the run's state how many programs are done."""
+
+
+class PlaceKeeper(Keeper, Protocol):
+    """Takes results of bricks that were timed in several places."""
+
+    def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts, *, again: bool = False) -> None:
+        """Programs were timed often enough; `again` where they were kept before and have more samples now."""
+
+    def keep_occurrences(
+        self, found: Mapping[Entry, Sequence[Occurrence]], wide: Collection[Entry], noise: Facts, *, finished: bool
+    ) -> None:
+        """Bricks were timed in all of their places, often enough unless the run stops before.
+
+        The latencies of `wide` ones are not well known, although they had as many samples as they get.
+        """

@@ -1,21 +1,22 @@
-"""Which programs take part in the next round, and which have been timed often enough.
+"""Which programs take part in the next round, in which order, and which have been timed often enough."""
 
-A model and its bricks are compared, and on a host that changes both must be of the same minutes. So whoever needs fewer
-samples takes them in every so many rounds.
-"""
-
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import accumulate, chain
 from statistics import median
+from typing import TypeVar
 
 from dlbricks_tui.measure.batching import Batch
 from dlbricks_tui.measure.jobs import Entry, Job
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Series, StoppingRule, series_of
-from dlbricks_tui.measure.turns import GOLDEN_RATIO
 
 # In its first run a program converts weights and compiles kernels.
 _FIRST_RUN_SLOWER = 4.0
+# Its multiples, less what is whole of them, lie evenly between 0 and 1.
+GOLDEN_RATIO = 0.618
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -164,3 +165,13 @@ class Rounds:
         """Whether a model has fewer samples than the batches so far are to give it."""
         most = self._rule.most_samples(whole.usual_ms)
         return len(whole.samples_ms) < most * self._batch.portion(whole.job).so_far
+
+
+def in_turn(items: Sequence[T], lasting: Sequence[float], number: int) -> list[T]:
+    """Items that last so long, going round, as they are to follow one another in the round of that number.
+
+    In the long run each of them is in the middle of the round on average.
+    """
+    middles = [end - last / 2 for last, end in zip(lasting, accumulate(lasting), strict=True)]
+    first = bisect_right(middles, number * GOLDEN_RATIO % 1 * sum(lasting))
+    return [*items[first:], *items[:first]]

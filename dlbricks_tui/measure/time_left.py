@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from statistics import median
 
-from dlbricks_tui.measure.calmness import Calmness
 from dlbricks_tui.measure.jobs import Job
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.noise import Calmness
 from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
 
 # A network that is calibrated on has a worker of its own, in which its bricks and it are sampled twenty times,

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import NamedTuple
 
-from dlbricks_tui.host.crowding import Crowding, crowding
+from dlbricks_tui.host.contention import Crowding, crowding
 from dlbricks_tui.measure.errors import WorkerStartError
 from dlbricks_tui.runtime.errors import (
     WorkerDiedError,

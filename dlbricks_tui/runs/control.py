@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from dlbricks_tui.host.process_identity import this_process
+from dlbricks_tui.host.host_lock import HostLock, this_process
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import Paused, Resumed, RunEnded, Waiting
-from dlbricks_tui.runs.host_lock import HostLock
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State, Tally
 from dlbricks_tui.runs.stop_signals import RunStopped, StopSignals
 

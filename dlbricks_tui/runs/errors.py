@@ -5,7 +5,3 @@ from dlbricks_tui.errors import UserError
 
 class RunError(UserError):
     """A run does not exist, or cannot do what it is asked to do."""
-
-
-class HostLockError(RunError):
-    """The lock that allows one measuring run per host cannot be taken."""

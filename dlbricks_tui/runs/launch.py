@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.host_lock import host_lock
 from dlbricks_tui.runs.request import RunRequest, read_request, write_request
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders

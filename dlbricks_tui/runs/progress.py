@@ -1,4 +1,4 @@
-"""How far a run is, as its events tell: for whoever shows it, in whatever way."""
+"""The progress of a run, derived from its events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
@@ -12,12 +12,12 @@ from dlbricks_tui.measure.events import (
     Calibrated,
     Calibrating,
     CalibrationFailed,
+    DriftNoted,
     Event,
     RoundDone,
     RoundRepeated,
 )
 from dlbricks_tui.measure.stopping import Stop
-from dlbricks_tui.runs.disturbances import Disturbances
 from dlbricks_tui.runs.events import (
     EstimateChanged,
     FailedBefore,
@@ -37,6 +37,38 @@ from dlbricks_tui.runs.events import (
     Waiting,
 )
 from dlbricks_tui.runs.run_folder import State
+
+
+@dataclass(slots=True)
+class Disturbances:
+    """The rounds that did not count, and how the host changed."""
+
+    rounds: int = 0
+    seconds: float = 0.0
+    batches: int = 0
+    # How much slower than at first the host is, as a share; None while it is as fast as it was.
+    slower: float | None = None
+
+    @singledispatchmethod
+    def take(self, event: Event) -> bool:
+        """Count what disturbed the run, and return whether the event tells of that."""
+        return False
+
+    @take.register
+    def _(self, event: RoundRepeated) -> bool:
+        self.rounds += 1
+        self.seconds += event.seconds
+        return True
+
+    @take.register
+    def _(self, event: BegunAnew) -> bool:
+        self.batches += 1
+        return True
+
+    @take.register
+    def _(self, event: DriftNoted) -> bool:
+        self.slower = event.reference_ms / event.usual_ms - 1
+        return True
 
 
 @dataclass(slots=True)

@@ -4,12 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.process_identity import this_process
+from dlbricks_tui.host.host_lock import HostLock, this_process
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.control import Control, only_process
-from dlbricks_tui.runs.event_file import EventWriter
-from dlbricks_tui.runs.events import RunStarted
-from dlbricks_tui.runs.host_lock import HostLock
+from dlbricks_tui.runs.events import EventWriter, RunStarted
 from dlbricks_tui.runs.preparation import Preparation
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State

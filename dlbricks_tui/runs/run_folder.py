@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.atomic_write import write_atomically
-from dlbricks_tui.host.process_identity import ProcessIdentity, this_process
+from dlbricks_tui.host.host_lock import ProcessIdentity, this_process
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.store.records import utc_now
 

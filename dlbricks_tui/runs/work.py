@@ -10,22 +10,22 @@ from pathlib import Path
 
 from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
 from dlbricks_tui.estimate.errors import CalibrationError
-from dlbricks_tui.host.crowding import others_running
+from dlbricks_tui.host.contention import others_running
 from dlbricks_tui.host.fingerprint import GIBIBYTE, fingerprint
-from dlbricks_tui.measure.alone import Keeper, Measuring
+from dlbricks_tui.measure.alone import Measuring
 from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.calibrating import ENOUGH_NETWORKS, calibrate
 from dlbricks_tui.measure.calibration_nets import NETWORKS
-from dlbricks_tui.measure.calmness import Calmness
 from dlbricks_tui.measure.carriers import carrier_tasks, groups
 from dlbricks_tui.measure.events import CalibrationFailed, Event
 from dlbricks_tui.measure.inside import Inside
 from dlbricks_tui.measure.jobs import Entry, Job, Subject, Target
 from dlbricks_tui.measure.known import known_in, with_earlier
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.noise import Calmness
 from dlbricks_tui.measure.plan import Plan, plan, targets_of
 from dlbricks_tui.measure.reference import reference_program
-from dlbricks_tui.measure.results import Recorder, conditions_of, runtime_record
+from dlbricks_tui.measure.results import Keeper, Recorder, conditions_of, runtime_record
 from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK, TimeLeft, expected_seconds
 from dlbricks_tui.measure.workbench import Task, Workbench
@@ -33,14 +33,13 @@ from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runs.calibration_due import levels_due, way_of
+from dlbricks_tui.runs.calibration import levels_due, way_of
 from dlbricks_tui.runs.control import Control
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import FailedBefore, LayerUnmeasurable, Planned, WorkerReplaced
-from dlbricks_tui.runs.ledger import Counts, Ledger
-from dlbricks_tui.runs.outlook import Outlook
 from dlbricks_tui.runs.preparation import Assignment, Preparation, prepare
 from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.results import Counts, Ledger, Outlook
 from dlbricks_tui.runs.run_folder import RunFolder, State, Tally
 from dlbricks_tui.runs.stop_signals import RunStopped, StopSignals
 from dlbricks_tui.runtime.process import INSIDE, Worker

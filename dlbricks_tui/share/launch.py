@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.runs import launch
-from dlbricks_tui.runs.host_lock import host_lock
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runs.work import Workplace

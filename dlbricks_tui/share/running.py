@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from dlbricks_tui.host.host_lock import HostLock
 from dlbricks_tui.measure.events import Event
-from dlbricks_tui.runs.host_lock import HostLock
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunState

@@ -6,7 +6,6 @@ from enum import Enum
 from typing import NamedTuple
 
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event
-from dlbricks_tui.runs.disturbances import Disturbances
 from dlbricks_tui.runs.events import (
     EstimateChanged,
     FailedBefore,
@@ -25,7 +24,7 @@ from dlbricks_tui.runs.events import (
     Waiting,
     WorkerReplaced,
 )
-from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.progress import Disturbances, RunProgress
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.wording.numbers import counted, duration, percent, with_interval
 

@@ -12,12 +12,12 @@ from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
 from dlbricks_tui.report.networks import Networks
-from dlbricks_tui.runs.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.runs.host_lock import HOST_LOCK_VARIABLE, HostLock
+from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE, HostLock
 from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL, ROOT
 
 # A run on a busy host waits for calm, a minute at a time.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.runs.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.share.manifest import sha256
 from tests.share.trio import DECOY_WIDTHS, PRIVATE_WIDTHS, SECRET, network
 

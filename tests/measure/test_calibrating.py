@@ -15,13 +15,13 @@ from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS
-from dlbricks_tui.host.crowding import Crowding
+from dlbricks_tui.host.contention import Crowding
 from dlbricks_tui.measure.calibrating import ENOUGH_NETWORKS, Notes, calibrate, example_of
 from dlbricks_tui.measure.calibration_nets import NETWORKS, SUFFIXES, calibration_nets
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event, RoundRepeated
 from dlbricks_tui.measure.jobs import Entry, Job, subject_of
 from dlbricks_tui.measure.known import Conditions, Known
-from dlbricks_tui.measure.mood import NULL_CALL_MS
+from dlbricks_tui.measure.noise import NULL_CALL_MS
 from dlbricks_tui.measure.plan import plan, targets_of
 from dlbricks_tui.measure.stopping import Adaptive, StoppingRule, series_of
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK
@@ -30,7 +30,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runs.calibration_due import levels_due
+from dlbricks_tui.runs.calibration import levels_due
 from dlbricks_tui.runs.control import Control
 from dlbricks_tui.runs.events import Planned
 from dlbricks_tui.runs.request import CalibrationPolicy

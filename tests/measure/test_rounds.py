@@ -1,10 +1,13 @@
-"""Who takes part in which round, and when somebody is done."""
+"""Who takes part in which round, in which order, and when somebody is done."""
 
 from collections import Counter
+from itertools import accumulate
+
+import pytest
 
 from dlbricks_tui.measure.batching import Batch, Portion
 from dlbricks_tui.measure.jobs import Entry, Job, Target
-from dlbricks_tui.measure.rounds import Rounds, Timed
+from dlbricks_tui.measure.rounds import Rounds, Timed, in_turn
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, Stop, StoppingRule
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.traits import MXNET
@@ -13,6 +16,8 @@ MODEL, LARGE, SMALL = "whole model", "large brick", "small brick"
 NOTHING = LayerGraph("none", Level.WRITTEN, (), (), (), traits=MXNET)
 # More apart from each other than any rule takes for enough.
 RESTLESS = (10.0, 20.0, 14.0)
+# A model and its bricks.
+LASTING = {"model": 6.0, "large": 3.0, "small": 1.0}
 
 
 def a_job(name: str, share: float = 1.0) -> Job:
@@ -209,3 +214,30 @@ def test_a_program_that_is_done_says_whether_it_was_stopped_at_a_limit() -> None
         stops |= {entry.name: series.stop for entry, series in rounds.take_done()}
         number += 1
     assert stops == {called[LARGE]: Stop.MOST_SAMPLES, called[SMALL]: Stop.NARROW}
+
+
+def test_all_come_once_and_go_round() -> None:
+    for number in range(20):
+        order = in_turn("abcdef", [1, 2, 3, 1, 2, 3], number)
+        first = "abcdef".index(order[0])
+        assert "".join(order) == "abcdef"[first:] + "abcdef"[:first]
+
+
+def test_the_first_round_begins_with_the_first() -> None:
+    assert in_turn([*LASTING], [*LASTING.values()], 0) == [*LASTING]
+
+
+def test_in_the_long_run_each_is_in_the_middle_of_a_round_on_average() -> None:
+    middles: dict[str, list[float]] = {name: [] for name in LASTING}
+    for number in range(1000):
+        order = in_turn([*LASTING], [*LASTING.values()], number)
+        for name, end in zip(order, accumulate(LASTING[name] for name in order), strict=True):
+            middles[name].append(end - LASTING[name] / 2)
+    averages = {name: sum(found) / len(found) for name, found in middles.items()}
+    assert averages == pytest.approx(dict.fromkeys(LASTING, sum(LASTING.values()) / 2), rel=0.02)
+
+
+def test_nothing_is_in_turn_where_there_is_nothing() -> None:
+    assert in_turn([], [], 7) == []
+    assert in_turn(["a"], [0.0], 7) == ["a"]
+    assert in_turn(["a", "b"], [0.0, 0.0], 7) == ["a", "b"]

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.host.crowding import Crowding
+from dlbricks_tui.host.contention import Crowding
 from dlbricks_tui.measure.batching import BatchLimits
-from dlbricks_tui.measure.calmness import Calmness
 from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Job
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.noise import Calmness
 from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK, WORKER_START_SECONDS, Pace, TimeLeft, expected_seconds

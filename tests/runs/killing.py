@@ -12,8 +12,7 @@ from pathlib import Path
 
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
-from dlbricks_tui.runs.event_file import EventReader
-from dlbricks_tui.runs.events import ProgramMeasured
+from dlbricks_tui.runs.events import EventReader, ProgramMeasured
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder, State
@@ -27,7 +26,7 @@ VICTIMS = (("worker",), ("run",), ("viewer",), ("run", "worker"), ("viewer", "ru
 VIEWER = """
 import sys, time
 from pathlib import Path
-from dlbricks_tui.runs.event_file import EventReader
+from dlbricks_tui.runs.events import EventReader
 reader = EventReader(Path(sys.argv[1]))
 while True:
     reader.new()

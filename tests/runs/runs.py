@@ -11,12 +11,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from dlbricks_tui.host.host_lock import HostLock
 from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
-from dlbricks_tui.runs.event_file import EventReader
-from dlbricks_tui.runs.host_lock import HostLock
+from dlbricks_tui.runs.events import EventReader
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest, chosen, read_request
 from dlbricks_tui.runs.run import execute

@@ -8,8 +8,18 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.measure.events import Event, RoundDone
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.event_file import EventReader, EventWriter, follow
-from dlbricks_tui.runs.events import EVENTS, Paused, ProgramLoaded, Resumed, Waiting, from_line, to_line
+from dlbricks_tui.runs.events import (
+    EVENTS,
+    EventReader,
+    EventWriter,
+    Paused,
+    ProgramLoaded,
+    Resumed,
+    Waiting,
+    follow,
+    from_line,
+    to_line,
+)
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 VALUES: dict[Any, st.SearchStrategy[Any]] = {

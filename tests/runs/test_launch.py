@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.runs.launch import create_run, start_detached
 from dlbricks_tui.runs.run_folder import State
 from tests.runs.killing import PATIENCE_SECONDS, eventually

@@ -9,8 +9,8 @@ import pytest
 from onnx import ModelProto
 
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure.calibration_nets import calibration_nets
-from dlbricks_tui.runs.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.queries import records_of

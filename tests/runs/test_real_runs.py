@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.stopping import FixedRuns, StoppingRule
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.runs.events import ProgramFailed
-from dlbricks_tui.runs.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.runs.request import InputShape, Patience, RunRequest, chosen
 from dlbricks_tui.runtime.process import INSIDE
 from dlbricks_tui.runtime.registry import Registry

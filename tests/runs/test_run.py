@@ -13,7 +13,7 @@ from dlbricks_tui.estimate.calibration import CALL_MS, EVICTED_SHARE, RESIDENT_S
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.measure import calmness
+from dlbricks_tui.measure import noise
 from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.events import BatchStarted, BegunAnew, Event, RoundDone, RoundRepeated
 from dlbricks_tui.measure.method import Method
@@ -235,7 +235,7 @@ def test_what_is_still_being_sampled_is_told_apart_from_what_is_measured(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # These rounds take so little time that next to none of it would be left for estimates.
-    monkeypatch.setattr("dlbricks_tui.runs.outlook._SHARE_OF_TIME", 1.0)
+    monkeypatch.setattr("dlbricks_tui.runs.results._SHARE_OF_TIME", 1.0)
     events: list[Event] = []
     site.run(site.request(), events.append)
     stored: set[str] = set()
@@ -429,8 +429,8 @@ def test_a_batch_is_measured_anew_by_all_of_its_programs_where_the_machine_becom
         return {name: tuple(slower * duration for duration in durations) for name, durations in taken.items()}
 
     monkeypatch.setattr(Workbench, "sample", changing)
-    monkeypatch.setattr(calmness, "_SECONDS_TO_BE_SURE", 0.0)
-    monkeypatch.setattr(calmness, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(noise, "_SECONDS_TO_BE_SURE", 0.0)
+    monkeypatch.setattr(noise, "_PATIENCE_SECONDS", 0.0)
     events: list[Event] = []
     # By the time it changes those that are a small part of the model are done, as none is by chance before or after.
     done = site.run(site.request(rule=Adaptive(1e-9, most=24, most_of_quick=24, enough_ms=0.0)), events.append)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import Order
-from dlbricks_tui.host.process_identity import ProcessIdentity, this_process
+from dlbricks_tui.host.host_lock import ProcessIdentity, this_process
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.app import App
 
-from dlbricks_tui.runs.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui import errands
 from dlbricks_tui.tui.live import follower, watch

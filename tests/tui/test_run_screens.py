@@ -11,11 +11,11 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.host_lock import HostLock
 from dlbricks_tui.measure.calibration_nets import NETWORKS
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.events import Waiting
-from dlbricks_tui.runs.host_lock import HostLock
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.runtime.registry import Registry

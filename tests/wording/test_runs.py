@@ -12,7 +12,7 @@ from dlbricks_tui.measure.events import (
     Event,
     RoundRepeated,
 )
-from dlbricks_tui.runs.disturbances import Disturbances
+from dlbricks_tui.runs.progress import Disturbances
 from dlbricks_tui.runs.events import (
     FailedBefore,
     LayerUnmeasurable,

@@ -8,9 +8,8 @@ from operator import attrgetter
 from statistics import median
 
 from dlbricks_tui.measure.events import BegunAnew, Event, RoundDone
-from dlbricks_tui.runs.disturbances import Disturbances
 from dlbricks_tui.runs.events import AboutProgram, EstimateChanged, RunStarted
-from dlbricks_tui.runs.progress import ProgramProgress, RunProgress
+from dlbricks_tui.runs.progress import Disturbances, ProgramProgress, RunProgress
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.live.snapshot import Counts, RunBrick, RunModel, RunSnapshot, Standing
 from dlbricks_tui.wording.numbers import capitalised

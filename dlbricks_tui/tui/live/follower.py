@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from dlbricks_tui.runs.event_file import EventReader
-from dlbricks_tui.runs.events import ProgramMeasured, ProgramUnfinished
+from dlbricks_tui.runs.events import EventReader, ProgramMeasured, ProgramUnfinished
 from dlbricks_tui.runs.run_folder import RunFolder, State
 from dlbricks_tui.tui.live.folding import Folding
 from dlbricks_tui.tui.live.snapshot import RunSnapshot

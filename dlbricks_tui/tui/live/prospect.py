@@ -5,14 +5,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.host.crowding import others_running
+from dlbricks_tui.host.contention import others_running
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.host_lock import Holder, host_lock
 from dlbricks_tui.measure.jobs import subject_of
 from dlbricks_tui.measure.plan import plan, targets_of
 from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.measure.time_left import expected_seconds
-from dlbricks_tui.runs.calibration_due import calibration_seconds, levels_due
-from dlbricks_tui.runs.host_lock import Holder, host_lock
+from dlbricks_tui.runs.calibration import calibration_seconds, levels_due
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.store.records import utc_now
 from dlbricks_tui.tui.opened import Wish

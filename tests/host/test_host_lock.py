@@ -7,15 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.host.process_identity import ProcessIdentity, this_process
-from dlbricks_tui.runs.errors import HostLockError
-from dlbricks_tui.runs.host_lock import HOST_LOCK_VARIABLE, Holder, HostLock, host_lock
+from dlbricks_tui.host.host_lock import (
+    HOST_LOCK_VARIABLE,
+    Holder,
+    HostLock,
+    HostLockError,
+    ProcessIdentity,
+    host_lock,
+    this_process,
+)
 
 ROOT = Path(__file__).parents[2]
 HOLD = """
 import sys
 from pathlib import Path
-from dlbricks_tui.runs.host_lock import HostLock
+from dlbricks_tui.host.host_lock import HostLock
 lock = HostLock(Path(sys.argv[1]))
 print(lock.try_hold("their-run", Path("/their/data")), flush=True)
 sys.stdin.read()

@@ -1,13 +1,15 @@
-"""Whether the machine was left to a round of measuring alone, and how long to wait for one that is."""
+"""Noise of the host in rounds: which rounds it disturbs, which are repeated, and what results say of it."""
 
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from statistics import median
 from typing import NamedTuple
 
-from dlbricks_tui.host.crowding import Crowding
+from dlbricks_tui.host.contention import Crowding
+from dlbricks_tui.store.records import Facts
 
 # On a quiet host the threads of a worker are hardly ever stopped; a screen that is drawn a few times a second does it
 # now and then. Where somebody computes beside them, they share the core that is left: as one asks the other for each
@@ -31,6 +33,8 @@ _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 5, 3.0
 _PATIENCE_SECONDS = 60.0
 # Repeated rounds take so long at most, and half as long as the rounds that count.
 _FREE_SECONDS, _MOST_REPEATED_SHARE = 5.0, 0.5
+# A fact of each result: what it took to call a runtime that computes nothing.
+NULL_CALL_MS = "null_call_ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,3 +190,43 @@ def _lasting(rounds: Sequence[_Felt]) -> int:
         if number >= _ROUNDS_TO_BE_SURE and seconds >= _SECONDS_TO_BE_SURE:
             return number
     return 0
+
+
+@dataclass(frozen=True, slots=True)
+class FeltRound:
+    """What one round has shown of the machine."""
+
+    seconds: float
+    null_calls_ms: Sequence[float]
+    reference_ms: Sequence[float]
+    disturbed: bool
+
+
+@dataclass(slots=True)
+class Mood:
+    """The rounds of a batch, in their order."""
+
+    rounds: list[FeltRound] = field(default_factory=list)
+    repeated: int = 0
+
+    @property
+    def reference_ms(self) -> tuple[float, ...]:
+        """What the reference took, at either end of each round."""
+        return tuple(chain.from_iterable(it.reference_ms for it in self.rounds))
+
+    @property
+    def facts(self) -> Facts:
+        """What of it is kept with each result."""
+        null_calls_ms = tuple(chain.from_iterable(it.null_calls_ms for it in self.rounds))
+        found = ((NULL_CALL_MS, null_calls_ms), ("reference_ms", self.reference_ms))
+        medians = tuple((name, median(values)) for name, values in found if values)
+        disturbed = sum(it.disturbed for it in self.rounds)
+        rounds = (("repeated_rounds", self.repeated), ("disturbed_rounds", disturbed))
+        return medians + tuple((name, count) for name, count in rounds if count)
+
+    def keep_latest(self, rounds: int) -> float:
+        """All rounds before the latest are to be repeated; how many seconds these took."""
+        first = max(0, len(self.rounds) - rounds)
+        forgotten, self.rounds = self.rounds[:first], self.rounds[first:]
+        self.repeated += len(forgotten)
+        return sum(it.seconds for it in forgotten)

@@ -12,7 +12,7 @@ from statistics import median
 from typing import NamedTuple
 
 from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.host.processor_times import processor_times
+from dlbricks_tui.host.processor import processor_times
 
 _NANOSECONDS = 1e9
 # The number of running threads changes by the millisecond.

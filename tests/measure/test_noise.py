@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.host.crowding import Crowding
-from dlbricks_tui.measure.calmness import Calmness, Circumstances
+from dlbricks_tui.host.contention import Crowding
+from dlbricks_tui.measure.noise import Calmness, Circumstances
 
 QUIET = Circumstances(1.0, 400, Crowding(0.01, 17), 0.5)
 CROWDED = Circumstances(1.0, 400, Crowding(0.3, 1500), 0.5)

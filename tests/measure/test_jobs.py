@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dlbricks_tui.measure.expectation import memory_bytes
+from dlbricks_tui.measure.jobs import memory_bytes
 from dlbricks_tui.models.graph import Feed
 from tests.bricks.convolutions import convolving
 from tests.bricks.graphs import DATA, Spec, after, built

@@ -1,22 +1,71 @@
-"""One measuring run per host: two at a time would measure each other."""
+"""One measuring run per host: two at a time would measure each other. A lock file names the process that holds it."""
 
 import fcntl
 import getpass
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from dlbricks_tui.host.process_identity import this_process
-from dlbricks_tui.runs.errors import HostLockError
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.store.records import utc_now
 
+_PROC = Path("/proc")
+# In /proc/PID/stat, counted from behind the name of the program, which may hold anything.
+_STATE, _START_TICKS = 0, 19
+_ENDED_STATES = frozenset("ZX")
 # Outside any data folder, as it is there for all users of the host; containers that share a host can share it.
 HOST_LOCK_VARIABLE = "DLBRICKS_HOST_LOCK"
 DEFAULT_PATH = Path("/tmp/dlbricks-measuring.lock")
 _LONGEST_NOTE = 1 << 14
+
+
+class HostLockError(UserError):
+    """The lock that allows one measuring run per host cannot be taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """One process, never to be mistaken for a later one of the same number."""
+
+    pid: int
+    started: str
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return _started(self.pid) == self.started
+
+
+def this_process() -> ProcessIdentity:
+    """The process that asks."""
+    return ProcessIdentity(os.getpid(), _started(os.getpid()) or "")
+
+
+def _started(pid: int) -> str | None:
+    return _from_proc(pid) if sys.platform == "linux" else _from_ps(pid)
+
+
+def _from_proc(pid: int) -> str | None:
+    try:
+        # Ticks count from the start of the host, so that it takes the one to know the other.
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        fields = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[_STATE] in _ENDED_STATES else f"{boot}/{fields[_START_TICKS]}"
+
+
+def _from_ps(pid: int) -> str | None:
+    asked = subprocess.run(
+        ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, env={"LC_ALL": "C"}, check=False
+    )
+    state, _, started = asked.stdout.strip().partition(" ")
+    return started.strip() if started and state[0] not in _ENDED_STATES else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.host.crowding import Crowding, crowding, others_running, since
+from dlbricks_tui.host.contention import Crowding, crowding, others_running, since
 from dlbricks_tui.host.host_files import HostFiles
 
 
