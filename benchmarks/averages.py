@@ -23,13 +23,13 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.calibration import Example, fitted
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.calibrating import example_of
-from dlbricks_tui.measure.jobs import Subject, Target, subject_of
+from dlbricks_tui.measure.jobs import JobKey, Subject, subject_of
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NULL_CALL_MS
-from dlbricks_tui.measure.plan import plan, targets_of
+from dlbricks_tui.measure.plan import keys_of, plan
 from dlbricks_tui.measure.results import conditions_of
-from dlbricks_tui.measure.stopping import Adaptive, Series, outliers, series_of
+from dlbricks_tui.measure.stopping import Adaptive, Samples, outliers, samples_of
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
@@ -42,8 +42,8 @@ from dlbricks_tui.store.records import EndToEnd, Measurement, Result
 from dlbricks_tui.store.statistics import trimmed_mean
 from dlbricks_tui.store.store import Store
 
-Samples = Sequence[float]
-Found = Mapping[Target, Samples]
+Latencies = Sequence[float]
+Found = Mapping[JobKey, Latencies]
 
 FEWER = (100, 50, 30, 20)
 # Each is left out of the fit in turn.
@@ -59,18 +59,18 @@ class Network(NamedTuple):
     call_ms: float
 
 
-def lower_quartile(samples_ms: Samples) -> float:
+def lower_quartile(samples_ms: Latencies) -> float:
     """What a quarter of them is below."""
     return float(np.quantile(samples_ms, 0.25))
 
 
-def mean_without_outliers(samples_ms: Samples) -> float:
+def mean_without_outliers(samples_ms: Latencies) -> float:
     """The mean of those that are not far from all others."""
     apart = set(outliers(samples_ms))
     return mean(sample for place, sample in enumerate(samples_ms) if place not in apart)
 
 
-AVERAGES: Mapping[str, Callable[[Samples], float]] = {
+AVERAGES: Mapping[str, Callable[[Latencies], float]] = {
     "trimmed mean": trimmed_mean,
     "mean": mean,
     "mean without outliers": mean_without_outliers,
@@ -103,13 +103,13 @@ def networks_in(data: DataFolder, models: Sequence[str], level: Level, system: s
     results = results_in(data, level, system)
     measured = {target: result.samples_ms for target, result in results.items()}
     for subject in subjects_of(data, models, level):
-        samples = samples_of(subject, measured)
+        samples = latencies_of(subject, measured)
         if samples:
-            noise = dict(results[Target(model=subject.key)].noise)
+            noise = dict(results[JobKey(model=subject.key)].noise)
             yield Network(subject, samples, float(noise.get(NULL_CALL_MS) or 0.0))
 
 
-def results_in(data: DataFolder, level: Level, system: str | None) -> Mapping[Target, Result]:
+def results_in(data: DataFolder, level: Level, system: str | None) -> Mapping[JobKey, Result]:
     """The newest of each brick and each model on a system, or here."""
     here = conditions_of(system or fingerprint().id, Registry(data.path).default(), Method.ALONE)
     with Store(data.store) as store:
@@ -120,7 +120,7 @@ def results_in(data: DataFolder, level: Level, system: str | None) -> Mapping[Ta
     good = (it for it in records if it.good)
     of_here = [it for it in good if (it.system, it.runtime, it.level) == (here.system, here.runtime, level)]
     return {
-        Target(model=it.model) if isinstance(it, EndToEnd) else Target(it.brick, it.context): it
+        JobKey(model=it.model) if isinstance(it, EndToEnd) else JobKey(it.brick, it.context): it
         for it in sorted(of_here, key=lambda result: result.when)
     }
 
@@ -140,12 +140,12 @@ def sources_of(data: DataFolder, models: Sequence[str]) -> Iterator[ModelSource]
         yield from [source_of(Path(model))] if Path(model).is_file() else library.find_all([model])
 
 
-def samples_of(subject: Subject, measured: Found) -> Found:
+def latencies_of(subject: Subject, measured: Found) -> Found:
     """Those of a model and its bricks, also under what their contexts were called before; none if any has none.
 
     Twins may have none: they were not timed before.
     """
-    targets = targets_of((subject,), end_to_end=True)
+    targets = keys_of((subject,), end_to_end=True)
     found = {it: measured.get(it) or measured.get(it._replace(context=formers(it.context)[-1])) for it in targets}
     samples = {target: samples_ms for target, samples_ms in found.items() if samples_ms}
     needed = [it for it in targets if (it.brick, it.context) not in subject.decomposition.twins]
@@ -155,29 +155,29 @@ def samples_of(subject: Subject, measured: Found) -> Found:
 def taken(network: Network, rule: Adaptive) -> Network:
     """With those samples that a run by that rule would have taken."""
     jobs = plan((network.subject,), Known(), rule, end_to_end=True).jobs
-    timed = [job for job in jobs if job.target in network.samples]
-    samples = {job.target: until_enough(network.samples[job.target], rule, job.share) for job in timed}
+    timed = [job for job in jobs if job.key in network.samples]
+    samples = {job.key: until_enough(network.samples[job.key], rule, job.share) for job in timed}
     return network._replace(samples=samples)
 
 
-def until_enough(samples_ms: Samples, rule: Adaptive, share: float) -> Samples:
+def until_enough(samples_ms: Latencies, rule: Adaptive, share: float) -> Latencies:
     """The first of them that are enough for what is such a share of a model."""
     for count in range(1, len(samples_ms)):
         if rule.looks_at(count):
             so_far = samples_ms[:count]
-            if rule.satisfied_by(series_of(so_far, rule).statistics, share):
+            if rule.satisfied_by(samples_of(so_far, rule).statistics, share):
                 return so_far
     return samples_ms
 
 
-def example(network: Network, average: Callable[[Samples], float] = trimmed_mean) -> Example:
+def example(network: Network, average: Callable[[Latencies], float] = trimmed_mean) -> Example:
     """A model by the averages of its bricks and of its own samples."""
-    series = {target: series_of(samples_ms, Adaptive()) for target, samples_ms in network.samples.items()}
+    series = {target: samples_of(samples_ms, Adaptive()) for target, samples_ms in network.samples.items()}
     averaged = {target: replace(it.statistics, trimmed_mean_ms=average(steady(it))) for target, it in series.items()}
     return example_of(network.subject, averaged, NAMES, network.call_ms)
 
 
-def steady(series: Series) -> Samples:
+def steady(series: Samples) -> Latencies:
     """Its samples after the warm-up."""
     return series.samples_ms[series.warm_up :]
 

@@ -23,10 +23,10 @@ from typing import NamedTuple
 from dlbricks_tui.estimate.calibration import Correction, Example, fitted
 from dlbricks_tui.measure.calibrating import RULE, example_of, networks
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, RoundDone
-from dlbricks_tui.measure.jobs import Subject, Target
+from dlbricks_tui.measure.jobs import JobKey, Subject
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.plan import plan
-from dlbricks_tui.measure.stopping import series_of
+from dlbricks_tui.measure.stopping import samples_of
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.loading import Loader
@@ -138,7 +138,7 @@ def by_chance(subjects: Sequence[Subject], samples: Sequence[Sampled], most: int
     """How much each constant varies if samples are drawn again, no more than so many of each program."""
     chance = random.Random(1)
     found_of = [
-        (subject, {jobs[number].target: taken for number, taken in found.programs.items()}, found.call_ms)
+        (subject, {jobs[number].key: taken for number, taken in found.programs.items()}, found.call_ms)
         for subject, found in zip(subjects, samples, strict=True)
         for jobs in [plan((subject,), Known(), RULE, end_to_end=True).jobs]
     ]
@@ -148,14 +148,14 @@ def by_chance(subjects: Sequence[Subject], samples: Sequence[Sampled], most: int
 
 def drawn(
     subject: Subject,
-    samples: Mapping[Target, Sequence[float]],
+    samples: Mapping[JobKey, Sequence[float]],
     call_ms: float,
     most: int | None,
     chance: random.Random,
 ) -> Example:
     """A network by samples that are drawn by chance from those that were taken."""
     statistics = {
-        target: series_of(chance.choices(taken, k=min(most or len(taken), len(taken))), RULE).statistics
+        target: samples_of(chance.choices(taken, k=min(most or len(taken), len(taken))), RULE).statistics
         for target, taken in samples.items()
     }
     return example_of(subject, statistics, NAMES, call_ms)

@@ -15,7 +15,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import brick_of, times_paid
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.bricks.programs import model_program, sequence_program
-from dlbricks_tui.measure.jobs import Target
+from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.warming import untimed_runs
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -75,13 +75,13 @@ def chosen_models(about: str | None, models: Sequence[str]) -> Iterator[Chosen]:
         yield Chosen(graphs, runtime, folder)
 
 
-def places_of(graph: LayerGraph) -> Mapping[Target, Place]:
+def places_of(graph: LayerGraph) -> Mapping[JobKey, Place]:
     """The bricks of a model that compute anything, each in each of its contexts."""
-    found: dict[Target, Place] = {}
+    found: dict[JobKey, Place] = {}
     for it in decompose(graph).occurrences:
         layers = it.sequence.layers
         if any(graph.layers[index].operators for index in layers):
-            target = Target(it.brick.key, it.context)
+            target = JobKey(it.brick.key, it.context)
             first, times = found.get(target, Place(layers, 0))
             found[target] = Place(first, times + times_paid(graph, layers))
     return found

@@ -26,8 +26,8 @@ from benchmarks.averages import FEWEST, networks_in
 from dlbricks_tui.estimate.calibration import CALL_MS, EVICTED_SHARE, STAYS_SHARE, Example, fitted
 from dlbricks_tui.measure.calibrating import example_of
 from dlbricks_tui.measure.calibration_nets import SUFFIXES, calibration_nets
-from dlbricks_tui.measure.jobs import Subject, Target
-from dlbricks_tui.measure.stopping import Adaptive, series_of
+from dlbricks_tui.measure.jobs import JobKey, Subject
+from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import MXNET, Format
 from dlbricks_tui.settings import DataFolder
@@ -50,7 +50,7 @@ class Found(NamedTuple):
     """A network, what is known of its bricks and of it, and what a call took in its rounds."""
 
     subject: Subject
-    statistics: Mapping[Target, Statistics]
+    statistics: Mapping[JobKey, Statistics]
     call_ms: float
 
     def example(self, constants: Sequence[str]) -> Example:
@@ -81,7 +81,7 @@ def main() -> int:
 def stored(data: DataFolder, models: Sequence[str], level: Level, system: str | None) -> Iterator[Found]:
     """Those of the models that a data folder knows in both ways, and what it knows of their bricks and of them."""
     for subject, samples, call_ms in networks_in(data, models, level, system):
-        yield Found(subject, {it: series_of(taken, Adaptive()).statistics for it, taken in samples.items()}, call_ms)
+        yield Found(subject, {it: samples_of(taken, Adaptive()).statistics for it, taken in samples.items()}, call_ms)
 
 
 def measured(folder: Path, name: str, content: bytes, level: Level) -> Found:

@@ -18,7 +18,7 @@ from logging import getLogger
 from pathlib import Path
 
 from dlbricks_tui.answers.estimating import Question, QuestionError, Remarks, open_estimator
-from dlbricks_tui.answers.measuring import MeasureOptions, estimates_after, run_request
+from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.answers.opening import library, open_loader
 from dlbricks_tui.answers.results import (
     BrickShare,
@@ -40,6 +40,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.rules import NO_RULES, read_rules
+from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.method import Method
@@ -48,13 +49,12 @@ from dlbricks_tui.models.graph import Layer, LayerGraph, Level, Shape
 from dlbricks_tui.models.input_shapes import spelled
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import CalibrationPolicy
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import State
-from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runs.session import Workplace
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.settings import DataFolder, data_folder
 from dlbricks_tui.store.columns import Summary
@@ -249,16 +249,15 @@ def measure(
         options or MeasureOptions(), library(folder).find_all(os.fspath(model) for model in named), folder
     )
     run = create_run(request, folder)
-    state = execute(
+    outcome = execute(
         run,
         request,
         Workplace(folder, spent_seconds=time.monotonic() - began),
         host_lock(),
         None if progress is None else _reporter(run.run, progress),
     )
-    unread = state.message and not state.bricks.total and not state.whole_models.total
-    found = [] if unread else estimates_after(run, request, folder)
-    return run_result(state, (model_estimate(decomposition, one) for decomposition, one in found))
+    found = outcome.estimates or ()
+    return run_result(outcome.state, (model_estimate(decomposition, one) for decomposition, one in found))
 
 
 @contextmanager

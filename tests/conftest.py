@@ -25,5 +25,7 @@ def _as_wide_as_it_likes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _on_a_quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
     # The first guess of how long a run takes follows the load of the host.
-    monkeypatch.setattr("dlbricks_tui.runs.work.others_running", lambda: 0.0)
-    monkeypatch.setattr("dlbricks_tui.tui.live.prospect.others_running", lambda: 0.0)
+    monkeypatch.setattr("dlbricks_tui.runs.run.competing_threads", lambda: 0.0)
+    # Rounds are not disturbed by other programs on the machine that runs the tests.
+    monkeypatch.setattr("dlbricks_tui.measure.supervised_worker.SupervisedWorker.contention", lambda _: None)
+    monkeypatch.setattr("dlbricks_tui.tui.live.prospect.competing_threads", lambda: 0.0)

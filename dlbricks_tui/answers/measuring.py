@@ -1,36 +1,29 @@
-"""Runs as a person asks for them: from plain options to a request, and from a finished run to its estimates."""
+"""Options of a run, and the request that follows from them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dlbricks_tui.answers.opening import library
 from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
+from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import Order
-from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
+from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.preparation import prepare
 from dlbricks_tui.runs.request import (
     CalibrationPolicy,
     InputShape,
-    Patience,
     RunRequest,
     can_be_inside,
     chosen,
     usual_method,
 )
-from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.store.store import Store
 
 # A run of more models times no whole models unless it is asked to.
 MOST_MODELS_END_TO_END = 3
@@ -98,20 +91,6 @@ def suite_request(options: MeasureOptions, carried: Format, data: DataFolder) ->
     return _request(options, _runtime(options, {carried}, data))
 
 
-def estimates_after(
-    folder: RunFolder, request: RunRequest, data: DataFolder
-) -> list[tuple[Decomposition, SystemEstimate]]:
-    """Return the models of a run that has ended, each with its estimate."""
-    system, runtime = fingerprint().id, request.runtime.identity
-    subjects = prepare(request, library(data), data.cache, folder.worker_log, lambda _: None)
-    found = []
-    with Store(data.store) as store:
-        for subject in subjects:
-            inquiry = Inquiry(store.generation, subject.decomposition)
-            found.append((subject.decomposition, inquiry.on(system, runtime) or inquiry.empty(system, runtime)))
-    return found
-
-
 def _request(
     options: MeasureOptions,
     runtime: Runtime,
@@ -132,7 +111,7 @@ def _request(
         retry_failed=options.retry_failed,
         again=options.again,
         calibration=options.calibration,
-        patience=Patience() if timeout is None else Patience(timeout, timeout),
+        time_limits=TimeLimits() if timeout is None else TimeLimits(timeout, timeout),
         memory_limit_bytes=None if memory_mib is None else memory_mib * _MEBIBYTE,
         method=method,
     )

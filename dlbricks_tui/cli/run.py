@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dlbricks_tui.answers.measuring import MeasureOptions
-    from dlbricks_tui.bricks.decomposition import Decomposition
-    from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.runs.request import RunRequest
+    from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
     from dlbricks_tui.runs.run_folder import RunFolder, RunState
     from dlbricks_tui.runtime.runtime import Runtime
     from dlbricks_tui.settings import DataFolder
@@ -188,29 +187,23 @@ def carry_out(folder: RunFolder, request: RunRequest, data: DataFolder, showing:
         return _start_detached(folder, data, as_json=showing.json)
     from dlbricks_tui.cli.run_progress import shown
     from dlbricks_tui.host.host_lock import host_lock
-    from dlbricks_tui.runs.work import Workplace
+    from dlbricks_tui.runs.session import Workplace
     from dlbricks_tui.share.running import execute_any
 
     place = Workplace(data, spent_seconds=time.monotonic() - showing.began)
     with shown(quiet=showing.quiet) as progress:
-        state = execute_any(folder, request, place, host_lock(), progress.take)
-    return conclude(folder, state, data, showing, left_out=len(progress.progress.left_out))
+        outcome = execute_any(folder, request, place, host_lock(), progress.take)
+    return conclude(outcome, showing, left_out=len(progress.progress.left_out))
 
 
-def conclude(folder: RunFolder, state: RunState, data: DataFolder, showing: Showing, *, left_out: int = 0) -> int:
+def conclude(outcome: RunOutcome, showing: Showing, *, left_out: int = 0) -> int:
     """Print the estimates of a run that has ended, and return its exit status."""
-    from dlbricks_tui.answers.measuring import estimates_after
-    from dlbricks_tui.runs.request import read_request
     from dlbricks_tui.runs.run_folder import State
 
-    request = read_request(folder.request_file)
-    # A run that was stopped before it had read its models has no estimates, and no time left to read them.
-    unread = bool(state.message) and not state.bricks.total and not state.whole_models.total
-    # The models of a suite are known to its owner only.
-    found = [] if request.suite is not None or unread else estimates_after(folder, request, data)
+    request, state, found = outcome.request, outcome.state, outcome.estimates or ()
     if showing.json:
         _write_result(state, request, found)
-    elif request.suite is not None and not unread:
+    elif request.suite is not None and outcome.estimates is not None:
         write(f"{request.suite.results}\n")
     else:
         _show(found)
@@ -263,7 +256,7 @@ def _start_detached(folder: RunFolder, data: DataFolder, *, as_json: bool) -> in
     return Status.DONE
 
 
-def _write_result(state: RunState, request: RunRequest, found: Sequence[tuple[Decomposition, SystemEstimate]]) -> None:
+def _write_result(state: RunState, request: RunRequest, found: Sequence[EstimatedModel]) -> None:
     from dlbricks_tui.answers.documents import document
     from dlbricks_tui.answers.results import model_estimate, run_result
 
@@ -271,7 +264,7 @@ def _write_result(state: RunState, request: RunRequest, found: Sequence[tuple[De
     write_json(document(run_result(state, models, None if request.suite is None else request.suite.results)))
 
 
-def _show(found: Sequence[tuple[Decomposition, SystemEstimate]]) -> None:
+def _show(found: Sequence[EstimatedModel]) -> None:
     from dlbricks_tui.cli.estimate_view import estimate_view, estimates_view
     from dlbricks_tui.wording.numbers import precise_milliseconds
 

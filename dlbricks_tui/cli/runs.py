@@ -60,6 +60,7 @@ def watch_run(args: argparse.Namespace) -> int:
     """Show a run from its beginning to its end."""
     from dlbricks_tui.cli.run_progress import shown
     from dlbricks_tui.runs.events import follow
+    from dlbricks_tui.runs.run import read_outcome
 
     folder = _find(args.data, args.run)
     with shown(quiet=args.quiet) as progress:
@@ -68,7 +69,7 @@ def watch_run(args: argparse.Namespace) -> int:
         ):
             progress.take(event)
     left_out = len(progress.progress.left_out)
-    return conclude(folder, folder.state(), args.data, Showing(args.json, args.quiet), left_out=left_out)
+    return conclude(read_outcome(folder, args.data), Showing(args.json, args.quiet), left_out=left_out)
 
 
 def pause_run(args: argparse.Namespace) -> int:

@@ -1,8 +1,7 @@
-"""Whether others took the processor away from a process: how often its threads were stopped, and how long they waited.
+"""CPU contention: how often a process's threads were preempted, and how long they waited for a processor.
 
-A thread that was asleep waits a moment, too, until it runs again, however quiet the host is. So waiting alone says
-nothing; a thread that is stopped while it computes makes way for somebody. That may be another thread of the same
-process, which the kernel has put on the same core: so what others computed meanwhile is counted as well.
+Waiting alone proves nothing: a thread that wakes up waits a moment on a quiet host, too. A preempted thread makes way
+for another one, which may belong to the same process. So the processor time of all other processes counts as well.
 """
 
 import os
@@ -17,48 +16,48 @@ from dlbricks_tui.host.processor import processor_times
 _NANOSECONDS = 1e9
 # The number of running threads changes by the millisecond.
 _READINGS, _SECONDS_BETWEEN_READINGS = 5, 0.01
-_MOST_OTHERS = 3.0
+_MOST_COMPETING = 3.0
 
 
-class Crowding(NamedTuple):
-    """What the kernel has counted of the threads that are alive, since they began."""
+class Contention(NamedTuple):
+    """Counts of the kernel for the live threads of a process, since they began."""
 
     waited_seconds: float
-    times_stopped: int
-    # What all others have had of all processors; None where nobody knows.
+    preemptions: int
+    # The processor time of all other processes; None where the kernel does not say.
     others_seconds: float | None = None
 
 
-def since(before: Crowding | None, now: Crowding | None) -> Crowding | None:
-    """What was counted between two moments; a thread that has ended meanwhile has taken its counts along."""
+def contention_between(before: Contention | None, now: Contention | None) -> Contention | None:
+    """Return what was counted between two moments; threads that ended in between do not count."""
     if before is None or now is None:
         return None
     others = None
     if before.others_seconds is not None and now.others_seconds is not None:
         others = max(0.0, now.others_seconds - before.others_seconds)
-    return Crowding(
-        max(0.0, now.waited_seconds - before.waited_seconds), max(0, now.times_stopped - before.times_stopped), others
+    return Contention(
+        max(0.0, now.waited_seconds - before.waited_seconds), max(0, now.preemptions - before.preemptions), others
     )
 
 
-def crowding(pid: int, host: HostFiles | None = None) -> Crowding | None:
-    """What is known of a process by now; None where the kernel counts nothing."""
+def contention(pid: int, host: HostFiles | None = None) -> Contention | None:
+    """Return the counts of a process so far; None where the kernel keeps none."""
     host = host or HostFiles()
     times = [_times_ns(host, path) for path in host.matching(f"proc/{pid}/task/*/schedstat")]
-    stops = [_times_stopped(host, path) for path in host.matching(f"proc/{pid}/task/*/status")]
-    if not times or not stops or None in times or None in stops:
+    counts = [_preemptions(host, path) for path in host.matching(f"proc/{pid}/task/*/status")]
+    if not times or not counts or None in times or None in counts:
         return None
     computed_ns, waited_ns = (sum(of_each) for of_each in zip(*(it for it in times if it), strict=True))
     all_times = processor_times(host)
-    return Crowding(
+    return Contention(
         waited_ns / _NANOSECONDS,
-        sum(stop for stop in stops if stop),
+        sum(count for count in counts if count),
         None if all_times is None else all_times.taken_seconds - computed_ns / _NANOSECONDS,
     )
 
 
-def others_running(host: HostFiles | None = None, wait: Callable[[float], None] = time.sleep) -> float:
-    """Threads of other programs that compute now, per processor; 0 where the kernel does not say."""
+def competing_threads(host: HostFiles | None = None, wait: Callable[[float], None] = time.sleep) -> float:
+    """Return the number of running threads of other programs per processor; 0 where the kernel does not say."""
     host = host or HostFiles()
     running: list[int] = []
     for number in range(_READINGS):
@@ -67,20 +66,20 @@ def others_running(host: HostFiles | None = None, wait: Callable[[float], None] 
         count = host.fields("proc/stat", " ").get("procs_running", "")
         if not count.isdecimal():
             return 0.0
-        # The thread that asks is one of them.
+        # The calling thread is one of them.
         running.append(max(0, int(count) - 1))
-    # The kernel adds up counts of all processors that change meanwhile: a reading may be absurd.
-    return min(_MOST_OTHERS, median(running) / (os.cpu_count() or 1))
+    # The kernel sums counters that change meanwhile: a single reading may be absurd.
+    return min(_MOST_COMPETING, median(running) / (os.cpu_count() or 1))
 
 
 def _times_ns(host: HostFiles, path: str) -> tuple[int, int] | None:
-    # Nanoseconds on the processor, nanoseconds waiting for it, and how often it was given.
+    # Nanoseconds on a processor, nanoseconds waiting for one, number of time slices.
     counted = (host.text(path) or "").split()
     if len(counted) != 3 or not (counted[0].isdecimal() and counted[1].isdecimal()):
         return None
     return int(counted[0]), int(counted[1])
 
 
-def _times_stopped(host: HostFiles, path: str) -> int | None:
+def _preemptions(host: HostFiles, path: str) -> int | None:
     count = host.fields(path).get("nonvoluntary_ctxt_switches", "")
     return int(count) if count.isdecimal() else None

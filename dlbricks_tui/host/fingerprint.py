@@ -1,4 +1,4 @@
-"""Which machine this is: what of it decides how long a brick takes."""
+"""The fingerprint of this host: everything about it that affects latencies."""
 
 import hashlib
 import math
@@ -19,15 +19,15 @@ _CONTAINER_MARKS = (("/docker", "docker"), ("/kubepods", "kubernetes"), ("/lxc",
 
 
 def fingerprint(host: HostFiles | None = None, usable_cores: int | None = None) -> System:
-    """This host as a system of the store; its id stays as long as nothing changes that changes latencies."""
+    """Return this host as a system of the store; its id is stable while nothing changes that affects latencies."""
     host = host or HostFiles()
     cores = _usable_cores() if usable_cores is None else usable_cores
     cpu = processor.cpu_model(host) or platform.machine() or UNKNOWN
     memory = processor.memory_bytes(host) or _physical_memory()
     instance = _ec2_type(host)
     settings = _settings(host)
-    # The kernel is not among what decides: its updates would orphan all results of a host.
-    # Of the memory the firmware keeps some for itself, now more and now less.
+    # The kernel is left out: an update would orphan all results of a host.
+    # The memory is rounded, because the firmware reserves a varying part of it.
     deciding = (cpu, cores, math.ceil(memory / GIBIBYTE), instance, *settings)
     digest = hashlib.sha256(repr(deciding).encode()).hexdigest()[:8]
     return System(
@@ -42,7 +42,7 @@ def fingerprint(host: HostFiles | None = None, usable_cores: int | None = None) 
 
 
 def _settings(host: HostFiles) -> Facts:
-    """What a person or a scheduler can change, and what changes latencies with it."""
+    """Return the settings that affect latencies and that a user or a scheduler can change."""
     return (
         ("quota_cores", processor.quota_cores(host) or "none"),
         ("hyper_threading", _known(processor.hyper_threading(host))),
@@ -53,7 +53,7 @@ def _settings(host: HostFiles) -> Facts:
 
 
 def _surroundings(host: HostFiles) -> Facts:
-    """What is good to know when two results differ."""
+    """Return facts that may explain why two results differ."""
     return (
         ("kernel", host.text("proc/sys/kernel/osrelease") or platform.release() or UNKNOWN),
         ("os", _operating_system(host)),
@@ -66,7 +66,7 @@ def _surroundings(host: HostFiles) -> Facts:
 
 
 def _usable_cores() -> int:
-    # Only Linux lets a process be bound to some of the cores.
+    # Only Linux can bind a process to some of the cores.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -75,7 +75,7 @@ def _physical_memory() -> int:
 
 
 def _ec2_type(host: HostFiles) -> str:
-    """The type of the instance where the firmware names it, as that of Nitro machines does; else nothing."""
+    """Return the type of an EC2 instance, which the firmware of Nitro machines names; else nothing."""
     if host.text(f"{_DMI}/sys_vendor") != "Amazon EC2":
         return ""
     product = host.text(f"{_DMI}/product_name") or ""
@@ -103,6 +103,6 @@ def _known(value: Fact) -> Fact:
 
 
 def _slug(text: str) -> str:
-    # Trademarks and clock rates make a name long and tell nothing that the digest does not.
+    # Trademarks and clock rates make a name long, and the digest covers them.
     plain = re.sub(r"\((R|TM)\)|@.*|\bCPU\b|\bProcessor\b", "", text, flags=re.IGNORECASE)
     return "-".join(re.findall(r"[a-z0-9.]+", plain.lower())) or UNKNOWN

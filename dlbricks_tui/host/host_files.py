@@ -1,4 +1,4 @@
-"""What the kernel tells about this host, as files; another root is another host."""
+"""The files in which the kernel describes this host; tests use another root."""
 
 from pathlib import Path
 
@@ -6,13 +6,13 @@ ROOT = Path("/")
 
 
 class HostFiles:
-    """Reads files below a root; what does not exist or may not be read is None."""
+    """Reads files below a root; None for files that do not exist or cannot be read."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self._root = root
 
     def text(self, path: str) -> str | None:
-        """The content of a file, without the line break at its end."""
+        """Return the content of a file, without the line break at its end."""
         try:
             content = (self._root / path).read_bytes()
         except (OSError, ValueError):
@@ -20,7 +20,7 @@ class HostFiles:
         return content.decode(errors="replace").strip("\n\0 ")
 
     def number(self, path: str) -> int | None:
-        """The whole number that a file consists of."""
+        """Return the integer that a file consists of."""
         text = self.text(path)
         try:
             return None if text is None else int(text)
@@ -28,7 +28,7 @@ class HostFiles:
             return None
 
     def fields(self, path: str, separator: str = ":") -> dict[str, str]:
-        """The lines `name: value` of a file; of equal names the first counts, as all cores are described alike."""
+        """Return the lines `name: value` of a file; the first of equal names counts."""
         found: dict[str, str] = {}
         for line in (self.text(path) or "").splitlines():
             name, has_value, value = line.partition(separator)
@@ -37,14 +37,14 @@ class HostFiles:
         return found
 
     def matching(self, pattern: str) -> tuple[str, ...]:
-        """The paths below the root that fit a glob pattern, sorted."""
+        """Return the paths below the root that match a glob pattern, sorted."""
         try:
             return tuple(sorted(str(path.relative_to(self._root)) for path in self._root.glob(pattern)))
         except OSError:
             return ()
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or folder; one behind a closed door does not count."""
+        """True if there is such a file or folder and this process may see it."""
         try:
             return (self._root / path).exists()
         except OSError:

@@ -18,10 +18,10 @@ _PROC = Path("/proc")
 # In /proc/PID/stat, counted from behind the name of the program, which may hold anything.
 _STATE, _START_TICKS = 0, 19
 _ENDED_STATES = frozenset("ZX")
-# Outside any data folder, as it is there for all users of the host; containers that share a host can share it.
+# Outside of any data folder, since all users of the host share it; containers of one host can share it, too.
 HOST_LOCK_VARIABLE = "DLBRICKS_HOST_LOCK"
 DEFAULT_PATH = Path("/tmp/dlbricks-measuring.lock")
-_LONGEST_NOTE = 1 << 14
+_MOST_BYTES = 1 << 14
 
 
 class HostLockError(UserError):
@@ -30,19 +30,19 @@ class HostLockError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """One process, never to be mistaken for a later one of the same number."""
+    """A process by its number and its start time: numbers are reused."""
 
     pid: int
     started: str
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """True while it runs."""
         return _started(self.pid) == self.started
 
 
 def this_process() -> ProcessIdentity:
-    """The process that asks."""
+    """Return the identity of this process."""
     return ProcessIdentity(os.getpid(), _started(os.getpid()) or "")
 
 
@@ -52,7 +52,7 @@ def _started(pid: int) -> str | None:
 
 def _from_proc(pid: int) -> str | None:
     try:
-        # Ticks count from the start of the host, so that it takes the one to know the other.
+        # Ticks count from the start of the host, so the id of the boot belongs to them.
         boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         fields = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -70,7 +70,7 @@ def _from_ps(pid: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who measures now."""
+    """The run that holds the lock."""
 
     pid: int
     user: str
@@ -84,7 +84,7 @@ class Holder:
 
 
 def _readable(when: str) -> str:
-    """By the clock of who reads it; whatever else somebody has left there as it is."""
+    """Return a time in the local time zone, and any other text unchanged."""
     try:
         return datetime.fromisoformat(when).astimezone().strftime("%d %b %H:%M")
     except ValueError:
@@ -99,25 +99,25 @@ class HostLock:
         self._file: int | None = None
 
     def try_hold(self, run: str, data_folder: Path) -> bool:
-        """Takes the lock if nobody has it, and leaves a note for those who wait."""
+        """Take the lock if it is free, and write into it who holds it."""
         file = self._locked_file()
         if file is None:
             return False
         self._file = file
-        self._leave(json.dumps(asdict(Holder(this_process().pid, _user(), str(data_folder), run, utc_now()))))
+        self._write(json.dumps(asdict(Holder(this_process().pid, _user(), str(data_folder), run, utc_now()))))
         return True
 
     def release(self) -> None:
-        """Gives the lock back."""
+        """Release the lock."""
         if self._file is not None:
-            self._leave("")
+            self._write("")
             os.close(self._file)
             self._file = None
 
     def holder(self) -> Holder | None:
-        """Who left the note that is there; None while there is none that can be read."""
+        """Return who holds the lock, as far as the file says so."""
         try:
-            note = json.loads(self.path.read_bytes()[:_LONGEST_NOTE])
+            note = json.loads(self.path.read_bytes()[:_MOST_BYTES])
             return Holder(int(note["pid"]), *(str(note[name]) for name in ("user", "data_folder", "run", "since")))
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -127,7 +127,7 @@ class HostLock:
             file = self._open()
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Who tidies up may have removed the file before it was locked: others then lock a new one.
+                # The file may have been deleted before it was locked; then others lock a new one.
                 if os.path.samestat(os.fstat(file), self.path.stat()):
                     return file
             except BlockingIOError:
@@ -144,7 +144,7 @@ class HostLock:
         flags = os.O_CLOEXEC | os.O_NOFOLLOW
         while True:
             try:
-                # Without O_CREAT: the kernel refuses it for files of others in folders that everybody writes to.
+                # Without O_CREAT: the kernel refuses it for files of other users in world-writable folders.
                 return os.open(self.path, os.O_RDWR | flags)
             except FileNotFoundError:
                 pass
@@ -158,7 +158,7 @@ class HostLock:
                 continue
             except OSError as error:
                 raise self._unusable(error) from error
-            # The next user of the host has to be able to write a note, whatever the mask of this one.
+            # Other users of the host have to be able to write to it, whatever the umask of this one.
             os.fchmod(file, 0o666)
             return file
 
@@ -168,14 +168,14 @@ class HostLock:
         except OSError as error:
             raise self._unusable(error) from error
 
-    def _leave(self, note: str) -> None:
+    def _write(self, note: str) -> None:
         if self._file is None:
             return
         try:
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, note.encode(), 0)
         except OSError:
-            # The lock counts; who holds it is a nicety, which a full disk or a file of another user forbids.
+            # The lock works without the note, which a full disk or a file of another user prevents.
             return
 
     def _unusable(self, error: OSError) -> HostLockError:
@@ -194,5 +194,5 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        # A container may run as a number that has no name.
+        # A container may run as a user id without a name.
         return str(os.getuid())

@@ -1,4 +1,4 @@
-"""What on this host makes latencies vary: each source with its state, what it does to the numbers, and its cure."""
+"""Sources of noise on this host: their state, their effect on latencies, and what helps against them."""
 
 import os
 import time
@@ -14,14 +14,14 @@ from dlbricks_tui.host.processor import ProcessorTimes, processor_times
 
 UNREADABLE = "unknown"
 SECONDS_TO_WATCH = 0.5
-# A core is worked on for at least so long before its load counts as more than housekeeping.
+# A smaller load counts as housekeeping.
 _BUSY_SHARE = 0.05
 _STOLEN_SHARE = 0.005
 _HOT_CELSIUS = 85.0
 
 
 class Verdict(str, Enum):
-    """Whether a source disturbs."""
+    """Whether a source disturbs measurements."""
 
     QUIET = "quiet"
     NOISY = "noisy"
@@ -29,7 +29,7 @@ class Verdict(str, Enum):
 
 
 class State(NamedTuple):
-    """How a source stands, in words."""
+    """The state of a source in words, and the verdict."""
 
     text: str
     verdict: Verdict
@@ -37,7 +37,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A source of noise as it was found; the cure is empty where none is needed."""
+    """A source of noise as it was found; the cure is empty if none is needed."""
 
     source: str
     state: str
@@ -47,7 +47,7 @@ class Finding:
 
 
 class NoiseSource(ABC):
-    """One thing that makes latencies vary."""
+    """A source of noise."""
 
     name: ClassVar[str]
     effect: ClassVar[str]
@@ -55,10 +55,10 @@ class NoiseSource(ABC):
 
     @abstractmethod
     def look(self, host: HostFiles) -> State:
-        """How it stands now."""
+        """Return its state now."""
 
     def find(self, host: HostFiles) -> Finding:
-        """How it stands now, with what to do about it."""
+        """Return its state now, with its effect and cure."""
         state = self.look(host)
         return Finding(
             self.name, state.text, state.verdict, self.effect, "" if state.verdict is Verdict.QUIET else self.cure
@@ -66,7 +66,7 @@ class NoiseSource(ABC):
 
 
 class Governor(NoiseSource):
-    """Who decides how fast the cores tick."""
+    """The rule by which the kernel chooses the frequency of the cores."""
 
     name = "frequency governor"
     effect = "cores begin slowly and speed up while they work: first samples are up to several times too long"
@@ -112,7 +112,7 @@ class HyperThreading(NoiseSource):
 
 
 class OtherLoad(NoiseSource):
-    """What else computes."""
+    """Other programs that compute."""
 
     name = "other load"
     effect = "other programs take turns with the measured one: outliers, and wider intervals"
@@ -129,7 +129,7 @@ class OtherLoad(NoiseSource):
 
 
 class StolenTime(NoiseSource):
-    """Time that the hypervisor gives to other guests."""
+    """Processor time that the hypervisor gives to other guests."""
 
     name = "stolen time"
     effect = "other guests of the machine take the processor: samples grow at random"
@@ -191,7 +191,7 @@ class VirtualMachine(NoiseSource):
 
 
 class HugePages(NoiseSource):
-    """Whether the kernel hands out memory in large pages behind the program's back."""
+    """Large memory pages that the kernel uses without being asked."""
 
     name = "transparent huge pages"
     effect = "the kernel merges pages while a program runs: latencies of large tensors change in mid-run"
@@ -220,7 +220,7 @@ class Swap(NoiseSource):
 
 
 class NumaBalancing(NoiseSource):
-    """Whether the kernel moves memory between the nodes of a large machine."""
+    """Memory that the kernel moves between the nodes of a large machine."""
 
     name = "NUMA balancing"
     effect = "the kernel moves memory between sockets while a program runs: steps in the latency"
@@ -237,7 +237,7 @@ class NumaBalancing(NoiseSource):
 
 
 class Clock(NoiseSource):
-    """What the time is read from."""
+    """The clock that latencies are measured with."""
 
     name = "clock"
     effect = "each reading of a slow clock costs a microsecond or more: small layers look slower"
@@ -251,7 +251,7 @@ class Clock(NoiseSource):
 
 
 class Affinity(NoiseSource):
-    """How many of the cores this process may use."""
+    """The cores that this process may use."""
 
     name = "bound to cores"
     effect = "a framework that starts a thread per core makes them share those it is bound to"
@@ -282,7 +282,7 @@ SOURCES: tuple[NoiseSource, ...] = (
 
 
 def findings(host: HostFiles | None = None, sources: Iterable[NoiseSource] = SOURCES) -> tuple[Finding, ...]:
-    """How all sources stand on this host."""
+    """Return the state of all sources on this host."""
     host = host or HostFiles()
     return tuple(source.find(host) for source in sources)
 

@@ -11,12 +11,12 @@ from dlbricks_tui.host.host_files import HostFiles
 CPU = "sys/devices/system/cpu"
 CGROUP = "sys/fs/cgroup"
 
-# From the widest on: the vectors that the kernels of a framework are written for.
+# The vector instruction sets that frameworks have kernels for, widest first.
 _VECTORS = (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"), ("sve", "sve"), ("asimd", "neon"))
 
 
 def cpu_model(host: HostFiles) -> str | None:
-    """The name of the processor, or the numbers by which an ARM core is known."""
+    """Return the name of the processor, or the implementer and part numbers of an ARM core."""
     described = host.fields("proc/cpuinfo")
     if name := described.get("model name"):
         return " ".join(name.split())
@@ -25,31 +25,31 @@ def cpu_model(host: HostFiles) -> str | None:
 
 
 def vector_instructions(host: HostFiles) -> str | None:
-    """The widest vectors that the processor computes with."""
+    """Return the widest vector instruction set of the processor."""
     described = host.fields("proc/cpuinfo")
     flags = (described.get("flags") or described.get("Features") or "").split()
     return next((name for flag, name in _VECTORS if flag in flags), None)
 
 
 def is_virtual(host: HostFiles) -> bool | None:
-    """Whether the host is a guest of a hypervisor, which only x86 processors tell."""
+    """True on a virtual machine; only x86 processors tell."""
     flags = host.fields("proc/cpuinfo").get("flags")
     return None if flags is None else "hypervisor" in flags.split()
 
 
 def governors(host: HostFiles) -> tuple[str, ...]:
-    """The distinct rules by which the cores choose their frequency; empty where nothing tells."""
+    """Return the distinct frequency governors of the cores; empty if unknown."""
     return _distinct(host, f"{CPU}/cpu[0-9]*/cpufreq/scaling_governor")
 
 
 def energy_preferences(host: HostFiles) -> tuple[str, ...]:
-    """The distinct balances between speed and energy that the cores are told to keep."""
+    """Return the distinct energy-performance preferences of the cores."""
     return _distinct(host, f"{CPU}/cpu[0-9]*/cpufreq/energy_performance_preference")
 
 
 def turbo(host: HostFiles) -> bool | None:
-    """Whether cores may exceed their nominal frequency for as long as the heat allows."""
-    # The Intel driver says it the other way round.
+    """True if cores may exceed their nominal frequency."""
+    # The Intel driver has the inverse setting.
     forbidden = host.number(f"{CPU}/intel_pstate/no_turbo")
     if forbidden is not None:
         return not forbidden
@@ -58,7 +58,7 @@ def turbo(host: HostFiles) -> bool | None:
 
 
 def hyper_threading(host: HostFiles) -> bool | None:
-    """Whether two logical processors share a core."""
+    """True if two logical processors share a core."""
     active = host.number(f"{CPU}/smt/active")
     if active is not None:
         return bool(active)
@@ -67,13 +67,13 @@ def hyper_threading(host: HostFiles) -> bool | None:
 
 
 def quota_cores(host: HostFiles) -> float | None:
-    """How many cores' worth of time the control group may use; None where there is no limit."""
+    """Return the processor time limit of the control group, in cores; None without a limit."""
     limits = [*_second_version_quotas(host), *_first_version_quotas(host)]
     return min(limits, default=None)
 
 
 def memory_bytes(host: HostFiles) -> int | None:
-    """The memory of the host, or what the control group may use of it."""
+    """Return the memory of the host, or the limit of the control group."""
     total = host.fields("proc/meminfo").get("MemTotal", "").split()
     limits = [int(total[0]) * 1024] if total and total[0].isdecimal() else []
     for group in _groups(host, ""):
@@ -84,7 +84,7 @@ def memory_bytes(host: HostFiles) -> int | None:
 
 
 def throttled_periods(host: HostFiles) -> int | None:
-    """How often the control group has been stopped because its time was used up; None where nobody counts."""
+    """Return how often the control group was throttled by its time limit; None if unknown."""
     counts = []
     for group in _groups(host, ""):
         counts.append(host.fields(f"{CGROUP}/{group}/cpu.stat", " ").get("nr_throttled"))
@@ -95,14 +95,14 @@ def throttled_periods(host: HostFiles) -> int | None:
 
 
 def core_throttle_count(host: HostFiles) -> int | None:
-    """How often heat has slowed the cores since the host started; None where nobody counts."""
+    """Return how often heat has throttled the cores since the host started; None if unknown."""
     counts = [host.number(path) for path in host.matching(f"{CPU}/cpu[0-9]*/thermal_throttle/core_throttle_count")]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 
 
 def hottest_celsius(host: HostFiles) -> float | None:
-    """The highest temperature that any zone of the host reports."""
+    """Return the highest temperature of all thermal zones."""
     found = [host.number(path) for path in host.matching("sys/class/thermal/thermal_zone*/temp")]
     # Zones without a sensor report zero or less.
     known = [millidegrees / 1000 for millidegrees in found if millidegrees is not None and millidegrees > 0]
@@ -130,12 +130,12 @@ def _first_version_quotas(host: HostFiles) -> Iterable[float]:
 
 
 def _groups(host: HostFiles, controller: str) -> Iterable[str]:
-    """The control group of this process and those around it, whose limits hold too."""
+    """Return the control group of this process and its parents, whose limits apply too."""
     for line in (host.text("proc/self/cgroup") or "").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if controller in controllers.split(","):
             inner = PurePosixPath(path.strip("/"))
-            # In a container the path may be the host's, while the tree shows the container's own group as the root.
+            # In a container the path may be the host's, while the file tree has the container's group as its root.
             return dict.fromkeys([str(inner), *map(str, inner.parents), "."])
     return ()
 
@@ -146,7 +146,7 @@ def _numbers(host: HostFiles, path: str) -> list[int]:
 
 
 class ProcessorTimes(NamedTuple):
-    """Counted in ticks of the kernel; what a hypervisor has stolen is not busy."""
+    """Times of all processors in kernel ticks; `busy` excludes time that a hypervisor has stolen."""
 
     total: int
     busy: int
@@ -154,12 +154,12 @@ class ProcessorTimes(NamedTuple):
 
     @property
     def taken_seconds(self) -> float:
-        """How long they have worked for anybody, be it another machine of the same hypervisor."""
+        """Seconds that were used, by this host or by other guests of its hypervisor."""
         return (self.busy + self.stolen) / os.sysconf("SC_CLK_TCK")
 
 
 def processor_times(host: HostFiles) -> ProcessorTimes | None:
-    """What the kernel has counted by now; None where it tells nobody."""
+    """Return the times so far; None if unknown."""
     words = (host.text("proc/stat") or "").partition("\n")[0].split()
     if len(words) < 9 or words[0] != "cpu" or not all(word.isdecimal() for word in words[1:9]):
         return None

@@ -1,4 +1,11 @@
-"""The rounds of a run: every program of a batch once per round, until each has been timed often enough."""
+"""The method `alone`: each brick is timed as a program of its own, as in the paper.
+
+1. Programs are loaded into a worker in batches: bricks, and whole models that are compared with them.
+2. In each round every program that needs more samples is timed once, in an order that changes from round to round. A
+   reference program is timed at both ends of the round.
+3. A round that other programs on the host disturb is repeated. A batch restarts if the host's speed has changed.
+4. A program is finished when the stopping rule has enough samples; its result is stored at once.
+"""
 
 import time
 from collections import deque
@@ -8,90 +15,89 @@ from itertools import groupby
 from statistics import median
 from typing import NamedTuple
 
-from dlbricks_tui.bricks.programs import ProgramError
-from dlbricks_tui.host.contention import since
-from dlbricks_tui.measure.batching import Batch, BatchLimits, alone, batches
+from dlbricks_tui.bricks.programs import ProgramError, file_program, model_program, sequence_program
+from dlbricks_tui.host.contention import contention_between
+from dlbricks_tui.measure.batching import Batch, BatchLimits, batches, single
 from dlbricks_tui.measure.errors import Stopped
-from dlbricks_tui.measure.events import BatchStarted, BegunAnew, DriftNoted, Event, RoundDone, RoundRepeated
-from dlbricks_tui.measure.jobs import Entry, Job, Target
-from dlbricks_tui.measure.noise import Calmness, Circumstances, FeltRound, Mood
-from dlbricks_tui.measure.results import Checkpoints, Keeper
-from dlbricks_tui.measure.rounds import Rounds, Timed, in_turn
+from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, Event, RoundDone, RoundRepeated
+from dlbricks_tui.measure.jobs import Job, JobKey
+from dlbricks_tui.measure.noise import BatchNoise, NoiseMonitor, RoundNoise, RoundReadings
+from dlbricks_tui.measure.results import Checkpoints, ResultSink
+from dlbricks_tui.measure.rounds import JobSamples, Rounds, in_turn
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, StoppingRule
+from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import Pace, TimeLeft
-from dlbricks_tui.measure.workbench import Task, Workbench
-from dlbricks_tui.runtime.protocol import Reason
+from dlbricks_tui.runtime.protocol import Program, Reason
 from dlbricks_tui.store.records import Statistics
 
 _TIMED_RUNS = 1
-# One run alone is too short to judge a round by: a single interrupt would have it repeated.
+# A single run of the reference is too short to judge a round by: one interrupt would make the round count as disturbed.
 _UNTIMED_REFERENCE_RUNS, _REFERENCE_RUNS = 1, 5
 _NULL_CALLS = 10
 _NANOSECONDS_PER_MS = 1e6
 _REFERENCE = "reference"
 # On a quiet host the reference varies by one or two percent.
 _NOTEWORTHY_DRIFT = 0.05
-# Earlier samples are dropped if all readings of the reference are over so many times longer, or shorter, than then.
+# Samples of an earlier run are dropped if all readings of the reference differ from its latency then by this factor.
 _SAME_HOST = 1.15
 _READINGS_AT_FIRST = 5
-# On a host that keeps changing a batch is to end all the same.
-_MOST_NEW_BEGINNINGS = 1
+# A batch ends even on a host whose speed keeps changing.
+_MOST_RESTARTS = 1
 
 
-class _Sampled(NamedTuple):
-    """What one round has found, whether it counts or not."""
+class _Round(NamedTuple):
+    """The samples and readings of one round, before it is decided whether it counts."""
 
     taken_ms: Mapping[str, tuple[float, ...]]
     null_calls_ms: tuple[float, ...]
     references_ms: tuple[float, ...]
-    circumstances: Circumstances
+    readings: RoundReadings
 
 
-class Measuring:
-    """Works through jobs on a workbench; what it has measured is in the store before anybody hears of it."""
+class Alone:
+    """Times jobs in a worker, batch by batch; results are stored before they are told."""
 
     def __init__(
         self,
-        bench: Workbench,
-        ledger: Keeper,
+        worker: SupervisedWorker,
+        results: ResultSink,
         control: Checkpoints,
         rule: StoppingRule,
-        task_of: Callable[[Job], Task],
         tell: Callable[[Event], None],
-        calmness: Calmness | None = None,
+        *,
+        side_by_side: bool,
+        noise: NoiseMonitor | None = None,
         time_left: TimeLeft | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._bench = bench
-        self._ledger = ledger
+        self._worker = worker
+        self._results = results
         self._control = control
-        self._task_of = task_of
         self._tell = tell
-        self._calmness = calmness or Calmness()
+        self._side_by_side = side_by_side
+        self._noise = noise or NoiseMonitor()
         self._time_left = time_left or TimeLeft(0, 0.0)
-        self._pace = Pace(rule, self._calmness, self._time_left.others)
+        self._pace = Pace(rule, self._noise, self._time_left.others)
         self._clock = clock
         self._usual_reference_ms: float | None = None
         self._references_at_first_ms: list[float] | None = None
-        self._entries: dict[Job, Entry] = {}
-        # Of the batch at hand, by the name that the worker knows; of a whole model that shares several, in all of them.
-        self._batch: dict[str, Entry] = {}
+        # The jobs of the current batch by their names in the worker; a model may be in several batches.
+        self._batch: dict[str, Job] = {}
         self._rounds = Rounds(rule)
-        self._mood = Mood()
-        self._new_beginnings = 0
+        self._batch_noise = BatchNoise()
+        self._restarts = 0
         self._sampled_rounds = 0
-        self._to_try_alone: list[Entry] = []
+        self._to_try_alone: list[Job] = []
         # Whole models that could not be run layer by layer.
-        self._from_file: set[Entry] = set()
+        self._from_file: set[Job] = set()
 
-    def take_reference(self, reference: Task) -> None:
-        """Has this program run along, so that it shows whether the machine changes."""
-        self._bench.load(_REFERENCE, reference, fixture=True)
-        self._face_losses()
+    def use_reference(self, reference: Program) -> None:
+        """Time this program in every round too, to see changes of the host's speed."""
+        self._worker.load(_REFERENCE, reference, fixture=True)
+        self._handle_losses()
 
-    def work_through(self, jobs: Sequence[Job], limits: BatchLimits, first_number: int = 0) -> None:
-        """Measures all jobs; those that do not work beside others come last, each alone."""
-        self._entries = {job: Entry(number, job) for number, job in enumerate(jobs, first_number)}
+    def measure(self, jobs: Sequence[Job], limits: BatchLimits) -> None:
+        """Time all jobs; those that fail beside others are tried again at the end, each in a batch of its own."""
         waiting = deque(batches(jobs, limits))
         number = 0
         while waiting:
@@ -102,48 +108,49 @@ class Measuring:
             self._tell(
                 BatchStarted(number=number, of=number + len(waiting), programs=len(batch.jobs), seconds_left=left)
             )
-            self._measure(batch, later)
-            waiting.extend(alone(entry.job) for entry in self._to_try_alone)
-            self._ledger.save_counts()
+            self._measure_batch(batch, later)
+            waiting.extend(single(job) for job in self._to_try_alone)
+            self._results.save_counts()
 
-    def _measure(self, batch: Batch, later: Sequence[Job]) -> None:
-        # What goes on from the batch before is there already.
-        fresh = batch.jobs if batch.part == 1 else batch.bricks
+    def _measure_batch(self, batch: Batch, later: Sequence[Job]) -> None:
+        # The models of the batch before are still loaded.
+        to_load = batch.jobs if batch.part == 1 else batch.bricks
         self._rounds.begin(batch)
-        self._batch = {entry.name: entry for entry in (self._entries[job] for job in batch.jobs)}
-        self._mood, self._new_beginnings, self._to_try_alone = Mood(), 0, []
+        self._batch = {job.name: job for job in batch.jobs}
+        self._batch_noise, self._restarts, self._to_try_alone = BatchNoise(), 0, []
         try:
-            for job in fresh:
+            for job in to_load:
                 self._control.checkpoint()
                 began = self._clock()
-                self._load(self._entries[job])
+                self._load(job)
                 self._pace.loaded(job, self._clock() - began)
             while names := self._rounds.due():
                 self._control.checkpoint()
-                if self._sample(names, later):
-                    self._keep_what_is_done()
-                    self._ledger.tell_estimates(self._provisional)
+                if self._take_round(names, later):
+                    self._keep_finished()
+                    self._results.tell_estimates(self._provisional)
         except Stopped:
-            self._keep_what_there_is()
+            self._results.keep_unfinished(self._rounds.added_to(), self._batch_noise.facts)
             raise
-        self._bench.clear(keep=self._rounds.programs)
+        self._worker.clear(keep=self._rounds.unfinished)
         self._note_drift()
 
-    def _load(self, entry: Entry) -> None:
+    def _load(self, job: Job) -> None:
         try:
-            task = self._task_of(replace(entry.job, from_file=True) if entry in self._from_file else entry.job)
+            from_file = job.from_file or job in self._from_file
+            program = program_of(replace(job, from_file=from_file), side_by_side=self._side_by_side)
         except ProgramError as error:
-            self._give_up(entry, Reason.UNBUILDABLE.value, str(error))
+            self._give_up(job, Reason.UNBUILDABLE.value, str(error))
             return
-        loaded = self._bench.load(entry.name, task)
+        loaded = self._worker.load(job.name, program, job.expected_ms)
         if loaded is not None:
-            earlier_ms = self._earlier_ms(entry.job)
-            self._rounds.join(Timed(entry, loaded.first_run_seconds * 1000, earlier_ms))
-            self._ledger.loaded(entry, loaded.first_run_seconds, earlier_ms)
-        self._face_losses()
+            earlier_ms = self._earlier_ms(job)
+            self._rounds.add(JobSamples(job, loaded.first_run_seconds * 1000, earlier_ms))
+            self._results.loaded(job, loaded.first_run_seconds, earlier_ms)
+        self._handle_losses()
 
     def _earlier_ms(self, job: Job) -> tuple[float, ...]:
-        """The samples that were taken of a job before, unless the host is clearly faster or slower than it was then."""
+        """Return the samples of an earlier run, unless the host is clearly faster or slower now."""
         if job.earlier is None:
             return ()
         then_ms = job.earlier.reference_ms
@@ -151,143 +158,145 @@ class Measuring:
             readings = (self._reference_ms() for _ in range(_READINGS_AT_FIRST))
             self._references_at_first_ms = [reading for reading in readings if reading is not None]
         now_ms = self._references_at_first_ms
-        # On a restless host readings are far apart, and tell of no change.
+        # On a noisy host the readings are far apart and prove no change.
         changed = then_ms and now_ms and not min(now_ms) / _SAME_HOST < then_ms < max(now_ms) * _SAME_HOST
         return () if changed else job.earlier.samples_ms
 
-    def _sample(self, names: Sequence[str], later: Sequence[Job]) -> bool:
-        """One round; false where something disturbed it, so that it has to be repeated."""
-        jobs, began = [self._batch[name].job for name in names], self._clock()
-        sampled = self._sampled(names)
-        seconds, reference_ms = sampled.circumstances.seconds, sampled.circumstances.reference_ms
-        disturbance = self._calmness.disturbance(sampled.circumstances)
-        if disturbance is not None and self._calmness.worth_repeating:
-            self._calmness.repeat(seconds)
+    def _take_round(self, names: Sequence[str], later: Sequence[Job]) -> bool:
+        """Take one round; return False if it was disturbed and is to be repeated."""
+        jobs, began = [self._batch[name] for name in names], self._clock()
+        taken = self._sample(names)
+        seconds, reference_ms = taken.readings.seconds, taken.readings.reference_ms
+        disturbance = self._noise.disturbance(taken.readings)
+        if disturbance is not None and self._noise.worth_repeating:
+            self._noise.repeat(seconds)
             self._pace.repeated(self._clock() - began)
-            self._mood.repeated += 1
-            self._face_losses()
+            self._batch_noise.repeated += 1
+            self._handle_losses()
             self._tell(RoundRepeated(reason=disturbance, seconds=seconds, seconds_left=self._seconds_left(later)))
-            self._begin_anew_where_changed(later)
+            self._restart_if_speed_changed(later)
             return False
-        self._calmness.count(seconds)
+        self._noise.count(seconds)
         self._pace.sampled(jobs, self._clock() - began, noisy=disturbance is not None)
-        self._rounds.count(sampled.taken_ms)
-        felt = FeltRound(seconds, sampled.null_calls_ms, sampled.references_ms, disturbance is not None)
-        self._mood.rounds.append(felt)
-        self._face_losses()
-        taken = sampled.taken_ms.items()
+        self._rounds.count(taken.taken_ms)
+        counted = RoundNoise(seconds, taken.null_calls_ms, taken.references_ms, disturbance is not None)
+        self._batch_noise.rounds.append(counted)
+        self._handle_losses()
         self._tell(
             RoundDone(
-                samples_ms=tuple((self._batch[name].number, samples_ms) for name, samples_ms in taken),
-                null_call_ms=median(felt.null_calls_ms) if felt.null_calls_ms else None,
+                samples_ms=tuple((self._batch[name].number, of_one_ms) for name, of_one_ms in taken.taken_ms.items()),
+                null_call_ms=median(taken.null_calls_ms) if taken.null_calls_ms else None,
                 reference_ms=reference_ms,
                 seconds_left=self._seconds_left(later),
             )
         )
-        self._begin_anew_where_changed(later)
+        self._restart_if_speed_changed(later)
         return True
 
-    def _sampled(self, names: Sequence[str]) -> _Sampled:
+    def _sample(self, names: Sequence[str]) -> _Round:
         turns = self._turns(names)
-        before, began = self._bench.crowding(), self._clock()
+        before, began = self._worker.contention(), self._clock()
         references_ms = [self._reference_ms()]
         taken: dict[str, tuple[int, ...]] = {}
         runs = 0
-        for warm_runs, at_once in turns:
-            taken |= self._bench.sample(at_once, warm_runs, _TIMED_RUNS)
-            # What feeds a program runs as often, to be taken off.
-            runs += 2 * len(at_once) * (warm_runs + _TIMED_RUNS)
-        # Who comes in the middle of a round disturbs what is sampled last.
+        for untimed_runs, together in turns:
+            taken |= self._worker.sample(together, untimed_runs, _TIMED_RUNS)
+            # A brick's producer runs as often, so that its time can be subtracted.
+            runs += 2 * len(together) * (untimed_runs + _TIMED_RUNS)
+        # A disturbance that begins within the round shows in this second reading.
         references_ms.append(self._reference_ms())
-        seconds, after = self._clock() - began, self._bench.crowding()
+        seconds, after = self._clock() - began, self._worker.contention()
         known_ms = tuple(it for it in references_ms if it is not None)
         runs += len(known_ms) * (_UNTIMED_REFERENCE_RUNS + _REFERENCE_RUNS)
-        return _Sampled(
+        return _Round(
             {name: _milliseconds(durations) for name, durations in taken.items()},
-            _milliseconds(self._bench.null_calls(_NULL_CALLS)),
+            _milliseconds(self._worker.null_calls(_NULL_CALLS)),
             known_ms,
-            Circumstances(seconds, runs, since(before, after), max(known_ms, default=None)),
+            RoundReadings(seconds, runs, contention_between(before, after), max(known_ms, default=None)),
         )
 
-    def _begin_anew_where_changed(self, later: Sequence[Job]) -> None:
-        """All programs of a batch are to be of the same host: what another one took is measured again."""
-        change = self._calmness.take_change()
-        if change is None or len(self._mood.rounds) <= change.rounds:
+    def _restart_if_speed_changed(self, later: Sequence[Job]) -> None:
+        """All samples of a batch are to be of one speed of the host: measure again what was taken at another."""
+        change = self._noise.take_change()
+        if change is None or len(self._batch_noise.rounds) <= change.rounds:
             return
-        if self._new_beginnings == _MOST_NEW_BEGINNINGS or not self._calmness.time_left:
+        if self._restarts == _MOST_RESTARTS or not self._noise.time_left:
             return
-        self._new_beginnings += 1
-        self._calmness.repeat(self._mood.keep_latest(change.rounds))
-        self._ledger.take_back(self._rounds.begin_anew(change.rounds))
-        programs = self._rounds.programs.values()
+        self._restarts += 1
+        self._noise.repeat(self._batch_noise.keep_latest(change.rounds))
+        self._results.reopen(self._rounds.restart(change.rounds))
         self._tell(
-            BegunAnew(
+            BatchRestarted(
                 times_as_fast=change.times_as_fast,
-                samples_ms=tuple((it.entry.number, tuple(it.samples_ms)) for it in programs),
+                samples_ms=tuple((it.job.number, tuple(it.samples_ms)) for it in self._rounds.unfinished.values()),
                 seconds_left=self._seconds_left(later),
             )
         )
 
     def _turns(self, names: Sequence[str]) -> list[tuple[int, list[str]]]:
-        """In which order they run in the next round: who runs untimed as often is asked for together."""
+        """Return the programs of the next round in their order, grouped by their number of untimed runs."""
         self._sampled_rounds += 1
-        warm_runs = {name: self._rounds.programs[name].warm_runs for name in names}
-        ordered = sorted(names, key=warm_runs.__getitem__, reverse=True)
-        lasting = [self._rounds.programs[name].usual_ms * (warm_runs[name] + _TIMED_RUNS) for name in ordered]
+        untimed = {name: self._rounds.unfinished[name].untimed_runs for name in names}
+        ordered = sorted(names, key=untimed.__getitem__, reverse=True)
+        lasting = [self._rounds.unfinished[name].usual_ms * (untimed[name] + _TIMED_RUNS) for name in ordered]
         order = in_turn(ordered, lasting, self._sampled_rounds)
-        return [(runs, [*alike]) for runs, alike in groupby(order, warm_runs.__getitem__)]
+        return [(runs, [*alike]) for runs, alike in groupby(order, untimed.__getitem__)]
 
     def _reference_ms(self) -> float | None:
-        if not self._bench.holds(_REFERENCE):
+        if not self._worker.holds(_REFERENCE):
             return None
-        taken = self._bench.sample([_REFERENCE], _UNTIMED_REFERENCE_RUNS, _REFERENCE_RUNS)
+        taken = self._worker.sample([_REFERENCE], _UNTIMED_REFERENCE_RUNS, _REFERENCE_RUNS)
         return median(_milliseconds(taken[_REFERENCE])) if taken else None
 
-    def _face_losses(self) -> None:
-        for name, loss in self._bench.take_losses().items():
-            self._rounds.leave(name)
+    def _handle_losses(self) -> None:
+        for name, loss in self._worker.take_losses().items():
+            self._rounds.remove(name)
             if name == _REFERENCE:
-                # Drift goes unseen, and every result says so by lacking the fact.
+                # Results lack its latency then, and drift is not seen.
                 continue
             if loss.try_alone:
                 self._to_try_alone.append(self._batch[name])
             else:
                 self._give_up(self._batch[name], loss.reason, loss.message)
 
-    def _give_up(self, entry: Entry, reason: str, message: str) -> None:
+    def _give_up(self, job: Job, reason: str, message: str) -> None:
         """Record that a program cannot be measured, unless it is a model whose own file is still to be tried."""
-        if entry.job.file is None or entry.job.from_file or entry in self._from_file:
-            self._ledger.fail(entry, reason, message)
+        if job.file is None or job.from_file or job in self._from_file:
+            self._results.fail(job, reason, message)
         else:
-            self._from_file.add(entry)
-            self._load(entry)
+            self._from_file.add(job)
+            self._load(job)
 
-    def _keep_what_is_done(self) -> None:
-        done = self._rounds.take_done()
-        self._ledger.keep(done, self._mood.facts)
-        for entry, series in done:
-            self._pace.learn(entry.job, series.statistics.trimmed_mean_ms)
+    def _keep_finished(self) -> None:
+        finished = self._rounds.take_finished()
+        self._results.keep(finished, self._batch_noise.facts)
+        for job, samples in finished:
+            self._pace.learn(job, samples.statistics.trimmed_mean_ms)
 
-    def _keep_what_there_is(self) -> None:
-        self._ledger.keep_unfinished(self._rounds.added_to(), self._mood.facts)
-
-    def _provisional(self) -> Mapping[Target, Statistics]:
-        """What the samples so far say of bricks that are not timed often enough yet."""
-        so_far = self._rounds.so_far()
-        return {entry.job.target: series.statistics for entry, series in so_far if not entry.job.whole}
+    def _provisional(self) -> Mapping[JobKey, Statistics]:
+        """Return the statistics of bricks that need more samples."""
+        return {job.key: samples.statistics for job, samples in self._rounds.so_far() if not job.whole}
 
     def _seconds_left(self, later: Sequence[Job]) -> float:
-        begun = {program.job: len(program.samples_ms) for program in self._rounds.programs.values()}
-        return self._time_left.total(self._pace.seconds_for({**dict.fromkeys(later, 0), **begun}))
+        current = {it.job: len(it.samples_ms) for it in self._rounds.unfinished.values()}
+        return self._time_left.total(self._pace.seconds_for({**dict.fromkeys(later, 0), **current}))
 
     def _note_drift(self) -> None:
-        if len(self._mood.reference_ms) < FEWEST_SAMPLES:
+        if len(self._batch_noise.reference_ms) < FEWEST_SAMPLES:
             return
-        reference_ms = median(self._mood.reference_ms)
+        reference_ms = median(self._batch_noise.reference_ms)
         if self._usual_reference_ms is None:
             self._usual_reference_ms = reference_ms
         elif abs(reference_ms / self._usual_reference_ms - 1) > _NOTEWORTHY_DRIFT:
             self._tell(DriftNoted(reference_ms=reference_ms, usual_ms=self._usual_reference_ms))
+
+
+def program_of(job: Job, *, side_by_side: bool) -> Program:
+    """Build the program of a job; with `side_by_side` a whole model runs independent operators at the same time."""
+    if not job.whole:
+        return sequence_program(job.graph, job.layers, job.kept, job.caches)
+    program = file_program(job.graph, job.file) if job.file and job.from_file else model_program(job.graph)
+    return replace(program, side_by_side=side_by_side)
 
 
 def _milliseconds(durations_ns: Sequence[int]) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""Which jobs are measured together: what shares its rounds shares the moods of the machine."""
+"""Batches: the jobs that are timed in the same rounds, and so see the same noise of the host."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,28 +12,28 @@ from dlbricks_tui.measure.jobs import Job
 from dlbricks_tui.models.graph import Level
 
 MEBIBYTE = 1 << 20
-# What the framework needs for a program besides its tensors.
+# Memory that the framework needs for a program besides its tensors.
 _OVERHEAD_BYTES = 2 * MEBIBYTE
-# What feeds a brick has weights of its own, most often about as many. A fused model keeps its weights as they came and
-# as the library wants them: VGG-16 takes 1.9 times what its tensors do, at `written` 1.2 times.
+# A brick's producer has weights of its own, usually about as many. A fused model keeps its weights in two layouts:
+# VGG-16 takes 1.9 times the memory of its tensors, at `written` 1.2 times.
 _COPIES = 2
-# The share of its bricks that a model has in common with a group that it belongs to.
+# A model belongs to a group of models if it shares this part of its bricks with them.
 _BELONGING = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """How much one batch may hold; a job that alone exceeds a limit is a batch of its own."""
+    """Limits of one batch; a job that exceeds a limit by itself is a batch of its own."""
 
     programs: int = 128
-    # A model and its bricks are compared, and only in the same rounds does the machine have the same moods for both.
+    # Batches with a model are larger: it is compared with its bricks, so both are to see the same noise.
     programs_beside_models: int = 512
     memory_bytes: int = 2048 * MEBIBYTE
-    # One pass over all bricks: a person who stops a run wants something to show for it.
+    # One run of each brick: a run that is stopped early is to have results.
     round_ms: float = 4000.0
 
 
-class _Company(NamedTuple):
+class _SharedRounds(NamedTuple):
     """Models that are timed in the same rounds, and the bricks that share these with them."""
 
     wholes: Sequence[Job]
@@ -41,7 +41,7 @@ class _Company(NamedTuple):
 
 
 class Portion(NamedTuple):
-    """How much of a job is done in a batch, and in all up to it; 1 is all of it."""
+    """The part of a job's samples that is taken in a batch, and in all batches up to it; 1 is all of them."""
 
     here: float
     so_far: float
@@ -49,56 +49,56 @@ class Portion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Bricks that share their rounds, and the whole models, if any, that are timed in these rounds too.
+    """Bricks that are timed in the same rounds, and the whole models, if any, that are timed with them.
 
-    Where bricks of these models take several batches, the models are in each of them, and each is one job: it is timed
-    as often in each as its bricks there are a part of all of them.
+    A model whose bricks take several batches is in each of them as one job. Its samples are divided among the batches
+    in proportion to its bricks there.
     """
 
     bricks: tuple[Job, ...]
     wholes: tuple[Job, ...] = ()
-    # Which of so many batches of the whole models this is, counted from 1.
+    # Its number among the batches of the same whole models, from 1, and the number of these.
     part: int = 1
     parts: int = 1
-    # How much of each whole model is timed in it, and in all up to it; without a word it is as much in each batch.
+    # The portion of each whole model; the same in each batch if it is missing.
     portions: Mapping[Job, Portion] = field(default_factory=dict)
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """Everything that is measured in it."""
+        """All jobs of the batch."""
         return (*self.wholes, *self.bricks)
 
     @property
     def last(self) -> bool:
-        """Whether its whole models are in no batch after it."""
+        """True for the last batch of its whole models."""
         return self.part == self.parts
 
     def portion(self, job: Job) -> Portion:
-        """How much of a job is done in it, and when it ends."""
+        """Return the portion of a job."""
         if not job.whole:
             return Portion(1.0, 1.0)
         return self.portions.get(job) or Portion(1 / self.parts, self.part / self.parts)
 
 
-def alone(job: Job) -> Batch:
-    """A job without any neighbours."""
+def single(job: Job) -> Batch:
+    """Return a batch of one job."""
     return Batch((), (job,)) if job.whole else Batch((job,))
 
 
 def batches(jobs: Sequence[Job], limits: BatchLimits) -> tuple[Batch, ...]:
-    """The jobs in their order, cut into batches; a whole model shares the rounds of most of its bricks."""
+    """Cut the jobs into batches, in their order; a whole model shares the rounds of most of its bricks."""
     groups = _by_models(jobs) if any(job.whole for job in jobs) else [jobs]
-    companies = [company for group in groups for company in _companies(group, limits)]
-    return tuple(batch for company in companies for batch in _of_company(company, limits))
+    shared = [it for group in groups for it in _divided(group, limits)]
+    return tuple(batch for it in shared for batch in _batches_of(it, limits))
 
 
 def _by_models(jobs: Sequence[Job]) -> list[Sequence[Job]]:
-    """Whole models with their bricks, each brick with the first model that needs it, then what no whole model needs.
+    """Group whole models with their bricks, each brick with the first model that needs it; other bricks come last.
 
-    A model that shares half of its bricks with those of a group belongs to it: it is timed when they are.
+    A model that shares half of its bricks with a group joins it.
     """
     wholes = {job.uses[0].model for job in jobs if job.whole}
-    # The model whose bricks take away most doubt comes first: its first brick stands first in the plan.
+    # The model with the first brick in the plan comes first: its bricks remove most uncertainty.
     bricks: dict[str, list[Job]] = {}
     for job in jobs:
         for model in dict.fromkeys(use.model for use in job.uses if use.model in wholes):
@@ -125,27 +125,27 @@ def _by_models(jobs: Sequence[Job]) -> list[Sequence[Job]]:
     return [list(group) for _, group in groupby(sorted(jobs, key=group_of), key=group_of)]
 
 
-def _companies(jobs: Sequence[Job], limits: BatchLimits) -> list[_Company]:
-    """A group, cut so that its models leave room for bricks; a model that never does is timed without any."""
+def _divided(jobs: Sequence[Job], limits: BatchLimits) -> list[_SharedRounds]:
+    """Divide a group so that its models leave room for bricks; a model that leaves none is timed without bricks."""
     bricks = [job for job in jobs if not job.whole]
     largest = max(map(_needed_bytes, bricks), default=0)
     shared: list[list[Job]] = []
     by_themselves: list[Job] = []
     for whole in (job for job in jobs if job.whole):
-        room = (company for company in shared if _has_room(company, whole, largest, limits))
-        if company := next(room, None):
-            company.append(whole)
+        room = (group for group in shared if _has_room(group, whole, largest, limits))
+        if group := next(room, None):
+            group.append(whole)
         elif bricks and _has_room((), whole, largest, limits):
             shared.append([whole])
         else:
             by_themselves.append(whole)
-    dealt = _dealt(bricks, shared) if shared else [_Company((), bricks)]
-    return [*dealt, *(_Company((whole,), ()) for whole in by_themselves)]
+    dealt = _dealt(bricks, shared) if shared else [_SharedRounds((), bricks)]
+    return [*dealt, *(_SharedRounds((whole,), ()) for whole in by_themselves)]
 
 
-def _dealt(bricks: Sequence[Job], shared: Sequence[Sequence[Job]]) -> list[_Company]:
-    """Each company of models with its part of the bricks: one goes where it is needed and least has gone so far."""
-    names = [{whole.uses[0].model for whole in company} for company in shared]
+def _dealt(bricks: Sequence[Job], shared: Sequence[Sequence[Job]]) -> list[_SharedRounds]:
+    """Deal out the bricks: each goes to models that need it, to those with the least work so far."""
+    names = [{whole.uses[0].model for whole in group} for group in shared]
     parts: list[list[Job]] = [[] for _ in shared]
     taken_ms = [0.0] * len(shared)
     for brick in bricks:
@@ -154,29 +154,29 @@ def _dealt(bricks: Sequence[Job], shared: Sequence[Sequence[Job]]) -> list[_Comp
         place = min(wanting, key=taken_ms.__getitem__)
         parts[place].append(brick)
         taken_ms[place] += brick.expected_ms
-    return [_Company(*it) for it in zip(shared, parts, strict=True)]
+    return [_SharedRounds(*it) for it in zip(shared, parts, strict=True)]
 
 
-def _has_room(company: Sequence[Job], whole: Job, brick_bytes: int, limits: BatchLimits) -> bool:
-    """Whether a model may join these, with room left for a brick of so many bytes."""
-    wholes = [*company, whole]
+def _has_room(group: Sequence[Job], whole: Job, brick_bytes: int, limits: BatchLimits) -> bool:
+    """True if a model may join these, with room left for a brick of so many bytes."""
+    wholes = [*group, whole]
     return (
-        # Models of one name may differ: one of them is enough company for the bricks.
-        all(whole.uses[0].model != other.uses[0].model for other in company)
+        # Different models may have one name; the bricks need only one of them.
+        all(whole.uses[0].model != other.uses[0].model for other in group)
         and len(wholes) < limits.programs_beside_models
         and sum(map(_needed_bytes, wholes)) + brick_bytes <= limits.memory_bytes
     )
 
 
-def _of_company(company: _Company, limits: BatchLimits) -> list[Batch]:
-    filled = list(_filled(company.bricks, company.wholes, limits))
+def _batches_of(group: _SharedRounds, limits: BatchLimits) -> list[Batch]:
+    filled = list(_filled(group.bricks, group.wholes, limits))
     if not filled:
-        return [alone(whole) for whole in company.wholes]
-    portions = {whole: _portions(whole, filled) for whole in company.wholes}
+        return [single(whole) for whole in group.wholes]
+    portions = {whole: _portions(whole, filled) for whole in group.wholes}
     return [
         Batch(
             tuple(bricks),
-            tuple(company.wholes),
+            tuple(group.wholes),
             part,
             len(filled),
             {job: of_it[part - 1] for job, of_it in portions.items()},
@@ -186,7 +186,7 @@ def _of_company(company: _Company, limits: BatchLimits) -> list[Batch]:
 
 
 def _portions(whole: Job, filled: Sequence[Sequence[Job]]) -> list[Portion]:
-    """For each batch what its bricks there are expected to be of all that are timed in these."""
+    """Return for each batch its bricks' expected share of the time of all batches."""
     lasting = [fsum(_expected_ms(whole, brick) for brick in bricks) for bricks in filled]
     if not any(lasting):
         lasting = [1.0] * len(filled)
@@ -195,7 +195,7 @@ def _portions(whole: Job, filled: Sequence[Sequence[Job]]) -> list[Portion]:
 
 
 def _expected_ms(whole: Job, brick: Job) -> float:
-    """What a model is expected to take for all occurrences of a brick."""
+    """Return the expected time of all occurrences of a brick in a model."""
     return brick.expected_ms * sum(use.times for use in brick.uses if use.model == whole.uses[0].model)
 
 

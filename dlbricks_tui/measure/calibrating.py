@@ -1,4 +1,4 @@
-"""Finds out what the measuring method misses, on networks made for it: once for each system, runtime and level."""
+"""Calibration: the constants that correct the sum of bricks, found on networks built for it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -22,11 +22,11 @@ from dlbricks_tui.estimate.calibration import (
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.measure.calibration_nets import SUFFIXES, calibration_nets
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event
-from dlbricks_tui.measure.jobs import Entry, Job, Subject, Target, subject_of
+from dlbricks_tui.measure.jobs import Job, JobKey, Subject, subject_of
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.noise import NULL_CALL_MS
 from dlbricks_tui.measure.plan import plan
-from dlbricks_tui.measure.stopping import Adaptive, Series, StoppingRule
+from dlbricks_tui.measure.stopping import Adaptive, Samples, StoppingRule
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
@@ -34,44 +34,44 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.traits import Format, Traits
 from dlbricks_tui.store.records import Facts, Statistics
 
-# On a restless host twenty samples leave a constant in doubt by a quarter of it, and every estimate hangs on it. Small
-# networks tell most of it, vary most, and cost next to nothing.
+# On a noisy host twenty samples leave a quarter of a constant uncertain, and every estimate depends on it. Small
+# networks say most about constants, vary most, and cost next to nothing.
 RULE = Adaptive(least=20, most=20, most_of_quick=80, quick_seconds=0.4, enough_seconds=2.0)
 # Where there is no time for all of the networks, so many do.
 ENOUGH_NETWORKS = 8
 
 
 class Notes:
-    """Keeps what was measured of one network; nobody else needs to see it."""
+    """The results of one network, which go into the fit and not into the store."""
 
     def __init__(self) -> None:
-        self.found: dict[Target, Statistics] = {}
+        self.found: dict[JobKey, Statistics] = {}
         self.call_ms = 0.0
         self.reasons: list[str] = []
 
-    def loaded(self, entry: Entry, first_run_seconds: float, earlier_ms: Sequence[float]) -> None:
-        """Nobody waits for that."""
+    def loaded(self, job: Job, first_run_seconds: float, earlier_ms: Sequence[float]) -> None:
+        """Do nothing."""
 
-    def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
-        """A program was timed."""
-        self.found.update({entry.job.target: series.statistics for entry, series in finished})
+    def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
+        """Note the statistics of a program."""
+        self.found.update({job.key: series.statistics for job, series in finished})
         self.call_ms = float(dict(noise).get(NULL_CALL_MS) or self.call_ms)
 
-    def keep_unfinished(self, stopped: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
-        """A calibration that was stopped begins anew."""
+    def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
+        """Do nothing: a calibration that is stopped starts again."""
 
-    def take_back(self, entries: Sequence[Entry]) -> None:
-        """What was found stands until they are timed again."""
+    def reopen(self, jobs: Sequence[Job]) -> None:
+        """Keep the statistics until the programs are timed again."""
 
-    def fail(self, entry: Entry, reason: str, message: str) -> None:
-        """A program cannot be measured."""
-        self.reasons.append(f"{entry.job.label}: {reason}: {message}")
+    def fail(self, job: Job, reason: str, message: str) -> None:
+        """Note why a program cannot be measured."""
+        self.reasons.append(f"{job.label}: {reason}: {message}")
 
     def save_counts(self) -> None:
-        """A calibration is none of what the run counts."""
+        """Do nothing: calibration networks do not count."""
 
     def tell_estimates(self, provisional: object) -> None:
-        """There is nothing to estimate before the end."""
+        """Do nothing: there is no estimate before the end."""
 
 
 # Measures jobs by a rule in a fresh worker, and notes what it finds, or says that there is no more time for it.
@@ -129,7 +129,7 @@ def networks(
 
 
 def example_of(
-    subject: Subject, found: Mapping[Target, Statistics], constants: Sequence[str], call_ms: float = 0.0
+    subject: Subject, found: Mapping[JobKey, Statistics], constants: Sequence[str], call_ms: float = 0.0
 ) -> Example:
     """A network by what was found of its bricks and of it; bricks that compute nothing are not measured.
 
@@ -140,19 +140,19 @@ def example_of(
     terms = [0.0] * len(sought)
     graph = subject.decomposition.graph
     for occurrence in subject.decomposition.occurrences:
-        brick = found.get(Target(occurrence.brick.key, occurrence.context))
+        brick = found.get(JobKey(occurrence.brick.key, occurrence.context))
         if brick is None:
             continue
         layers, brick_ms = occurrence.sequence.layers, brick.trimmed_mean_ms
         times = times_paid(graph, layers)
         paid.append((times, brick_ms))
-        twin = found.get(Target(occurrence.brick.key, occurrence.twin)) if occurrence.twin is not None else None
+        twin = found.get(JobKey(occurrence.brick.key, occurrence.twin)) if occurrence.twin is not None else None
         twin_ms = None if twin is None else twin.trimmed_mean_ms
         cold = caches_in(occurrence.context) is Caches.COLD
         circumstances = Circumstances(brick_ms, graph.touched_bytes, cold, twin_ms, word_of(occurrence.twin or ""))
         for number, constant in enumerate(sought):
             terms[number] += times * TERMS[constant](circumstances)
-    measured_ms = found[Target(model=subject.key)].trimmed_mean_ms
+    measured_ms = found[JobKey(model=subject.key)].trimmed_mean_ms
     composed_ms = sum(times * latency_ms for times, latency_ms in paid)
     paid_once_ms = call_ms if CALL_MS in constants else 0.0
     return Example(subject.name, tuple(terms), composed_ms, measured_ms, density_of(paid), paid_once_ms)

@@ -7,26 +7,22 @@ from dlbricks_tui.bricks.carriers import Carrier, cover
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.bricks.whole_model import whole_model
-from dlbricks_tui.measure.inside import COPIES, CarrierTask
-from dlbricks_tui.measure.jobs import Entry, Subject, expected_ms, memory_bytes
-from dlbricks_tui.measure.workbench import Task
+from dlbricks_tui.measure.inside import COPIES, CarrierJob
+from dlbricks_tui.measure.jobs import Job, Subject, expected_ms, memory_bytes
 from dlbricks_tui.models.graph import LayerGraph
 
-# To load a program makes its weights and compiles its kernels, which takes longer than to run it.
-_RUNS_PER_LOAD = 100.0
 
-
-def carrier_tasks(subjects: Iterable[Subject], needed: Mapping[str, Entry], load_seconds: float) -> list[CarrierTask]:
+def carrier_jobs(subjects: Iterable[Subject], needed: Mapping[str, Job]) -> list[CarrierJob]:
     """Carriers that hold the needed bricks, given by key; models with a layer that cannot run are no carriers."""
     graphs = [subject.decomposition.graph for subject in subjects]
     runnable = [graph for graph in graphs if all(layer.unmeasurable is None for layer in graph.layers)]
     carriers = cover(runnable, needed.keys(), _expected_ms)
-    return [_task(number, carrier, needed, load_seconds) for number, carrier in enumerate(carriers)]
+    return [_job(number, carrier, needed) for number, carrier in enumerate(carriers)]
 
 
-def groups(carriers: Iterable[CarrierTask], most_bytes: int) -> Iterator[Sequence[CarrierTask]]:
+def groups(carriers: Iterable[CarrierJob], most_bytes: int) -> Iterator[Sequence[CarrierJob]]:
     """The carriers in groups that fit into memory together."""
-    group: list[CarrierTask] = []
+    group: list[CarrierJob] = []
     taken = 0
     for carrier in carriers:
         # Under the profiler a network has its results, and what a runtime makes of its weights, once more.
@@ -40,17 +36,18 @@ def groups(carriers: Iterable[CarrierTask], most_bytes: int) -> Iterator[Sequenc
         yield group
 
 
-def _task(number: int, carrier: Carrier, needed: Mapping[str, Entry], load_seconds: float) -> CarrierTask:
+def _job(number: int, carrier: Carrier, needed: Mapping[str, Job]) -> CarrierJob:
     keys = {layer.index: brick_of(carrier.graph, (layer.index,)).key for layer in carrier.graph.layers}
     written = carrier_program(carrier.graph)
     # As many weights as the model reads between two runs of a layer have to pass through the caches here, too.
     program = replace(written.program, between_bytes=carrier.missing_bytes)
     latency_ms = sum(_expected_ms(carrier.graph, index) for index in keys)
-    return CarrierTask(
+    return CarrierJob(
         f"carrier {number}",
         whole_model(carrier.model).key if carrier.is_whole else "",
         carrier,
-        Task(program, load_seconds + _RUNS_PER_LOAD * latency_ms / 1000),
+        program,
+        latency_ms,
         written.owners,
         {index: needed[key] for index, key in keys.items() if key in needed},
     )

@@ -1,4 +1,4 @@
-"""Errors of measuring, and the signal that it is to stop."""
+"""Errors of measuring, and the exception that stops it."""
 
 from dlbricks_tui.errors import UserError
 

@@ -7,28 +7,28 @@ from dlbricks_tui.store.records import utc_now
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened at a moment."""
+    """The base of all events."""
 
     when: str = field(default_factory=utc_now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchStarted(Event):
-    """Programs that are measured together come next."""
+    """A batch of programs is next."""
 
     number: int
     of: int
     programs: int
-    # Of the whole run, as in all events.
+    # The time left of the whole run, as in all events.
     seconds_left: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundDone(Event):
-    """New samples, by program number; with them what tells whether the machine has changed."""
+    """New samples, by program number, and the readings that show changes of the host."""
 
     samples_ms: tuple[tuple[int, tuple[float, ...]], ...]
-    # None where the worker was lost before it could tell.
+    # None if the worker was lost.
     null_call_ms: float | None
     reference_ms: float | None
     seconds_left: float
@@ -36,7 +36,7 @@ class RoundDone(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundRepeated(Event):
-    """A round took `seconds`, was disturbed, and is repeated: its samples do not count."""
+    """A round of `seconds` was disturbed and is repeated: its samples do not count."""
 
     reason: str
     seconds: float = 0.0
@@ -44,8 +44,8 @@ class RoundRepeated(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BegunAnew(Event):
-    """The machine is another than it was: the batch is measured anew, and of each program these samples still count."""
+class BatchRestarted(Event):
+    """The host's speed has changed, so the batch restarts; these samples of each program still count."""
 
     times_as_fast: float
     samples_ms: tuple[tuple[int, tuple[float, ...]], ...]
@@ -54,7 +54,7 @@ class BegunAnew(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrating(Event):
-    """A network made for it is measured, once for each system and runtime, to find out what the method misses."""
+    """A calibration network is measured, once for each system and runtime."""
 
     network: str
     number: int
@@ -63,21 +63,21 @@ class Calibrating(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated(Event):
-    """Estimates are corrected from now on; `error` is the mean one on networks that had no part in the fit."""
+    """Estimates are corrected from now on; `error` is the mean error on networks left out of the fit."""
 
     error: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationFailed(Event):
-    """Estimates stay as they are composed, and their intervals say nothing of the method."""
+    """Estimates are not corrected, and their intervals do not include the error of the method."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftNoted(Event):
-    """The machine has become slower or faster than it was when the run began."""
+    """The host is slower or faster than at the start of the run."""
 
     reference_ms: float
     usual_ms: float

@@ -19,19 +19,20 @@ from dlbricks_tui.bricks.carriers import Carrier
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone
-from dlbricks_tui.measure.jobs import Entry, Target
+from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.layer_times import layer_times
-from dlbricks_tui.measure.results import Checkpoints, Occurrence, PlaceKeeper
+from dlbricks_tui.measure.results import Checkpoints, Occurrence, OccurrenceSink
 from dlbricks_tui.measure.stopping import (
     FEWEST_OF_THE_LONGEST,
     FEWEST_SAMPLES,
     Adaptive,
     drifting_half_width_ms,
-    series_of,
+    samples_of,
 )
+from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import PLAIN_SECONDS, most_seconds_per_carrier
 from dlbricks_tui.measure.warming import untimed_runs
-from dlbricks_tui.measure.workbench import Task, Workbench
+from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import Facts, Statistics
 from dlbricks_tui.store.statistics import mean_statistics, trimmed_mean
@@ -59,7 +60,7 @@ PLACEMENT_SHARE = 0.027
 
 
 @dataclass(frozen=True)
-class CarrierTask:
+class CarrierJob:
     """A carrier to run: its program, the layer of each operator, and the bricks that it is to tell about by layer."""
 
     # What the worker calls it.
@@ -67,17 +68,18 @@ class CarrierTask:
     # The key of the model, where the carrier is all of it; empty otherwise.
     key: str
     carrier: Carrier
-    task: Task
+    program: Program
+    expected_ms: float
     owners: Mapping[int, int]
-    bricks: Mapping[int, Entry]
+    bricks: Mapping[int, Job]
 
 
 @dataclass(slots=True)
 class _Whole:
     """A whole model that is being timed."""
 
-    entry: Entry
-    task: Task
+    job: Job
+    program: Program
     first_run_ms: float
     samples_ms: list[float] = field(default_factory=list)
 
@@ -86,7 +88,7 @@ class _Whole:
 class _Running:
     """A carrier that is being timed: its plain runs, and the samples of each of its layers."""
 
-    what: CarrierTask
+    what: CarrierJob
     # The names of its copies in the worker.
     copies: tuple[str, ...]
     first_run_ms: float
@@ -144,56 +146,56 @@ class _Running:
 
 
 class Inside:
-    """Times whole models and carriers on a workbench; results are stored before anybody hears of them."""
+    """Times whole models and carriers in a worker; results are stored before they are told."""
 
     def __init__(
         self,
-        bench: Workbench,
-        ledger: PlaceKeeper,
+        worker: SupervisedWorker,
+        results: OccurrenceSink,
         control: Checkpoints,
         rule: Adaptive,
         tell: Callable[[Event], None],
-        reference: Task,
+        reference: Program,
     ) -> None:
-        self._bench = bench
-        self._ledger = ledger
+        self._worker = worker
+        self._results = results
         self._control = control
         self._rule = rule
         self._tell = tell
         self._wholes: list[_Whole] = []
         self._references_ms: list[float] = []
         # The bricks that are in the store by now.
-        self._kept: set[Entry] = set()
-        self._bench.load(_REFERENCE, reference, fixture=True)
-        self._bench.take_losses()
+        self._kept: set[Job] = set()
+        self._worker.load(_REFERENCE, reference, fixture=True)
+        self._worker.take_losses()
 
-    def time_models(self, models: Sequence[tuple[Entry, Task]]) -> None:
+    def time_models(self, models: Sequence[tuple[Job, Program]]) -> None:
         """Time each whole model for about two seconds, and store what it takes.
 
         A few models go on in the rounds of the carriers, so that an estimate and what it is compared with are of the
         same minutes.
         """
-        for entry, task in models:
+        for job, program in models:
             self._control.checkpoint()
-            loaded = self._bench.load(entry.name, task)
+            loaded = self._worker.load(job.name, program, job.expected_ms)
             if loaded is None:
-                self._fail(entry)
+                self._fail(job)
                 continue
-            self._ledger.loaded(entry, loaded.first_run_seconds, ())
-            whole = _Whole(entry, task, loaded.first_run_seconds * 1000)
+            self._results.loaded(job, loaded.first_run_seconds, ())
+            whole = _Whole(job, program, loaded.first_run_seconds * 1000)
             self._sample_for_a_while(whole)
             if whole.samples_ms:
                 self._keep_whole(whole)
-            if self._bench.holds(entry.name) and len(models) <= _FEW_MODELS:
+            if self._worker.holds(job.name) and len(models) <= _FEW_MODELS:
                 self._wholes.append(whole)
-            self._bench.clear()
+            self._worker.clear()
 
     @property
-    def kept(self) -> Collection[Entry]:
+    def kept(self) -> Collection[Job]:
         """The bricks that were timed well enough."""
         return self._kept
 
-    def time_carriers(self, carriers: Sequence[CarrierTask], of: int = 0) -> None:
+    def time_carriers(self, carriers: Sequence[CarrierJob], of: int = 0) -> None:
         """Time carriers, all in the same rounds; they are some `of` all that a run has to time."""
         running = self._load(carriers, most_seconds_per_carrier(max(of, len(carriers))))
         started = list(running)
@@ -202,36 +204,36 @@ class Inside:
                 self._control.checkpoint()
                 self._round(running)
                 done = [it for it in running if self._is_done(it)]
-                running = [it for it in running if it not in done and all(map(self._bench.holds, it.copies))]
+                running = [it for it in running if it not in done and all(map(self._worker.holds, it.copies))]
                 self._keep_bricks(started, running)
-                self._ledger.tell_estimates(lambda: self._provisional(started))
+                self._results.tell_estimates(lambda: self._provisional(started))
         except Stopped:
             self._keep_bricks(started, [], finished=False)
             raise
         for whole in self._wholes:
             self._keep_whole(whole, again=True)
-        self._bench.clear()
+        self._worker.clear()
 
-    def _load(self, carriers: Sequence[CarrierTask], most_seconds: float) -> list[_Running]:
-        bricks = dict.fromkeys(entry for it in carriers for entry in it.bricks.values())
+    def _load(self, carriers: Sequence[CarrierJob], most_seconds: float) -> list[_Running]:
+        bricks = dict.fromkeys(job for it in carriers for job in it.bricks.values())
         self._tell(BatchStarted(number=1, of=1, programs=len(bricks)))
         running = []
         for what in carriers:
             self._control.checkpoint()
             began = time.monotonic()
-            loaded = self._bench.load(what.name, what.task)
+            loaded = self._worker.load(what.name, what.program, what.expected_ms)
             if loaded is None:
                 continue
             slow = loaded.first_run_seconds * 1000 > _SLOW_MS or time.monotonic() - began > _SECONDS_TO_COPY
             copies = 1 if slow else COPIES
             names = [f"{what.name}, copy {number}" for number in range(2, copies + 1)]
-            names = [name for name in names if self._bench.load(name, what.task)]
+            names = [name for name in names if self._worker.load(name, what.program, what.expected_ms)]
             running.append(_Running(what, (what.name, *names), loaded.first_run_seconds * 1000, most_seconds))
-            for entry in dict.fromkeys(what.bricks.values()):
-                self._ledger.loaded(entry, loaded.first_run_seconds, ())
+            for job in dict.fromkeys(what.bricks.values()):
+                self._results.loaded(job, loaded.first_run_seconds, ())
         for whole in self._wholes:
-            self._bench.load(whole.entry.name, whole.task)
-        self._bench.take_losses()
+            self._worker.load(whole.job.name, whole.program, whole.job.expected_ms)
+        self._worker.take_losses()
         return running
 
     def _round(self, running: Sequence[_Running]) -> None:
@@ -240,13 +242,13 @@ class Inside:
         samples: dict[int, list[float]] = defaultdict(list)
         self._sample_reference()
         for whole in self._wholes:
-            if self._bench.holds(whole.entry.name) and self._sample_whole(whole):
-                samples[whole.entry.number].append(whole.samples_ms[-1])
+            if self._worker.holds(whole.job.name) and self._sample_whole(whole):
+                samples[whole.job.number].append(whole.samples_ms[-1])
         for it in running:
-            for entry, sample_ms in self._sample_carrier(it):
-                samples[entry.number].append(sample_ms)
-        self._bench.take_losses()
-        calls_ms = [duration / _NANOSECONDS_PER_MS for duration in self._bench.null_calls(_NULL_CALLS)]
+            for job, sample_ms in self._sample_carrier(it):
+                samples[job.number].append(sample_ms)
+        self._worker.take_losses()
+        calls_ms = [duration / _NANOSECONDS_PER_MS for duration in self._worker.null_calls(_NULL_CALLS)]
         seconds = time.monotonic() - began
         self._tell(
             RoundDone(
@@ -257,11 +259,11 @@ class Inside:
             )
         )
 
-    def _sample_carrier(self, it: _Running) -> Iterator[tuple[Entry, float]]:
+    def _sample_carrier(self, it: _Running) -> Iterator[tuple[Job, float]]:
         """Run a carrier plainly and under the profiler; what each of its layers took, by the brick it belongs to."""
         began = time.monotonic()
-        taken = self._bench.sample([it.copy], it.untimed_runs, 1).get(it.copy)
-        profile = self._bench.profile(it.copy, *it.profiled_runs) if taken else None
+        taken = self._worker.sample([it.copy], it.untimed_runs, 1).get(it.copy)
+        profile = self._worker.profile(it.copy, *it.profiled_runs) if taken else None
         it.seconds += time.monotonic() - began
         if taken is None or profile is None:
             return
@@ -270,8 +272,8 @@ class Inside:
         it.plain_ms.append(plain_ms)
         for layer in it.what.carrier.graph.layers:
             it.layers_ms[layer.index].append(times.get(layer.index, 0.0))
-        for layer, entry in it.what.bricks.items():
-            yield entry, it.layers_ms[layer][-1] / it.what.carrier.graph.layers[layer].times
+        for index, job in it.what.bricks.items():
+            yield job, it.layers_ms[index][-1] / it.what.carrier.graph.layers[index].times
 
     def _sample_for_a_while(self, whole: _Whole) -> None:
         until = time.monotonic() + PLAIN_SECONDS
@@ -284,17 +286,17 @@ class Inside:
 
     def _sample_whole(self, whole: _Whole) -> bool:
         usual_ms = median(whole.samples_ms) if whole.samples_ms else whole.first_run_ms
-        name = whole.entry.name
-        taken = self._bench.sample([name], untimed_runs(usual_ms, whole=True), 1).get(name)
+        name = whole.job.name
+        taken = self._worker.sample([name], untimed_runs(usual_ms, whole=True), 1).get(name)
         if taken is None:
-            self._fail(whole.entry)
+            self._fail(whole.job)
             return False
         whole.samples_ms.append(taken[0] / _NANOSECONDS_PER_MS)
         return True
 
     def _sample_reference(self) -> None:
-        if self._bench.holds(_REFERENCE):
-            taken = self._bench.sample([_REFERENCE], 1, _REFERENCE_RUNS).get(_REFERENCE)
+        if self._worker.holds(_REFERENCE):
+            taken = self._worker.sample([_REFERENCE], 1, _REFERENCE_RUNS).get(_REFERENCE)
             if taken:
                 self._references_ms.append(median(taken) / _NANOSECONDS_PER_MS)
 
@@ -325,16 +327,16 @@ class Inside:
 
     def _keep_bricks(self, started: Sequence[_Running], running: Sequence[_Running], *, finished: bool = True) -> None:
         """Store the bricks that no running carrier says more about."""
-        going_on = {entry for it in running for entry in it.what.bricks.values()}
-        found: dict[Entry, list[Occurrence]] = defaultdict(list)
+        going_on = {job for it in running for job in it.what.bricks.values()}
+        found: dict[Job, list[Occurrence]] = defaultdict(list)
         for it in started:
-            for layer, entry in it.what.bricks.items():
-                if entry not in going_on and entry not in self._kept and len(it.plain_ms) >= it.fewest_rounds:
-                    found[entry].append(self._occurrence(it, layer))
-        wide = {entry for it in started if it.is_wide for entry in it.what.bricks.values()}
-        self._ledger.keep_occurrences(found, wide, self._noise, finished=finished)
+            for layer, job in it.what.bricks.items():
+                if job not in going_on and job not in self._kept and len(it.plain_ms) >= it.fewest_rounds:
+                    found[job].append(self._occurrence(it, layer))
+        wide = {job for it in started if it.is_wide for job in it.what.bricks.values()}
+        self._results.keep_occurrences(found, wide, self._noise, finished=finished)
         self._kept.update(found)
-        self._ledger.save_counts()
+        self._results.save_counts()
 
     def _occurrence(self, it: _Running, layer: int) -> Occurrence:
         carrier = it.what.carrier
@@ -344,23 +346,23 @@ class Inside:
             ("carrier", it.what.key),
         )
         shared = math.hypot(drifting_half_width_ms(it.plain_ms) / median(it.plain_ms), PLACEMENT_SHARE)
-        return Occurrence(where, series_of(it.samples_ms(layer), self._rule), ((SHARED_COLUMN, shared),))
+        return Occurrence(where, samples_of(it.samples_ms(layer), self._rule), ((SHARED_COLUMN, shared),))
 
-    def _provisional(self, started: Sequence[_Running]) -> Mapping[Target, Statistics]:
-        found: dict[Entry, list[Statistics]] = defaultdict(list)
+    def _provisional(self, started: Sequence[_Running]) -> Mapping[JobKey, Statistics]:
+        found: dict[Job, list[Statistics]] = defaultdict(list)
         for it in started:
-            for layer, entry in it.what.bricks.items():
-                if entry not in self._kept and len(it.plain_ms) >= it.fewest_rounds:
-                    found[entry].append(series_of(it.samples_ms(layer), self._rule).statistics)
-        return {entry.job.target: mean_statistics(those) for entry, those in found.items()}
+            for layer, job in it.what.bricks.items():
+                if job not in self._kept and len(it.plain_ms) >= it.fewest_rounds:
+                    found[job].append(samples_of(it.samples_ms(layer), self._rule).statistics)
+        return {job.key: mean_statistics(those) for job, those in found.items()}
 
     def _keep_whole(self, whole: _Whole, *, again: bool = False) -> None:
-        self._ledger.keep([(whole.entry, series_of(whole.samples_ms, self._rule))], self._noise, again=again)
+        self._results.keep([(whole.job, samples_of(whole.samples_ms, self._rule))], self._noise, again=again)
 
-    def _fail(self, entry: Entry) -> None:
-        loss = self._bench.take_losses().get(entry.name)
+    def _fail(self, job: Job) -> None:
+        loss = self._worker.take_losses().get(job.name)
         if loss is not None:
-            self._ledger.fail(entry, loss.reason, loss.message)
+            self._results.fail(job, loss.reason, loss.message)
 
     @property
     def _noise(self) -> Facts:

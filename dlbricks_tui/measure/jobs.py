@@ -1,4 +1,4 @@
-"""Programs to time: bricks in a context, or whole models, and what they are expected to take."""
+"""Programs to time: bricks in a context, or whole models, and how long they are expected to take."""
 
 import math
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from dlbricks_tui.estimate.bridging import features_of
 from dlbricks_tui.measure.warming import untimed_runs
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph
 
-# What any of today's machines manages with two cores, within a factor of some tens.
+# The throughput of any current machine with two cores, within a factor of some tens.
 _MULTIPLICATIONS_PER_MS = 5e7
 _ELEMENTS_PER_MS = 1e6
 _CALL_MS = 0.01
 
 
-class Target(NamedTuple):
-    """A brick in a context by their keys, or (brick empty) a whole model by its key."""
+class JobKey(NamedTuple):
+    """The keys under which the store knows a brick in a context, or (brick empty) a whole model."""
 
     brick: str = ""
     context: str = ""
@@ -47,19 +47,19 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The model's name."""
         return self.decomposition.graph.name
 
 
 class Earlier(NamedTuple):
-    """Samples that a run has taken of a job and that are too few, and what the reference took then (0: not known)."""
+    """The samples that an earlier run took of a job, too few, and the reference latency then (0: not known)."""
 
     samples_ms: tuple[float, ...]
     reference_ms: float
 
 
 class Use(NamedTuple):
-    """How often a model, by name, pays for a brick."""
+    """How often a model, by name, runs a brick."""
 
     model: str
     times: int
@@ -67,9 +67,9 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """A program to be timed. `layers` stand in `graph`: one place of many for a brick, all of them for a model."""
+    """A program to time: `layers` of `graph`, which are one occurrence of a brick, or all layers of a model."""
 
-    target: Target
+    key: JobKey
     label: str
     canonical: str
     graph: LayerGraph
@@ -77,49 +77,44 @@ class Job:
     uses: tuple[Use, ...]
     expected_ms: float
     memory_bytes: int
-    # How much of the doubt about all models it takes away, 1 being all the doubt about one model.
+    # The uncertainty of all models that measuring it removes; 1 is all the uncertainty of one model.
     gain: float = 0.0
-    # How much of a model it is expected to be, of that model of which it is most; 1 is all of it.
+    # Its expected share of a model's latency, in the model where that is largest; 1 is all of it.
     share: float = 1.0
-    # What it must not write over; None: what the graph shows to be needed afterwards.
+    # The tensors that it must not overwrite; None: those that the graph needs afterwards.
     kept: frozenset[Feed] | None = None
     # What the caches hold of it; None: as the graph shows.
     caches: Caches | None = None
     # The file of a whole model: run as it stands if the model cannot be run layer by layer, or if `from_file` is set.
     file: Path | None = None
     from_file: bool = False
-    # What was sampled before and is not to be sampled again; None: nothing.
+    # Samples to go on from; None: there are none.
     earlier: Earlier | None = None
+    # Its place in the plan: events and the worker know the job by that.
+    number: int = 0
 
     @property
     def whole(self) -> bool:
-        """Whether it is a model and no brick."""
-        return not self.target.brick
-
-    def untimed_runs(self, latency_ms: float) -> int:
-        """How often it runs untimed before each time that it is timed, if it takes about so long."""
-        return untimed_runs(latency_ms, whole=self.whole, caches=caches_in(self.target.context))
-
-
-class Entry(NamedTuple):
-    """A job under the number by which events and the worker know it."""
-
-    number: int
-    job: Job
+        """True for a whole model."""
+        return not self.key.brick
 
     @property
     def name(self) -> str:
-        """What the worker calls it."""
+        """The program's name in the worker."""
         return str(self.number)
 
     @property
     def about(self) -> dict[str, Any]:
-        """How events speak of it."""
-        return {"program": self.number, **self.job.target._asdict(), "label": self.job.label}
+        """The fields by which events name the job."""
+        return {"program": self.number, **self.key._asdict(), "label": self.label}
+
+    def untimed_runs(self, latency_ms: float) -> int:
+        """The number of untimed runs before each timed run, for a program of about this latency."""
+        return untimed_runs(latency_ms, whole=self.whole, caches=caches_in(self.key.context))
 
 
 def subject_of(decomposition: Decomposition, file: Path | None = None, *, lowered: bool = False) -> Subject:
-    """A model that has been taken apart, as something to be estimated.
+    """Return a decomposed model as something to be estimated.
 
     A model with a file that is `lowered` to its written layers is timed end to end as the runtime optimises the file.
     """
@@ -129,17 +124,17 @@ def subject_of(decomposition: Decomposition, file: Path | None = None, *, lowere
 
 
 def expected_ms(canonical: str) -> float:
-    """A guess from the shapes of a brick alone."""
+    """Guess the latency of a brick from its shapes: to order jobs, to share out memory, to detect hanging programs."""
     features = features_of(canonical)
     if features is None:
         return _CALL_MS
-    # Where there is no matrix of weights, the work is as many elements as the data has.
+    # Without a matrix of weights the work is as many elements as the data has.
     work_ms = math.exp(features.work) / _MULTIPLICATIONS_PER_MS
     return _CALL_MS + work_ms + (math.exp(features.data) + math.exp(features.weights)) / _ELEMENTS_PER_MS
 
 
 def memory_bytes(layers: Sequence[Layer]) -> int:
-    """What the weights of some layers, what they are fed and all that they make take, at the same time."""
+    """Return the bytes of all weights, inputs and results of some layers."""
     own = {layer.index for layer in layers}
     fed = {
         feed: tensor

@@ -1,10 +1,10 @@
-"""What the store has already of what a run would measure."""
+"""Results of the store that a run can reuse."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from dlbricks_tui.measure.jobs import Earlier, Job, Target
+from dlbricks_tui.measure.jobs import Earlier, Job, JobKey
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.conditions import where
 from dlbricks_tui.store.errors import DamagedResultError
@@ -15,7 +15,7 @@ from dlbricks_tui.store.records import EndToEnd, Failure, Measurement, Statistic
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """On what and how a run measures: results under other conditions are no substitute."""
+    """The system, runtime and method of a run: results under other conditions are not reused."""
 
     system: str
     runtime: str
@@ -24,40 +24,40 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The newest good statistics, and why what was tried before cannot be measured."""
+    """The newest good statistics, and the reasons of earlier failures."""
 
-    measured: Mapping[Target, Statistics] = field(default_factory=dict)
-    failed: Mapping[Target, str] = field(default_factory=dict)
+    measured: Mapping[JobKey, Statistics] = field(default_factory=dict)
+    failed: Mapping[JobKey, str] = field(default_factory=dict)
 
 
-def known_in(generation: Generation, conditions: Conditions, targets: Iterable[Target], since: str = "") -> Known:
-    """What the store says of these targets; of what was measured, what was measured since then."""
-    newest = ((target, _newest(generation, conditions, target)) for target in targets)
-    found = {target: summary for target, summary in newest if summary is not None}
+def known_in(generation: Generation, conditions: Conditions, keys: Iterable[JobKey], since: str = "") -> Known:
+    """Return what the store knows of these keys, with measurements since then only."""
+    newest = ((key, _newest(generation, conditions, key)) for key in keys)
+    found = {key: summary for key, summary in newest if summary is not None}
     failures = [it for it in records_of(generation, Failure) if _under(it, conditions)]
     return Known(
-        {target: _statistics(summary) for target, summary in found.items() if summary.when >= since},
+        {key: _statistics(summary) for key, summary in found.items() if summary.when >= since},
         {
-            target: f"{it.reason}: {it.message}" if it.message else it.reason
+            key: f"{it.reason}: {it.message}" if it.message else it.reason
             for it in sorted(failures, key=lambda failure: failure.when)
-            # What has been measured for all that does not count as failed, however long ago that was.
-            if (target := Target(it.brick, it.context, it.model)) not in found
+            # A key with any good measurement has not failed.
+            if (key := JobKey(it.brick, it.context, it.model)) not in found
         },
     )
 
 
 def with_earlier(jobs: Iterable[Job], generation: Generation, conditions: Conditions, known: Known) -> tuple[Job, ...]:
-    """The jobs, with the samples of what is known of them, but not well enough: a run goes on from these."""
+    """Return the jobs with their samples in the store, which are too few: the run goes on from these."""
     return tuple(
-        replace(job, earlier=_earlier(generation, conditions, job.target)) if job.target in known.measured else job
+        replace(job, earlier=_earlier(generation, conditions, job.key)) if job.key in known.measured else job
         for job in jobs
     )
 
 
-def _earlier(generation: Generation, conditions: Conditions, target: Target) -> Earlier | None:
-    summary = _newest(generation, conditions, target)
+def _earlier(generation: Generation, conditions: Conditions, key: JobKey) -> Earlier | None:
+    summary = _newest(generation, conditions, key)
     row = None if summary is None else generation.index.row_of(summary.id)
-    # One that is damaged has joined the damage that the store reports.
+    # The store reports damaged results by itself.
     with suppress(DamagedResultError):
         result = None if row is None else generation.record(row)
         if isinstance(result, Measurement | EndToEnd):
@@ -65,11 +65,11 @@ def _earlier(generation: Generation, conditions: Conditions, target: Target) -> 
     return None
 
 
-def _newest(generation: Generation, conditions: Conditions, target: Target) -> Summary | None:
-    if target.brick:
-        pair = Pair(target.brick, target.context)
+def _newest(generation: Generation, conditions: Conditions, key: JobKey) -> Summary | None:
+    if key.brick:
+        pair = Pair(key.brick, key.context)
         return newest_good(generation, pair, conditions.system, conditions.runtime, conditions.protocol)
-    asked = where(of="model", model=target.model, good=True)
+    asked = where(of="model", model=key.model, good=True)
     asked += where(system=conditions.system, runtime=conditions.runtime, protocol=conditions.protocol)
     found = select(generation, asked)
     return found.part(len(found) - 1, len(found)).summaries()[0] if len(found) else None

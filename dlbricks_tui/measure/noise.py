@@ -1,4 +1,4 @@
-"""Noise of the host in rounds: which rounds it disturbs, which are repeated, and what results say of it."""
+"""Noise of the host: which rounds it disturbs, which of these are repeated, and what results say of it."""
 
 import math
 from collections import deque
@@ -8,193 +8,179 @@ from itertools import chain
 from statistics import median
 from typing import NamedTuple
 
-from dlbricks_tui.host.contention import Crowding
+from dlbricks_tui.host.contention import Contention
 from dlbricks_tui.store.records import Facts
 
-# On a quiet host the threads of a worker are hardly ever stopped; a screen that is drawn a few times a second does it
-# now and then. Where somebody computes beside them, they share the core that is left: as one asks the other for each
-# run of a program, they stop one another that often, and somebody else stops them, too.
-_MOST_STOPS_PER_SECOND, _MOST_STOPS_PER_RUN, _FEWEST_STOPS = 600.0, 0.5, 10
-# In a round of programs that take next to nothing they share a core by themselves: a short round tells nothing of
-# others.
+# On a quiet host the threads of a worker are hardly ever preempted, a few times a second while a screen is drawn. With
+# another program beside them they share the remaining core: they preempt one another about once per run of a program,
+# and the other program preempts them too.
+_MOST_PREEMPTIONS_PER_SECOND, _MOST_PREEMPTIONS_PER_RUN, _FEWEST_PREEMPTIONS = 600.0, 0.5, 10
+# In a round of very short programs the worker's threads share a core by themselves: a short round proves nothing.
 _SHORTEST_SECONDS = 0.05
 _MOST_WAITING = 0.01
-# Threads of a worker stop one another, too, where the kernel puts them on the same core: nobody has disturbed a round
-# in which others computed for less than this. The kernel counts that in hundredths of a second.
+# The worker's threads preempt one another where the kernel puts them on the same core. A round is undisturbed if other
+# processes computed for a smaller share of it than this, or for two ticks, by which the kernel counts.
 _LEAST_OF_OTHERS, _TICKS_SECONDS = 0.25, 0.02
-# On a quiet host the reference varies by one or two percent. One whose neighbours come and go is slower or quicker by
-# a third, for minutes.
+# On a quiet host the reference varies by one or two percent. Neighbours on a shared host change it by a third, for
+# minutes.
 _MOST_SLOWER = 1.15
 _ROUNDS_TO_KNOW_THE_REFERENCE = 5
 _ROUNDS_REMEMBERED = 200
-# What has lasted for so many rounds, and for so long, is no accident.
+# A change of speed is real if it lasts for so many rounds and so long.
 _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 5, 3.0
-# A busy host does not become quiet soon: after so long without a break its rounds count as they are, until it was calm.
+# A busy host stays busy: after this much disturbed time in a row rounds count as they are, until the host is quiet.
 _PATIENCE_SECONDS = 60.0
-# Repeated rounds take so long at most, and half as long as the rounds that count.
+# Repeated rounds take at most this long, plus this share of the time of rounds that count.
 _FREE_SECONDS, _MOST_REPEATED_SHARE = 5.0, 0.5
-# A fact of each result: what it took to call a runtime that computes nothing.
+
+# A fact of each result: the latency of a call of the runtime that computes nothing.
 NULL_CALL_MS = "null_call_ms"
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What is known of one round of measuring; None where nobody could tell."""
+class RoundReadings:
+    """Readings of one round that tell whether it was disturbed; None where there is no reading."""
 
     seconds: float
-    # How often programs ran in it.
+    # How many times programs ran in it.
     runs: int
-    crowding: Crowding | None
+    contention: Contention | None
     reference_ms: float | None
 
 
-class Change(NamedTuple):
-    """The machine is another than it was: so many times as fast, and for so many rounds that count."""
+class SpeedChange(NamedTuple):
+    """A lasting change of the host's speed: the factor, and how many of the latest rounds have the new speed."""
 
     times_as_fast: float
     rounds: int
 
 
-class _Felt(NamedTuple):
-    """What the reference took in a round of so many seconds."""
+class _Reading(NamedTuple):
+    """The reference latency in a round, and the length of the round."""
 
     reference_ms: float
     seconds: float
 
 
-class Calmness:
-    """Judges the rounds of a run, one after another."""
+class NoiseMonitor:
+    """Judges the rounds of a run, one after another; at most `most_seconds` are measured twice."""
 
     def __init__(self, most_seconds: float = math.inf) -> None:
-        """However often the machine becomes quiet again, no more than so much is measured twice."""
         self._seconds_left = most_seconds
         self._counted_seconds = self._repeated_seconds = 0.0
-        # Rounds that were calm, and all that nobody else computed in.
-        self._calm: deque[_Felt] = deque(maxlen=_ROUNDS_REMEMBERED)
-        self._felt: deque[_Felt] = deque(maxlen=_ROUNDS_REMEMBERED)
+        # Quiet rounds, and all rounds without contention.
+        self._quiet: deque[_Reading] = deque(maxlen=_ROUNDS_REMEMBERED)
+        self._uncontended: deque[_Reading] = deque(maxlen=_ROUNDS_REMEMBERED)
         self._lost_seconds = 0.0
-        self._calm_in_a_row, self._calm_seconds = 0, 0.0
-        self._change: Change | None = None
+        self._quiet_in_a_row, self._quiet_seconds = 0, 0.0
+        self._change: SpeedChange | None = None
 
     @property
     def usual_reference_ms(self) -> float | None:
-        """What the reference takes when the machine is calm; None until that is known."""
-        return _usual_ms(self._calm) if len(self._calm) >= _ROUNDS_TO_KNOW_THE_REFERENCE else None
+        """The reference latency on the quiet host; None until it is known."""
+        return _usual_ms(self._quiet) if len(self._quiet) >= _ROUNDS_TO_KNOW_THE_REFERENCE else None
 
     @property
     def worth_repeating(self) -> bool:
-        """Whether it still makes sense to measure again what was disturbed."""
+        """True if disturbed rounds are to be repeated."""
         return self.most_repeated() > 0 and self._lost_seconds < _PATIENCE_SECONDS
 
     def most_repeated(self, more_counted_seconds: float = 0.0) -> float:
-        """Seconds that may go into repeated rounds while rounds that count take so much longer."""
+        """Return the seconds left for repeated rounds, if rounds that count take so much longer."""
         counted = self._counted_seconds + more_counted_seconds
         in_proportion = _FREE_SECONDS + _MOST_REPEATED_SHARE * counted - self._repeated_seconds
         return max(0.0, min(in_proportion, self._seconds_left))
 
     @property
     def time_left(self) -> bool:
-        """Whether anything may be measured twice."""
+        """True if anything may be measured twice."""
         return self._seconds_left > 0
 
-    def disturbance(self, round_: Circumstances) -> str | None:
-        """What disturbed a round, in words; None if nothing did."""
-        waiting = self._waiting(round_)
-        found = waiting or self._slowness(round_)
-        felt = None if waiting or round_.reference_ms is None else _Felt(round_.reference_ms, round_.seconds)
-        if felt is not None:
-            self._felt.append(felt)
+    def disturbance(self, readings: RoundReadings) -> str | None:
+        """Return in words what disturbed a round; None if nothing did."""
+        contended = self._contended(readings)
+        found = contended or self._slower(readings)
+        reading = None
+        if not contended and readings.reference_ms is not None:
+            reading = _Reading(readings.reference_ms, readings.seconds)
+            self._uncontended.append(reading)
         if found is None:
-            self._rest(round_.seconds)
-            if felt is not None:
-                self._calm.append(felt)
-                self._notice_quickening()
+            self._count_quiet(readings.seconds)
+            if reading is not None:
+                self._quiet.append(reading)
+                self._detect_speed_up()
         else:
-            self._calm_in_a_row, self._calm_seconds = 0, 0.0
-            self._lost_seconds += round_.seconds
+            self._quiet_in_a_row, self._quiet_seconds = 0, 0.0
+            self._lost_seconds += readings.seconds
             if not self.worth_repeating:
-                self._give_in()
+                self._detect_slow_down()
         return found
 
     def count(self, seconds: float) -> None:
-        """What took so long counts."""
+        """Note the length of a round that counts."""
         self._counted_seconds += seconds
 
     def repeat(self, seconds: float) -> None:
-        """What took so long is measured again."""
+        """Note the length of rounds that are measured again."""
         self._seconds_left -= seconds
         self._repeated_seconds += seconds
 
-    def take_change(self) -> Change | None:
-        """How the machine has changed, where that has lasted and is news."""
+    def take_change(self) -> SpeedChange | None:
+        """Return a lasting change of speed, once."""
         change, self._change = self._change, None
         return change
 
-    def _rest(self, seconds: float) -> None:
-        """After calm enough there is patience again."""
-        self._calm_in_a_row += 1
-        self._calm_seconds += seconds
-        if self._calm_in_a_row >= _ROUNDS_TO_BE_SURE and self._calm_seconds >= _SECONDS_TO_BE_SURE:
+    def _count_quiet(self, seconds: float) -> None:
+        """After enough quiet rounds disturbed ones are repeated again."""
+        self._quiet_in_a_row += 1
+        self._quiet_seconds += seconds
+        if self._quiet_in_a_row >= _ROUNDS_TO_BE_SURE and self._quiet_seconds >= _SECONDS_TO_BE_SURE:
             self._lost_seconds = 0.0
 
-    def _notice_quickening(self) -> None:
-        rounds = _lasting(self._calm)
-        calm = list(self._calm)
-        before, latest = calm[:-rounds], calm[-rounds:]
+    def _detect_speed_up(self) -> None:
+        rounds = _lasting(self._quiet)
+        quiet = list(self._quiet)
+        before, latest = quiet[:-rounds], quiet[-rounds:]
         if not rounds or len(before) < _ROUNDS_TO_KNOW_THE_REFERENCE:
             return
         if _MOST_SLOWER * max(it.reference_ms for it in latest) <= _usual_ms(before):
-            # From now on that is what is usual, and who is as slow as before is disturbed.
-            self._become(latest, _usual_ms(before), rounds)
+            # From now on a round at the former speed counts as disturbed.
+            self._change_speed(latest, _usual_ms(before), rounds)
 
-    def _give_in(self) -> None:
-        """Where the machine has been slower for as long as anybody waits, that is what is usual now."""
-        usual_ms, rounds = self.usual_reference_ms, _lasting(self._felt)
-        latest = list(self._felt)[-rounds:]
+    def _detect_slow_down(self) -> None:
+        """A host that stayed slower until repeating was given up has this speed from now on."""
+        usual_ms, rounds = self.usual_reference_ms, _lasting(self._uncontended)
+        latest = list(self._uncontended)[-rounds:]
         if rounds and usual_ms is not None and _usual_ms(latest) > _MOST_SLOWER * usual_ms:
-            self._become(latest, usual_ms, 0)
+            self._change_speed(latest, usual_ms, 0)
 
-    def _become(self, latest: Sequence[_Felt], usual_ms: float, rounds: int) -> None:
-        self._calm = deque(latest, maxlen=_ROUNDS_REMEMBERED)
+    def _change_speed(self, latest: Sequence[_Reading], usual_ms: float, rounds: int) -> None:
+        self._quiet = deque(latest, maxlen=_ROUNDS_REMEMBERED)
         self._lost_seconds = 0.0
-        self._change = Change(usual_ms / _usual_ms(latest), rounds)
+        self._change = SpeedChange(usual_ms / _usual_ms(latest), rounds)
 
-    def _waiting(self, round_: Circumstances) -> str | None:
-        if round_.crowding is None or round_.crowding.times_stopped < _FEWEST_STOPS:
+    def _contended(self, readings: RoundReadings) -> str | None:
+        if readings.contention is None or readings.contention.preemptions < _FEWEST_PREEMPTIONS:
             return None
-        if round_.seconds < _SHORTEST_SECONDS:
+        if readings.seconds < _SHORTEST_SECONDS:
             return None
-        waited_seconds, stops, others_seconds = round_.crowding
-        if others_seconds is not None and others_seconds < _LEAST_OF_OTHERS * round_.seconds + _TICKS_SECONDS:
+        waited_seconds, preemptions, others_seconds = readings.contention
+        if others_seconds is not None and others_seconds < _LEAST_OF_OTHERS * readings.seconds + _TICKS_SECONDS:
             return None
-        most = min(_MOST_STOPS_PER_SECOND * round_.seconds, _MOST_STOPS_PER_RUN * round_.runs)
-        crowded = stops > most and waited_seconds > _MOST_WAITING * round_.seconds
-        return f"others took the processor {stops:,} times in {round_.seconds:.2f} s" if crowded else None
+        most = min(_MOST_PREEMPTIONS_PER_SECOND * readings.seconds, _MOST_PREEMPTIONS_PER_RUN * readings.runs)
+        contended = preemptions > most and waited_seconds > _MOST_WAITING * readings.seconds
+        return f"others took the processor {preemptions:,} times in {readings.seconds:.2f} s" if contended else None
 
-    def _slowness(self, round_: Circumstances) -> str | None:
+    def _slower(self, readings: RoundReadings) -> str | None:
         usual_ms = self.usual_reference_ms
-        if usual_ms is None or round_.reference_ms is None or round_.reference_ms <= _MOST_SLOWER * usual_ms:
+        if usual_ms is None or readings.reference_ms is None or readings.reference_ms <= _MOST_SLOWER * usual_ms:
             return None
-        return f"the machine was {round_.reference_ms / usual_ms:.2f} times slower than usual"
-
-
-def _usual_ms(rounds: Sequence[_Felt]) -> float:
-    return median(it.reference_ms for it in rounds)
-
-
-def _lasting(rounds: Sequence[_Felt]) -> int:
-    """How many of the latest rounds it takes to be sure of what they show; 0 where they do not last long enough."""
-    seconds = 0.0
-    for number, it in enumerate(reversed(rounds), start=1):
-        seconds += it.seconds
-        if number >= _ROUNDS_TO_BE_SURE and seconds >= _SECONDS_TO_BE_SURE:
-            return number
-    return 0
+        return f"the host was {readings.reference_ms / usual_ms:.2f} times slower than usual"
 
 
 @dataclass(frozen=True, slots=True)
-class FeltRound:
-    """What one round has shown of the machine."""
+class RoundNoise:
+    """Readings of a round that counts, for the facts of its results."""
 
     seconds: float
     null_calls_ms: Sequence[float]
@@ -203,20 +189,20 @@ class FeltRound:
 
 
 @dataclass(slots=True)
-class Mood:
-    """The rounds of a batch, in their order."""
+class BatchNoise:
+    """The rounds of a batch that count, in their order, and the number of repeated ones."""
 
-    rounds: list[FeltRound] = field(default_factory=list)
+    rounds: list[RoundNoise] = field(default_factory=list)
     repeated: int = 0
 
     @property
     def reference_ms(self) -> tuple[float, ...]:
-        """What the reference took, at either end of each round."""
+        """The latencies of the reference at both ends of each round."""
         return tuple(chain.from_iterable(it.reference_ms for it in self.rounds))
 
     @property
     def facts(self) -> Facts:
-        """What of it is kept with each result."""
+        """The facts that are stored with each result."""
         null_calls_ms = tuple(chain.from_iterable(it.null_calls_ms for it in self.rounds))
         found = ((NULL_CALL_MS, null_calls_ms), ("reference_ms", self.reference_ms))
         medians = tuple((name, median(values)) for name, values in found if values)
@@ -225,8 +211,22 @@ class Mood:
         return medians + tuple((name, count) for name, count in rounds if count)
 
     def keep_latest(self, rounds: int) -> float:
-        """All rounds before the latest are to be repeated; how many seconds these took."""
+        """Count all rounds but the latest as repeated, and return how many seconds they took."""
         first = max(0, len(self.rounds) - rounds)
-        forgotten, self.rounds = self.rounds[:first], self.rounds[first:]
-        self.repeated += len(forgotten)
-        return sum(it.seconds for it in forgotten)
+        dropped, self.rounds = self.rounds[:first], self.rounds[first:]
+        self.repeated += len(dropped)
+        return sum(it.seconds for it in dropped)
+
+
+def _usual_ms(rounds: Sequence[_Reading]) -> float:
+    return median(it.reference_ms for it in rounds)
+
+
+def _lasting(rounds: Sequence[_Reading]) -> int:
+    """Return how many of the latest rounds prove a change of speed; 0 where they are too few or too short."""
+    seconds = 0.0
+    for number, it in enumerate(reversed(rounds), start=1):
+        seconds += it.seconds
+        if number >= _ROUNDS_TO_BE_SURE and seconds >= _SECONDS_TO_BE_SURE:
+            return number
+    return 0

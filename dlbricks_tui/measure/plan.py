@@ -1,15 +1,15 @@
-"""What still has to be measured so that models can be estimated, and in which order."""
+"""The plan of a run: the jobs that models still need for their estimates, in the best order."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.decomposition import Occurrence
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.measure.jobs import Job, Subject, Target, Use, expected_ms, memory_bytes
+from dlbricks_tui.measure.jobs import Job, JobKey, Subject, Use, expected_ms, memory_bytes
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import StoppingRule
@@ -28,17 +28,17 @@ class Unmeasurable(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """Jobs in the order in which they take away most doubt, whole models after the bricks; and what needs no job."""
+    """Jobs in the order in which they remove most uncertainty, whole models last, and everything that needs no job."""
 
     jobs: tuple[Job, ...]
-    reused: frozenset[Target]
-    # Tried before under the same conditions, and why that failed.
+    reused: frozenset[JobKey]
+    # Jobs that failed before under the same conditions, and why.
     failed: Mapping[Job, str]
     unmeasurable: tuple[Unmeasurable, ...]
 
     @property
     def total(self) -> int:
-        """How many targets there are, measured or not."""
+        """The number of bricks and models, measured or not."""
         return len(self.jobs) + len(self.reused) + len(self.failed)
 
 
@@ -50,55 +50,48 @@ def plan(
     bricks: Iterable[Job] = (),
     method: Method = Method.ALONE,
 ) -> Plan:
-    """All that the rule is not satisfied with yet; end to end every model once, however many are alike.
+    """Return a job for each brick and model with too few samples for the rule; equal models need one job.
 
-    `bricks` are those of no model, which come last in the order in which they are given.
+    `bricks` are jobs of bricks that belong to no model; they come last, in their order.
     """
-    jobs = {job.target: job for job in (*bricks, *_brick_jobs(subjects, known, method))}
+    jobs = {job.key: job for job in (*bricks, *_brick_jobs(subjects, known, method))}
     if end_to_end:
-        jobs.update({job.target: job for job in _model_jobs(subjects)})
+        jobs.update({job.key: job for job in _model_jobs(subjects)})
     satisfied = frozenset(
-        target
-        for target, job in jobs.items()
-        if target in known.measured and _is_enough(known.measured[target], job, rule, method)
+        key for key, job in jobs.items() if key in known.measured and _is_enough(known.measured[key], job, rule, method)
     )
-    failed = {
-        job: known.failed[target]
-        for target, job in jobs.items()
-        if target in known.failed and target not in known.measured
-    }
-    left = [job for target, job in jobs.items() if target not in satisfied and job not in failed]
+    failed = {job: known.failed[key] for key, job in jobs.items() if key in known.failed and key not in known.measured}
+    left = [job for key, job in jobs.items() if key not in satisfied and job not in failed]
     ordered = sorted(left, key=lambda job: (job.whole, -job.gain))
-    return Plan(tuple(ordered), satisfied, failed, _unmeasurable(subjects))
+    numbered = tuple(replace(job, number=number) for number, job in enumerate(ordered))
+    return Plan(numbered, satisfied, failed, _unmeasurable(subjects))
 
 
 def _is_enough(measured: Statistics, job: Job, rule: StoppingRule, method: Method) -> bool:
-    """True if the stored samples of a target are enough."""
+    """True if the stored samples of a key are enough."""
     if method is Method.INSIDE and not job.whole:
         # Its carrier had as many rounds as it gets.
         return True
     return rule.satisfied_by(measured, job.share)
 
 
-def targets_of(
-    subjects: Iterable[Subject], end_to_end: bool = False, method: Method = Method.ALONE
-) -> tuple[Target, ...]:
-    """Everything that the estimates of these models are made of, each once."""
+def keys_of(subjects: Iterable[Subject], end_to_end: bool = False, method: Method = Method.ALONE) -> tuple[JobKey, ...]:
+    """Return the keys of all bricks and models that the estimates need, each once."""
     found = dict.fromkeys(
-        Target(it.brick.key, context)
+        JobKey(it.brick.key, context)
         for subject in subjects
         for it in subject.decomposition.occurrences
         if _is_run(subject.decomposition.graph, it)
         for context in _contexts(it, method)
     )
     if end_to_end:
-        found.update(dict.fromkeys(Target(model=subject.key) for subject in subjects))
+        found.update(dict.fromkeys(JobKey(model=subject.key) for subject in subjects))
     return tuple(found)
 
 
 @dataclass(slots=True)
 class _Place:
-    """Where a brick in a context stands first, and how often each model pays for it, or might."""
+    """The first occurrence of a brick in a context, and how often each model runs it, or might run it."""
 
     graph: LayerGraph
     occurrence: Occurrence
@@ -109,65 +102,65 @@ class _Place:
 
     @property
     def label(self) -> str:
-        """The brick, and what the caches hold of it where it is timed in two ways."""
+        """The name of the brick, with the state of the caches where it is timed in two."""
         brick = label_of(self.occurrence.brick.canonical)
         return brick if self.caches is None else f"{brick}, {self.caches.value}"
 
     @property
     def all_uses(self) -> Counter[str]:
-        """How often it matters to each model."""
+        """How often each model runs it or might run it."""
         return self.uses + self.might_use
 
 
 def _contexts(occurrence: Occurrence, method: Method) -> tuple[str, ...]:
-    """Inside of a network a brick has its real surroundings: only bricks that are timed alone need contexts."""
+    """Return the contexts to time a brick in: inside of a carrier it has its real surroundings and needs none."""
     return occurrence.contexts if method is Method.ALONE else (ANY_CONTEXT,)
 
 
 def _brick_jobs(subjects: Sequence[Subject], known: Known, method: Method) -> Iterable[Job]:
-    places: dict[Target, _Place] = {}
+    places: dict[JobKey, _Place] = {}
     for subject in subjects:
         graph = subject.decomposition.graph
         for occurrence in subject.decomposition.occurrences:
             if _is_run(graph, occurrence):
                 times = times_paid(graph, occurrence.sequence.layers)
                 own, *others = _contexts(occurrence, method)
-                target = Target(occurrence.brick.key, own)
-                places.setdefault(target, _Place(graph, occurrence)).uses[subject.name] += times
+                key = JobKey(occurrence.brick.key, own)
+                places.setdefault(key, _Place(graph, occurrence)).uses[subject.name] += times
                 for context in others:
                     twin = _Place(graph, occurrence, caches_in(context))
-                    place = places.setdefault(Target(occurrence.brick.key, context), twin)
+                    place = places.setdefault(JobKey(occurrence.brick.key, context), twin)
                     place.might_use[subject.name] += times
-    expected = {target: expected_ms(place.occurrence.brick.canonical) for target, place in places.items()}
-    latencies = expected | {target: it.trimmed_mean_ms for target, it in known.measured.items() if target in places}
+    expected = {key: expected_ms(place.occurrence.brick.canonical) for key, place in places.items()}
+    latencies = expected | {key: it.trimmed_mean_ms for key, it in known.measured.items() if key in places}
     wholes = _wholes(places, latencies)
-    # By what is expected, before and after it is measured: so what was enough then is enough now.
+    # Shares use expected latencies, also of measured bricks: so the samples that were enough stay enough.
     expected_wholes = _wholes(places, expected)
-    for target, place in places.items():
+    for key, place in places.items():
         layers = [place.graph.layers[index] for index in place.occurrence.sequence.layers]
-        doubt_ms = _doubt_ms(latencies[target], known.measured.get(target))
+        doubt_ms = _doubt_ms(latencies[key], known.measured.get(key))
         yield Job(
-            target,
+            key,
             place.label,
             place.occurrence.brick.canonical,
             place.graph,
             place.occurrence.sequence.layers,
             tuple(Use(model, times) for model, times in place.all_uses.items()),
-            latencies[target],
+            latencies[key],
             memory_bytes(layers),
-            # A model whose bricks all take no time that a clock could tell leaves nothing in doubt.
+            # A model whose bricks are too short for the clock has no uncertainty.
             gain=sum(times * doubt_ms / wholes[model] for model, times in place.all_uses.items() if wholes[model]),
-            share=max(times * expected[target] / expected_wholes[model] for model, times in place.all_uses.items()),
+            share=max(times * expected[key] / expected_wholes[model] for model, times in place.all_uses.items()),
             caches=place.caches,
         )
 
 
-def _wholes(places: Mapping[Target, _Place], latencies: Mapping[Target, float]) -> Mapping[str, float]:
-    """What each model takes by the latencies of its bricks."""
+def _wholes(places: Mapping[JobKey, _Place], latencies: Mapping[JobKey, float]) -> Mapping[str, float]:
+    """Return the latency of each model as the sum of its bricks."""
     found: defaultdict[str, float] = defaultdict(float)
-    for target, place in places.items():
+    for key, place in places.items():
         for model, times in place.uses.items():
-            found[model] += times * latencies[target]
+            found[model] += times * latencies[key]
     return found
 
 
@@ -178,7 +171,7 @@ def _model_jobs(subjects: Sequence[Subject]) -> Iterable[Job]:
         if not any(layer.operators for layer in graph.layers):
             continue
         yield Job(
-            Target(model=subject.key),
+            JobKey(model=subject.key),
             f"{subject.name} end to end",
             "",
             graph,
@@ -195,13 +188,13 @@ def _model_jobs(subjects: Sequence[Subject]) -> Iterable[Job]:
 
 
 def _is_run(graph: LayerGraph, occurrence: Occurrence) -> bool:
-    """Whether there is anything in it to compute, and a runtime that can."""
+    """True if a sequence computes anything, and a runtime can run it."""
     layers = [graph.layers[index] for index in occurrence.sequence.layers]
     return any(layer.operators for layer in layers) and all(layer.unmeasurable is None for layer in layers)
 
 
 def _doubt_ms(latency_ms: float, measured: Statistics | None) -> float:
-    # Of what nobody has measured, everything is in doubt.
+    # An unmeasured latency is entirely uncertain.
     return latency_ms if measured is None else (measured.high_ms - measured.low_ms) / 2
 
 

@@ -1,4 +1,4 @@
-"""A program that is the same in every run: when its latency changes, the machine has changed."""
+"""The reference program, equal in every run: when its latency changes, the host's speed has changed."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -9,14 +9,14 @@ from dlbricks_tui.models.onnx.writer import OnnxSheet
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 from dlbricks_tui.runtime.traits import Format
 
-# A convolution as they stand in the middle of most networks, long enough to be timed well and short enough to be free.
+# A convolution as in the middle of most networks: long enough to be timed well, short enough to cost little.
 _DATA, _WEIGHT = (1, 64, 28, 28), (64, 64, 3, 3)
 _DTYPE = "float32"
 _OPSET = 13
 
 
 def reference_program(form: Format) -> Program:
-    """The program for runtimes of a format; its name for a person is `reference`."""
+    """Return the program for runtimes of a format."""
     data, weight = {"data": ArrayType(_DATA, _DTYPE)}, {"weight": ArrayType(_WEIGHT, _DTYPE)}
     return Program(Network(_WRITERS[form](), data, weight))
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from dlbricks_tui.measure.jobs import Entry, Job, Target
+from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.stopping import Series
+from dlbricks_tui.measure.stopping import Samples
 from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Traits
@@ -30,45 +30,45 @@ _X86 = ("x86_64", "AMD64")
 
 
 def conditions_of(system: str, runtime: Runtime, method: Method) -> Conditions:
-    """Those of what is measured now by a method."""
+    """Return the conditions under which a method measures now."""
     return Conditions(system, runtime.identity, method.id)
 
 
 class Occurrence(NamedTuple):
-    """A brick where it stands in a carrier, and its samples there."""
+    """An occurrence of a brick in a carrier, and its samples there."""
 
     where: Facts
-    series: Series
-    # What bears on this carrier alone.
+    samples: Samples
+    # Facts about this carrier alone.
     noise: Facts = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Makes the records of one run."""
+    """Makes the records of one run for the store."""
 
     run: str
     conditions: Conditions
 
-    def measured(self, job: Job, series: Series, noise: Facts) -> tuple[Record, ...]:
-        """A series as a result, with what the brick's key stands for."""
-        known = (("warm_up", series.warm_up), ("outliers", series.outliers), *noise)
+    def measured(self, job: Job, samples: Samples, noise: Facts) -> tuple[Record, ...]:
+        """Return the samples of a job as a result, with the canonical form of its brick."""
+        known = (("warm_up", samples.warm_up), ("outliers", samples.outliers), *noise)
         if job.whole:
-            return self._of_model(job, series, known)
-        form = BrickForm(key=job.target.brick, canonical=job.canonical)
-        return form, self._of_brick(job, series, known)
+            return self._of_model(job, samples, known)
+        form = BrickForm(key=job.key.brick, canonical=job.canonical)
+        return form, self._of_brick(job, samples, known)
 
     def occurrences(self, job: Job, found: Sequence[Occurrence], noise: Facts) -> tuple[Record, ...]:
-        """A brick as it was timed in each place, with what its key stands for."""
-        form = BrickForm(key=job.target.brick, canonical=job.canonical)
-        return (form, *[self._of_brick(job, it.series, (*noise, *it.noise), it.where) for it in found])
+        """Return the samples of a brick in each carrier as results, with its canonical form."""
+        form = BrickForm(key=job.key.brick, canonical=job.canonical)
+        return (form, *[self._of_brick(job, it.samples, (*noise, *it.noise), it.where) for it in found])
 
     def failed(self, job: Job, reason: str, message: str) -> Failure:
-        """Why a program cannot be measured."""
+        """Return the record of a job that cannot be measured."""
         return Failure(
-            brick=job.target.brick,
-            context=job.target.context,
-            model=job.target.model,
+            brick=job.key.brick,
+            context=job.key.context,
+            model=job.key.model,
             system=self.conditions.system,
             runtime=self.conditions.runtime,
             level=job.graph.level,
@@ -79,29 +79,29 @@ class Recorder:
             message=message,
         )
 
-    def _of_brick(self, job: Job, series: Series, noise: Facts, occurrence: Facts = ()) -> Measurement:
+    def _of_brick(self, job: Job, samples: Samples, noise: Facts, occurrence: Facts = ()) -> Measurement:
         sample = _first_input(job)
         return Measurement(
-            brick=job.target.brick,
-            context=job.target.context,
+            brick=job.key.brick,
+            context=job.key.context,
             system=self.conditions.system,
             runtime=self.conditions.runtime,
             level=job.graph.level,
             protocol=self.conditions.protocol,
             when=utc_now(),
             run=self.run,
-            statistics=series.statistics,
-            samples_ms=series.samples_ms,
+            statistics=samples.statistics,
+            samples_ms=samples.samples_ms,
             batch_size=_batch_size(sample),
             dtype=sample.dtype,
             noise=noise,
             occurrence=occurrence,
         )
 
-    def _of_model(self, job: Job, series: Series, noise: Facts) -> tuple[Record, ...]:
+    def _of_model(self, job: Job, samples: Samples, noise: Facts) -> tuple[Record, ...]:
         sample = _first_input(job)
         result = EndToEnd(
-            model=job.target.model,
+            model=job.key.model,
             name=job.graph.name,
             system=self.conditions.system,
             runtime=self.conditions.runtime,
@@ -109,8 +109,8 @@ class Recorder:
             protocol=self.conditions.protocol,
             when=utc_now(),
             run=self.run,
-            statistics=series.statistics,
-            samples_ms=series.samples_ms,
+            statistics=samples.statistics,
+            samples_ms=samples.samples_ms,
             batch_size=_batch_size(sample),
             dtype=sample.dtype,
             noise=noise,
@@ -119,7 +119,7 @@ class Recorder:
 
 
 def runtime_record(runtime: Runtime, system: System) -> records.Runtime:
-    """What executed, as the store keeps it."""
+    """Return the runtime as a record of the store."""
     settings = runtime.settings
     return records.Runtime(
         id=runtime.identity,
@@ -149,51 +149,51 @@ def _batch_size(tensor: TensorType) -> int:
 
 
 class Checkpoints(Protocol):
-    """Where measuring may be stopped or paused."""
+    """Points at which measuring may be stopped or paused."""
 
     @property
     def seconds_left(self) -> float | None:
         """Seconds left of the time budget; None without one."""
 
     def checkpoint(self) -> None:
-        """Raise `Stopped` if measuring is to end here; return later if it is paused."""
+        """Raise `Stopped` if the run is to end; while it is paused, wait."""
 
 
-class Keeper(Protocol):
-    """Takes what a method finds out."""
+class ResultSink(Protocol):
+    """Takes the results of a method, in any order."""
 
-    def loaded(self, entry: Entry, first_run_seconds: float, earlier_ms: Sequence[float]) -> None:
-        """A program runs; samples that were taken of it earlier count."""
+    def loaded(self, job: Job, first_run_seconds: float, earlier_ms: Sequence[float]) -> None:
+        """A program is loaded; the samples of an earlier run count."""
 
-    def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
-        """Programs were timed often enough."""
+    def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
+        """Programs have been timed often enough."""
 
-    def keep_unfinished(self, stopped: Sequence[tuple[Entry, Series]], noise: Facts) -> None:
-        """The run stops before programs were timed often enough."""
+    def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
+        """The run stops before programs have been timed often enough."""
 
-    def take_back(self, entries: Sequence[Entry]) -> None:
-        """Programs that were kept are timed once more."""
+    def reopen(self, jobs: Sequence[Job]) -> None:
+        """The batch restarts: finished programs are timed again."""
 
-    def fail(self, entry: Entry, reason: str, message: str) -> None:
+    def fail(self, job: Job, reason: str, message: str) -> None:
         """A program cannot be measured."""
 
-    def tell_estimates(self, provisional: Callable[[], Mapping[Target, Statistics]]) -> None:
-        """Tell how estimates stand, with provisional statistics of unfinished bricks."""
+    def tell_estimates(self, provisional: Callable[[], Mapping[JobKey, Statistics]]) -> None:
+        """Tell the estimates that have changed, with provisional statistics of unfinished bricks."""
 
     def save_counts(self) -> None:
-        """Note in the run's state how many programs are done."""
+        """Save in the run's state how many programs are finished."""
 
 
-class PlaceKeeper(Keeper, Protocol):
-    """Takes results of bricks that were timed in several places."""
+class OccurrenceSink(ResultSink, Protocol):
+    """Takes the results of bricks that are timed in several carriers, too."""
 
-    def keep(self, finished: Sequence[tuple[Entry, Series]], noise: Facts, *, again: bool = False) -> None:
-        """Programs were timed often enough; `again` where they were kept before and have more samples now."""
+    def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
+        """Programs have been timed often enough; `again` if they were kept before and have more samples now."""
 
     def keep_occurrences(
-        self, found: Mapping[Entry, Sequence[Occurrence]], wide: Collection[Entry], noise: Facts, *, finished: bool
+        self, found: Mapping[Job, Sequence[Occurrence]], wide: Collection[Job], noise: Facts, *, finished: bool
     ) -> None:
-        """Bricks were timed in all of their places, often enough unless the run stops before.
+        """Bricks have been timed in all of their carriers, often enough if `finished`.
 
-        The latencies of `wide` ones are not well known, although they had as many samples as they get.
+        The intervals of `wide` ones are too wide, although they got the most samples.
         """

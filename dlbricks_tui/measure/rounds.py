@@ -1,4 +1,11 @@
-"""Which programs take part in the next round, in which order, and which have been timed often enough."""
+"""Which programs take part in the next round, in which order, and which have been timed often enough.
+
+A model and its bricks are compared, so both are timed in the same minutes of a host whose speed changes: programs that
+need fewer samples take them spread over all rounds.
+
+A round counts if the host was quiet at both of its ends. So the order changes from round to round: a program that
+always ran next to an end would be timed in quieter moments than the others.
+"""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -8,27 +15,26 @@ from statistics import median
 from typing import TypeVar
 
 from dlbricks_tui.measure.batching import Batch
-from dlbricks_tui.measure.jobs import Entry, Job
-from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Series, StoppingRule, series_of
+from dlbricks_tui.measure.jobs import Job
+from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Samples, StoppingRule, samples_of
 
 # In its first run a program converts weights and compiles kernels.
 _FIRST_RUN_SLOWER = 4.0
-# Its multiples, less what is whole of them, lie evenly between 0 and 1.
-GOLDEN_RATIO = 0.618
+# The fractional parts of its multiples lie evenly between 0 and 1.
+_GOLDEN_RATIO = 0.618
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Timed:
-    """A program that is being measured."""
+class JobSamples:
+    """The samples of a job so far; those of an earlier run come first."""
 
-    entry: Entry
+    job: Job
     first_run_ms: float
-    # What an earlier run has taken.
     earlier_ms: tuple[float, ...] = ()
     samples_ms: list[float] = field(default_factory=list)
-    # How many of them were taken in batches before the one at hand, or earlier.
+    # How many of them were taken before this batch.
     before: int = 0
 
     def __post_init__(self) -> None:
@@ -42,136 +48,131 @@ class Timed:
         self.earlier_ms = ()
 
     @property
-    def job(self) -> Job:
-        """What is measured."""
-        return self.entry.job
-
-    @property
     def usual_ms(self) -> float:
-        """About how long it takes."""
+        """The latency of the job, as far as it is known."""
         return median(self.samples_ms) if self.samples_ms else self.first_run_ms / _FIRST_RUN_SLOWER
 
     @property
-    def warm_runs(self) -> int:
-        """How often it runs before it is timed."""
+    def untimed_runs(self) -> int:
+        """The number of untimed runs before each timed run."""
         return self.job.untimed_runs(self.usual_ms)
 
     def is_due(self, expected: float) -> bool:
-        """Whether it has fewer samples of this batch than that; of many programs some are due a little earlier."""
-        lag = self.entry.number * GOLDEN_RATIO % 1
-        return len(self.samples_ms) - self.before + lag < expected
+        """True if it has fewer samples of this batch than `expected`; jobs are staggered, so that not all are due."""
+        stagger = self.job.number * _GOLDEN_RATIO % 1
+        return len(self.samples_ms) - self.before + stagger < expected
 
 
 class Rounds:
-    """Who is timed in turns, batch after batch; each program is known by its entry's name."""
+    """The jobs that are timed in turns, batch after batch, by their names in the worker."""
 
     def __init__(self, rule: StoppingRule) -> None:
         self._rule = rule
-        self._programs: dict[str, Timed] = {}
-        # Those that were done in this batch.
-        self._done: dict[str, Timed] = {}
+        self._unfinished: dict[str, JobSamples] = {}
+        # The jobs that were finished in this batch.
+        self._finished: dict[str, JobSamples] = {}
         self._batch = Batch(())
-        # What was taken in the rounds of the batch that count.
+        # The samples of all rounds of the batch that count.
         self._taken_ms: list[Mapping[str, Sequence[float]]] = []
 
     @property
-    def programs(self) -> Mapping[str, Timed]:
-        """Those that are not done."""
-        return self._programs
+    def unfinished(self) -> Mapping[str, JobSamples]:
+        """The jobs that need more samples."""
+        return self._unfinished
 
     def begin(self, batch: Batch) -> None:
-        """The next rounds are of this batch; whoever is there already goes on in them."""
-        self._batch, self._done, self._taken_ms = batch, {}, []
-        for program in self._programs.values():
-            program.before = len(program.samples_ms)
+        """Begin a batch; jobs that are not finished go on in it."""
+        self._batch, self._finished, self._taken_ms = batch, {}, []
+        for it in self._unfinished.values():
+            it.before = len(it.samples_ms)
 
-    def join(self, program: Timed) -> None:
-        """Lets a program take part."""
-        self._programs[program.entry.name] = program
+    def add(self, samples: JobSamples) -> None:
+        """Let a job take part."""
+        self._unfinished[samples.job.name] = samples
 
-    def leave(self, name: str) -> None:
-        """Whoever is called so takes part no more."""
-        self._programs.pop(name, None)
-        self._done.pop(name, None)
+    def remove(self, name: str) -> None:
+        """Let a job take part no more, and drop its samples."""
+        self._unfinished.pop(name, None)
+        self._finished.pop(name, None)
 
     def due(self) -> list[str]:
-        """Who takes part in the next round; nobody when the batch is done."""
-        wholes = [it for it in self._programs.values() if it.job.whole]
-        if len(wholes) == len(self._programs):
-            # Until its last batch a whole model has a share of each; there it gets what it still lacks.
-            return list(self._programs) if self._batch.last else []
+        """Return the jobs of the next round; none when the batch is finished."""
+        wholes = [it for it in self._unfinished.values() if it.job.whole]
+        if len(wholes) == len(self._unfinished):
+            # Until its last batch a whole model has a share of each; there it gets the samples that it still lacks.
+            return list(self._unfinished) if self._batch.last else []
         if not wholes:
-            return list(self._programs)
+            return list(self._unfinished)
         quotas = {
             name: self._rule.most_samples(it.usual_ms, it.job.share) * self._batch.portion(it.job).here
-            for name, it in self._programs.items()
+            for name, it in self._unfinished.items()
             if not it.job.whole or self._batch.parts == 1 or self._lacks_its_share(it)
         }
         passed = (len(self._taken_ms) + 1) / max(quotas.values())
-        return [name for name, quota in quotas.items() if self._programs[name].is_due(quota * passed)]
+        return [name for name, quota in quotas.items() if self._unfinished[name].is_due(quota * passed)]
 
     def count(self, taken_ms: Mapping[str, Sequence[float]]) -> None:
-        """Takes the samples of one more round."""
+        """Add the samples of a round that counts."""
         self._taken_ms.append(taken_ms)
         for name, samples_ms in taken_ms.items():
-            self._programs[name].samples_ms += samples_ms
+            self._unfinished[name].samples_ms += samples_ms
 
-    def take_done(self) -> list[tuple[Entry, Series]]:
-        """Those that are done, and what they took; they take part no more."""
-        done: list[tuple[Entry, Series]] = []
-        for program in self._programs.values():
-            if self._rule.looks_at(len(program.samples_ms)) and not self._has_company(program):
-                series = series_of(program.samples_ms, self._rule)
-                stop = self._rule.stop(series.statistics, program.job.share)
+    def take_finished(self) -> list[tuple[Job, Samples]]:
+        """Return the jobs that have just been timed often enough; they take part no more."""
+        finished: list[tuple[Job, Samples]] = []
+        for it in self._unfinished.values():
+            if self._rule.looks_at(len(it.samples_ms)) and not self._shares_later_rounds(it):
+                samples = samples_of(it.samples_ms, self._rule)
+                stop = self._rule.stop(samples.statistics, it.job.share)
                 if stop is not None:
-                    done.append((program.entry, replace(series, stop=stop)))
-        for entry, _ in done:
-            self._done[entry.name] = self._programs.pop(entry.name)
-        return done
+                    finished.append((it.job, replace(samples, stop=stop)))
+        for job, _ in finished:
+            self._finished[job.name] = self._unfinished.pop(job.name)
+        return finished
 
-    def begin_anew(self, latest: int) -> list[Entry]:
-        """Of the batch only so many of the latest rounds count; those that were done, and take part once more."""
+    def restart(self, latest: int) -> list[Job]:
+        """Let only so many of the latest rounds of the batch count, and return the jobs that were finished in it."""
         del self._taken_ms[: max(0, len(self._taken_ms) - latest)]
-        once_more = [program.entry for program in self._done.values()]
-        self._programs |= self._done
-        self._done = {}
-        for name, program in self._programs.items():
-            program.forget_earlier()
-            program.samples_ms[program.before :] = chain.from_iterable(it.get(name, ()) for it in self._taken_ms)
-        return once_more
+        reopened = [it.job for it in self._finished.values()]
+        self._unfinished |= self._finished
+        self._finished = {}
+        for name, it in self._unfinished.items():
+            it.forget_earlier()
+            it.samples_ms[it.before :] = chain.from_iterable(taken.get(name, ()) for taken in self._taken_ms)
+        return reopened
 
-    def so_far(self) -> list[tuple[Entry, Series]]:
-        """What is known of those that are not done, where they have samples enough to say anything."""
-        said = [it for it in self._programs.values() if len(it.samples_ms) >= FEWEST_SAMPLES]
-        return [(it.entry, series_of(it.samples_ms, self._rule)) for it in said]
+    def so_far(self) -> list[tuple[Job, Samples]]:
+        """Return the unfinished jobs that have enough samples for an interval."""
+        enough = [it for it in self._unfinished.values() if len(it.samples_ms) >= FEWEST_SAMPLES]
+        return [(it.job, samples_of(it.samples_ms, self._rule)) for it in enough]
 
-    def added_to(self) -> list[tuple[Entry, Series]]:
-        """Of those that are not done what is known of the ones with more samples than an earlier run has taken."""
-        more = {name for name, it in self._programs.items() if len(it.samples_ms) > len(it.earlier_ms)}
-        return [(entry, series) for entry, series in self.so_far() if entry.name in more]
+    def added_to(self) -> list[tuple[Job, Samples]]:
+        """Return the unfinished jobs of `so_far` that have samples of this run."""
+        more = {name for name, it in self._unfinished.items() if len(it.samples_ms) > len(it.earlier_ms)}
+        return [(job, samples) for job, samples in self.so_far() if job.name in more]
 
-    def _has_company(self, program: Timed) -> bool:
-        """Whether it is a whole model with rounds before it that it is to share, whatever its samples say by now.
+    def _shares_later_rounds(self, it: JobSamples) -> bool:
+        """True for a whole model that is to be timed in later rounds too, whatever its samples say by now.
 
-        In a batch of its own those are for quick ones: more of their samples cost next to nothing, and they are to have
-        as many moods of the host as their bricks have.
+        In a single batch that holds for quick models: more of their samples cost next to nothing, and they are to see
+        the same noise as their bricks.
         """
-        if not program.job.whole or (self._batch.parts == 1 and not self._rule.is_quick(program.usual_ms)):
+        if not it.job.whole or (self._batch.parts == 1 and not self._rule.is_quick(it.usual_ms)):
             return False
-        bricks_go_on = any(not it.job.whole for it in self._programs.values())
-        return not self._batch.last or (bricks_go_on and self._lacks_its_share(program))
+        bricks_go_on = any(not other.job.whole for other in self._unfinished.values())
+        return not self._batch.last or (bricks_go_on and self._lacks_its_share(it))
 
-    def _lacks_its_share(self, whole: Timed) -> bool:
-        """Whether a model has fewer samples than the batches so far are to give it."""
+    def _lacks_its_share(self, whole: JobSamples) -> bool:
+        """True if a model has fewer samples than the batches so far are to give it."""
         most = self._rule.most_samples(whole.usual_ms)
         return len(whole.samples_ms) < most * self._batch.portion(whole.job).so_far
 
 
 def in_turn(items: Sequence[T], lasting: Sequence[float], number: int) -> list[T]:
-    """Items that last so long, going round, as they are to follow one another in the round of that number.
+    """Rotate the items, which last so long each, for the round of that number.
 
     In the long run each of them is in the middle of the round on average.
     """
     middles = [end - last / 2 for last, end in zip(lasting, accumulate(lasting), strict=True)]
-    first = bisect_right(middles, number * GOLDEN_RATIO % 1 * sum(lasting))
+    first = bisect_right(middles, number * _GOLDEN_RATIO % 1 * sum(lasting))
     return [*items[first:], *items[:first]]

@@ -1,4 +1,4 @@
-"""When a program has been timed often enough, and what its samples then say."""
+"""Stopping rules: when a program has been timed often enough, and the statistics of its samples."""
 
 import math
 from collections.abc import Sequence
@@ -11,52 +11,51 @@ from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.store.records import Statistics
 from dlbricks_tui.store.statistics import summarise
 
-# Fewer samples say nothing about how far apart they are.
+# Fewer samples give no interval.
 FEWEST_SAMPLES = 5
-# From so many on the interval of samples that hardly vary is worth believing; those that last so long hardly ever vary,
-# and of the longest nobody wants to wait for more than these.
+# The interval of steady samples is reliable from this many on. Latencies above this one are always steady, and the
+# longest get no more samples than this.
 _FEWEST_STEADY, _STEADY_BY_ITSELF_MS = 8, 200.0
 FEWEST_OF_THE_LONGEST = 3
-# Looking at every new sample would stop at the first lucky one.
+# Checking after every sample would stop at the first interval that is narrow by chance.
 _GROWTH_BETWEEN_LOOKS = 1.2
-# Errors of many bricks cancel out: one that is less than this share of each of its models may be known less well, by as
-# much as it is less, within reason.
+# Errors of many bricks cancel out: a brick that is less than this share of each of its models may have a wider
+# interval, in proportion, up to this factor.
 _SMALL_SHARE, _MOST_LENIENCY = 0.3, 5.0
-# Programs have run before they are timed: who is slow for longer than this does not warm up. It is the host that has
-# become quicker, and whoever was timed beside them had both of it.
+# Programs have run before they are timed. If more samples than this are slow, the program is not warming up: the host
+# has become faster, also for the programs in the same rounds.
 _LONGEST_WARM_UP = 5
-# Beyond so many interquartile ranges outside the quartiles a sample is no longer noise but an event.
+# A sample is an outlier beyond so many interquartile ranges outside the quartiles.
 _FENCE = 3.0
-# Samples that resemble one another more than this say next to nothing about the mean.
+# A higher autocorrelation would make the interval of the mean meaninglessly wide.
 _MOST_ALIKE = 0.9
 _FEW_SAMPLES = 8.0
 
 
 class StoppingError(MeasureError):
-    """A rule by which no run could stop."""
+    """A rule that no run could satisfy."""
 
 
 class Stop(str, Enum):
-    """Why a program gets no more samples."""
+    """The reason why a program gets no more samples."""
 
-    # Its interval is as narrow as was asked for.
+    # The interval is as narrow as requested.
     NARROW = "narrow"
-    # It ran as often as was asked for.
+    # The requested number of runs.
     RUNS = "runs"
-    # It has the most samples that the rule allows; its interval is still too wide.
+    # The most samples that the rule allows, with an interval that is still too wide.
     MOST_SAMPLES = "most samples"
 
 
 @dataclass(frozen=True, slots=True)
 class Adaptive:
-    """Until half of the 95 % interval is at most this share of the latency, within bounds on samples and time.
+    """Samples until half of the 95 % interval is at most `target` of the latency, within bounds on samples and time.
 
-    What takes long varies little: fewer than the least number of samples do if they last `enough_seconds` together.
-    What is quick varies by more than its share for ever: an interval of `enough_ms` to either side does. And what is a
-    small part of every model that it stands in need not be known as well as what a model consists of.
-
-    On a restless host quick models and their bricks vary most, and cost least: the most samples are doubled, up to
-    `most_of_quick`, as long as the model runs as often in `quick_seconds`.
+    - Long programs vary little: fewer than `least` samples are enough if they last `enough_seconds` together.
+    - Quick programs always vary by more than `target`: an interval of `enough_ms` to either side is enough.
+    - Bricks that are a small share of each of their models may have wider intervals.
+    - On a noisy host quick models and their bricks vary most and cost least: `most` is doubled, up to `most_of_quick`,
+      as long as the model runs so many times in `quick_seconds`.
     """
 
     target: float = 0.01
@@ -73,10 +72,7 @@ class Adaptive:
             raise StoppingError(f"a target of {self.target:g} cannot be reached: give a share such as 0.01")
 
     def bounds(self, latency_ms: float, share: float = 1.0) -> tuple[int, int]:
-        """How many samples are needed in any case, and how many are enough however much they vary.
-
-        They are of that latency, and of what is such a share of any model.
-        """
+        """Return the fewest and the most samples of a program with that latency and share of a model."""
         runs_per_second = 1000 / latency_ms if latency_ms > 0 else math.inf
         most = self.most
         while 2 * most <= min(self.most_of_quick, self.quick_seconds * share * runs_per_second):
@@ -87,20 +83,20 @@ class Adaptive:
         return min(enough, self.least, cap), cap
 
     def most_samples(self, latency_ms: float, share: float = 1.0) -> int:
-        """How many samples of that latency are enough, however much they vary, of what is such a share of any model."""
+        """Return how many samples are enough, however much they vary, for that latency and share of a model."""
         needed, cap = self.bounds(latency_ms, share)
         return cap if share >= _SMALL_SHARE else max(needed, cap // 2)
 
     def is_quick(self, latency_ms: float) -> bool:
-        """Whether as many samples as any model gets cost next to nothing."""
+        """True if even the most samples of any model cost next to nothing."""
         return latency_ms * self.most_of_quick <= 1000 * self.quick_seconds
 
     def satisfied_by(self, statistics: Statistics, share: float = 1.0) -> bool:
-        """Whether a series with these statistics needs no more samples if it is at most such a share of any model."""
+        """True if a program with these statistics and this share of a model needs no more samples."""
         return self.stop(statistics, share) is not None
 
     def stop(self, statistics: Statistics, share: float = 1.0) -> Stop | None:
-        """Why such a series needs no more samples; None if it needs more."""
+        """Return why a program with these statistics needs no more samples; None if it needs more."""
         needed, _ = self.bounds(statistics.median_ms, share)
         if statistics.count < needed:
             return None
@@ -116,7 +112,7 @@ class Adaptive:
         return half_width_ms(statistics) <= narrow_ms
 
     def looks_at(self, samples: int) -> bool:
-        """Whether a series of so many samples is worth looking at."""
+        """True if the rule is checked at this number of samples."""
         if samples >= self.most and (samples % self.most == 0 or samples >= self.most_of_quick):
             return True
         look = self.least if samples >= self.least else FEWEST_OF_THE_LONGEST
@@ -127,7 +123,7 @@ class Adaptive:
 
 @dataclass(frozen=True, slots=True)
 class FixedRuns:
-    """So many runs of each program, as in the paper."""
+    """A fixed number of runs of each program, as in the paper."""
 
     runs: int
 
@@ -136,23 +132,23 @@ class FixedRuns:
             raise StoppingError(f"{self.runs} runs measure nothing: give 1 or more")
 
     def most_samples(self, latency_ms: float, share: float = 1.0) -> int:
-        """How many samples are enough, whatever the latency and the share."""
+        """Return the number of runs."""
         return self.runs
 
     def is_quick(self, latency_ms: float) -> bool:
-        """Whether more samples would cost next to nothing: there are never more."""
+        """False: there are never more samples."""
         return False
 
     def satisfied_by(self, statistics: Statistics, share: float = 1.0) -> bool:
-        """Whether a series with these statistics needs no more samples, whatever it is a share of."""
+        """True if a program with these statistics needs no more samples."""
         return self.stop(statistics, share) is not None
 
     def stop(self, statistics: Statistics, share: float = 1.0) -> Stop | None:
-        """Why such a series needs no more samples; None if it needs more."""
+        """Return why a program with these statistics needs no more samples; None if it needs more."""
         return Stop.RUNS if statistics.count >= self.runs else None
 
     def looks_at(self, samples: int) -> bool:
-        """Whether a series of so many samples is worth looking at."""
+        """True if the rule is checked at this number of samples."""
         return samples >= self.runs
 
 
@@ -160,45 +156,45 @@ StoppingRule = Adaptive | FixedRuns
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
-    """All samples of a program in the order in which they were taken, and what those after the warm-up say."""
+class Samples:
+    """All samples of a program in the order in which they were taken, and the statistics of those after the warm-up."""
 
     samples_ms: tuple[float, ...]
     warm_up: int
     statistics: Statistics
-    # How many samples stand apart; they are kept, and trimmed like others.
+    # How many samples are outliers; they are kept, and trimmed like others.
     outliers: int
-    # Why there are no more samples; None if the rule asks for more.
+    # None if the rule requires more samples.
     stop: Stop | None = None
 
 
-def series_of(samples_ms: Sequence[float], rule: StoppingRule) -> Series:
-    """What at least one sample says; the paper's protocol knows no warm-up, it trims."""
+def samples_of(samples_ms: Sequence[float], rule: StoppingRule) -> Samples:
+    """Return the statistics of one sample or more; of fixed runs none counts as warm-up, as in the paper."""
     warm_up = 0 if isinstance(rule, FixedRuns) else warm_up_length(samples_ms)
     steady = samples_ms[warm_up:]
-    return Series(tuple(samples_ms), warm_up, summarise(steady), len(outliers(steady)))
+    return Samples(tuple(samples_ms), warm_up, summarise(steady), len(outliers(steady)))
 
 
 def half_width_ms(statistics: Statistics) -> float:
-    """Half of the interval."""
+    """Return half of the interval."""
     return (statistics.high_ms - statistics.low_ms) / 2
 
 
 def drifting_half_width_ms(samples_ms: Sequence[float]) -> float:
-    """Half of the interval of the mean where each sample resembles the one before, as on a host whose speed drifts.
+    """Return half of the interval of the mean of autocorrelated samples, as on a host whose speed drifts.
 
-    Samples with a lag-1 autocorrelation r say as little as (1 - r) / (1 + r) times as many independent ones. Few
-    samples underestimate both r and their own spread, which the two terms in 1/n make up for.
+    Samples with a lag-1 autocorrelation r are worth (1 - r) / (1 + r) times as many independent ones. Few samples
+    underestimate both r and their own spread; the two terms in 1/n correct that.
     """
     half_ms = half_width_ms(summarise(samples_ms))
     count = len(samples_ms)
-    alike = _autocorrelation(samples_ms)
-    alike = min(_MOST_ALIKE, max(0.0, alike + (1 + 3 * alike) / count))
-    return half_ms * math.sqrt((1 + alike) / (1 - alike)) * (1 + _FEW_SAMPLES / count)
+    correlation = _autocorrelation(samples_ms)
+    correlation = min(_MOST_ALIKE, max(0.0, correlation + (1 + 3 * correlation) / count))
+    return half_ms * math.sqrt((1 + correlation) / (1 - correlation)) * (1 + _FEW_SAMPLES / count)
 
 
 def _autocorrelation(samples_ms: Sequence[float]) -> float:
-    """The correlation of samples with the next ones; those far out count as less far."""
+    """Return the lag-1 autocorrelation, with outliers moved towards the median."""
     middle = median(samples_ms)
     reach = _FENCE * median(abs(it - middle) for it in samples_ms)
     kept = [min(max(it, middle - reach), middle + reach) for it in samples_ms]
@@ -209,7 +205,7 @@ def _autocorrelation(samples_ms: Sequence[float]) -> float:
 
 
 def warm_up_length(samples_ms: Sequence[float]) -> int:
-    """How many of the first samples are slower than anything usual in the second half, if these are few."""
+    """Return how many of the first samples are slower than usual in the second half; 0 if they are many."""
     half = len(samples_ms) // 2
     if half < 2:
         return 0
@@ -219,7 +215,7 @@ def warm_up_length(samples_ms: Sequence[float]) -> int:
 
 
 def outliers(samples_ms: Sequence[float]) -> tuple[int, ...]:
-    """The places of samples far outside of what is usual in the series."""
+    """Return the positions of outliers."""
     if len(samples_ms) < 4:
         return ()
     low, high = _fences(samples_ms)

@@ -1,4 +1,4 @@
-"""The time left of a run: the remaining work at the pace of the finished work."""
+"""The time left of a run, predicted from the pace of the work so far."""
 
 import math
 import time
@@ -9,11 +9,10 @@ from statistics import median
 
 from dlbricks_tui.measure.jobs import Job
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.noise import Calmness
+from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
 
-# A network that is calibrated on has a worker of its own, in which its bricks and it are sampled twenty times,
-# or more often if they are quick and vary.
+# A calibration network has a worker of its own, which takes twenty samples of it and its bricks, more of quick ones.
 SECONDS_PER_NETWORK = 9.0
 # Starting a worker imports its framework.
 WORKER_START_SECONDS = 3.0
@@ -21,14 +20,14 @@ WORKER_START_SECONDS = 3.0
 _LOAD_MS, _PASSES_TO_LOAD = 40.0, 1.5
 # Each sample of a brick also runs the program that makes its inputs.
 _RUNS_WITH_PRODUCER = 2
-# Of the samples that an adaptive rule allows, the share that a quick program takes on an ordinary host.
+# A quick program takes this share of the samples that an adaptive rule allows, on an ordinary host.
 _USUAL_SHARE = 0.6
 _MORE_OF_THE_SAME = 0.5
-# The load of the host before the run counts as much as so many rounds of the run.
+# The load of the host before the run has the weight of so many rounds.
 _ROUNDS_OF_FIRST_GUESS = 10
-# After so much work its pace counts, and the first guess no longer does.
+# After so much work only its pace counts, and no longer the first guess.
 _SECONDS_TO_TRUST = 2.0
-# The first guess is wrong by different factors for small and for large programs.
+# The first guess has different errors for small and for large programs.
 _JOBS_TO_COMPARE = 8
 _LEAST_SLOPE, _MOST_SLOPE = 0.4, 1.1
 _QUICKEST_MS = 1e-3
@@ -36,56 +35,56 @@ _QUICKEST_MS = 1e-3
 # each of many.
 PLAIN_SECONDS = 2.0
 _SECONDS_PER_CARRIER, _SECONDS_PER_CARRIER_OF_MANY = 15.0, 3.0
-# A carrier runs so often before it is done: a quick one on an ordinary host, and a slow one.
+# The runs of a carrier until it is finished: of a quick one on an ordinary host, and of a slow one.
 _RUNS_OF_A_CARRIER, _RUNS_OF_A_SLOW_CARRIER = 200, 5
 
 
 class Pace:
     """Predicts how long jobs take, from their shapes at first and from the work that is done later.
 
-    `others` is how many other threads compute on each processor as the run begins: they make each round slower, and
-    noise takes more samples and repeated rounds.
+    `others` is the number of competing threads per processor at the start of the run: they slow down each round, and
+    noise causes more samples and repeated rounds.
     """
 
-    def __init__(self, rule: StoppingRule, calmness: Calmness | None = None, others: float = 0.0) -> None:
+    def __init__(self, rule: StoppingRule, noise_monitor: NoiseMonitor | None = None, others: float = 0.0) -> None:
         self._rule = rule
-        self._calmness = calmness or Calmness()
+        self._noise_monitor = noise_monitor or NoiseMonitor()
         self._others = others
         self._rounds = self._noisy_rounds = 0
         self._loading_seconds = self._sampling_seconds = self._repeated_seconds = 0.0
-        # How many samples of each loaded program were taken.
+        # The number of samples of each loaded program.
         self._taken = Counter[Job]()
         # Logarithms of the expected and the measured latency of each finished program.
         self._compared: list[tuple[float, float]] = []
         self._slope, self._shift = 1.0, 0.0
-        # Derived from these; every round needs them.
+        # A cache: every round needs these values.
         self._latencies_ms: dict[Job, float] = {}
 
     def learn(self, job: Job, latency_ms: float) -> None:
-        """Take the measured latency of a program into account."""
+        """Correct the expected latencies by a measured one."""
         self._compared.append((_log(job.expected_ms), _log(latency_ms)))
         if len(self._compared) >= _JOBS_TO_COMPARE:
             self._slope, self._shift = _line(self._compared)
             self._latencies_ms.clear()
 
     def loaded(self, job: Job, seconds: float) -> None:
-        """A program took so long to load."""
+        """Note how long a program took to load."""
         self._loading_seconds += seconds
         self._taken[job] += 0
 
     def sampled(self, jobs: Iterable[Job], seconds: float, *, noisy: bool = False) -> None:
-        """A round took so long in which each of these jobs was timed once."""
+        """Note how long a round took that timed each of these jobs once."""
         self._count_round(noisy=noisy)
         self._sampling_seconds += seconds
         self._taken.update(jobs)
 
     def repeated(self, seconds: float) -> None:
-        """A round took so long and does not count."""
+        """Note how long a repeated round took."""
         self._count_round(noisy=True)
         self._repeated_seconds += seconds
 
     def seconds_for(self, samples: Mapping[Job, int]) -> float:
-        """Seconds that these jobs still take, given how many samples each has."""
+        """Return the seconds that these jobs still take, given the number of samples of each."""
         loading = sum(self._to_load(job) for job, taken in samples.items() if not taken and job not in self._taken)
         sampling = sum(self._to_sample(job, self._samples_left(job, taken)) for job, taken in samples.items())
         loaded = sum(map(self._to_load, self._taken))
@@ -95,7 +94,7 @@ class Pace:
 
     @property
     def noise(self) -> float:
-        """The share of rounds that others disturb."""
+        """The share of rounds that are disturbed."""
         guess = min(1.0, self._others) * _ROUNDS_OF_FIRST_GUESS
         return (guess + self._noisy_rounds) / (_ROUNDS_OF_FIRST_GUESS + self._rounds)
 
@@ -104,7 +103,7 @@ class Pace:
         self._noisy_rounds += noisy
 
     def _at_pace(self, left_seconds: float, expected_seconds: float, spent_seconds: float) -> float:
-        """The work left, corrected by how long such work took so far and how long it was expected to take."""
+        """Return the time left, corrected by the ratio of spent and expected time so far."""
         guess = 1 + self._others
         if not expected_seconds:
             return left_seconds * guess
@@ -112,12 +111,12 @@ class Pace:
         return left_seconds * (trust * spent_seconds / expected_seconds + (1 - trust) * guess)
 
     def _repeats_beside(self, counted_seconds: float) -> float:
-        """Seconds of repeated rounds to expect beside this many seconds of rounds that count."""
+        """Return the expected seconds of repeated rounds beside so many seconds of rounds that count."""
         if not counted_seconds:
             return 0.0
         repeated_seconds = self._repeated_seconds + min(1.0, self._others) * _SECONDS_TO_TRUST
         share = repeated_seconds / (self._sampling_seconds + _SECONDS_TO_TRUST)
-        return min(share * counted_seconds, self._calmness.most_repeated(counted_seconds))
+        return min(share * counted_seconds, self._noise_monitor.most_repeated(counted_seconds))
 
     def _to_load(self, job: Job) -> float:
         return (_LOAD_MS + _PASSES_TO_LOAD * self._expected_ms(job)) / 1000
@@ -135,7 +134,7 @@ class Pace:
     def _samples_left(self, job: Job, taken: int) -> float:
         needed, most = self._bounds(job)
         needed += self.noise * (most - needed)
-        # A program that varies more than usual may need many more samples: assume half as many as it has.
+        # A program that varies more than usual needs more samples: assume half as many as it has.
         return max(needed - taken, min(_MORE_OF_THE_SAME * taken, most - taken), 0.0)
 
     def _bounds(self, job: Job) -> tuple[float, float]:
@@ -213,14 +212,14 @@ def expected_seconds(method: Method, rule: StoppingRule, jobs: Iterable[Job], ot
 def _expected_inside_seconds(jobs: Sequence[Job]) -> float:
     bricks_seconds = sum(job.expected_ms for job in jobs if not job.whole) / 1000
     wholes = sum(max(PLAIN_SECONDS, _RUNS_OF_A_SLOW_CARRIER * job.expected_ms / 1000) for job in jobs if job.whole)
-    # About as many as there are models with a brick of their own.
+    # About as many carriers as models with a brick of their own.
     carriers = len({job.graph.name for job in jobs if not job.whole})
     timing = min(carriers * most_seconds_per_carrier(carriers), _RUNS_OF_A_CARRIER * bricks_seconds)
     return wholes + max(timing, _RUNS_OF_A_SLOW_CARRIER * bricks_seconds) + _LOAD_MS / 1000 * len(jobs)
 
 
 def most_seconds_per_carrier(carriers: int) -> float:
-    """How long each of so many carriers is timed at most."""
+    """Return how long each of so many carriers is timed at most."""
     return max(_SECONDS_PER_CARRIER_OF_MANY, _SECONDS_PER_CARRIER / max(1, carriers))
 
 
@@ -229,7 +228,7 @@ def _log(milliseconds: float) -> float:
 
 
 def _line(points: list[tuple[float, float]]) -> tuple[float, float]:
-    """The slope, within reason, and the height of the line through points."""
+    """Return the slope, within bounds, and the intercept of the line through points."""
     middle_x = sum(x for x, _ in points) / len(points)
     middle_y = sum(y for _, y in points) / len(points)
     spread = sum((x - middle_x) ** 2 for x, _ in points)

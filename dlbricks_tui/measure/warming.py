@@ -1,26 +1,24 @@
-"""How often a program runs untimed before each time that it is timed."""
+"""Warm-up: the number of untimed runs before each timed run of a program."""
 
 import math
 
 from dlbricks_tui.bricks.coldness import Caches
 
-# What others ran in between has left the caches in a state that a model needs some runs to get over, and so long if it
-# is quick; one that takes longer than the last of these fills them by itself.
+# The programs before a model leave the caches in a foreign state. A model needs some runs to refill them, for about
+# 40 ms if it is quick; one that takes longer than 150 ms refills them within a run.
 _FEWEST_RUNS_OF_A_MODEL, _MODEL_SETTLES_MS, _MODEL_FILLS_CACHES_MS = 3, 40.0, 150.0
 _MOST_RUNS_OF_A_MODEL = 20
 _RUNS = 1
-# What works on little more than the caches hold has to run some times until all of that is in them, as it is in the
-# middle of a model: so have the copies that it reads.
+# A short brick runs several times until its data and its inputs' copies are in the caches, as in the middle of a model.
 _RUNS_OF_A_SHORT_BRICK, _SHORT_BRICK_MS = 3, 3.0
-# Of what runs twice in one run, and once in what is taken off, the difference is small, and has to be of two states
-# that are alike.
+# A primed brick's latency is a small difference of two runs, whose cache states must be equal.
 _RUNS_OF_A_PRIMED_BRICK = 12
-# What takes longer than this need not run twice.
+# Longer programs need no untimed run.
 _LONG_MODEL_MS, _LONG_BRICK_MS = 1000.0, 50.0
 
 
 def untimed_runs(latency_ms: float, *, whole: bool, caches: Caches = Caches.WARM) -> int:
-    """Of a brick, or of a whole model, that takes about so long; before what is cold the caches are swept instead."""
+    """Return the number for a brick or whole model of this latency; cold bricks get a cache sweep instead."""
     if whole:
         return _untimed_runs_of_a_model(latency_ms)
     if caches is Caches.COLD or latency_ms >= _LONG_BRICK_MS:

@@ -1,20 +1,36 @@
-"""Which levels a run has to calibrate before it measures, and about how long that takes."""
+"""The calibration of a run: the levels that need one, and their constants, which go to the store."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
+from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS, calibrations_of
 from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.measure.calibrating import ENOUGH_NETWORKS, calibrate
 from dlbricks_tui.measure.calibration_nets import NETWORKS
+from dlbricks_tui.measure.events import CalibrationFailed
 from dlbricks_tui.measure.jobs import Job, Subject
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK
+from dlbricks_tui.measure.results import ResultSink
+from dlbricks_tui.measure.stopping import StoppingRule
+from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK, TimeLeft
+from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
+from dlbricks_tui.runs.session import Session, measure_alone
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.records import Calibration, Constants
+from dlbricks_tui.store.records import Calibration, Constants, utc_now
+from dlbricks_tui.store.store import Store
 
-# So many networks may lack in a calibration because they fail wherever it was made.
+# The share of a time budget that calibrating may take.
+_MOST_OF_A_BUDGET = 0.5
+# Calibration is skipped if each of the fewest networks would have less than this share of its usual time.
+_LEAST_SHARE_OF_A_NETWORK = 0.6
+# A calibration may lack so many networks, because these fail on some systems.
 _MAY_FAIL = 2
 
 
@@ -26,11 +42,11 @@ def levels_due(
     generation: Generation,
     expected_seconds: float,
 ) -> tuple[Level, ...]:
-    """Those levels of what is to be measured of which nobody knows by today's constants what the method misses.
+    """Return the levels of the jobs that lack a calibration with the current constants.
 
-    Where it is asked for anew, those of all models, though there be nothing else to measure. What was found on few
-    networks, in the time that a budget left for it, does where there is a budget. A level that was calibrated only
-    a few times is calibrated once more by a run that is expected to take longer than that.
+    - With the policy `ANEW`: the levels of all models, even if no job is left.
+    - With a time budget a calibration on few networks is enough.
+    - A long run adds a calibration to a level that has only a few.
     """
     if request.calibration is CalibrationPolicy.NEVER or request.method is not Method.ALONE:
         return ()
@@ -45,26 +61,74 @@ def levels_due(
         found = calibrations_of(generation, way_of(conditions, level))
         if not found or names_in(found[0].constants) != today or not found[0].densities:
             return True
-        return not in_haste and (lacks_much(found[0]) or (is_long and len(found) < MOST_CALIBRATIONS))
+        return not in_haste and (_lacks_networks(found[0]) or (is_long and len(found) < MOST_CALIBRATIONS))
 
     return tuple(filter(is_due, sorted(levels)))
 
 
-def lacks_much(calibration: Calibration) -> bool:
-    """Whether a calibration is of so few of today's networks that more cannot be meant than that some fail here."""
+def _lacks_networks(calibration: Calibration) -> bool:
+    """True if a calibration lacks more of the current networks than usually fail."""
     return len(set(NETWORKS).difference(names_in(calibration.residuals))) > _MAY_FAIL
 
 
 def names_in(values: Constants) -> tuple[str, ...]:
-    """What values are called."""
+    """Return the names of constants."""
     return tuple(name for name, _ in values)
 
 
 def way_of(conditions: Conditions, level: Level) -> Way:
-    """The way of measuring that a calibration holds for."""
+    """Return the way of measuring that a calibration applies to."""
     return Way(conditions.system, conditions.runtime, level, conditions.protocol)
 
 
 def calibration_seconds(levels: Iterable[Level]) -> float:
-    """About how long it takes to calibrate these levels."""
+    """Return about how long it takes to calibrate these levels."""
     return SECONDS_PER_NETWORK * sum(len(NETWORKS) for _ in levels)
+
+
+def calibrate_levels(session: Session, levels: Sequence[Level], time_left: TimeLeft, store: Store) -> None:
+    """Store the constants of these levels, before any estimate of them."""
+
+    def measure_network(jobs: Sequence[Job], rule: StoppingRule, results: ResultSink) -> None:
+        left = _seconds_left(session)
+        if left is not None and left < 0:
+            raise CalibrationError("it has taken half of the time budget")
+        with time_left.network():
+            # The constants are about layers that run one after another.
+            measure_alone(session, jobs, rule, results, time_left, side_by_side=False)
+
+    for number, level in enumerate(levels, start=1):
+        time_left.expect_networks(len(NETWORKS) * (len(levels) - number + 1))
+        left = _seconds_left(session)
+        if left is not None and left < ENOUGH_NETWORKS * _LEAST_SHARE_OF_A_NETWORK * SECONDS_PER_NETWORK:
+            session.tell(CalibrationFailed(reason="half of the time budget is too short for it"))
+            continue
+        folder, traits = session.place.data.cache / "calibration", session.request.runtime.traits
+        found = calibrate(folder, traits, partial(_loader, session), level, measure_network, session.tell)
+        if found is not None:
+            correction, networks = found
+            store.add(
+                Calibration(
+                    when=utc_now(),
+                    run=session.folder.run,
+                    constants=correction.constants,
+                    residuals=tuple(zip(networks, correction.residuals, strict=True)),
+                    densities=tuple(zip(networks, correction.densities, strict=True)),
+                    **way_of(session.conditions, level)._asdict(),
+                )
+            )
+    time_left.begin_jobs()
+
+
+@contextmanager
+def _loader(session: Session, cache: Path) -> Iterator[Loader]:
+    """Read models as the runtime of the run runs them."""
+    log, program = session.folder.worker_log, session.place.worker_program
+    with WorkerFramework(session.request.runtime, log, program) as framework:
+        yield Loader(cache, framework, framework)
+
+
+def _seconds_left(session: Session) -> float | None:
+    """Return the part of a time budget that is left for calibrating; None without a budget."""
+    budget, left = session.request.time_budget_seconds, session.control.seconds_left
+    return None if budget is None or left is None else left - (1 - _MOST_OF_A_BUDGET) * budget

@@ -1,4 +1,4 @@
-"""What a run obeys while it works: its turn on the host, its budget, and what people tell it."""
+"""Control of a run: its turn on the host, its time budget, pausing and stopping."""
 
 import fcntl
 import os
@@ -16,13 +16,13 @@ from dlbricks_tui.runs.run_folder import RunFolder, RunState, State, Tally
 from dlbricks_tui.runs.stop_signals import RunStopped, StopSignals
 
 _NAP_SECONDS = 0.25
-# A process that has said how its run ended has nothing left to do but to leave.
+# A process that has stored the end of its run exits soon.
 _SECONDS_TO_LEAVE = 30.0
 _NAP_BEFORE_LEAVING_SECONDS = 0.01
 
 
 class Control:
-    """Keeps the state of a run true, and stops the run where it has to."""
+    """Keeps the stored state of a run up to date, and pauses or stops the run."""
 
     def __init__(
         self,
@@ -43,10 +43,10 @@ class Control:
         self._budget_seconds = budget_seconds
         self._clock = clock
         self._has_host = False
-        # The clock of the work stands still while the run waits or is paused, that of the budget while it is paused.
+        # The clock of the work stops while the run waits or is paused, that of the budget while it is paused.
         self._began = clock()
         self._budget_began = self._began - spent_seconds
-        # Whoever takes a run up wants it to go on, even if it was paused when its last process died.
+        # A resumed run goes on, even if it was paused when its last process died.
         folder.unpause()
         self._state = replace(
             folder.state(),
@@ -62,12 +62,12 @@ class Control:
 
     @property
     def state(self) -> RunState:
-        """How the run stands."""
+        """The state of the run."""
         return self._state
 
     @property
     def seconds(self) -> float:
-        """How long the run has worked; it does not work while it waits or is paused."""
+        """How long the run has worked, without the time that it waited or was paused."""
         return self._clock() - self._began
 
     @property
@@ -83,23 +83,23 @@ class Control:
         self._change(State.RUNNING)
 
     def checkpoint(self) -> None:
-        """Where the run may stop, or stand still for a while."""
+        """Raise `RunStopped` if the run is to end; wait while it is paused."""
         self._signals.check()
         self._check_budget()
         if self._folder.pause_file.exists():
-            self._stand_still()
+            self._pause()
 
     def count(self, bricks: Tally, whole_models: Tally) -> None:
-        """Lets everybody know how far the run is."""
+        """Store how far the run is."""
         self._state = replace(self._state, bricks=bricks, whole_models=whole_models, seconds=self.seconds)
         self._folder.set_state(self._state)
 
     def end(self, state: State, message: str) -> RunState:
-        """The run is over, and somebody else may measure."""
+        """Store and tell the end of the run, and let other runs measure."""
         self._lock.release()
         self._state = replace(self._state, state=state, message=message, seconds=self.seconds)
         try:
-            # Told first: who follows the events stops at a state after which nothing follows.
+            # Told before the state changes: viewers stop reading events at a final state.
             self._tell(_ended(self._state))
         finally:
             self._folder.set_state(self._state)
@@ -137,7 +137,7 @@ class Control:
             self._nap()
         self._has_host = True
 
-    def _stand_still(self) -> None:
+    def _pause(self) -> None:
         self._lock.release()
         self._has_host = False
         self._change(State.PAUSED)
@@ -185,7 +185,7 @@ def _ended(state: RunState) -> RunEnded:
 
 @contextmanager
 def only_process(folder: RunFolder) -> Iterator[None]:
-    """Makes sure that no other process works on the run."""
+    """Make sure that no other process works on the run."""
     try:
         file = os.open(folder.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:

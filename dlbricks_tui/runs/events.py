@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.measure.events import (
+    BatchRestarted,
     BatchStarted,
-    BegunAnew,
     Calibrated,
     Calibrating,
     CalibrationFailed,
@@ -25,7 +25,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted(Event):
-    """A process took the run up; after an interruption another one does so again."""
+    """A process executes the run; another one resumes it after an interruption."""
 
     run: str
     pid: int
@@ -45,7 +45,7 @@ class Waiting(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLoading(Event):
-    """A model is read and cut, which takes a while where nobody has seen it before."""
+    """A model is read and cut, which takes a while for a new one."""
 
     model: str
     number: int
@@ -54,7 +54,7 @@ class ModelLoading(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLeftOut(Event):
-    """A model cannot be read; the run is about the others."""
+    """A model cannot be read; the run goes on with the others."""
 
     model: str
     reason: str
@@ -62,7 +62,7 @@ class ModelLeftOut(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapesRemembered(Event):
-    """A model file does not say the shapes of its inputs: those that were given before are taken."""
+    """A model file has no input shapes: the run uses those that were given before."""
 
     model: str
     shapes: str
@@ -70,7 +70,7 @@ class ShapesRemembered(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelLowered(Event):
-    """The runtime cannot fuse this model: it is measured as it is written."""
+    """The runtime cannot fuse this model: its written layers are measured."""
 
     model: str
     reason: str
@@ -98,7 +98,7 @@ class FailedBefore(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned(Event):
-    """What there is to do; bricks count once per context, whole models apart."""
+    """The plan of the run; bricks count once per context, whole models apart."""
 
     system: str
     runtime: str
@@ -113,7 +113,7 @@ class Planned(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AboutProgram(Event):
-    """Something about a brick in a context, or (brick empty) a whole model; `program` is its number in the run."""
+    """The base of events about a brick in a context, or (brick empty) a whole model; `program` is its number."""
 
     program: int
     brick: str
@@ -124,9 +124,9 @@ class AboutProgram(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramLoaded(AboutProgram):
-    """It was built and has run once; `used_by` are the names of the models that need it.
+    """The program is loaded and has run once; `used_by` are the names of the models that need it.
 
-    `samples_ms` were taken earlier, and count.
+    `samples_ms` are of an earlier run, and count.
     """
 
     first_run_ms: float
@@ -136,7 +136,7 @@ class ProgramLoaded(AboutProgram):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramMeasured(AboutProgram):
-    """Its result is in the store."""
+    """The program's result is in the store."""
 
     trimmed_mean_ms: float
     low_ms: float
@@ -144,13 +144,13 @@ class ProgramMeasured(AboutProgram):
     samples: int
     warm_up: int
     outliers: int
-    # Why it got no more samples, a value of `stopping.Stop`; older runs do not say it.
-    stop: str = ""
+    # Why it got no more samples: a value of `stopping.Stop`, or empty.
+    stop: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramUnfinished(AboutProgram):
-    """The run was stopped before there were samples enough; those that there are say this, and are in the store."""
+    """The run was stopped before there were enough samples; those so far are in the store."""
 
     trimmed_mean_ms: float
     low_ms: float
@@ -160,7 +160,7 @@ class ProgramUnfinished(AboutProgram):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramFailed(AboutProgram):
-    """It cannot be measured, and that is in the store too."""
+    """The program cannot be measured; the failure is in the store."""
 
     reason: str
     message: str
@@ -168,16 +168,16 @@ class ProgramFailed(AboutProgram):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReplaced(Event):
-    """The process that ran the programs is gone, and another one has taken its place."""
+    """The worker was lost, and a new one has replaced it."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateChanged(Event):
-    """What is known of a model by now; latencies are None while nothing is.
+    """The estimate of a model so far; latencies are None while no brick is known.
 
-    They count in what bricks that are still being sampled say so far, of which nothing is stored yet.
+    It includes provisional latencies of bricks that are still being sampled.
     """
 
     model: str
@@ -193,7 +193,7 @@ class EstimateChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused(Event):
-    """The run stands still and lets others measure."""
+    """The run is paused and lets other runs measure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +203,7 @@ class Resumed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded(Event):
-    """Nothing follows; `state` is one of the states in which a run can end, `message` why, where that needs words."""
+    """The last event; `state` is the final state, `message` the reason, if it needs words."""
 
     state: str
     message: str
@@ -231,7 +231,7 @@ EVENTS: dict[str, type[Event]] = {
         ProgramLoaded,
         RoundDone,
         RoundRepeated,
-        BegunAnew,
+        BatchRestarted,
         Calibrating,
         Calibrated,
         CalibrationFailed,
@@ -249,16 +249,15 @@ EVENTS: dict[str, type[Event]] = {
 
 
 def to_line(event: Event) -> bytes:
-    """The event as a line of its own."""
+    """Return an event as a line of JSON."""
     return json.dumps({"event": type(event).__name__, **asdict(event)}, separators=(",", ":")).encode() + b"\n"
 
 
 def from_line(line: bytes) -> Event | None:
-    """The event on a line; None for what another version of dlbricks wrote, or what a crash left."""
+    """Return the event of a line; None if another version of dlbricks wrote it or a crash cut it off."""
     try:
         values = json.loads(line)
         kind = EVENTS[values["event"]]
-        # Older versions know fewer fields: those have defaults.
         known = {it.name: _frozen(values[it.name]) for it in fields(kind) if it.name in values}
         return kind(**known | {"when": values["when"]})
     except (ValueError, KeyError, TypeError):
@@ -270,7 +269,7 @@ def _frozen(value: Any) -> Any:
 
 
 class EventWriter:
-    """Appends events, and tells them to those who listen in this process."""
+    """Appends events to the file, and passes them to a listener in this process."""
 
     def __init__(self, path: Path, listener: Callable[[Event], None] | None = None) -> None:
         self._path = path
@@ -279,17 +278,17 @@ class EventWriter:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
             size = os.fstat(self._file).st_size
             if size and os.pread(self._file, 1, size - 1) != b"\n":
-                # A process that died in mid-line must not take the first event of the next one with it.
+                # A line that was cut off by a crash must not spoil the next event.
                 os.write(self._file, b"\n")
         except OSError as error:
             raise self._unwritable(error) from error
 
     def close(self) -> None:
-        """Nothing more happens."""
+        """Close the file."""
         os.close(self._file)
 
     def tell(self, event: Event) -> None:
-        """Writes an event for all who follow; it need not survive the machine, results are in the store."""
+        """Write an event for all viewers; unlike results it may be lost when the host goes down."""
         line = to_line(event)
         try:
             while line:
@@ -306,7 +305,7 @@ class EventWriter:
 
 
 class EventReader:
-    """Reads on from where it stopped; asking costs next to nothing while nothing happens."""
+    """Reads new events; cheap while there are none."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -314,7 +313,7 @@ class EventReader:
         self._unfinished = b""
 
     def new(self) -> tuple[Event, ...]:
-        """What has happened since it was last asked."""
+        """Return the events since the last call."""
         return tuple(event for line in self._new_lines() if (event := from_line(line)) is not None)
 
     def _new_lines(self) -> Iterator[bytes]:
@@ -332,10 +331,10 @@ class EventReader:
 
 
 def follow(path: Path, goes_on: Callable[[], bool], wait: Callable[[], None]) -> Iterator[Event]:
-    """All events from the first one on, until the run is over and everything is told."""
+    """Yield all events from the first one on, until the run has ended."""
     reader = EventReader(path)
     while True:
-        # Asked before reading, so that what a run tells last is read.
+        # Checked before reading, so that the last events are read.
         more_may_come = goes_on()
         yield from reader.new()
         if not more_may_come:

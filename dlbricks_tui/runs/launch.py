@@ -1,4 +1,4 @@
-"""Starts runs in processes of their own, which no terminal and no viewer takes along when it goes."""
+"""Detached runs: processes that go on when their terminal or viewer closes."""
 
 import subprocess
 import sys
@@ -11,19 +11,19 @@ from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import RunRequest, read_request, write_request
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders
-from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runs.session import Workplace
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.settings import DataFolder
 
 PACKAGE_PARENT = Path(__file__).resolve().parents[2]
-# The folder that holds this very dlbricks comes first, wherever the run's process works and whatever else is installed.
+# This dlbricks comes first on the path, whatever else is installed and wherever the process works.
 _CODE = "import importlib, sys; sys.path[0] = sys.argv[1]; importlib.import_module(sys.argv[2]).main(*sys.argv[3:])"
 _SECONDS_TO_START = 120.0
 _NAP_SECONDS = 0.02
 
 
 def create_run(request: RunRequest, data: DataFolder) -> RunFolder:
-    """A run that waits for a process to take it up."""
+    """Create a run that a process can execute."""
     threads = request.runtime.settings.threads
     if threads is not None and threads > MOST_THREADS:
         raise RunError(
@@ -36,7 +36,7 @@ def create_run(request: RunRequest, data: DataFolder) -> RunFolder:
 
 
 def start_detached(folder: RunFolder, data: DataFolder, module: str = __name__) -> None:
-    """Has a process of its own take up the run, and returns when it has; `module` has the `main` of that process."""
+    """Execute the run in a process of its own, and return when that has begun; `module` has its `main`."""
     command = [sys.executable, "-c", _CODE, str(PACKAGE_PARENT), module, str(folder.path), str(data.path)]
     try:
         with folder.output_file.open("ab") as output:
@@ -51,8 +51,8 @@ def start_detached(folder: RunFolder, data: DataFolder, module: str = __name__) 
     except OSError as error:
         raise RunError(f"cannot start run {folder.run}: {error.strerror}") from error
     give_up = time.monotonic() + _SECONDS_TO_START
-    while not _taken_up(folder, process.pid):
-        if process.poll() is not None and not _taken_up(folder, process.pid):
+    while not _begun(folder, process.pid):
+        if process.poll() is not None and not _begun(folder, process.pid):
             raise RunError(f"run {folder.run} did not start: {_last_line(folder.output_file)}")
         if time.monotonic() > give_up:
             raise RunError(f"run {folder.run} did not start within {_SECONDS_TO_START:g} s; see {folder.output_file}")
@@ -60,7 +60,7 @@ def start_detached(folder: RunFolder, data: DataFolder, module: str = __name__) 
 
 
 def main(folder: str, data: str) -> None:
-    """The process of a detached run."""
+    """Execute a detached run."""
     run = RunFolder(Path(folder))
     place = Workplace(DataFolder(Path(data)))
     try:
@@ -69,7 +69,7 @@ def main(folder: str, data: str) -> None:
         sys.exit(str(error))
 
 
-def _taken_up(folder: RunFolder, pid: int) -> bool:
+def _begun(folder: RunFolder, pid: int) -> bool:
     return folder.state().process.pid == pid
 
 

@@ -1,4 +1,4 @@
-"""Reads and cuts the models of a run."""
+"""The models of a run, read and cut."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import Job, Subject, subject_of
-from dlbricks_tui.measure.workbench import LOST_WORKER
+from dlbricks_tui.measure.supervised_worker import LOST_WORKER
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError, WrongRuntimeError
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape
@@ -22,28 +22,28 @@ from dlbricks_tui.runs.run_folder import RunFolder
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
-    """What a run is about: models to be estimated, and bricks of models that nobody knows here."""
+class Workload:
+    """The models that a run estimates, and bricks of private models."""
 
     models: tuple[Subject, ...] = ()
     bricks: tuple[Job, ...] = ()
 
 
-# Finds out what a run is about when it has its turn on the host, and tells how it gets on.
-Preparation = Callable[[RunRequest, RunFolder, Callable[[Event], None]], Assignment]
+# Returns the workload of a run once it holds the host, and tells its progress.
+Preparation = Callable[[RunRequest, RunFolder, Callable[[Event], None]], Workload]
 
 
 def prepare(
     request: RunRequest, library: Library, cache: Path, log: Path, tell: Callable[[Event], None]
 ) -> tuple[Subject, ...]:
-    """The models, each at the level asked for or, where the runtime cannot fuse it, as it is written.
+    """Return the models at the requested level, or at `written` where the runtime cannot fuse them.
 
-    Models that cannot be read are left out; where none can, raises what is wrong with the first.
+    Models that cannot be read are left out; if none can, raise the error of the first.
     """
     sources = request.sources(library)
     subjects: list[Subject] = []
     refusals: list[UserError] = []
-    # Of the fifty models of Table 1 some are the same network, in one file.
+    # Some models of Table 1 are the same network, in one file.
     known: dict[object, LayerGraph] = {}
     with WorkerFramework(request.runtime, log) as framework:
         loader = Loader(cache, framework, framework, ShapeMemory(library.data, _telling(tell)))
@@ -88,5 +88,5 @@ def _loaded(loader: Loader, source: ModelSource, level: Level, request: RunReque
     try:
         return loader.load(source, level, given)
     except LOST_WORKER:
-        # It may have been somebody's doing; a model that takes a second worker along is at fault.
+        # The loss may have had another cause; a model that takes down a second worker is at fault.
         return loader.load(source, level, given)

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import singledispatchmethod
 
-from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.measure.events import (
+    BatchRestarted,
     BatchStarted,
-    BegunAnew,
     Calibrated,
     Calibrating,
     CalibrationFailed,
@@ -41,17 +40,17 @@ from dlbricks_tui.runs.run_folder import State
 
 @dataclass(slots=True)
 class Disturbances:
-    """The rounds that did not count, and how the host changed."""
+    """Counts of repeated rounds and restarted batches, and the change of the host's speed."""
 
     rounds: int = 0
     seconds: float = 0.0
     batches: int = 0
-    # How much slower than at first the host is, as a share; None while it is as fast as it was.
+    # How much slower than at first the host is, as a share; None while its speed is unchanged.
     slower: float | None = None
 
     @singledispatchmethod
     def take(self, event: Event) -> bool:
-        """Count what disturbed the run, and return whether the event tells of that."""
+        """Count a disturbance; return False for other events."""
         return False
 
     @take.register
@@ -61,7 +60,7 @@ class Disturbances:
         return True
 
     @take.register
-    def _(self, event: BegunAnew) -> bool:
+    def _(self, event: BatchRestarted) -> bool:
         self.batches += 1
         return True
 
@@ -73,42 +72,37 @@ class Disturbances:
 
 @dataclass(slots=True)
 class ProgramProgress:
-    """A program that is on the bench, or was."""
+    """The progress of one program."""
 
     about: ProgramLoaded
     samples_ms: list[float] = field(default_factory=list)
     measured: ProgramMeasured | None = None
-    # Where the run was stopped before it was measured.
+    # Set if the run was stopped before the program was measured.
     unfinished: ProgramUnfinished | None = None
     failed: ProgramFailed | None = None
 
     @property
-    def going_on(self) -> bool:
-        """Whether it is still being sampled."""
+    def is_sampled(self) -> bool:
+        """True while the program is being sampled."""
         return self.measured is None and self.unfinished is None and self.failed is None
 
     @property
     def at_limit(self) -> bool:
         """True if it has the most samples that the rule allows and its interval is still too wide."""
-        if self.measured is None:
-            return False
-        if self.measured.stop:
-            return self.measured.stop == Stop.MOST_SAMPLES.value
-        # An older run did not say why it stopped.
-        return is_wide(self.measured.trimmed_mean_ms, (self.measured.high_ms - self.measured.low_ms) / 2)
+        return self.measured is not None and self.measured.stop == Stop.MOST_SAMPLES.value
 
 
 @dataclass(slots=True)
 class RunProgress:
-    """What all events so far amount to; a run that is taken up again begins anew."""
+    """The progress of a run, from all events so far; it starts again when the run is resumed."""
 
     state: State = State.STARTING
-    # For whom or why it waits, or how it ended, where that needs words.
+    # What it waits for, or why it ended, if that needs words.
     message: str = ""
     started: RunStarted | None = None
     loading: ModelLoading | None = None
     planned: Planned | None = None
-    # The network that is calibrated on.
+    # The current calibration network.
     calibrating: Calibrating | None = None
     batch: BatchStarted | None = None
     programs: dict[int, ProgramProgress] = field(default_factory=dict)
@@ -117,13 +111,13 @@ class RunProgress:
     left_out: list[ModelLeftOut] = field(default_factory=list)
     lowered: list[LevelLowered] = field(default_factory=list)
     unmeasurable: list[LayerUnmeasurable] = field(default_factory=list)
-    # By model, in the order in which they were first heard of.
+    # By model, in the order of their first events.
     estimates: dict[str, EstimateChanged] = field(default_factory=dict)
     bricks_measured: int = 0
     bricks_failed: int = 0
     models_measured: int = 0
     models_failed: int = 0
-    # The time left at the newest event: what the run said last, less the time since then.
+    # The time left at the newest event: the last value of the run, less the time since then.
     seconds_left: float | None = None
     newest: datetime | None = field(default=None, compare=False)
     disturbances: Disturbances = field(default_factory=Disturbances)
@@ -131,12 +125,12 @@ class RunProgress:
 
     @property
     def total(self) -> int:
-        """How many bricks and whole models there are."""
+        """The number of bricks and whole models."""
         return self.planned.bricks + self.planned.models if self.planned else 0
 
     @property
     def done(self) -> int:
-        """How many of them need no more work."""
+        """The number of bricks and whole models that need no more work."""
         if self.planned is None:
             return 0
         known = self.planned.bricks_reused + self.planned.models_reused
@@ -145,9 +139,9 @@ class RunProgress:
         return known + given_up + now
 
     @property
-    def on_bench(self) -> tuple[ProgramProgress, ...]:
+    def being_sampled(self) -> tuple[ProgramProgress, ...]:
         """The programs that are being sampled."""
-        return tuple(program for program in self.programs.values() if program.going_on)
+        return tuple(program for program in self.programs.values() if program.is_sampled)
 
     @property
     def at_limits(self) -> int:
@@ -155,12 +149,12 @@ class RunProgress:
         return sum(program.at_limit for program in self.programs.values())
 
     def take_all(self, events: Iterable[Event]) -> None:
-        """Takes up several events, in their order."""
+        """Take several events, in their order."""
         for event in events:
             self.take(event)
 
     def take(self, event: Event) -> None:
-        """Take up what happened next."""
+        """Take the next event."""
         self._let_time_pass(event)
         self.disturbances.take(event)
         self._fold(event)
@@ -171,12 +165,13 @@ class RunProgress:
         if self.newest is not None and self.seconds_left is not None and not stands_still:
             self.seconds_left = max(0.0, self.seconds_left - (now - self.newest).total_seconds())
         self.newest = now
-        if isinstance(event, BatchStarted | RoundDone | RoundRepeated | BegunAnew) and event.seconds_left is not None:
+        kinds = BatchStarted | RoundDone | RoundRepeated | BatchRestarted
+        if isinstance(event, kinds) and event.seconds_left is not None:
             self.seconds_left = event.seconds_left
 
     @singledispatchmethod
     def _fold(self, event: Event) -> None:
-        """Take up what an event of this kind changes; nothing of what is shown, unless it is registered."""
+        """Apply an event of this kind; other events change nothing."""
 
     @_fold.register
     def _(self, event: RunStarted) -> None:
@@ -236,15 +231,15 @@ class RunProgress:
     def _(self, event: RoundDone) -> None:
         self.state, self.message = State.RUNNING, ""
         if self.calibrating is not None:
-            # The programs of these rounds are not those of the run.
+            # The programs of these rounds belong to a calibration network.
             return
         for program, samples_ms in event.samples_ms:
-            # A line that was torn when its writer died may have been the one that told of the program.
+            # The line that told of the program may have been torn when its writer died.
             if program in self.programs:
                 self.programs[program].samples_ms += samples_ms
 
     @_fold.register
-    def _(self, event: BegunAnew) -> None:
+    def _(self, event: BatchRestarted) -> None:
         if self.calibrating is not None:
             return
         for number, samples_ms in event.samples_ms:

@@ -1,4 +1,4 @@
-"""What a run is asked to do; kept beside the run, so that any process can take it up again."""
+"""The request of a run, stored in its folder, so that any process can execute or resume it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
+from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.runs.errors import RunError
@@ -30,38 +31,30 @@ class ModelChoice(NamedTuple):
 
 
 class InputShape(NamedTuple):
-    """The shape that a person has given of an input."""
+    """The shape of an input, as given by the user."""
 
     name: str
     shape: Shape
 
 
 class SuiteChoice(NamedTuple):
-    """A suite of somebody's bricks, and the file that their results go to."""
+    """A suite of bricks to measure, and the file for their results."""
 
     folder: Path
     results: Path
 
 
 class CalibrationPolicy(str, Enum):
-    """When it is found out what the method misses on this system: where that is not known yet, in any case, or not."""
+    """When a run calibrates: if the system has no calibration yet, always, or never."""
 
     ONCE = "once"
     ANEW = "anew"
     NEVER = "never"
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a program may take before it counts as hanging; many times what it is expected to take comes on top."""
-
-    load_seconds: float = 60.0
-    sample_seconds: float = 30.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """Models, how they are cut, what executes them, and when it is enough."""
+    """Models, how they are cut, the runtime, and the stopping rule."""
 
     models: tuple[ModelChoice, ...]
     runtime: Runtime
@@ -71,27 +64,27 @@ class RunRequest:
     rule: StoppingRule = field(default_factory=Adaptive)
     time_budget_seconds: float | None = None
     end_to_end: bool = False
-    # Whether what failed before under the same conditions is tried once more.
+    # True: try again what failed before under the same conditions.
     retry_failed: bool = False
-    # Whether what is known is measured once more: hosts change.
+    # True: measure again what is known, because hosts change.
     again: bool = False
     calibration: CalibrationPolicy = CalibrationPolicy.NEVER
-    patience: Patience = Patience()
-    # None: as much as the host has.
+    time_limits: TimeLimits = field(default_factory=TimeLimits)
+    # None: all memory of the host.
     memory_limit_bytes: int | None = None
     method: Method = Method.ALONE
-    # In the place of models.
+    # Instead of models.
     suite: SuiteChoice | None = None
 
     @property
     def model_names(self) -> tuple[str, ...]:
-        """What people call the models, or the suite."""
+        """The names of the models, or of the suite."""
         if self.suite is not None:
             return (f"suite {self.suite.folder.name}",)
         return tuple(model.name for model in self.models)
 
     def sources(self, library: Library) -> tuple[ModelSource, ...]:
-        """The models with all that the library knows of them."""
+        """Return the models with everything that the library knows of them."""
         known = {ModelChoice(source.name, source.path): source for source in library.sources()}
         return tuple(known.get(model) or source_of(model.path) for model in self.models)
 
@@ -103,17 +96,17 @@ def can_be_inside(cutting: Cutting, rule: StoppingRule, runtime: Runtime) -> boo
 
 
 def usual_method(cutting: Cutting, rule: StoppingRule, runtime: Runtime) -> Method:
-    """The method of a run where nobody chose one."""
+    """Return the default method."""
     return Method.INSIDE if can_be_inside(cutting, rule, runtime) else Method.ALONE
 
 
 def chosen(sources: Sequence[ModelSource]) -> tuple[ModelChoice, ...]:
-    """The models that were found, as a request names them; a run works in a folder of its own."""
+    """Return the models by name and absolute path, since a run works in a folder of its own."""
     return tuple(ModelChoice(source.name, source.path.absolute()) for source in sources)
 
 
 def write_request(path: Path, request: RunRequest) -> None:
-    """Keeps a request."""
+    """Store a request."""
     document = asdict(request)
     document["models"] = [[model.name, str(model.path)] for model in request.models]
     document["suite"] = None if request.suite is None else [str(path) for path in request.suite]
@@ -127,13 +120,13 @@ def write_request(path: Path, request: RunRequest) -> None:
 
 
 def read_request(path: Path) -> RunRequest:
-    """The request that was kept."""
+    """Read a stored request."""
     try:
         return _request_from(json.loads(path.read_bytes()))
     except OSError as error:
-        raise RunError(f"cannot read {path}: {error.strerror}; start the run anew") from error
+        raise RunError(f"cannot read {path}: {error.strerror}; start a new run") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RunError(f"{path} is no request of a run ({error!r}); start the run anew") from error
+        raise RunError(f"{path} is no request of a run ({error!r}); start a new run") from error
 
 
 def _request_from(document: Mapping[str, Any]) -> RunRequest:
@@ -141,8 +134,7 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         raise ValueError(f"schema {document['schema']}, this dlbricks knows {_SCHEMA}")
     runtime, cutting, rule = document["runtime"], document["cutting"], dict(document["rule"])
     budget = document["time_budget_seconds"]
-    # Requests from before there were suites have none.
-    suite = document.get("suite")
+    suite = document["suite"]
     return RunRequest(
         models=tuple(ModelChoice(name, Path(path)) for name, path in document["models"]),
         runtime=Runtime(**{**runtime, "settings": _settings_from(runtime["settings"])}),
@@ -153,10 +145,9 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         time_budget_seconds=None if budget is None else float(budget),
         end_to_end=bool(document["end_to_end"]),
         retry_failed=bool(document["retry_failed"]),
-        # Older requests say nothing of it.
-        again=bool(document.get("again")),
+        again=bool(document["again"]),
         calibration=CalibrationPolicy(document["calibration"]),
-        patience=Patience(**document["patience"]),
+        time_limits=TimeLimits(**document["time_limits"]),
         memory_limit_bytes=document["memory_limit_bytes"],
         method=Method(document["method"]),
         suite=None if suite is None else SuiteChoice(*map(Path, suite)),

@@ -1,18 +1,48 @@
-"""One run from its first to its last moment, whatever happens in between."""
+"""A run from its start to its end: request, models, plan, calibration, measuring, estimates."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.host.contention import competing_threads
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import HostLock, this_process
 from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.jobs import Subject
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.runs.calibration import calibrate_levels
 from dlbricks_tui.runs.control import Control, only_process
 from dlbricks_tui.runs.events import EventWriter, RunStarted
-from dlbricks_tui.runs.preparation import Preparation
-from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.preparation import Preparation, Workload, prepare
+from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
+from dlbricks_tui.runs.session import Session, Workplace
 from dlbricks_tui.runs.stop_signals import RunStopped, StopSignals
-from dlbricks_tui.runs.work import Work, Workplace
+from dlbricks_tui.runs.work import measure, plan_run
+from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.store.store import Store
+
+
+class EstimatedModel(NamedTuple):
+    """A model of a run, and its estimate on the system and runtime of the run."""
+
+    decomposition: Decomposition
+    estimate: SystemEstimate
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run ended, and the estimates of its models."""
+
+    request: RunRequest
+    state: RunState
+    # None if the run was stopped before it had read its models.
+    estimates: tuple[EstimatedModel, ...] | None
 
 
 def execute(
@@ -24,10 +54,10 @@ def execute(
     *,
     detached: bool = False,
     prepare: Preparation | None = None,
-) -> RunState:
-    """Does what is asked, in this process, and returns how it ended; a detached run outlives its terminal.
+) -> RunOutcome:
+    """Do what is requested, in this process, and return the outcome; a detached run outlives its terminal.
 
-    What the run is about are the models asked for, unless `prepare` finds something else.
+    `prepare` returns the workload of a run that has no models of this host, such as a suite.
     """
     with only_process(folder), StopSignals(ignore_hangup=detached) as signals, _events(folder, listener) as events:
         control = Control(
@@ -51,18 +81,58 @@ def execute(
                 end_to_end=request.end_to_end,
             )
         )
+        stopped: RunStopped | None = None
+        estimates: tuple[EstimatedModel, ...] | None = None
         try:
             control.begin()
-            Work(folder, request, place, control, signals, events.tell, prepare).do()
-        except RunStopped as stopped:
-            return control.end(stopped.state, stopped.why)
+            session = Session(folder, request, place, control, signals, events.tell, fingerprint(), competing_threads())
+            with signals.waiting():
+                workload = (prepare or _read_models(place))(request, folder, events.tell)
+            with Store(place.data.store) as store:
+                planned = plan_run(session, workload, store)
+                try:
+                    calibrate_levels(session, planned.levels, planned.time_left, store)
+                    measure(session, workload, planned, store)
+                except RunStopped as early:
+                    stopped = early
+                estimates = _estimates(workload.models, store, session.system.id, request.runtime.identity)
+        except RunStopped as early:
+            stopped = early
         except UserError as error:
             control.end(State.FAILED, str(error))
             raise
         except BaseException:
             control.end(State.FAILED, "a fault of dlbricks; what was measured before it is kept")
             raise
-        return control.end(State.FINISHED, "")
+        state = control.end(stopped.state, stopped.why) if stopped else control.end(State.FINISHED, "")
+    return RunOutcome(request, state, estimates)
+
+
+def read_outcome(folder: RunFolder, data: DataFolder) -> RunOutcome:
+    """Return the outcome of a run that another process has executed: its models are read again."""
+    request, state = read_request(folder.request_file), folder.state()
+    if state.message and not state.bricks.total and not state.whole_models.total:
+        # It was stopped before it had read its models.
+        return RunOutcome(request, state, None)
+    if request.suite is not None:
+        return RunOutcome(request, state, ())
+    models = prepare(request, Library(SAMPLE_MODELS, data.path), data.cache, folder.worker_log, lambda _: None)
+    with Store(data.store) as store:
+        return RunOutcome(request, state, _estimates(models, store, fingerprint().id, request.runtime.identity))
+
+
+def _read_models(place: Workplace) -> Preparation:
+    library = Library(place.samples, place.data.path)
+    return lambda request, folder, tell: Workload(prepare(request, library, place.data.cache, folder.worker_log, tell))
+
+
+def _estimates(models: Sequence[Subject], store: Store, system: str, runtime: str) -> tuple[EstimatedModel, ...]:
+    found = []
+    for subject in models:
+        inquiry = Inquiry(store.generation, subject.decomposition)
+        estimate = inquiry.on(system, runtime) or inquiry.empty(system, runtime)
+        found.append(EstimatedModel(subject.decomposition, estimate))
+    return tuple(found)
 
 
 @contextmanager

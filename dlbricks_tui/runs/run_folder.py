@@ -1,4 +1,4 @@
-"""Where a run keeps what others may know of it: its request, its state, its events, and what it is told to do."""
+"""The folder of a run: its request, state, events, logs, and files that control it."""
 
 import errno
 import json
@@ -18,7 +18,7 @@ from dlbricks_tui.store.records import utc_now
 
 
 class State(str, Enum):
-    """How a run stands."""
+    """The state of a run."""
 
     STARTING = "starting"
     WAITING = "waiting"
@@ -26,9 +26,9 @@ class State(str, Enum):
     PAUSED = "paused"
     FINISHED = "finished"
     CANCELLED = "cancelled"
-    # Its process was interrupted, killed, or lost with the machine.
+    # Its process was interrupted or killed, or the host went down.
     INTERRUPTED = "interrupted"
-    # It could not do what it was asked.
+    # It could not do what was requested.
     FAILED = "failed"
 
 
@@ -39,9 +39,9 @@ ACTIVE = frozenset({State.STARTING, State.WAITING, State.RUNNING, State.PAUSED})
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Counts of the bricks or models of a run, by how they ended.
+    """Counts of the bricks or models of a run, by outcome.
 
-    `unfinished` ones have a result from the samples that there were when the run was stopped, and are not done.
+    `unfinished` ones have a result from too few samples, since the run was stopped.
     """
 
     total: int = 0
@@ -53,7 +53,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """A run at a moment, and the process that works on it or did so last."""
+    """The state of a run, and the process that works on it or did so last."""
 
     run: str
     state: State
@@ -61,22 +61,22 @@ class RunState:
     models: tuple[str, ...]
     started: str
     changed: str
-    # Each counts once per context.
+    # A brick counts once per context.
     bricks: Tally = Tally()
     # Those that are timed end to end.
     whole_models: Tally = Tally()
-    # How long it has worked; it does not work while it waits or is paused.
+    # How long it has worked, without the time that it waited or was paused.
     seconds: float = 0.0
     message: str = ""
 
     @property
     def active(self) -> bool:
-        """Whether a process works on it, or waits to."""
+        """True if a process works on it, or waits for its turn."""
         return self.state in ACTIVE
 
 
 class RunFolder:
-    """The files of one run."""
+    """The files of a run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -88,53 +88,53 @@ class RunFolder:
 
     @property
     def request_file(self) -> Path:
-        """What the run was asked to do."""
+        """The request of the run."""
         return self.path / "request.json"
 
     @property
     def events_file(self) -> Path:
-        """What happens in it."""
+        """The events of the run."""
         return self.path / "events.jsonl"
 
     @property
     def output_file(self) -> Path:
-        """What a process without a terminal prints."""
+        """The output of a detached process."""
         return self.path / "output.log"
 
     @property
     def worker_log(self) -> Path:
-        """What the framework prints."""
+        """The output of the framework."""
         return self.path / "worker.log"
 
     @property
     def lock_file(self) -> Path:
-        """Held by the process that works on the run: two would write to the same files."""
+        """The lock that the process of the run holds, so that no other one writes to its files."""
         return self.path / "lock"
 
     @property
     def pause_file(self) -> Path:
-        """While it exists, the run stands still."""
+        """The file that pauses the run while it exists."""
         return self.path / "pause"
 
     def state(self) -> RunState:
-        """How the run stands; what a killed process left behind counts as interrupted."""
+        """Return the state of the run; a run whose process was killed counts as interrupted."""
         found = self._stored_state()
         if found.active and not found.process.alive:
-            # Read again: it may have ended properly between the two questions.
+            # Read again: the run may have ended in the meantime.
             found = self._stored_state()
             if found.active:
                 return replace(found, state=State.INTERRUPTED, message="its process was killed")
         return found
 
     def set_state(self, state: RunState) -> None:
-        """Lets everybody know."""
+        """Store the state."""
         try:
             write_atomically(self._state_file, json.dumps(asdict(replace(state, changed=utc_now()))) + "\n")
         except OSError as error:
             raise _unwritable(self._state_file, error) from error
 
     def pause(self) -> None:
-        """Asks the run to stand still."""
+        """Ask the run to pause."""
         self._require_active("pause")
         try:
             self.pause_file.touch()
@@ -142,14 +142,14 @@ class RunFolder:
             raise _unwritable(self.pause_file, error) from error
 
     def unpause(self) -> None:
-        """Asks the run to go on."""
+        """Ask the run to go on."""
         try:
             self.pause_file.unlink(missing_ok=True)
         except OSError as error:
             raise _unwritable(self.pause_file, error) from error
 
     def cancel(self) -> None:
-        """Asks the run to end; what it has measured is kept."""
+        """Ask the run to end; what it has measured is kept."""
         process = self._require_active("cancel").process
         try:
             os.kill(process.pid, signal.SIGTERM)
@@ -180,30 +180,30 @@ class RunFolder:
 
 
 class RunFolders:
-    """All runs of a data folder."""
+    """The folders of all runs of a data folder."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def create(self, models: tuple[str, ...]) -> RunFolder:
-        """A folder for a run that begins now."""
+        """Create the folder of a new run."""
         now = datetime.now(timezone.utc)
         folder = RunFolder(self._path / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")
         try:
             folder.path.mkdir(parents=True)
         except OSError as error:
             raise _unwritable(folder.path, error) from error
-        # Until another process takes it up, it lives and dies with the one that asks for it.
+        # This process owns the run until another one executes it.
         began = now.isoformat(timespec="microseconds")
         folder.set_state(RunState(folder.run, State.STARTING, this_process(), models, began, began))
         return folder
 
     def states(self) -> tuple[RunState, ...]:
-        """How all runs stand, the newest last."""
+        """Return the states of all runs, the newest last."""
         return tuple(sorted((folder.state() for folder in self._folders()), key=lambda state: state.started))
 
     def find(self, wanted: str) -> RunFolder:
-        """The run of that id, or of the only id that begins so; `last` is the newest."""
+        """Find a run by its id, or by the beginning of its id if that is unique; `last` is the newest."""
         folders = self._folders()
         if wanted == "last" and folders:
             return max(folders, key=lambda folder: folder.state().started)

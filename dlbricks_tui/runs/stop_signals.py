@@ -1,4 +1,4 @@
-"""How a person or a machine ends a run: at once where it waits, and never in the middle of keeping a result."""
+"""Signals that stop a run: at once while it waits, and never while it stores a result."""
 
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -28,14 +28,14 @@ class RunStopped(Stopped):
 
 
 class StopSignals:
-    """While it is entered, signals stop the run where it says that it may be stopped."""
+    """Signal handlers, within the `with` block, that stop the run at the points where it may be stopped."""
 
     def __init__(self, ignore_hangup: bool) -> None:
         self._ignore_hangup = ignore_hangup
         self._stopped: RunStopped | None = None
         self._may_raise = False
         self._before: dict[signal.Signals, Any] = {}
-        # What the run ends with when its alarm goes off.
+        # Returns the reason for stopping when the alarm goes off.
         self._alarm: Callable[[], RunStopped] | None = None
 
     def __enter__(self) -> "StopSignals":
@@ -53,22 +53,22 @@ class StopSignals:
             signal.signal(number, handler)
 
     def stop_after(self, seconds: float | None, stop: Callable[[], RunStopped] | None = None) -> None:
-        """Stop the run after so many seconds, as a signal does; None takes that back."""
+        """Stop the run after so many seconds, as a signal does; None cancels that."""
         self._alarm = stop
         # A timer of 0 s never goes off.
         signal.setitimer(signal.ITIMER_REAL, 0.0 if seconds is None else max(seconds, _SOONEST_SECONDS))
 
     def check(self) -> None:
-        """Raises what was asked for in the meantime."""
+        """Raise `RunStopped` if a signal has arrived."""
         if self._stopped is not None:
             raise self._stopped
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Within, the run waits for somebody else, and a signal ends that at once."""
+        """Let a signal stop the run at once within the block, where it waits for another process."""
         self._may_raise = True
         try:
-            # One that came before would otherwise wait as long as the wait does.
+            # A signal that has arrived before stops the run before it waits.
             self.check()
             yield
         finally:
@@ -78,7 +78,7 @@ class StopSignals:
         self._stop(RunStopped(*_MEANINGS[signal.Signals(number)]))
 
     def _take_alarm(self, _number: int, _frame: FrameType | None) -> None:
-        # A person who has stopped the run already has said why.
+        # A signal that has stopped the run before keeps its reason.
         if self._alarm is not None and self._stopped is None:
             self._stop(self._alarm())
 

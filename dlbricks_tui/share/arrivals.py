@@ -9,13 +9,13 @@ from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.excerpts import Excerpt
 from dlbricks_tui.host.fingerprint import GIBIBYTE, fingerprint
 from dlbricks_tui.measure.events import Event
-from dlbricks_tui.measure.jobs import Job, Target, expected_ms, memory_bytes
+from dlbricks_tui.measure.jobs import Job, JobKey, expected_ms, memory_bytes
 from dlbricks_tui.models.framework import WorkerFramework
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
-from dlbricks_tui.runs.preparation import Assignment
+from dlbricks_tui.runs.preparation import Workload
 from dlbricks_tui.runs.request import RunRequest, SuiteChoice
 from dlbricks_tui.runs.run_folder import RunFolder
-from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runs.session import Workplace
 from dlbricks_tui.share.errors import BrokenBrickError, SuiteFileError
 from dlbricks_tui.share.suite_folder import SuiteFolder
 from dlbricks_tui.share.unpacking import Unpacker
@@ -34,7 +34,7 @@ class Arrivals:
 
     suite: str
     manifest_sha256: str
-    arrived: Mapping[str, Target]
+    arrived: Mapping[str, JobKey]
     refused: Mapping[str, str]
 
 
@@ -45,7 +45,7 @@ class Arriving:
         self._place = place
         self._suite = suite
 
-    def __call__(self, request: RunRequest, folder: RunFolder, tell: Callable[[Event], None]) -> Assignment:
+    def __call__(self, request: RunRequest, folder: RunFolder, tell: Callable[[Event], None]) -> Workload:
         """The bricks of the suite; those that do not arrive are told and left out."""
         suite = SuiteFolder(self._suite.folder)
         most_bytes = request.memory_limit_bytes or fingerprint().memory_bytes
@@ -64,9 +64,9 @@ class Arriving:
                 except BrokenBrickError as error:
                     refused[brick.id] = str(error)
                     tell(ModelLeftOut(model=f"brick {brick.id}", reason=f"brick {brick.id} {error}"))
-        targets = {name: job.target for name, job in jobs.items()}
+        targets = {name: job.key for name, job in jobs.items()}
         _keep(folder, Arrivals(suite.manifest.suite, suite.sha256, targets, refused))
-        return Assignment(bricks=tuple(jobs.values()))
+        return Workload(bricks=tuple(jobs.values()))
 
 
 def read_arrivals(folder: RunFolder) -> Arrivals | None:
@@ -77,7 +77,7 @@ def read_arrivals(folder: RunFolder) -> Arrivals | None:
         return None
     except OSError as error:
         raise SuiteFileError(f"cannot read {folder.path / _FILE}: {error.strerror}") from error
-    arrived = {name: Target(*pair) for name, pair in document["arrived"].items()}
+    arrived = {name: JobKey(*pair) for name, pair in document["arrived"].items()}
     return Arrivals(document["suite"], document["manifest_sha256"], arrived, document["refused"])
 
 
@@ -98,7 +98,7 @@ def _job(alone: Excerpt) -> Job:
     brick = alone.brick
     label = label_of(brick.canonical)
     return Job(
-        Target(brick.key, alone.context),
+        JobKey(brick.key, alone.context),
         # One brick may be there in two ways.
         label if alone.caches is Caches.WARM else f"{label}, {alone.caches.value}",
         brick.canonical,

@@ -8,7 +8,7 @@ from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.runs import launch
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolder
-from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runs.session import Workplace
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.share.running import execute_any
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.measure.jobs import Target
+from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.known import Conditions, known_in
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.results import conditions_of, runtime_record
@@ -129,7 +129,7 @@ def _results(
     )
 
 
-def _newest(generation: Generation, target: Target, conditions: Conditions) -> Measurement | None:
+def _newest(generation: Generation, target: JobKey, conditions: Conditions) -> Measurement | None:
     pair = Pair(target.brick, target.context)
     summary = newest_good(generation, pair, conditions.system, conditions.runtime, conditions.protocol)
     row = None if summary is None else generation.index.row_of(summary.id)

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dlbricks_tui.host.host_lock import HostLock
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.run import execute
-from dlbricks_tui.runs.run_folder import RunFolder, RunState
-from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runs.run import RunOutcome, execute
+from dlbricks_tui.runs.run_folder import RunFolder
+from dlbricks_tui.runs.session import Workplace
 from dlbricks_tui.share.arrivals import Arriving
 from dlbricks_tui.share.results_file import write_results
 
@@ -20,11 +20,11 @@ def execute_any(
     listener: Callable[[Event], None] | None = None,
     *,
     detached: bool = False,
-) -> RunState:
-    """Does what is asked, in this process, and returns how it ended; what was measured until then is in the file."""
+) -> RunOutcome:
+    """Do what is requested, in this process, and return the outcome; what was measured until then is in the file."""
     if request.suite is None:
         return execute(folder, request, place, lock, listener, detached=detached)
     prepare = Arriving(place, request.suite)
-    state = execute(folder, request, place, lock, listener, detached=detached, prepare=prepare)
+    outcome = execute(folder, request, place, lock, listener, detached=detached, prepare=prepare)
     write_results(request.suite.results, folder, request, place.data)
-    return state
+    return outcome

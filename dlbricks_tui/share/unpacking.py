@@ -6,7 +6,7 @@ from math import prod
 
 from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.excerpts import Excerpt
-from dlbricks_tui.measure.workbench import LOST_WORKER
+from dlbricks_tui.measure.supervised_worker import LOST_WORKER
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, TensorType
 from dlbricks_tui.models.literals import LiteralError, parse_tuple

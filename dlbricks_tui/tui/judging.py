@@ -9,7 +9,7 @@ from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.measure.jobs import Target
+from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.known import Conditions, Known, known_in
 from dlbricks_tui.store.conditions import where
 from dlbricks_tui.store.queries import counts, runtimes, select, systems
@@ -77,7 +77,7 @@ class Judge:
                 return None
             return Measurements(newest, tuple(found.values("trimmed_mean_ms")))
 
-    def known(self, conditions: Conditions, targets: Iterable[Target], since: str = "") -> Known:
+    def known(self, conditions: Conditions, targets: Iterable[JobKey], since: str = "") -> Known:
         """What a run under these conditions would not have to measure."""
         with self._store.held() as store:
             store.refresh()

@@ -151,7 +151,7 @@ def doing_now(progress: RunProgress) -> str:
         return f"calibrating, network {progress.calibrating.number} of {progress.calibrating.of}"
     if progress.planned is not None and progress.batch is None:
         return "starting a worker" if progress.done < progress.total else ""
-    on_bench = progress.on_bench
+    on_bench = progress.being_sampled
     if not on_bench:
         return ""
     samples = max(len(program.samples_ms) for program in on_bench)

@@ -246,7 +246,9 @@ def test_a_detached_run_is_listed_watched_and_outlives_who_started_it(dlbricks: 
 
 
 def test_a_run_is_paused_resumed_and_cancelled_by_its_name(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAKE_NAP", "0.02")
+    # So noisy that it takes all samples it may, and far longer than the questions below.
+    monkeypatch.setenv("FAKE_NAP", "0.05")
+    monkeypatch.setenv("FAKE_NOISE", "1.0")
     status, out, told = dlbricks("run", MODEL, "--runtime", "fake", "--level", "written", "--detach", "--json")
     assert status == 0, told
     run = json.loads(out)["run"]
@@ -271,6 +273,7 @@ def test_a_run_is_paused_resumed_and_cancelled_by_its_name(dlbricks: Command, mo
     assert dlbricks("runs", "cancel", run)[0] == 0
     becomes("cancelled")
     monkeypatch.setenv("FAKE_NAP", "0")
+    monkeypatch.setenv("FAKE_NOISE", "0.005")
     status, out, told = dlbricks("runs", "resume", run, "--json")
     assert status == 0, told
     bricks = json.loads(out)["bricks"]

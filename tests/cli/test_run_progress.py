@@ -7,8 +7,8 @@ from rich.console import Console
 
 from dlbricks_tui.cli.run_progress import ShownProgress
 from dlbricks_tui.measure.events import (
+    BatchRestarted,
     BatchStarted,
-    BegunAnew,
     Calibrated,
     Calibrating,
     DriftNoted,
@@ -133,7 +133,7 @@ def noisy(rounds: int) -> list[Event]:
         RoundRepeated(when=at(number), reason=f"others took the processor {number}", seconds=0.5, seconds_left=9.0)
         for number in range(rounds)
     ]
-    events.append(BegunAnew(when=at(rounds), times_as_fast=1.4, samples_ms=(), seconds_left=9.0))
+    events.append(BatchRestarted(when=at(rounds), times_as_fast=1.4, samples_ms=(), seconds_left=9.0))
     events.append(DriftNoted(when=at(rounds), reference_ms=1.08, usual_ms=1.0))
     return [*events, ended(seconds=float(rounds))]
 
@@ -212,7 +212,9 @@ def test_on_a_terminal_a_picture_says_how_far_the_run_is_and_leaves_nothing_behi
     assert "running" in picture
     assert "1 of 3 done, 2 min left; conv 3x3 1x8x8x8, 1 sample so far" in picture
     assert "12.34 ms" in picture
-    shown.take(ProgramMeasured(trimmed_mean_ms=1, low_ms=1, high_ms=1, samples=20, warm_up=0, outliers=0, **ABOUT))
+    shown.take(
+        ProgramMeasured(trimmed_mean_ms=1, low_ms=1, high_ms=1, samples=20, warm_up=0, outliers=0, stop="", **ABOUT)
+    )
     shown.close()
     # The last thing that is written wipes the picture.
     assert screen.getvalue().endswith("\x1b[2K")
@@ -223,8 +225,10 @@ def test_what_was_stopped_at_a_limit_is_counted_while_the_run_goes_on_and_at_its
 ) -> None:
     clock = Clock()
     shown = ShownProgress(None, clock)
-    found = ProgramMeasured(trimmed_mean_ms=1, low_ms=0.5, high_ms=1.6, samples=50, warm_up=0, outliers=0, **ABOUT)
-    for event in [*BEGINNING, replace(found, stop="most samples")]:
+    found = ProgramMeasured(
+        trimmed_mean_ms=1, low_ms=0.5, high_ms=1.6, samples=50, warm_up=0, outliers=0, stop="most samples", **ABOUT
+    )
+    for event in [*BEGINNING, found]:
         clock.now += 11.0
         shown.take(event)
     assert "2 of 3 done, 1 stopped at a limit" in capsys.readouterr().err

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.host.contention import Crowding, crowding, others_running, since
+from dlbricks_tui.host.contention import Contention, competing_threads, contention, contention_between
 from dlbricks_tui.host.host_files import HostFiles
 
 
@@ -17,39 +17,39 @@ def thread(root: Path, number: int, waited_ns: str, stops: str, computed_ns: str
 def test_all_threads_of_a_process_count(tmp_path: Path) -> None:
     thread(tmp_path, 7, "1500000000", "20")
     thread(tmp_path, 8, "250000000", "3")
-    assert crowding(7, HostFiles(tmp_path)) == Crowding(1.75, 23)
+    assert contention(7, HostFiles(tmp_path)) == Contention(1.75, 23)
 
 
 def test_what_others_have_had_of_the_processors_is_all_but_what_the_process_had(tmp_path: Path) -> None:
     thread(tmp_path, 7, "0", "0", computed_ns="1500000000")
     thread(tmp_path, 8, "0", "0", computed_ns="500000000")
     (tmp_path / "proc" / "stat").write_text("cpu 100 50 30 5000 600 7 8 5 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n")
-    found = crowding(7, HostFiles(tmp_path))
+    found = contention(7, HostFiles(tmp_path))
     assert found is not None
     assert found.others_seconds == pytest.approx(200 / os.sysconf("SC_CLK_TCK") - 2.0)
 
 
 def test_a_kernel_that_counts_nothing_leaves_it_open(tmp_path: Path) -> None:
-    assert crowding(7, HostFiles(tmp_path)) is None
+    assert contention(7, HostFiles(tmp_path)) is None
     thread(tmp_path, 7, "-", "20")
-    assert crowding(7, HostFiles(tmp_path)) is None
+    assert contention(7, HostFiles(tmp_path)) is None
 
 
 def test_between_two_moments_nothing_is_counted_backwards() -> None:
-    assert since(Crowding(1.0, 10), Crowding(1.5, 25)) == Crowding(0.5, 15)
+    assert contention_between(Contention(1.0, 10), Contention(1.5, 25)) == Contention(0.5, 15)
     # A thread with its counts is gone.
-    assert since(Crowding(1.0, 10), Crowding(0.5, 5)) == Crowding(0.0, 0)
-    assert since(Crowding(1.0, 10, 3.0), Crowding(1.5, 25, 2.5)) == Crowding(0.5, 15, 0.0)
-    assert since(Crowding(1.0, 10, 3.0), Crowding(1.5, 25)) == Crowding(0.5, 15)
-    assert since(None, Crowding(1.0, 1)) is None
-    assert since(Crowding(1.0, 1), None) is None
+    assert contention_between(Contention(1.0, 10), Contention(0.5, 5)) == Contention(0.0, 0)
+    assert contention_between(Contention(1.0, 10, 3.0), Contention(1.5, 25, 2.5)) == Contention(0.5, 15, 0.0)
+    assert contention_between(Contention(1.0, 10, 3.0), Contention(1.5, 25)) == Contention(0.5, 15)
+    assert contention_between(None, Contention(1.0, 1)) is None
+    assert contention_between(Contention(1.0, 1), None) is None
 
 
 def test_this_very_process_is_counted_where_the_kernel_counts() -> None:
     if Path("/proc/self/schedstat").exists():
-        found = crowding(os.getpid())
+        found = contention(os.getpid())
         assert found is not None
-        assert found.times_stopped >= 0
+        assert found.preemptions >= 0
 
 
 def test_others_are_all_who_compute_but_the_one_who_asks(tmp_path: Path) -> None:
@@ -61,6 +61,6 @@ def test_others_are_all_who_compute_but_the_one_who_asks(tmp_path: Path) -> None
         stat.write_text(f"cpu 1 2 3\nprocs_running {next(counts)}\nprocs_blocked 7\n")
 
     stat.write_text("procs_running 3\n")
-    assert others_running(HostFiles(tmp_path), wait) == min(3.0, 2 / (os.cpu_count() or 1))
+    assert competing_threads(HostFiles(tmp_path), wait) == min(3.0, 2 / (os.cpu_count() or 1))
     stat.write_text("cpu 1 2 3\n")
-    assert others_running(HostFiles(tmp_path), wait) == 0
+    assert competing_threads(HostFiles(tmp_path), wait) == 0

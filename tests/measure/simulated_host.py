@@ -10,28 +10,28 @@ from typing import Any
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured
-from dlbricks_tui.measure.carriers import carrier_tasks
+from dlbricks_tui.measure.carriers import carrier_jobs
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.inside import PLACEMENT_SHARE, Inside
-from dlbricks_tui.measure.jobs import Entry, subject_of
+from dlbricks_tui.measure.jobs import Job, subject_of
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.results import Occurrence
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.workbench import Loss, Task
+from dlbricks_tui.measure.supervised_worker import Loss
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.protocol import ArrayType, Loaded, Network, Profiled, Program
 from dlbricks_tui.store.records import Facts
 from dlbricks_tui.store.statistics import mean_latency
 
-REFERENCE = Task(Program(Network(json.dumps({"nodes": [{"op": "reference", "name": "r"}]}), {}, {})), 1.0)
+REFERENCE = Program(Network(json.dumps({"nodes": [{"op": "reference", "name": "r"}]}), {}, {}))
 _ONE = ArrayType((1,), "float32")
 
 
 @dataclass
 class SimulatedHost:
-    """Runs programs by their operators' attributes, as a workbench does.
+    """Runs programs by their operators' attributes, as a worker does.
 
     An operator truly takes what `latencies_ms` says of its kind. The profiler makes it longer by the share `profiler`.
     `placement` is the standard deviation of what a network takes from one load to the next.
@@ -51,8 +51,8 @@ class SimulatedHost:
     def __post_init__(self) -> None:
         self._chance = random.Random(self.seed)
 
-    def load(self, name: str, task: Task, *, fixture: bool = False) -> Loaded | None:
-        nodes = json.loads(task.program.network.symbol)["nodes"]
+    def load(self, name: str, program: Program, expected_ms: float = 0.0, *, fixture: bool = False) -> Loaded | None:
+        nodes = json.loads(program.network.symbol)["nodes"]
         operators = {number: node["op"] for number, node in enumerate(nodes) if node["op"] != "null"}
         if set(operators.values()) & set(self.broken):
             return None
@@ -103,24 +103,24 @@ class SimulatedHost:
 
 @dataclass
 class Notes:
-    """Stands in for ledger and control: it notes what is kept."""
+    """A stand-in for results and control that notes what is kept."""
 
-    kept: dict[Entry, list[Occurrence]] = field(default_factory=dict)
+    kept: dict[Job, list[Occurrence]] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     seconds_left: float | None = None
 
-    def loaded(self, entry: Entry, first_run_seconds: float, earlier_ms: Sequence[float]) -> None: ...
+    def loaded(self, job: Job, first_run_seconds: float, earlier_ms: Sequence[float]) -> None: ...
 
     def keep(self, finished: Any, noise: Facts, *, again: bool = False) -> None: ...
 
-    def fail(self, entry: Entry, reason: str, message: str) -> None: ...
+    def fail(self, job: Job, reason: str, message: str) -> None: ...
 
     def tell_estimates(self, provisional: Any) -> None: ...
 
     def keep_occurrences(
-        self, found: Mapping[Entry, Sequence[Occurrence]], wide: Collection[Entry], noise: Facts, *, finished: bool
+        self, found: Mapping[Job, Sequence[Occurrence]], wide: Collection[Job], noise: Facts, *, finished: bool
     ) -> None:
-        self.kept.update({entry: list(places) for entry, places in found.items()})
+        self.kept.update({job: list(places) for job, places in found.items()})
 
     def checkpoint(self) -> None: ...
 
@@ -131,11 +131,11 @@ def measured_inside(host: SimulatedHost, graphs: Sequence[LayerGraph]) -> Notes:
     """What a run by the method `inside` keeps of these models."""
     subjects = [subject_of(decompose(graph)) for graph in graphs]
     jobs = plan(subjects, Known(), Adaptive(), method=Method.INSIDE).jobs
-    entries = {job.target.brick: Entry(number, job) for number, job in enumerate(jobs)}
+    bricks = {job.key.brick: job for job in jobs}
     notes: Any = Notes()
-    workbench: Any = host
-    inside = Inside(workbench, notes, notes, Adaptive(), notes.events.append, REFERENCE)
-    inside.time_carriers(carrier_tasks(subjects, entries, 1.0))
+    worker: Any = host
+    inside = Inside(worker, notes, notes, Adaptive(), notes.events.append, REFERENCE)
+    inside.time_carriers(carrier_jobs(subjects, bricks))
     found: Notes = notes
     return found
 
@@ -143,13 +143,13 @@ def measured_inside(host: SimulatedHost, graphs: Sequence[LayerGraph]) -> Notes:
 def estimated(graph: LayerGraph, notes: Notes) -> Estimate:
     """The estimate of a model from what was kept."""
     decomposition = decompose(graph)
-    by_brick = {entry.job.target.brick: _measured(places) for entry, places in notes.kept.items()}
+    by_brick = {job.key.brick: _measured(places) for job, places in notes.kept.items()}
     known = {pair: by_brick[pair[0]] for pair in decomposition.suite if pair[0] in by_brick}
     return estimate(decomposition, Knowledge(known))
 
 
 def _measured(places: Sequence[Occurrence]) -> Measured:
-    statistics = [it.series.statistics for it in places]
+    statistics = [it.samples.statistics for it in places]
     latency = Latency(*mean_latency([(it.trimmed_mean_ms, it.low_ms, it.high_ms) for it in statistics]))
     (shared,) = {value for it in places for name, value in it.noise if name == "shared"} or {0.0}
     return Measured(latency, ("", ""), statistics[0].count, shared=float(shared or 0.0))

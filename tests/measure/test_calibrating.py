@@ -15,17 +15,17 @@ from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS
-from dlbricks_tui.host.contention import Crowding
+from dlbricks_tui.host.contention import Contention
 from dlbricks_tui.measure.calibrating import ENOUGH_NETWORKS, Notes, calibrate, example_of
 from dlbricks_tui.measure.calibration_nets import NETWORKS, SUFFIXES, calibration_nets
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event, RoundRepeated
-from dlbricks_tui.measure.jobs import Entry, Job, subject_of
+from dlbricks_tui.measure.jobs import Job, subject_of
 from dlbricks_tui.measure.known import Conditions, Known
 from dlbricks_tui.measure.noise import NULL_CALL_MS
-from dlbricks_tui.measure.plan import plan, targets_of
-from dlbricks_tui.measure.stopping import Adaptive, StoppingRule, series_of
+from dlbricks_tui.measure.plan import keys_of, plan
+from dlbricks_tui.measure.stopping import Adaptive, StoppingRule, samples_of
+from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK
-from dlbricks_tui.measure.workbench import Workbench
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
@@ -121,10 +121,10 @@ def test_a_network_tells_what_its_bricks_and_their_twins_take(cold: bool, twin_m
     assert {caches_in(it.context) for it in subject.decomposition.occurrences} == {own}
     rule = Adaptive()
     found = {
-        target: series_of(
+        target: samples_of(
             [2.5 if target.model else 1.0 if caches_in(target.context) is own else twin_ms or 0.0] * 20, rule
         )
-        for target in targets_of((subject,), end_to_end=True)
+        for target in keys_of((subject,), end_to_end=True)
         if twin_ms is not None or target.model or caches_in(target.context) is own
     }
     assert len(found) == (3 if twin_ms is None else 5)
@@ -179,8 +179,8 @@ def test_half_of_the_networks_are_enough_where_there_is_no_time_for_all(
         asked.append(rule)
         if len(asked) > in_time:
             raise CalibrationError("no more time")
-        for number, job in enumerate(jobs):
-            notes.keep([(Entry(number, job), series_of([2.6 if job.whole else 1.0] * 20, rule))], MOOD)
+        for job in jobs:
+            notes.keep([(job, samples_of([2.6 if job.whole else 1.0] * 20, rule))], MOOD)
 
     events: list[Event] = []
     found = calibrate(site.path, MXNET, nobody, Level.WRITTEN, measure, events.append)
@@ -308,13 +308,13 @@ def test_a_round_in_which_others_computed_is_repeated(site: Site, monkeypatch: p
     monkeypatch.setenv("FAKE_NAP", "0.06")
     asked = 0
 
-    def counted(bench: Workbench) -> Crowding:
+    def counted(_: SupervisedWorker) -> Contention:
         nonlocal asked
         asked += 1
         # Between the third and the fourth question, which is within the second round, somebody came.
-        return Crowding(10.0, 10**6) if asked >= 4 else Crowding(0.0, 0)
+        return Contention(10.0, 10**6) if asked >= 4 else Contention(0.0, 0)
 
-    monkeypatch.setattr(Workbench, "crowding", counted)
+    monkeypatch.setattr(SupervisedWorker, "contention", counted)
     events: list[Event] = []
     ended = site.run(site.request(), events.append)
     repeated = [event for event in events if isinstance(event, RoundRepeated)]
@@ -335,7 +335,7 @@ def test_networks_run_their_operators_one_after_another_where_models_do_not(
 
     diary = site.data.path / "diary"
     monkeypatch.setenv("FAKE_DIARY", str(diary))
-    monkeypatch.setattr("dlbricks_tui.runs.work.calibrate", one_network)
+    monkeypatch.setattr("dlbricks_tui.runs.calibration.calibrate", one_network)
     runtime = replace(FAKE, framework="mxnet").side_by_side(2)
     site.run(site.request(end_to_end=True, runtime=runtime, calibration=CalibrationPolicy.ANEW))
     ways = {way for operators, *_, way in map(str.split, diary.read_text().splitlines()) if operators == "conv+relu"}

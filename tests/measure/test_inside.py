@@ -54,8 +54,8 @@ def test_95_percent_intervals_hold_in_93_to_97_percent_of_cases() -> None:
 def test_every_brick_is_kept_with_as_many_samples_as_its_carrier_had_rounds() -> None:
     notes = measured_inside(host(1), [network(3)])
     rounds = sum(isinstance(event, RoundDone) for event in notes.events)
-    assert {entry.job.graph.layers[entry.job.layers[0]].op for entry in notes.kept} == set(OPERATORS)
-    assert {len(it.series.samples_ms) for places in notes.kept.values() for it in places} == {rounds}
+    assert {job.graph.layers[job.layers[0]].op for job in notes.kept} == set(OPERATORS)
+    assert {len(it.samples.samples_ms) for places in notes.kept.values() for it in places} == {rounds}
 
 
 def test_samples_say_where_they_were_taken_and_whether_that_was_the_whole_model() -> None:

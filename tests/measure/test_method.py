@@ -18,7 +18,7 @@ def code_of(source: str) -> str:
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list):
-            node.body = [it for it in body if not _says_nothing(it)]
+            body[:] = [it for it in body if not _says_nothing(it)]
     return ast.unparse(tree)
 
 

@@ -11,9 +11,9 @@ from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.measure.batching import MEBIBYTE, BatchLimits, batches
-from dlbricks_tui.measure.jobs import Job, Subject, Target, subject_of
+from dlbricks_tui.measure.jobs import Job, JobKey, Subject, subject_of
 from dlbricks_tui.measure.known import Known
-from dlbricks_tui.measure.plan import plan, targets_of
+from dlbricks_tui.measure.plan import keys_of, plan
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.time_left import Pace
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -52,9 +52,9 @@ def measured(latency_ms: float = 1.0, half_width: float = 0.001, count: int = 40
     )
 
 
-def targets(jobs: Iterable[Job]) -> list[Target]:
+def targets(jobs: Iterable[Job]) -> list[JobKey]:
     """What the jobs are about."""
-    return [job.target for job in jobs]
+    return [job.key for job in jobs]
 
 
 @settings(max_examples=40)
@@ -63,13 +63,13 @@ def test_every_target_is_measured_reused_or_known_to_fail_exactly_once(
     models: list[LayerGraph], cut: Cut, end_to_end: bool, data: st.DataObject
 ) -> None:
     subjects = subjects_of(*models, cutting=Cutting(3, cut))
-    everything = targets_of(subjects, end_to_end)
+    everything = keys_of(subjects, end_to_end)
     assert len(set(everything)) == len(everything)
     some = st.lists(st.sampled_from(everything), unique=True) if everything else st.just([])
     known = Known(dict.fromkeys(data.draw(some), measured()), dict.fromkeys(data.draw(some), "it crashed"))
     found = plan(subjects, known, RULE, end_to_end)
     runnable = {
-        Target(model=subject.key)
+        JobKey(model=subject.key)
         for subject in subjects
         if any(layer.operators for layer in subject.decomposition.graph.layers)
     }
@@ -85,7 +85,7 @@ def test_what_was_known_well_enough_for_its_share_of_a_model_is_not_measured_aga
     jobs = {job.label.split()[0]: job for job in plan(subjects, Known(), RULE).jobs}
     assert jobs["relu"].share == 1.0
     assert 0 < jobs["pool"].share < 1
-    pool = jobs["pool"].target
+    pool = jobs["pool"].key
     wide = measured(jobs["pool"].expected_ms, half_width=1.5 * RULE.target)
     alone = plan(without_twins(chain("pool")), Known({pool: wide}), RULE)
     assert pool not in alone.reused
@@ -113,13 +113,13 @@ def test_repetitions_count_as_uses_and_constants_are_never_run() -> None:
 def test_what_caches_may_hold_or_not_is_timed_in_both_ways_and_paid_for_once() -> None:
     graph = weighing(chain("conv", "conv", "relu"), 1, 6)
     (subject,) = subjects_of(weighing(graph, 0, 2))
-    jobs = {job.target: job for job in plan((subject,), Known(), RULE).jobs}
+    jobs = {job.key: job for job in plan((subject,), Known(), RULE).jobs}
     contexts = sorted(target.context for target in jobs)
     assert contexts == ["conv", "conv", "conv;cold", "conv;evicted", "plain;cold", "plain;evicted"]
-    assert set(jobs) == set(targets_of((subject,)))
+    assert set(jobs) == set(keys_of((subject,)))
     decomposition = subject.decomposition
     for it in decomposition.occurrences:
-        own, twin = (jobs[Target(it.brick.key, context)] for context in it.contexts)
+        own, twin = (jobs[JobKey(it.brick.key, context)] for context in it.contexts)
         # Which weights are cold follows from the graph, and what is so only perhaps is said.
         assert own.caches is None
         assert it.twin is not None
@@ -138,7 +138,7 @@ def test_what_takes_away_most_doubt_comes_first() -> None:
     subjects = without_twins(built([*[often] * 5, seldom]))
     assert [job.label.split()[0] for job in plan(subjects, Known(), RULE).jobs] == ["relu", "pool"]
     # What is known already, if not well enough, can wait until something is known of the rest.
-    relu = next(job.target for job in plan(subjects, Known(), RULE).jobs if job.label.startswith("relu"))
+    relu = next(job.key for job in plan(subjects, Known(), RULE).jobs if job.label.startswith("relu"))
     latency_ms = next(job.expected_ms for job in plan(subjects, Known(), RULE).jobs)
     wide = Known({relu: measured(latency_ms, half_width=0.05)})
     assert [job.label.split()[0] for job in plan(subjects, wide, RULE).jobs] == ["pool", "relu"]
@@ -146,7 +146,7 @@ def test_what_takes_away_most_doubt_comes_first() -> None:
 
 def test_results_that_do_not_satisfy_the_rule_are_measured_again() -> None:
     subjects = subjects_of(chain("conv"))
-    target = targets_of(subjects)[0]
+    target = keys_of(subjects)[0]
     few = Known({target: measured(count=30)})
     assert not plan(subjects, few, RULE).jobs
     assert targets(plan(subjects, few, FixedRuns(100)).jobs) == [target]
@@ -154,7 +154,7 @@ def test_results_that_do_not_satisfy_the_rule_are_measured_again() -> None:
 
 def test_a_success_overrules_an_earlier_failure() -> None:
     subjects = subjects_of(chain("conv"))
-    target = targets_of(subjects)[0]
+    target = keys_of(subjects)[0]
     assert plan(subjects, Known({target: measured()}, {target: "it hung"}), RULE).reused == {target}
 
 
@@ -169,7 +169,7 @@ def test_unmeasurable_layers_are_named_and_their_model_is_timed_end_to_end_all_t
 
 def test_a_model_of_bricks_that_take_no_time_is_planned_like_any_other() -> None:
     subjects = subjects_of(chain("conv"))
-    known = Known(dict.fromkeys(targets_of(subjects), measured(0.0, count=2)))
+    known = Known(dict.fromkeys(keys_of(subjects), measured(0.0, count=2)))
     assert plan(subjects, known, RULE).jobs
 
 
@@ -337,7 +337,7 @@ def test_time_left_goes_by_how_long_others_took_to_load() -> None:
 def test_time_left_learns_that_small_programs_take_more_than_was_expected_and_large_ones_less() -> None:
     kinds = ["conv", "relu", "pool"]
     (some, *_) = plan(subjects_of(chain(*kinds)), Known(), RULE).jobs
-    jobs = [replace(some, target=Target(f"brick {size}"), expected_ms=10.0**size) for size in range(-4, 5)]
+    jobs = [replace(some, key=JobKey(f"brick {size}"), expected_ms=10.0**size) for size in range(-4, 5)]
     small, large = jobs[0], jobs[-1]
     before, learned = Pace(RULE), Pace(RULE)
     for job in jobs:

@@ -6,8 +6,8 @@ from itertools import accumulate
 import pytest
 
 from dlbricks_tui.measure.batching import Batch, Portion
-from dlbricks_tui.measure.jobs import Entry, Job, Target
-from dlbricks_tui.measure.rounds import Rounds, Timed, in_turn
+from dlbricks_tui.measure.jobs import Job, JobKey
+from dlbricks_tui.measure.rounds import JobSamples, Rounds, in_turn
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, Stop, StoppingRule
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.traits import MXNET
@@ -20,23 +20,23 @@ RESTLESS = (10.0, 20.0, 14.0)
 LASTING = {"model": 6.0, "large": 3.0, "small": 1.0}
 
 
-def a_job(name: str, share: float = 1.0) -> Job:
-    target = Target(model=name) if name == MODEL else Target(brick=name)
-    return Job(target, name, name, NOTHING, (), (), 10.0, 0, share=share)
+def a_job(number: int, name: str, share: float = 1.0) -> Job:
+    key = JobKey(model=name) if name == MODEL else JobKey(brick=name)
+    return Job(key, name, name, NOTHING, (), (), 10.0, 0, share=share, number=number)
 
 
-JOBS = {MODEL: a_job(MODEL), LARGE: a_job(LARGE, 0.5), SMALL: a_job(SMALL, 0.01)}
+JOBS = {MODEL: a_job(0, MODEL), LARGE: a_job(1, LARGE, 0.5), SMALL: a_job(2, SMALL, 0.01)}
 
 
 def rounds_of(rule: StoppingRule, batch: Batch, *names: str) -> tuple[Rounds, dict[str, str]]:
-    """Rounds in which these take part, and what their entries are called."""
+    """Rounds in which these take part, and what their jobs are called."""
     rounds = Rounds(rule)
     rounds.begin(batch)
     called = {}
-    for number, name in enumerate(names):
-        entry = Entry(number, JOBS[name])
-        called[name] = entry.name
-        rounds.join(Timed(entry, 40.0))
+    for name in names:
+        job = JOBS[name]
+        called[name] = job.name
+        rounds.add(JobSamples(job, 40.0))
     return rounds, called
 
 
@@ -47,7 +47,7 @@ def to_the_end(rounds: Rounds, samples_ms: tuple[float, ...]) -> tuple[list[list
     while names := rounds.due():
         rounds.count({name: [samples_ms[len(parts) % len(samples_ms)]] for name in names})
         parts.append(names)
-        done |= {entry.name: len(parts) for entry, _ in rounds.take_done()}
+        done |= {job.name: len(parts) for job, _ in rounds.take_finished()}
     return parts, done
 
 
@@ -68,7 +68,7 @@ def test_without_a_model_all_bricks_take_part_in_every_round_until_they_are_done
     parts, done = to_the_end(rounds, RESTLESS)
     assert all(called[LARGE] in names for names in parts)
     assert all(called[SMALL] in names for names in parts[: done[called[SMALL]]])
-    assert not rounds.programs
+    assert not rounds.unfinished
 
 
 def test_what_hardly_varies_is_done_as_soon_as_it_has_the_fewest_samples() -> None:
@@ -89,7 +89,7 @@ def test_a_quick_model_is_not_done_before_its_bricks_and_a_slow_one_is() -> None
             number += 1
             samples_ms = {called[MODEL]: [model_ms], called[LARGE]: [RESTLESS[number % 3]]}
             rounds.count({name: samples_ms[name] for name in names})
-            done |= {entry.name: number for entry, _ in rounds.take_done()}
+            done |= {job.name: number for job, _ in rounds.take_finished()}
         alone_at_the_end[model_ms] = done[called[LARGE]] - done[called[MODEL]]
     assert alone_at_the_end[20.0] == 0
     assert alone_at_the_end[200.0] > 50
@@ -101,10 +101,10 @@ def test_a_model_with_bricks_in_several_batches_takes_a_share_in_each_and_is_don
     assert [called[MODEL] in names for names in parts] in ([True, False] * 10, [False, True] * 10)
     assert done == {called[LARGE]: 20}
     rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), part=2, parts=2))
-    rounds.join(Timed(Entry(2, JOBS[SMALL]), 40.0))
+    rounds.add(JobSamples(JOBS[SMALL], 40.0))
     parts, done = to_the_end(rounds, RESTLESS)
     assert [called[MODEL] in names for names in parts] in ([True, False] * 10, [False, True] * 10)
-    assert done.keys() == {called[MODEL], Entry(2, JOBS[SMALL]).name}
+    assert done.keys() == {called[MODEL], JOBS[SMALL].name}
 
 
 def test_a_model_has_most_samples_where_most_of_its_bricks_are() -> None:
@@ -113,7 +113,7 @@ def test_a_model_has_most_samples_where_most_of_its_bricks_are() -> None:
     parts, _ = to_the_end(rounds, RESTLESS)
     assert (sum(called[MODEL] in names for names in parts), len(parts)) == (18, 20)
     rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
-    rounds.join(Timed(Entry(2, JOBS[SMALL]), 40.0))
+    rounds.add(JobSamples(JOBS[SMALL], 40.0))
     parts, done = to_the_end(rounds, RESTLESS)
     assert (sum(called[MODEL] in names for names in parts), len(parts)) == (2, 20)
     assert called[MODEL] in done
@@ -126,7 +126,7 @@ def test_a_model_without_bricks_in_its_last_batch_is_done_when_these_are() -> No
     assert all(called[MODEL] in names for names in parts)
     assert done == {called[LARGE]: 20}
     rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
-    rounds.join(Timed(Entry(2, JOBS[SMALL]), 40.0))
+    rounds.add(JobSamples(JOBS[SMALL], 40.0))
     parts, done = to_the_end(rounds, RESTLESS)
     assert not any(called[MODEL] in names for names in parts)
     assert called[MODEL] in done
@@ -136,22 +136,22 @@ def test_a_model_that_hardly_varies_waits_for_its_last_batch_all_the_same() -> N
     rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL, LARGE)
     for _ in range(Adaptive().most):
         rounds.count({called[MODEL]: [10.0]})
-        assert rounds.take_done() == []
-    rounds.leave(called[LARGE])
+        assert rounds.take_finished() == []
+    rounds.remove(called[LARGE])
     rounds.begin(Batch((), (JOBS[MODEL],), part=2, parts=2))
-    assert [entry.name for entry, _ in rounds.take_done()] == [called[MODEL]]
+    assert [job.name for job, _ in rounds.take_finished()] == [called[MODEL]]
 
 
 def test_whoever_leaves_takes_part_no_more_and_has_said_nothing() -> None:
     rounds, called = rounds_of(FixedRuns(8), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
     rounds.count({name: [10.0] for name in rounds.due()})
-    rounds.leave(called[SMALL])
+    rounds.remove(called[SMALL])
     assert rounds.due() == [called[LARGE]]
     assert rounds.so_far() == []
     for _ in range(FEWEST_SAMPLES - 1):
         rounds.count({called[LARGE]: [10.0]})
-    ((entry, series),) = rounds.so_far()
-    assert (entry.job, len(series.samples_ms)) == (JOBS[LARGE], FEWEST_SAMPLES)
+    ((job, series),) = rounds.so_far()
+    assert (job, len(series.samples_ms)) == (JOBS[LARGE], FEWEST_SAMPLES)
 
 
 def test_who_begins_anew_keeps_the_latest_rounds_and_whoever_was_done_takes_part_again() -> None:
@@ -159,9 +159,9 @@ def test_who_begins_anew_keeps_the_latest_rounds_and_whoever_was_done_takes_part
     for number in range(3):
         rounds.count({called[LARGE]: [float(number)], called[SMALL]: [float(number)]})
     rounds.count({called[LARGE]: [3.0]})
-    assert [entry.name for entry, _ in rounds.take_done()] == [called[LARGE]]
-    assert [entry.name for entry in rounds.begin_anew(2)] == [called[LARGE]]
-    kept = {name: program.samples_ms for name, program in rounds.programs.items()}
+    assert [job.name for job, _ in rounds.take_finished()] == [called[LARGE]]
+    assert [job.name for job in rounds.restart(2)] == [called[LARGE]]
+    kept = {name: program.samples_ms for name, program in rounds.unfinished.items()}
     assert kept == {called[MODEL]: [], called[LARGE]: [2.0, 3.0], called[SMALL]: [2.0]}
     _, done = to_the_end(rounds, RESTLESS)
     assert done.keys() == set(called.values())
@@ -173,35 +173,35 @@ def test_beginning_anew_leaves_what_a_model_took_in_batches_before() -> None:
     rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), part=2, parts=2))
     for sample_ms in (2.0, 3.0, 4.0):
         rounds.count({called[MODEL]: [sample_ms]})
-    rounds.begin_anew(1)
-    assert rounds.programs[called[MODEL]].samples_ms == [1.0, 4.0]
-    rounds.begin_anew(0)
-    assert rounds.programs[called[MODEL]].samples_ms == [1.0]
+    rounds.restart(1)
+    assert rounds.unfinished[called[MODEL]].samples_ms == [1.0, 4.0]
+    rounds.restart(0)
+    assert rounds.unfinished[called[MODEL]].samples_ms == [1.0]
 
 
 def test_who_is_lost_does_not_begin_anew() -> None:
     rounds, called = rounds_of(FixedRuns(1), Batch((JOBS[LARGE],)), LARGE)
     rounds.count({called[LARGE]: [1.0]})
-    assert rounds.take_done()
-    rounds.leave(called[LARGE])
-    assert not rounds.begin_anew(1)
-    assert not rounds.programs
+    assert rounds.take_finished()
+    rounds.remove(called[LARGE])
+    assert not rounds.restart(1)
+    assert not rounds.unfinished
 
 
 def test_samples_of_an_earlier_run_count_until_the_host_changes() -> None:
     rounds = Rounds(FixedRuns(8))
     rounds.begin(Batch((JOBS[LARGE],)))
-    program = Timed(Entry(0, JOBS[LARGE]), 40.0, (9.0,) * 5)
-    rounds.join(program)
+    samples = JobSamples(JOBS[LARGE], 40.0, (9.0,) * 5)
+    rounds.add(samples)
     assert rounds.added_to() == []
-    rounds.count({program.entry.name: [10.0]})
+    rounds.count({samples.job.name: [10.0]})
     ((_, series),) = rounds.added_to()
     assert series.samples_ms == (9.0,) * 5 + (10.0,)
-    assert rounds.take_done() == []
-    rounds.begin_anew(latest=1)
-    assert program.samples_ms == [10.0]
+    assert rounds.take_finished() == []
+    rounds.restart(latest=1)
+    assert samples.samples_ms == [10.0]
     parts, done = to_the_end(rounds, (10.0,))
-    assert (len(parts), done) == (7, {program.entry.name: 7})
+    assert (len(parts), done) == (7, {samples.job.name: 7})
 
 
 def test_a_program_that_is_done_says_whether_it_was_stopped_at_a_limit() -> None:
@@ -211,7 +211,7 @@ def test_a_program_that_is_done_says_whether_it_was_stopped_at_a_limit() -> None
     while names := rounds.due():
         taken = {called[LARGE]: RESTLESS[number % 3], called[SMALL]: 5.0}
         rounds.count({name: [taken[name]] for name in names})
-        stops |= {entry.name: series.stop for entry, series in rounds.take_done()}
+        stops |= {job.name: series.stop for job, series in rounds.take_finished()}
         number += 1
     assert stops == {called[LARGE]: Stop.MOST_SAMPLES, called[SMALL]: Stop.NARROW}
 

@@ -13,7 +13,7 @@ from dlbricks_tui.measure.stopping import (
     StoppingRule,
     half_width_ms,
     outliers,
-    series_of,
+    samples_of,
     warm_up_length,
 )
 from dlbricks_tui.store.statistics import summarise
@@ -30,7 +30,7 @@ def noisy(count: int, spread: float, seed: int = 1) -> list[float]:
 def samples_until_satisfied(rule: StoppingRule, samples: list[float], share: float = 1.0) -> int:
     """How many samples the rule takes of such a share of a model, looking whenever it wants to."""
     for count in range(1, len(samples) + 1):
-        if rule.looks_at(count) and rule.satisfied_by(series_of(samples[:count], rule).statistics, share):
+        if rule.looks_at(count) and rule.satisfied_by(samples_of(samples[:count], rule).statistics, share):
             return count
     raise AssertionError("the rule never stops")
 
@@ -41,7 +41,7 @@ def test_a_steady_program_takes_the_fewest_samples_and_a_noisy_one_more() -> Non
     restless = samples_until_satisfied(rule, noisy(200, 0.03))
     assert steady == rule.least
     assert rule.least < restless < rule.most
-    statistics = series_of(noisy(200, 0.03)[:restless], rule).statistics
+    statistics = samples_of(noisy(200, 0.03)[:restless], rule).statistics
     assert half_width_ms(statistics) <= rule.target * statistics.trimmed_mean_ms
 
 
@@ -53,10 +53,10 @@ def test_what_is_so_quick_that_nobody_would_see_its_interval_takes_no_more_sampl
 
 def test_a_series_says_whether_it_is_known_well_enough_or_was_stopped_at_a_limit() -> None:
     rule = Adaptive()
-    assert rule.stop(series_of([10.0] * 12, rule).statistics) is Stop.NARROW
-    assert rule.stop(series_of([10.0, 30.0, 20.0, 50.0], rule).statistics) is None
-    assert rule.stop(series_of(noisy(100, 0.5), rule).statistics) is Stop.MOST_SAMPLES
-    assert FixedRuns(5).stop(series_of(noisy(5, 0.5), FixedRuns(5)).statistics) is Stop.RUNS
+    assert rule.stop(samples_of([10.0] * 12, rule).statistics) is Stop.NARROW
+    assert rule.stop(samples_of([10.0, 30.0, 20.0, 50.0], rule).statistics) is None
+    assert rule.stop(samples_of(noisy(100, 0.5), rule).statistics) is Stop.MOST_SAMPLES
+    assert FixedRuns(5).stop(samples_of(noisy(5, 0.5), FixedRuns(5)).statistics) is Stop.RUNS
 
 
 def test_an_interval_that_no_run_accepts_by_default_is_called_wide() -> None:
@@ -115,13 +115,13 @@ def test_fixed_runs_take_exactly_so_many_and_leave_none_out() -> None:
     rule = FixedRuns(100)
     samples = [99.0, 98.0, *noisy(150, 0.3)]
     assert samples_until_satisfied(rule, samples) == 100
-    assert series_of(samples[:100], rule).statistics.count == 100
+    assert samples_of(samples[:100], rule).statistics.count == 100
 
 
 @given(LATENCIES)
 def test_what_ended_a_series_makes_it_reusable_by_the_same_rule_and_by_laxer_ones(samples: list[float]) -> None:
     strict, lax = Adaptive(target=0.01), Adaptive(target=0.05)
-    statistics = series_of(samples, strict).statistics
+    statistics = samples_of(samples, strict).statistics
     if strict.satisfied_by(statistics):
         assert lax.satisfied_by(statistics)
     assert FixedRuns(statistics.count).satisfied_by(statistics)
@@ -130,7 +130,7 @@ def test_what_ended_a_series_makes_it_reusable_by_the_same_rule_and_by_laxer_one
 
 @given(LATENCIES)
 def test_the_warm_up_is_left_out_of_the_statistics_and_nothing_else_is(samples: list[float]) -> None:
-    series = series_of(samples, Adaptive())
+    series = samples_of(samples, Adaptive())
     assert series.samples_ms == tuple(samples)
     assert series.statistics.count == len(samples) - series.warm_up
     assert series.warm_up <= len(samples) // 2
@@ -145,7 +145,7 @@ def test_slow_first_samples_are_warm_up_and_slow_later_ones_are_not() -> None:
 def test_a_host_that_becomes_quicker_is_no_warm_up() -> None:
     """Who was done before it did has only slow samples, and whoever goes on must not lose theirs."""
     samples = [*(1.3 * sample for sample in noisy(20, 0.01)), *noisy(20, 0.01)]
-    series = series_of(samples, Adaptive())
+    series = samples_of(samples, Adaptive())
     assert series.warm_up == 0
     assert series.statistics.trimmed_mean_ms > 1.1 * min(samples)
 
@@ -153,7 +153,7 @@ def test_a_host_that_becomes_quicker_is_no_warm_up() -> None:
 def test_outliers_are_counted_and_stay_in_the_samples() -> None:
     samples = [*noisy(20, 0.01), 90.0, *noisy(20, 0.01, seed=2)]
     assert outliers(samples) == (20,)
-    series = series_of(samples, Adaptive())
+    series = samples_of(samples, Adaptive())
     assert series.outliers == 1
     assert series.statistics.count == len(samples)
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.host.contention import Crowding
+from dlbricks_tui.host.contention import Contention
 from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Job
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.noise import Calmness
+from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
+from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK, WORKER_START_SECONDS, Pace, TimeLeft, expected_seconds
-from dlbricks_tui.measure.workbench import Workbench
 from dlbricks_tui.runs.control import Control
 from dlbricks_tui.runs.events import Planned, ProgramUnfinished, Waiting
 from dlbricks_tui.runs.launch import create_run
@@ -51,36 +51,37 @@ class Timed:
         self.events: list[tuple[float, Event]] = []
         self._site = site
         self._rounds = 0
-        load, sample = Workbench.load, Workbench.sample
+        load, sample = SupervisedWorker.load, SupervisedWorker.sample
 
-        def slow_load(bench: Workbench, name: str, *about: Any, **more: Any) -> Any:
+        def slow_load(worker: SupervisedWorker, name: str, *about: Any, **more: Any) -> Any:
             self.clock.now += LOAD_SECONDS
-            return load(bench, name, *about, **more)
+            return load(worker, name, *about, **more)
 
-        def slow_sample(bench: Workbench, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[int, ...]]:
+        def slow_sample(worker: SupervisedWorker, names: Sequence[str], *runs: int) -> dict[str, tuple[int, ...]]:
             self.clock.now += HALF_A_ROUND_SECONDS * (list(names) == ["reference"])
-            return sample(bench, names, warm, repeat)
+            return sample(worker, names, *runs)
 
-        def crowding(_: Workbench) -> Crowding:
+        def contention(_: SupervisedWorker) -> Contention:
             # Asked for at both ends of a round: others come in each of the disturbed ones.
             self._rounds += 1
             times = min(self._rounds // 2, disturbed)
-            return Crowding(10.0 * times, 10**6 * times)
+            return Contention(10.0 * times, 10**6 * times)
 
-        monkeypatch.setattr(Workbench, "load", slow_load)
-        monkeypatch.setattr(Workbench, "sample", slow_sample)
-        monkeypatch.setattr(Workbench, "crowding", crowding)
+        monkeypatch.setattr(SupervisedWorker, "load", slow_load)
+        monkeypatch.setattr(SupervisedWorker, "sample", slow_sample)
+        monkeypatch.setattr(SupervisedWorker, "contention", contention)
 
     def run(self, request: RunRequest, **place: Any) -> RunState:
         """Execute the run."""
         place = {"clock": self.clock, "limits": BatchLimits(), **place}
-        return execute(
+        result = execute(
             create_run(request, self._site.data),
             request,
             replace(self._site.place, **place),
             self._site.lock,
             lambda event: self.events.append((self.clock.now, event)),
         )
+        return result.state
 
     def said_and_true(self) -> list[tuple[float, float]]:
         """The time left in each event that says one, and what it turned out to be."""
@@ -140,16 +141,16 @@ def test_rounds_are_expected_to_be_repeated_as_often_as_so_far_and_no_more_than_
     jobs = jobs_of("conv", "relu", "pool")
     samples = dict.fromkeys(jobs, 10)
 
-    def left(calmness: Calmness, repeated_seconds: float) -> float:
+    def left(calmness: NoiseMonitor, repeated_seconds: float) -> float:
         pace = Pace(FixedRuns(20), calmness)
         for _ in range(10):
             pace.sampled(jobs, 2.0)
         pace.repeated(repeated_seconds)
         return pace.seconds_for(samples)
 
-    assert left(Calmness(), 0.0) == pytest.approx(20.0)
-    assert left(Calmness(), 4.0) == pytest.approx(20.0 + 4.0 * 20.0 / 22.0)
-    assert left(Calmness(most_seconds=1.0), 400.0) == pytest.approx(21.0)
+    assert left(NoiseMonitor(), 0.0) == pytest.approx(20.0)
+    assert left(NoiseMonitor(), 4.0) == pytest.approx(20.0 + 4.0 * 20.0 / 22.0)
+    assert left(NoiseMonitor(most_seconds=1.0), 400.0) == pytest.approx(21.0)
 
 
 def test_noise_takes_more_samples() -> None:
@@ -248,22 +249,22 @@ def test_a_budget_does_not_include_pauses(site: Site, monkeypatch: pytest.Monkey
             run.pause_file.touch()
 
     place = replace(site.place, clock=timed.clock, limits=BatchLimits())
-    state = execute(run, request, place, site.lock, listen)
+    state = execute(run, request, place, site.lock, listen).state
     assert folder
     assert (state.state, state.message, state.bricks.measured) == (State.FINISHED, "", BRICKS)
 
 
 def test_a_spent_budget_ends_a_run_that_waits_for_its_worker(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MANNERS", '{"Flatten": "hang on load"}')
-    load = Workbench.load
+    load = SupervisedWorker.load
 
-    def alarming(bench: Workbench, name: str, *about: Any, **more: Any) -> Any:
+    def alarming(worker: SupervisedWorker, name: str, *about: Any, **more: Any) -> Any:
         if name != "reference":
             # The timer of the budget goes off as soon as the worker is asked.
             signal.setitimer(signal.ITIMER_REAL, 0.01)
-        return load(bench, name, *about, **more)
+        return load(worker, name, *about, **more)
 
-    monkeypatch.setattr(Workbench, "load", alarming)
+    monkeypatch.setattr(SupervisedWorker, "load", alarming)
     state = site.run(site.request(time_budget_seconds=5000.0))
     assert (state.state, state.message) == (State.FINISHED, "its time budget of 5000 s is spent")
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

@@ -1,6 +1,6 @@
 import pytest
 
-from dlbricks_tui.measure.jobs import Job, Target
+from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.warming import untimed_runs
 from tests.bricks.graphs import chain
 
@@ -27,5 +27,5 @@ def test_what_is_short_needs_most_of_them(latency_ms: float, brick: int, whole: 
     ("context", "runs"), [("conv", 3), ("conv;primed", 12), ("conv:kept;cold", 0), ("plain+conv;heavy", 0)]
 )
 def test_it_is_told_by_the_context_what_a_brick_needs(context: str, runs: int) -> None:
-    job = Job(Target("brick", context), "", "", chain("conv"), (0,), (), 1.0, 0)
+    job = Job(JobKey("brick", context), "", "", chain("conv"), (0,), (), 1.0, 0)
     assert job.untimed_runs(0.5) == runs

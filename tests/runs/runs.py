@@ -21,7 +21,7 @@ from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest, chosen, read_request
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunState
-from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runs.session import Workplace
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.queries import records_of
@@ -87,7 +87,7 @@ class Site:
     def run(self, request: RunRequest, listener: Callable[[Event], None] | None = None) -> RunState:
         """Executes a run here and now."""
         folder = create_run(request, self.data)
-        return execute(folder, request, self.place, self.lock, listener)
+        return execute(folder, request, self.place, self.lock, listener).state
 
     def start(self, folder: RunFolder, *, detached: bool = True) -> "subprocess.Popen[bytes]":
         """Has a process of its own execute a run that was created."""

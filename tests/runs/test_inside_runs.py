@@ -113,6 +113,6 @@ def test_a_run_that_stops_keeps_what_its_carriers_have_said(site: Site) -> None:
         rounds += isinstance(event, RoundDone)
 
     place = replace(site.place, clock=lambda: 1e6 * (rounds >= 8))
-    state = execute(folder, replace(request, time_budget_seconds=1e3), place, site.lock, listen)
+    state = execute(folder, replace(request, time_budget_seconds=1e3), place, site.lock, listen).state
     assert state.bricks == Tally(BRICKS, unfinished=BRICKS)
     assert len(site.contents().measurements) == 21

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.measure.events import (
+    BatchRestarted,
     BatchStarted,
-    BegunAnew,
     Calibrating,
     CalibrationFailed,
     Event,
@@ -37,7 +37,7 @@ def test_events_amount_to_how_far_a_run_is_at_every_moment(site: Site) -> None:
     assert (shares[0], shares[-1]) == (0.0, 1.0)
     assert (progress.state, progress.total, progress.done) == (State.FINISHED, BRICKS + 1, BRICKS + 1)
     assert (progress.bricks_measured, progress.models_measured, progress.failed) == (BRICKS, 1, [])
-    assert progress.on_bench == ()
+    assert progress.being_sampled == ()
     assert progress.estimates[MODEL].missing_layers == 0
     for program in progress.programs.values():
         assert program.measured is not None
@@ -64,7 +64,7 @@ def test_the_rounds_of_a_calibration_say_nothing_of_the_run() -> None:
     progress.take(planned(bricks=1, reused=0, expected_seconds=100.0))
     progress.take(Calibrating(when=at(0), network="chain", number=1, of=2))
     progress.take(RoundDone(samples_ms=((0, (1.5,)),), null_call_ms=None, reference_ms=None, seconds_left=0.0))
-    progress.take(BegunAnew(times_as_fast=1.4, samples_ms=((0, (1.5,)),), seconds_left=0.0))
+    progress.take(BatchRestarted(times_as_fast=1.4, samples_ms=((0, (1.5,)),), seconds_left=0.0))
     assert (progress.done, progress.total) == (0, 3)
     second = Calibrating(network="heavy", number=2, of=2)
     progress.take(second)

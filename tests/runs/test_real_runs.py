@@ -11,10 +11,11 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.stopping import FixedRuns, StoppingRule
+from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.runs.events import ProgramFailed
-from dlbricks_tui.runs.request import InputShape, Patience, RunRequest, chosen
+from dlbricks_tui.runs.request import InputShape, RunRequest, chosen
 from dlbricks_tui.runtime.process import INSIDE
 from dlbricks_tui.runtime.registry import Registry
 from tests.runs.killing import VICTIMS, kill_at_random
@@ -115,8 +116,8 @@ def test_a_brick_that_takes_the_real_framework_along_fails_alone_and_is_named(
     monkeypatch.setenv("FAULTS", json.dumps({operator: [fault, run]}))
     site = Site(model.parent / "data", FAULTY_WORKER)
     site.path.mkdir()
-    patience = Patience(5.0, 5.0)
-    asked = request(model, site, FixedRuns(10), patience=patience, level=Level.WRITTEN, memory_limit_bytes=1 << 30)
+    patience = TimeLimits(5.0, 5.0)
+    asked = request(model, site, FixedRuns(10), time_limits=patience, level=Level.WRITTEN, memory_limit_bytes=1 << 30)
     events: list[Event] = []
     state = site.run(asked, events.append)
     failed = [event for event in events if isinstance(event, ProgramFailed)]
@@ -141,7 +142,7 @@ def test_a_brick_that_mxnet_itself_dies_of_fails_alone_however_little_patience_t
     site = Site(model.parent / "data", INSIDE)
     site.path.mkdir()
     # To start a worker takes longer, for which no brick is to blame.
-    asked = request(divided, site, FixedRuns(5), patience=Patience(1.0, 1.0), level=Level.WRITTEN)
+    asked = request(divided, site, FixedRuns(5), time_limits=TimeLimits(1.0, 1.0), level=Level.WRITTEN)
     state = site.run(asked)
     assert (state.bricks.total, state.bricks.measured) == (6, 4)
     one, other = site.contents().failures

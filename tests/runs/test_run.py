@@ -15,10 +15,10 @@ from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure import noise
 from dlbricks_tui.measure.batching import BatchLimits
-from dlbricks_tui.measure.events import BatchStarted, BegunAnew, Event, RoundDone, RoundRepeated
+from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, Event, RoundDone, RoundRepeated
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns, StoppingRule
-from dlbricks_tui.measure.workbench import Workbench
+from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.errors import RunError
@@ -35,7 +35,7 @@ from dlbricks_tui.runs.events import (
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.preparation import prepare
 from dlbricks_tui.runs.progress import RunProgress
-from dlbricks_tui.runs.request import Patience, RunRequest
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState, State, Tally
 from dlbricks_tui.settings import SAMPLE_MODELS
@@ -45,7 +45,7 @@ from dlbricks_tui.store.store import Store
 from tests.runs.runs import BRICKS, FAKE, MODEL, Site
 
 AnEvent = TypeVar("AnEvent", bound=Event)
-IMPATIENT = Patience(load_seconds=0.5, sample_seconds=0.5)
+IMPATIENT = TimeLimits(load_seconds=0.5, sample_seconds=0.5)
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def execute_until_the_first_result(site: Site, folder: RunFolder, request: RunRe
     def clock() -> float:
         return 1e6 * measured
 
-    return execute(folder, request, replace(site.place, clock=clock), site.lock, listen)
+    return execute(folder, request, replace(site.place, clock=clock), site.lock, listen).state
 
 
 def of_kind(events: Sequence[Event], kind: type[AnEvent]) -> list[AnEvent]:
@@ -307,7 +307,7 @@ def test_a_misbehaving_program_fails_alone_and_is_named(
 ) -> None:
     site = misbehaving(site, monkeypatch, Flatten=manner)
     events: list[Event] = []
-    state = site.run(site.request(patience=IMPATIENT), events.append)
+    state = site.run(site.request(time_limits=IMPATIENT), events.append)
     contents = site.contents()
     assert (state.state, state.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS - 1, failed=1))
     assert [it.reason for it in contents.failures] == [reason]
@@ -320,7 +320,7 @@ def test_a_misbehaving_program_fails_alone_and_is_named(
 
 def test_a_whole_model_that_crashes_fails_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site = misbehaving(site, monkeypatch, Flatten="crash on load")
-    state = site.run(site.request(end_to_end=True, patience=IMPATIENT))
+    state = site.run(site.request(end_to_end=True, time_limits=IMPATIENT))
     assert state.bricks == Tally(BRICKS, measured=BRICKS - 1, failed=1)
     assert {bool(it.model) for it in site.contents().failures} == {True, False}
 
@@ -331,7 +331,7 @@ def test_a_program_that_works_only_alone_is_measured_alone(
 ) -> None:
     site = misbehaving(site, monkeypatch, Flatten=manner)
     events: list[Event] = []
-    state = site.run(site.request(patience=IMPATIENT), events.append)
+    state = site.run(site.request(time_limits=IMPATIENT), events.append)
     assert state.bricks == Tally(BRICKS, measured=BRICKS)
     assert [event.programs for event in of_kind(events, BatchStarted)][-1] == 1
     assert bool(of_kind(events, WorkerReplaced)) == manner.startswith("crash")
@@ -359,7 +359,7 @@ def test_what_is_known_is_measured_again_if_that_is_asked_for_and_once_however_o
     begun = execute_until_the_first_result(site, folder, request).bricks
     assert 0 < begun.measured < BRICKS
     assert begun == Tally(BRICKS, measured=begun.measured)
-    done = execute(folder, replace(request, time_budget_seconds=None), site.place, site.lock).bricks
+    done = execute(folder, replace(request, time_budget_seconds=None), site.place, site.lock).state.bricks
     assert done == Tally(BRICKS, measured=BRICKS - begun.measured, reused=begun.measured)
     assert set(Counter(site.contents().measured).values()) == {2}
 
@@ -394,9 +394,9 @@ def test_what_the_worker_did_not_understand_is_not_held_against_the_brick(
 
 
 def test_a_round_that_somebody_disturbs_before_its_end_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    sample, calls = Workbench.sample, Counter[str]()
+    sample, calls = SupervisedWorker.sample, Counter[str]()
 
-    def disturbed(bench: Workbench, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[int, ...]]:
+    def disturbed(worker: SupervisedWorker, names: Sequence[str], *runs: int) -> dict[str, tuple[int, ...]]:
         begins = names == ["reference"] and not calls["programs"]
         calls["rounds"] += begins
         # By then it is known what is usual.
@@ -404,10 +404,10 @@ def test_a_round_that_somebody_disturbs_before_its_end_is_repeated(site: Site, m
         calls["programs"] += names != ["reference"]
         if names == ["reference"] and not begins:
             calls["programs"] = 0
-        taken = sample(bench, names, warm, repeat)
+        taken = sample(worker, names, *runs)
         return {name: tuple(slower * duration for duration in durations) for name, durations in taken.items()}
 
-    monkeypatch.setattr(Workbench, "sample", disturbed)
+    monkeypatch.setattr(SupervisedWorker, "sample", disturbed)
     events: list[Event] = []
     site.run(site.request(), events.append)
     assert all("slower" in event.reason for event in of_kind(events, RoundRepeated))
@@ -420,21 +420,21 @@ def test_a_round_that_somebody_disturbs_before_its_end_is_repeated(site: Site, m
 def test_a_batch_is_measured_anew_by_all_of_its_programs_where_the_machine_becomes_another(
     site: Site, monkeypatch: pytest.MonkeyPatch, at_first: int, later: int
 ) -> None:
-    sample, rounds, as_at_first = Workbench.sample, Counter[str](), 14
+    sample, rounds, as_at_first = SupervisedWorker.sample, Counter[str](), 14
 
-    def changing(bench: Workbench, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[int, ...]]:
+    def changing(worker: SupervisedWorker, names: Sequence[str], *runs: int) -> dict[str, tuple[int, ...]]:
         rounds["half"] += names == ["reference"]
         slower = at_first if rounds["half"] <= 2 * as_at_first else later
-        taken = sample(bench, names, warm, repeat)
+        taken = sample(worker, names, *runs)
         return {name: tuple(slower * duration for duration in durations) for name, durations in taken.items()}
 
-    monkeypatch.setattr(Workbench, "sample", changing)
+    monkeypatch.setattr(SupervisedWorker, "sample", changing)
     monkeypatch.setattr(noise, "_SECONDS_TO_BE_SURE", 0.0)
     monkeypatch.setattr(noise, "_PATIENCE_SECONDS", 0.0)
     events: list[Event] = []
     # By the time it changes those that are a small part of the model are done, as none is by chance before or after.
     done = site.run(site.request(rule=Adaptive(1e-9, most=24, most_of_quick=24, enough_ms=0.0)), events.append)
-    (begun,) = of_kind(events, BegunAnew)
+    (begun,) = of_kind(events, BatchRestarted)
     assert begun.times_as_fast == pytest.approx(at_first / later, rel=0.02)
     # Who has been slower is seen in the rounds of five that end there; of these none counts.
     assert {len(samples_ms) for _, samples_ms in begun.samples_ms} == ({0, 5} if later < at_first else {0})

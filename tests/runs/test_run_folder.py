@@ -15,6 +15,7 @@ from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.host.host_lock import ProcessIdentity, this_process
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
+from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.errors import RunError
@@ -22,7 +23,6 @@ from dlbricks_tui.runs.request import (
     CalibrationPolicy,
     InputShape,
     ModelChoice,
-    Patience,
     RunRequest,
     read_request,
     write_request,
@@ -52,7 +52,7 @@ requests = st.builds(
     retry_failed=st.booleans(),
     again=st.booleans(),
     calibration=st.sampled_from(CalibrationPolicy),
-    patience=st.builds(Patience, st.floats(0.1, 100), st.floats(0.1, 100)),
+    time_limits=st.builds(TimeLimits, st.floats(0.1, 100), st.floats(0.1, 100)),
     memory_limit_bytes=st.none() | st.integers(1, 2**40),
 )
 
@@ -68,7 +68,7 @@ def test_a_request_is_kept_to_the_letter(tmp_path_factory: pytest.TempPathFactor
 def test_what_is_no_request_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "request.json"
     path.write_text(content)
-    with pytest.raises(RunError, match="start the run anew"):
+    with pytest.raises(RunError, match="start a new run"):
         read_request(path)
 
 

@@ -102,7 +102,7 @@ def test_what_was_sampled_before_a_run_was_cancelled_is_not_done_and_counts_when
     progress = RunProgress()
     progress.take_all(site.events(folder))
     assert progress.done == bricks.measured <= BRICKS - bricks.unfinished
-    assert progress.on_bench == ()
+    assert progress.being_sampled == ()
     before = {(it.brick, it.context): it.samples_ms for it in site.contents().measurements}
 
     assert replace(site, nap_seconds=0.0).start(folder).wait(PATIENCE_SECONDS) == 0

@@ -124,7 +124,7 @@ class Trio:
         request = self.request(**changes)
         folder = create_run(request, self.vendor.data)
         listener = None if events is None else events.append
-        return execute_any(folder, request, replace(self.vendor.place, clock=clock), self.vendor.lock, listener)
+        return execute_any(folder, request, replace(self.vendor.place, clock=clock), self.vendor.lock, listener).state
 
     def bring_home(self) -> SuiteImport:
         """The owner takes up the results."""

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from dlbricks_tui.measure.events import BegunAnew, Event, RoundRepeated
+from dlbricks_tui.measure.events import BatchRestarted, Event, RoundRepeated
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK
 from dlbricks_tui.runs.events import FailedBefore, Paused, Resumed
 from dlbricks_tui.runs.run_folder import State
@@ -51,7 +51,7 @@ def test_a_brick_goes_from_the_bench_to_a_latency_or_a_reason() -> None:
 def test_bricks_of_a_batch_that_begins_anew_are_on_the_bench_again_with_what_still_counts() -> None:
     folding = folded(started(), planned(), loaded(1), loaded(2), round_done([1, 2], 0), measured(1))
     done = folding.snapshot().counts.done
-    folding.take([BegunAnew(when=at(40), times_as_fast=1.4, samples_ms=((1, ()), (2, (0.5,))), seconds_left=50.0)])
+    folding.take([BatchRestarted(when=at(40), times_as_fast=1.4, samples_ms=((1, ()), (2, (0.5,))), seconds_left=50.0)])
     run = folding.snapshot()
     assert [(brick.standing, brick.samples_ms) for brick in run.bricks] == [
         (Standing.ON_BENCH, ()),

@@ -12,7 +12,6 @@ from dlbricks_tui.measure.events import (
     Event,
     RoundRepeated,
 )
-from dlbricks_tui.runs.progress import Disturbances
 from dlbricks_tui.runs.events import (
     FailedBefore,
     LayerUnmeasurable,
@@ -29,7 +28,7 @@ from dlbricks_tui.runs.events import (
     Waiting,
     WorkerReplaced,
 )
-from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.progress import Disturbances, RunProgress
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.wording.runs import Tone, doing_now, how_far, names_of, noise_note, note_of
 from tests.runs.live_runs import at, estimate, in_the_middle

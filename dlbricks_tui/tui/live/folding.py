@@ -7,7 +7,7 @@ from datetime import datetime
 from operator import attrgetter
 from statistics import median
 
-from dlbricks_tui.measure.events import BegunAnew, Event, RoundDone
+from dlbricks_tui.measure.events import BatchRestarted, Event, RoundDone
 from dlbricks_tui.runs.events import AboutProgram, EstimateChanged, RunStarted
 from dlbricks_tui.runs.progress import Disturbances, ProgramProgress, RunProgress
 from dlbricks_tui.runs.run_folder import State
@@ -101,7 +101,7 @@ class Folding:
         self._last_when = when if self._progress.planned is not None else None
 
     def _touch(self, event: Event) -> None:
-        if isinstance(event, BegunAnew):
+        if isinstance(event, BatchRestarted):
             self._touched.update(program for program, _ in event.samples_ms)
         elif isinstance(event, RoundDone):
             if self._progress.calibrating is not None:

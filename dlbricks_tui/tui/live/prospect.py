@@ -5,11 +5,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.host.contention import others_running
+from dlbricks_tui.host.contention import competing_threads
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import Holder, host_lock
 from dlbricks_tui.measure.jobs import subject_of
-from dlbricks_tui.measure.plan import plan, targets_of
+from dlbricks_tui.measure.plan import keys_of, plan
 from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.measure.time_left import expected_seconds
 from dlbricks_tui.runs.calibration import calibration_seconds, levels_due
@@ -46,11 +46,11 @@ def foresee(session: Session, wishes: Sequence[Wish], request: RunRequest) -> Pr
         else:
             subjects.append(subject_of(decomposition))
     since = utc_now() if request.again else ""
-    known = session.judge.known(conditions, targets_of(subjects, request.end_to_end, request.method), since)
+    known = session.judge.known(conditions, keys_of(subjects, request.end_to_end, request.method), since)
     if request.retry_failed:
         known = replace(known, failed={})
     found = plan(subjects, known, request.rule, request.end_to_end, method=request.method)
-    measuring = expected_seconds(request.method, request.rule, found.jobs, others_running())
+    measuring = expected_seconds(request.method, request.rule, found.jobs, competing_threads())
     with session.store.held() as store:
         uncalibrated = levels_due(request, subjects, found.jobs, conditions, store.generation, measuring)
     calibrating = calibration_seconds(uncalibrated)

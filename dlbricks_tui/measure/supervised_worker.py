@@ -1,0 +1,281 @@
+"""Programs in a worker process, and its supervision: after a crash or a hang the other programs go on in a new worker.
+
+The program that was asked for last is blamed for the loss of a worker, and unloaded.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import NamedTuple
+
+from dlbricks_tui.host.contention import Contention, contention
+from dlbricks_tui.measure.errors import WorkerStartError
+from dlbricks_tui.runtime.errors import (
+    WorkerDiedError,
+    WorkerError,
+    WorkerGarbledError,
+    WorkerHungError,
+    WorkerRefusedError,
+)
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.protocol import (
+    Answer,
+    Describe,
+    Described,
+    Load,
+    Loaded,
+    NullCalls,
+    Profile,
+    Profiled,
+    Program,
+    Reason,
+    Request,
+    Sample,
+    Unload,
+)
+
+_START_SECONDS = 120.0
+_ATTEMPTS = 3
+# A program hangs if it takes this many times its usual time.
+_SLOWER_THAN_EVER = 20.0
+# Loading a program makes its weights and compiles its kernels, which takes at most as long as so many runs.
+_RUNS_PER_LOAD = 100.0
+# Making a program ready for the profiler takes about as long as so many runs.
+_PROFILER_RUNS = 10
+# After so many losses of the worker that no single program explains, programs are sampled one by one.
+_LOSSES_BEFORE_ONE_BY_ONE = 3
+# The worker is gone, for a reason that may lie in its last request.
+LOST_WORKER = (WorkerDiedError, WorkerHungError, WorkerGarbledError)
+
+CRASHED, HUNG, GARBLED = "crashed", "hung", "garbled"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimits:
+    """How long loading or sampling may take, beside a multiple of the expected time, before a program hangs."""
+
+    load_seconds: float = 60.0
+    sample_seconds: float = 30.0
+
+
+class Loss(NamedTuple):
+    """Why a program was unloaded, and whether it may work without other programs beside it."""
+
+    reason: str
+    message: str
+    try_alone: bool = False
+
+
+class _Loading(NamedTuple):
+    """A program, and how long loading it may take."""
+
+    program: Program
+    seconds: float
+
+
+class _Started(NamedTuple):
+    """A worker that has answered, and its description of itself."""
+
+    worker: Worker
+    described: Described
+
+
+class SupervisedWorker:
+    """Loads programs and samples them; leaving the `with` block ends the worker."""
+
+    def __init__(
+        self,
+        start: Callable[[], Worker],
+        waiting: Callable[[], AbstractContextManager[None]],
+        tell_replaced: Callable[[str], None],
+        limits: TimeLimits,
+        memory_limit_bytes: int | None,
+    ) -> None:
+        self._start = start
+        self._waiting = waiting
+        self._tell_replaced = tell_replaced
+        self._limits = limits
+        self._memory_limit_bytes = memory_limit_bytes
+        self._open = ExitStack()
+        self._current: _Started | None = None
+        # Programs that stay loaded until the end, and those that `clear` unloads.
+        self._fixtures: dict[str, _Loading] = {}
+        self._programs: dict[str, _Loading] = {}
+        self._usual_seconds: dict[str, float] = {}
+        self._losses: dict[str, Loss] = {}
+        self._lost_before: set[str] = set()
+        self._unexplained_losses = 0
+
+    def __enter__(self) -> "SupervisedWorker":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    def describe(self) -> Described:
+        """Return the worker's description of its framework."""
+        return self._ready().described
+
+    def load(self, name: str, program: Program, expected_ms: float = 0.0, *, fixture: bool = False) -> Loaded | None:
+        """Load a program beside the others and run it once; None if that fails."""
+        loading = _Loading(program, self._limits.load_seconds + _RUNS_PER_LOAD * expected_ms / 1000)
+        (self._fixtures if fixture else self._programs)[name] = loading
+        try:
+            return self._loaded(name, loading)
+        except WorkerRefusedError as refused:
+            self._unload_refused(name, refused)
+        except LOST_WORKER as error:
+            self._blame(name, error)
+            self._replace(error)
+        return None
+
+    def sample(self, names: Sequence[str], untimed: int, timed: int) -> dict[str, tuple[int, ...]]:
+        """Run each program in turn, untimed and then timed; return the nanoseconds of those that did not fail."""
+        if len(names) > 1 and self._unexplained_losses < _LOSSES_BEFORE_ONE_BY_ONE:
+            try:
+                return dict(zip(names, self._sampled(names, untimed, timed), strict=True))
+            except WorkerRefusedError:
+                # One program no longer runs; sampling one by one finds it.
+                pass
+            except LOST_WORKER as error:
+                self._unexplained_losses += 1
+                self._replace(error)
+        durations: dict[str, tuple[int, ...]] = {}
+        for name in names:
+            if not self.holds(name):
+                continue
+            try:
+                durations[name] = self._sampled([name], untimed, timed)[0]
+            except WorkerRefusedError as refused:
+                self._unload_refused(name, refused)
+            except LOST_WORKER as error:
+                self._blame(name, error)
+                self._replace(error)
+        return {name: taken for name, taken in durations.items() if self.holds(name)}
+
+    def profile(self, name: str, untimed: int, timed: int) -> Profiled | None:
+        """Return the times of each operator of a program by the framework's profiler; None if that fails."""
+        runs = untimed + timed + _PROFILER_RUNS
+        seconds = self._limits.sample_seconds + _SLOWER_THAN_EVER * self._usual_seconds[name] * runs
+        try:
+            return self._ask(Profile(name, untimed, timed), seconds)
+        except WorkerRefusedError as refused:
+            self._unload_refused(name, refused)
+        except LOST_WORKER as error:
+            self._blame(name, error)
+            self._replace(error)
+        return None
+
+    def null_calls(self, count: int) -> tuple[int, ...]:
+        """Return the nanoseconds of calls that compute nothing; none if the worker was lost."""
+        try:
+            return self._ask(NullCalls(count), self._limits.sample_seconds).durations_ns[0]
+        except LOST_WORKER as error:
+            self._replace(error)
+            return ()
+
+    def contention(self) -> Contention | None:
+        """Return the contention counts of the worker so far; None where there are none."""
+        pid = self._current.worker.pid if self._current else None
+        return None if pid is None else contention(pid)
+
+    def holds(self, name: str) -> bool:
+        """True if that program is loaded."""
+        return name in self._fixtures or name in self._programs
+
+    def take_losses(self) -> dict[str, Loss]:
+        """Return the programs that failed since the last call."""
+        losses, self._losses = self._losses, {}
+        return losses
+
+    def clear(self, keep: Collection[str] = ()) -> None:
+        """Unload all programs except fixtures and those to keep."""
+        names = tuple(name for name in self._programs if name not in keep)
+        for name in names:
+            del self._programs[name]
+        self._unexplained_losses = 0
+        if names:
+            try:
+                self._ask(Unload(names), self._limits.sample_seconds)
+            except LOST_WORKER as error:
+                self._replace(error)
+
+    @property
+    def _held(self) -> dict[str, _Loading]:
+        return {**self._fixtures, **self._programs}
+
+    def _loaded(self, name: str, loading: _Loading) -> Loaded:
+        loaded = self._ask(Load(name, loading.program, self._memory_limit_bytes, True), loading.seconds)
+        self._usual_seconds[name] = loaded.first_run_seconds
+        return loaded
+
+    def _sampled(self, names: Sequence[str], untimed: int, timed: int) -> tuple[tuple[int, ...], ...]:
+        # Each run of a brick also runs its producer, which may take longer than the brick.
+        runs = 2 * (untimed + timed)
+        usual_seconds = sum(self._usual_seconds[name] for name in names) * runs
+        seconds = self._limits.sample_seconds + _SLOWER_THAN_EVER * usual_seconds
+        durations_ns = self._ask(Sample(tuple(names), untimed, timed), seconds).durations_ns
+        if [len(of_one) for of_one in durations_ns] != [timed] * len(names):
+            raise WorkerGarbledError(f"the worker timed something else than the {len(names)} programs it was asked for")
+        return durations_ns
+
+    def _unload_refused(self, name: str, refused: WorkerRefusedError) -> None:
+        self._forget(name)
+        crowded = refused.reason is Reason.TOO_LARGE and bool(self._programs)
+        self._losses[name] = Loss(refused.reason.value, str(refused), try_alone=crowded)
+
+    def _blame(self, name: str, error: WorkerError) -> None:
+        """Unload the program; it is certainly at fault if it hangs, or takes a second worker down."""
+        self._forget(name)
+        hung = isinstance(error, WorkerHungError)
+        reason = HUNG if hung else GARBLED if isinstance(error, WorkerGarbledError) else CRASHED
+        # The first loss may be the fault of a program beside it, or of a kill from outside.
+        self._losses[name] = Loss(reason, str(error), try_alone=not hung and name not in self._lost_before)
+        self._lost_before.add(name)
+
+    def _forget(self, name: str) -> None:
+        self._fixtures.pop(name, None)
+        self._programs.pop(name, None)
+
+    def _replace(self, error: WorkerError) -> None:
+        """Load all programs into a new worker."""
+        self._tell_replaced(str(error))
+        waiting = self._held
+        while waiting:
+            name, loading = next(iter(waiting.items()))
+            try:
+                self._loaded(name, loading)
+                del waiting[name]
+            except WorkerRefusedError as refused:
+                self._unload_refused(name, refused)
+                del waiting[name]
+            except LOST_WORKER as again:
+                # It took the new worker down too: load everything else once more, without it.
+                self._blame(name, again)
+                waiting = self._held
+
+    def _ask(self, request: Request[Answer], seconds: float) -> Answer:
+        worker = self._ready().worker
+        with self._waiting():
+            return worker.ask(request, seconds)
+
+    def _ready(self) -> _Started:
+        """Return a worker that has imported its framework: the time for that is no program's fault."""
+        if self._current is None or self._current.worker.pid is None:
+            self._current = self._started()
+        return self._current
+
+    def _started(self) -> _Started:
+        lost: WorkerError | None = None
+        for _ in range(_ATTEMPTS):
+            try:
+                with self._waiting():
+                    worker = self._open.enter_context(self._start())
+                    return _Started(worker, worker.ask(Describe(), _START_SECONDS))
+            except LOST_WORKER as error:
+                self._tell_replaced(str(error))
+                lost = error
+        raise WorkerStartError(f"no worker lives long enough to answer: {lost}") from lost

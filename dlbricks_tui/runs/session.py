@@ -1,0 +1,138 @@
+"""A run in progress: where it works, and how its jobs get a worker."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dlbricks_tui.host.fingerprint import GIBIBYTE
+from dlbricks_tui.measure.alone import Alone
+from dlbricks_tui.measure.batching import BatchLimits
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.jobs import Job
+from dlbricks_tui.measure.known import Conditions
+from dlbricks_tui.measure.noise import NoiseMonitor
+from dlbricks_tui.measure.reference import reference_program
+from dlbricks_tui.measure.results import ResultSink, conditions_of
+from dlbricks_tui.measure.stopping import StoppingRule
+from dlbricks_tui.measure.supervised_worker import SupervisedWorker
+from dlbricks_tui.measure.time_left import TimeLeft
+from dlbricks_tui.runs.control import Control
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.events import WorkerReplaced
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.run_folder import RunFolder
+from dlbricks_tui.runs.stop_signals import StopSignals
+from dlbricks_tui.runtime.process import INSIDE, Worker
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.store.records import System
+
+# Address space that a framework reserves and never touches.
+_RESERVED_BYTES = 8 * GIBIBYTE
+# One batch may take this part of the host's memory.
+_PARTS_OF_MEMORY = 2
+# The share of a time budget that may go into repeated rounds.
+_MOST_OF_A_BUDGET_TO_REPEAT = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where a run works: the data folder, sample models, the program of its workers, limits and clock."""
+
+    data: DataFolder
+    samples: Path = SAMPLE_MODELS
+    worker_program: Path = INSIDE
+    limits: BatchLimits = field(default_factory=BatchLimits)
+    clock: Callable[[], float] = time.monotonic
+    # Seconds between the start of the command and the start of the run: a time budget includes them.
+    spent_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A run in progress: the request, where it works, and how it is stopped and told about."""
+
+    folder: RunFolder
+    request: RunRequest
+    place: Workplace
+    control: Control
+    signals: StopSignals
+    tell: Callable[[Event], None]
+    system: System
+    # Running threads of other programs per processor, counted before the run has a worker.
+    competing: float
+    # One for all batches: their rounds see the same host.
+    noise: NoiseMonitor = field(init=False)
+
+    def __post_init__(self) -> None:
+        budget = self.request.time_budget_seconds
+        seconds = math.inf if budget is None else _MOST_OF_A_BUDGET_TO_REPEAT * budget
+        object.__setattr__(self, "noise", NoiseMonitor(most_seconds=seconds))
+
+    @property
+    def conditions(self) -> Conditions:
+        """The conditions under which the run measures."""
+        return conditions_of(self.system.id, self.request.runtime, self.request.method)
+
+    @property
+    def batch_limits(self) -> BatchLimits:
+        """The limits of the place, with more memory on a large host: programs of one batch are comparable."""
+        usual = self.place.limits
+        return replace(usual, memory_bytes=max(usual.memory_bytes, self.memory_limit_bytes // _PARTS_OF_MEMORY))
+
+    @property
+    def memory_limit_bytes(self) -> int:
+        """The memory that a program may take."""
+        return self.request.memory_limit_bytes or self.system.memory_bytes
+
+    @contextmanager
+    def worker(self, runtime: Runtime) -> Iterator[SupervisedWorker]:
+        """Start a worker of a runtime; leaving the block ends it."""
+        limit = self.memory_limit_bytes + _RESERVED_BYTES
+        limited = replace(runtime, settings=replace(runtime.settings, memory_limit_bytes=limit))
+        with SupervisedWorker(
+            lambda: Worker(limited, self.folder.worker_log, self.place.worker_program),
+            self.signals.waiting,
+            lambda message: self.tell(WorkerReplaced(message=message)),
+            self.request.time_limits,
+            self.memory_limit_bytes,
+        ) as worker:
+            self._require_version(worker.describe().version)
+            yield worker
+
+    def _require_version(self, version: str) -> None:
+        runtime = self.request.runtime
+        if version != runtime.version:
+            raise RunError(
+                f"runtime {runtime.name} has {runtime.framework} {version} by now, and {runtime.version} when the run "
+                f"was requested; `dlbricks runtimes check {runtime.name}`, then start a new run"
+            )
+
+
+def measure_alone(
+    session: Session,
+    jobs: Sequence[Job],
+    rule: StoppingRule,
+    results: ResultSink,
+    time_left: TimeLeft,
+    *,
+    side_by_side: bool,
+) -> None:
+    """Time each job as a program of its own, in a new worker."""
+    with session.worker(session.request.runtime) as worker:
+        alone = Alone(
+            worker,
+            results,
+            session.control,
+            rule,
+            session.tell,
+            side_by_side=side_by_side,
+            noise=session.noise,
+            time_left=time_left,
+            clock=session.place.clock,
+        )
+        alone.use_reference(reference_program(session.request.runtime.traits.format))
+        alone.measure(jobs, session.batch_limits)
