@@ -111,7 +111,7 @@ _log = getLogger("dlbricks_tui")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateOptions:
-    """How a model is cut and composed, and whose measurements count; None leaves a choice to what was measured."""
+    """How a model is cut and composed, and whose measurements count; None leaves a choice to the stored results."""
 
     granularity: int = 1
     level: Level | None = None
@@ -239,7 +239,7 @@ def measure(
     """Measure the bricks of models that the store lacks, and return the outcome with an estimate of each model.
 
     `progress` is called after each event. Call this function in the main thread only: it takes SIGINT, SIGTERM and
-    SIGHUP for requests to end the run, whose state then says so. What was measured until then is kept.
+    SIGHUP for requests to end the run, whose state then says so. All results until then are kept.
     """
     if threading.current_thread() is not threading.main_thread():
         raise RunError("a run handles signals: measure in the main thread, or in a process of its own")

@@ -1,4 +1,4 @@
-"""Estimates of models from a user's store: which system, runtimes and level count, and what was measured there."""
+"""Estimates of models from a user's store, and the choice of the system, runtimes and level that they come from."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ class QuestionError(EstimateError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """How models are cut and composed, and whose measurements count; None leaves a choice to what was measured."""
+    """How models are cut and composed, and whose measurements count; None leaves a choice to the stored results."""
 
     cutting: Cutting = field(default_factory=Cutting)
     level: Level | None = None

@@ -52,9 +52,9 @@ class MeasureOptions:
     # Take this many samples of everything instead.
     fixed_runs: int | None = None
     time_budget_seconds: float | None = None
-    # Try again what failed in an earlier run.
+    # Try again bricks that failed in an earlier run.
     retry_failed: bool = False
-    # Measure again what is known.
+    # Measure again bricks that have results.
     again: bool = False
     calibration: CalibrationPolicy = CalibrationPolicy.ONCE
     brick_timeout_seconds: float | None = None

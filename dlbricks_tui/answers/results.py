@@ -18,7 +18,7 @@ from dlbricks_tui.runs.run_folder import RunState, State, Tally
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The layers of a model by what is known of them."""
+    """The numbers of a model's layers that are measured, missing and so on."""
 
     measured: int
     missing: int

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from dlbricks_tui.cli.drawing import SHADE_STYLES, Glyphs, Pen, name_cell, pen_for, plain_table, shade, shade_legend
 from dlbricks_tui.printable import printable
+from dlbricks_tui.wording.numbers import counted, percent
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -34,7 +35,7 @@ def corpus_view(
     pen = pen_for(console, _WITHOUT_BARS)
     yield _totals(corpus, unit)
     if speedup is not None:
-        yield Text(f"measured on this host, the unique bricks take {speedup:.2f} times less than the models")
+        yield Text(f"measured on this host, the unique bricks take {speedup:.2f} times less time than the models")
     yield _uniqueness(corpus, labels, unit, pen)
     yield _repeated(corpus, unit, pen)
     if len(labels) > 1:
@@ -42,7 +43,7 @@ def corpus_view(
 
 
 def _totals(corpus: Corpus, unit: str) -> Text:
-    models = "1 model" if len(corpus.models) == 1 else f"{len(corpus.models)} models"
+    models = counted(len(corpus.models), "model")
     share = _percent(corpus.unique_layers, corpus.layers)
     return Text(
         f"{models}, {corpus.layers:,} {unit}: {corpus.unique_layers:,} unique ({share}), "
@@ -113,14 +114,14 @@ def _column_heads(columns: range, digits: int, room: int, cell: int) -> Text:
 
 def _whole(similarity: float) -> str:
     """Return a percentage without decimals: `0` only for nothing, `100` only for all."""
-    percent = 100 * similarity
-    if 0 < percent < 1:
+    hundredths = 100 * similarity
+    if 0 < hundredths < 1:
         return "<1"
-    return "99" if 99 < percent < 100 else f"{percent:.0f}"
+    return "99" if 99 < hundredths < 100 else f"{hundredths:.0f}"
 
 
 def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else "-"
+    return percent(part / whole, 1) if whole else "-"
 
 
 def _titled(title: str, *parts: RenderableType) -> Group:

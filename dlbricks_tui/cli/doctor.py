@@ -130,6 +130,7 @@ def _show_weights(path: Path, counts: Sequence[DenormalCount]) -> None:
     from rich.text import Text
 
     from dlbricks_tui.cli.drawing import name_cell, plain_table
+    from dlbricks_tui.wording.numbers import percent
 
     affected = [it for it in counts if it.denormals]
     total = sum(it.denormals for it in affected)
@@ -139,6 +140,6 @@ def _show_weights(path: Path, counts: Sequence[DenormalCount]) -> None:
         return
     table = plain_table("ARRAY", "VALUES", "DENORMAL", "SHARE")
     for it in affected:
-        table.add_row(name_cell(it.array), str(it.values), str(it.denormals), f"{it.share:.2%}")
+        table.add_row(name_cell(it.array), str(it.values), str(it.denormals), percent(it.share, 2))
     show(Text(f"{path}: {total} of {values} values are denormal; kernels may take up to ten times as long"), table)
     narrate("cure: set what is smaller than 1e-30 to zero before the model is saved; results do not change")

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dlbricks_tui.printable import printable, printable_lines
+from dlbricks_tui.wording.numbers import percent
 
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, OverflowMethod, RenderableType
@@ -67,7 +68,7 @@ def shade(share: float) -> int:
 
 def shade_legend(glyphs: Glyphs) -> str:
     """Return the meaning of the shades."""
-    below = (f"{glyphs.shades[1 + step]} below {100 * limit:.0f} %" for step, limit in enumerate(SHADE_LIMITS))
+    below = (f"{glyphs.shades[1 + step]} below {percent(limit)}" for step, limit in enumerate(SHADE_LIMITS))
     return "  ".join((f"{glyphs.shades[0]} none", *below, f"{glyphs.shades[-1]} all"))
 
 

@@ -247,7 +247,7 @@ def _tell_nothing_fits(estimator: Estimator, cures: _Cures, measured: Measured, 
 
 @dataclass(frozen=True, slots=True)
 class _Cures:
-    """Words the runs that would complete estimates, with the options of this command that change what is measured."""
+    """The runs that would complete estimates, with the options of this command that change what is measured."""
 
     config: Config
     models: Sequence[str]

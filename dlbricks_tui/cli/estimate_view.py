@@ -21,7 +21,7 @@ from dlbricks_tui.estimate.explanation import (
 )
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.labels import label_of
-from dlbricks_tui.wording.numbers import precise_milliseconds
+from dlbricks_tui.wording.numbers import counted, percent, precise_milliseconds, signed_percent
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -66,7 +66,7 @@ def estimates_view(estimates: Sequence[SystemEstimate], console: Console) -> Ite
     pen = pen_for(console, _BESIDE_BARS_OF_MODELS)
     longest_ms = max((it.sequential_ms or 0.0 for it in estimates), default=0.0) or 1.0
     workers = estimates[0].estimate.options.workers
-    compositions = ("SEQUENTIAL", "", "PARALLEL", *([] if workers is None else [_workers(workers).upper()]))
+    compositions = ("SEQUENTIAL", "", "PARALLEL", *([] if workers is None else [counted(workers, "worker").upper()]))
     table = plain_table("MODEL", *compositions, "LAYERS", "END TO END", "ERROR")
     for one in estimates:
         composed, coverage = one.estimate.composed, one.estimate.coverage
@@ -79,7 +79,7 @@ def estimates_view(estimates: Sequence[SystemEstimate], console: Console) -> Ite
             *([] if workers is None else [_sum(one.estimate, composed.workers_ms or 0.0) if composed else "-"]),
             f"{coverage.measured}/{coverage.layers}",
             _ms(one.end_to_end.value_ms) if one.end_to_end else "-",
-            "-" if one.error is None else _error(one.error),
+            "-" if one.error is None else signed_percent(one.error),
         )
     yield Text("\n".join(dict.fromkeys(_where(it) for it in estimates if it.estimate.composed)) + "\n")
     yield table
@@ -113,18 +113,14 @@ def accuracy_view(judged: Iterable[tuple[Group, Accuracy]]) -> RenderableType:
             f"{group.granularity}{'' if cut == 'chain' else f' {cut}'}",
             str(found.models),
             f"{found.geometric_mean:.3f}",
-            f"{100 * found.mean_absolute_error:.1f} %",
-            _error(found.worst_error),
-            f"{100 * found.within_5_percent:.0f} %",
-            f"{100 * found.within_10_percent:.0f} %",
+            percent(found.mean_absolute_error, 1),
+            signed_percent(found.worst_error),
+            percent(found.within_5_percent),
+            percent(found.within_10_percent),
             "-" if found.speedup is None else f"{found.speedup:.2f}",
         )
     legend = "geometric mean, mean absolute and worst error, share within 5 % and 10 %, speed-up by the paper's formula"
     return _titled("Sequential estimate over end to end", Text(legend, style="dim"), table)
-
-
-def _workers(workers: int) -> str:
-    return f"{workers} worker{'' if workers == 1 else 's'}"
 
 
 def _where(one: SystemEstimate) -> str:
@@ -156,7 +152,7 @@ def _compositions(one: SystemEstimate, composed: Composed, pen: Pen) -> Table:
     rows = [("sequential", composed.sequential_ms), ("parallel", composed.parallel_ms)]
     workers = one.estimate.options.workers
     if composed.workers_ms is not None:
-        rows.append((_workers(workers or 1), composed.workers_ms))
+        rows.append((counted(workers or 1, "worker"), composed.workers_ms))
     if one.end_to_end is not None:
         rows.append((_END_TO_END, one.end_to_end.value_ms))
     longest_ms = max(latency for _, latency in rows) or 1.0
@@ -166,7 +162,7 @@ def _compositions(one: SystemEstimate, composed: Composed, pen: Pen) -> Table:
     notes = {
         "sequential": f"95 %: {precise_milliseconds(low)} to {_ms(high)}",
         "parallel": f"{parallel_gain(composed):.2f} times as fast{of_part}",
-        _END_TO_END: "measured" if one.error is None else f"measured, error {_error(one.error)}",
+        _END_TO_END: "measured" if one.error is None else f"measured, error {signed_percent(one.error)}",
     }
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column()
@@ -241,7 +237,7 @@ def _regions(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:
 
 
 def _part(latency_ms: float, share: float, pen: Pen) -> tuple[str, str, Text]:
-    return _ms(latency_ms), f"{100 * share:.1f} %", pen.bar(share)
+    return _ms(latency_ms), percent(share, 1), pen.bar(share)
 
 
 def _region_label(graph: LayerGraph, it: RegionSlice) -> str:
@@ -254,11 +250,11 @@ def _region_label(graph: LayerGraph, it: RegionSlice) -> str:
 
 def _named(graph: LayerGraph, path: Sequence[int]) -> str:
     """Return the most frequent kinds of layers on a path, with their numbers."""
-    counted: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for index in path:
         kind = graph.layers[index].kind.value
-        counted[kind] = counted.get(kind, 0) + 1
-    largest = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+        numbers[kind] = numbers.get(kind, 0) + 1
+    largest = sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
     told = ", ".join(f"{count} {kind}" for kind, count in largest[:_MOST_NAMED])
     return told + (" and others" if len(largest) > _MOST_NAMED else "")
 
@@ -273,7 +269,3 @@ def _sum(found: Estimate, latency_ms: float) -> str:
 
 def _ms(latency_ms: float) -> str:
     return f"{precise_milliseconds(latency_ms)} ms"
-
-
-def _error(error: float) -> str:
-    return f"{100 * error:+.1f} %"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.cli.output import Json, data_console, narrate, show, write_json
 from dlbricks_tui.cli.parser import Groups, Status, add_json_option
 from dlbricks_tui.cli.store import open_loader
-from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.numbers import counted, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,4 +156,4 @@ def _inputs(source: ModelSource) -> str:
 def _share(source: ModelSource) -> str:
     if source.unique_layers is None or not source.layers:
         return "?"
-    return f"{100 * source.unique_layers / source.layers:.1f} %"
+    return percent(source.unique_layers / source.layers, 1)

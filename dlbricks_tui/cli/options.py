@@ -113,7 +113,7 @@ def shapes_of(args: argparse.Namespace) -> dict[str, Shape]:
 
 
 def composition_of(args: argparse.Namespace) -> Options:
-    """Return what is to be composed."""
+    """Return the number of workers, the rules and the bridging of compositions."""
     from dlbricks_tui.estimate.estimate import Options
     from dlbricks_tui.estimate.rules import NO_RULES, read_rules
 

@@ -84,17 +84,17 @@ def add_measuring_options(parser: Parser) -> None:
         default=FromConfig("run.target_ci"),
         help="sample until half of the 95 %% interval is at most this share of the latency (default: 0.01)",
     )
-    enough.add_argument("--fixed-runs", metavar="N", type=int, help="take N samples of everything, as the paper does")
+    enough.add_argument("--fixed-runs", metavar="N", type=int, help="take N samples of each brick, as the paper does")
     parser.add_argument(
         "--time-budget",
         metavar="S",
         type=float,
         default=FromConfig("run.time_budget"),
-        help="stop after this many seconds with what is known by then; start-up, calibration and waiting for another "
+        help="stop after this many seconds with the results so far; start-up, calibration and waiting for another "
         "run count, pauses do not",
     )
-    parser.add_argument("--retry-failed", action="store_true", help="try again what failed in an earlier run")
-    parser.add_argument("--again", action="store_true", help="measure again what is known, as hosts change")
+    parser.add_argument("--retry-failed", action="store_true", help="try again bricks that failed in an earlier run")
+    parser.add_argument("--again", action="store_true", help="measure bricks again that have results, as hosts change")
     parser.add_argument(
         "--calibrate",
         choices=["once", "anew", "never"],

@@ -46,7 +46,7 @@ _HINTS: dict[type[Event], str] = {
 
 
 class ShownProgress:
-    """Shows a run's events and adds them up in `progress`; a quiet one shows failures and warnings only."""
+    """The display of a run: it shows events, and adds them up in `progress`; a quiet one shows failures only."""
 
     def __init__(
         self, console: Console | None, clock: Callable[[], float] = time.monotonic, *, quiet: bool = False

@@ -32,7 +32,7 @@ def register(groups: Groups) -> None:
         actions, "watch", "show the progress of a run until it ends; the run goes on if you stop watching", watch_run
     )
     _add(actions, "pause", "pause a run, so that others can measure meanwhile", pause_run)
-    _add(actions, "cancel", "end a run; what it has measured is kept", cancel_run)
+    _add(actions, "cancel", "end a run; its results are kept", cancel_run)
     resuming = _add(actions, "resume", "let a paused run go on, or carry on with one that has ended early", resume_run)
     for action in (watching, resuming):
         add_quiet_option(action)

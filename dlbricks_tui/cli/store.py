@@ -1,4 +1,4 @@
-"""The user's store and models as commands open them: what is damaged or left out is narrated."""
+"""The user's store and models as commands open them: damage and models left out are narrated."""
 
 from __future__ import annotations
 

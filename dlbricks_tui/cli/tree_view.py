@@ -16,6 +16,7 @@ from dlbricks_tui.bricks.sequence_regions import sequence_regions
 from dlbricks_tui.cli.drawing import ASCII, UNICODE, Glyphs
 from dlbricks_tui.models.titles import layer_title, shape_text
 from dlbricks_tui.printable import printable
+from dlbricks_tui.wording.numbers import percent
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -52,7 +53,7 @@ def _totals(decomposition: Decomposition) -> Text:
     layers, sequences, bricks = len(graph.layers), len(decomposition.occurrences), len(decomposition.bricks)
     cut = f"cut {how.cut.value}, order {how.order.value}"
     counted = f"{layers:,} layers" + (f" in {sequences:,} sequences" if sequences != layers else "")
-    unique = f"{bricks:,} unique ({100 * bricks / sequences:.1f} %), {len(decomposition.suite):,} with their contexts"
+    unique = f"{bricks:,} unique ({percent(bricks / sequences, 1)}), {len(decomposition.suite):,} with their contexts"
     lines = [f"level {graph.level.value}, granularity {how.granularity}, {cut}", f"{counted}: {unique}"]
     lines += [f"input {printable(entry.name)} {shape_text(entry.type)}" for entry in graph.inputs]
     return Text(printable(graph.name), style="bold").append("\n" + "\n".join(lines) + "\n", style="not bold")
