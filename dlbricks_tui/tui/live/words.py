@@ -69,7 +69,18 @@ def on_its_way(run: RunSnapshot, model: str) -> str:
         return "A run of it stands still."
     if run.calibrating:
         return "A run of it calibrates the runtime first, once."
-    return "A run of it is under way."
+    found = [
+        f"it took {milliseconds(brick.latency_ms)} ms end to end"
+        for brick in run.bricks
+        if brick.whole and model in brick.used_by and brick.latency_ms is not None
+    ]
+    found += [
+        f"the estimate so far is {milliseconds(it.sequential_ms)} ms"
+        + (f" ±{percent(it.half_widths[-1], 1)}" if it.half_widths else "")
+        for it in run.estimates
+        if it.name == model and it.sequential_ms is not None and not it.is_partial
+    ]
+    return f"A run of it is under way{': ' * bool(found)}{', '.join(found)}."
 
 
 def estimate_of(model: RunModel) -> Line:
