@@ -24,7 +24,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.share.decoys import chosen_decoys
-from dlbricks_tui.share.seed import seed_of
+from dlbricks_tui.share.suite import seed_of
 
 DECOYS = 3
 # A network counts as found when so many of its bricks are in the suite: a few are in every network.

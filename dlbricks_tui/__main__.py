@@ -1,4 +1,4 @@
-"""Opens the door that the command line asks for; `dlbricks` and `python -m dlbricks_tui` are the same."""
+"""The entry point of `dlbricks` and `python -m dlbricks_tui`: run a command, or open the workbench."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """Runs this process's command line and returns its exit status."""
+    """Run the command line and return the exit status."""
     from dlbricks_tui.cli.main import main as command_line
 
     return command_line(sys.argv[1:], without_command=_workbench if _in_a_terminal() else None, wrong_keys=_wrong_keys)
@@ -26,14 +26,14 @@ def _workbench(data: DataFolder, sources: Sources) -> int:
 
 
 def _wrong_keys(config: Config) -> str:
-    """Only the workbench knows its actions, and no door knows the other: here both can be had."""
+    """Return the error in the key bindings; the command line does not know the workbench's actions."""
     from dlbricks_tui.tui.keymap import wrong_keys
 
     return wrong_keys(config.keys)
 
 
 def _in_a_terminal() -> bool:
-    # The workbench reads keys from standard input and draws on standard error.
+    # The workbench reads from standard input and draws on standard error.
     streams = (sys.stdin, sys.stdout, sys.stderr)
     return all(stream is not None and stream.isatty() for stream in streams) and os.environ.get("TERM") != "dumb"
 

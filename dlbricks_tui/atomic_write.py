@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Write files completely or not at all."""
 
 import fcntl
 import os
@@ -7,30 +7,30 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-# What a writer that was killed leaves behind ends so.
+# The ending of drafts; a killed writer leaves one behind.
 DRAFT_SUFFIX = ".new"
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replaces the file at once by a text; folders on the way to it are made."""
+    """Replace a file by a text in one step, and create its folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, lambda file: file.write(text.encode()))
 
 
 @contextmanager
 def in_turn(path: Path) -> Iterator[None]:
-    """For who reads a file and writes it again: others who do so wait, so that no change undoes another."""
+    """Hold a lock while a file is read and written again, so that no change is lost."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A file of its own, as the other one is replaced while the lock is held.
+    # A separate file: the other one is replaced while the lock is held.
     with path.with_name(f"{path.name}.lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Put a whole file in the place of another, durably, or change nothing: nobody ever sees half of it.
+    """Replace a file durably in one step, or change nothing.
 
-    A device or a pipe is written to as it stands. A link keeps leading to the file that is replaced.
+    A device or a pipe is written to and not replaced. A link still leads to the replaced file.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         with path.open("wb") as stream:
@@ -38,7 +38,7 @@ def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
         return
     if path.is_symlink():
         path = path.resolve()
-    # A name of its own for every writer: threads and processes may be at the same file.
+    # A name of its own for every writer: several threads or processes may write the same file.
     draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}{DRAFT_SUFFIX}")
     try:
         with draft.open("xb") as file:
@@ -53,7 +53,7 @@ def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder as durable as what the files hold."""
+    """Make the names in a folder durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

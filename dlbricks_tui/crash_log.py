@@ -1,4 +1,4 @@
-"""Keeps the traceback of a fault of ours where a bug report can find it."""
+"""Keep the traceback of a bug in dlbricks for a bug report."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ LOG_FILE = "errors.log"
 
 
 def keep_traceback(error: BaseException, log: Path) -> Path | None:
-    """Appends the traceback to the log and returns the file, None where no file can be written."""
+    """Append a traceback to the log and return the file, None if no file can be written."""
     when = datetime.now().astimezone().isoformat(timespec="seconds")
     head = f"{when} dlbricks {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
     report = (head + "".join(traceback.format_exception(error)) + "\n").encode("utf-8", "backslashreplace")
@@ -23,7 +23,7 @@ def keep_traceback(error: BaseException, log: Path) -> Path | None:
         with (log / LOG_FILE).open("ab") as file:
             file.write(report)
         return log / LOG_FILE
-    # The data folder may be the very thing that is broken.
+    # The data folder itself may be broken.
     with suppress(OSError):
         handle, name = tempfile.mkstemp(prefix="dlbricks-", suffix=".log")
         with os.fdopen(handle, "wb") as file:

@@ -1,5 +1,5 @@
-"""The root of every error that a person is told about in one line."""
+"""The base of all errors that are shown to the user in one line."""
 
 
 class UserError(Exception):
-    """Something the person can act on: the message says what, where, and what to do."""
+    """An error that the user can correct; the message says what is wrong, where, and what to do."""

@@ -1,4 +1,4 @@
-"""Spell out what would steer a terminal: control codes and line breaks in the names that files carry."""
+"""Spell out control codes and line breaks in names from files, which could control a terminal."""
 
 
 def printable(text: str) -> str:
@@ -7,5 +7,5 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return the text with its line breaks kept and all else that is not printable spelled out."""
+    """Return the text with its line breaks kept and all other unprintable characters spelled out."""
     return "\n".join(printable(line) for line in text.split("\n"))

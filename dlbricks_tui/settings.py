@@ -1,7 +1,6 @@
-"""Where things are: the user's data folder, and what is installed with the package."""
+"""The folders of dlbricks: the user's data folder, and those that are installed with the package."""
 
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,83 +8,82 @@ from pathlib import Path
 DATA_FOLDER_VARIABLE = "DLBRICKS_DATA_DIR"
 
 
-def _resource(name: str) -> Path:
-    # A wheel carries these folders inside the package, a checkout at its top level.
+def _installed(name: str) -> Path:
+    # A wheel has these folders inside the package, a checkout at its top level.
     package = Path(__file__).parent
     packaged = package / name
     return packaged if packaged.is_dir() else package.parent / name
 
 
-SAMPLE_MODELS = _resource("sample_models")
-THEMES = _resource("themes")
+SAMPLE_MODELS = _installed("sample_models")
+THEMES = _installed("themes")
 
 
 class NoHomeFolderError(Exception):
-    """Nobody said where the user's data goes, and there is no home folder to derive it from."""
+    """No data folder was named, and there is no home folder to derive it from."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFolder:
-    """The one folder that holds everything of the user; nothing in it is made before it is written to."""
+    """The folder of everything that belongs to the user; nothing is created in it before the first write."""
 
     path: Path
 
     @property
     def cache(self) -> Path:
-        """What can be computed again."""
+        """Files that can be computed again."""
         return self.path / "cache"
 
     @property
     def store(self) -> Path:
-        """Every result."""
+        """The results."""
         return self.path / "store"
 
     @property
     def runs(self) -> Path:
-        """A folder for each run: what it was asked, how it stands, what happens in it."""
+        """A folder per run: its request, state and events."""
         return self.path / "runs"
 
     @property
     def config(self) -> Path:
-        """What this person wants to be as they like it."""
+        """The config file."""
         return self.path / "config.toml"
 
     @property
     def themes(self) -> Path:
-        """Themes of this person."""
+        """The user's own themes."""
         return self.path / "themes"
 
     @property
     def pictures(self) -> Path:
-        """Screens that were saved."""
+        """Pictures of screens that were saved."""
         return self.path / "pictures"
 
     @property
     def copied(self) -> Path:
-        """The text that was copied last, for terminals that let no program at the clipboard."""
+        """The text that was copied last, for terminals that give no access to the clipboard."""
         return self.path / "copied.txt"
 
     @property
     def log(self) -> Path:
-        """What went wrong, in full."""
+        """Tracebacks and the output of workers."""
         return self.path / "log"
 
 
-def data_folder(
-    chosen: str | None = None, environment: Mapping[str, str] = os.environ, platform: str = sys.platform
-) -> DataFolder:
-    """The folder that the command line chose, else the environment, else the platform's own place for data."""
+def data_folder(chosen: str | None = None, environment: Mapping[str, str] = os.environ) -> DataFolder:
+    """Return the folder from the command line, else from the environment, else the platform's folder for data."""
     named = chosen or environment.get(DATA_FOLDER_VARIABLE)
-    # Made absolute at once: workers and runs live in folders of their own.
-    return DataFolder((_expanded(named) if named else _platform_default(environment, platform)).absolute())
+    # Absolute: workers and runs have working folders of their own.
+    return DataFolder((_expanded(named) if named else _default_folder()).absolute())
 
 
-def _platform_default(environment: Mapping[str, str], platform: str) -> Path:
-    if platform == "darwin":
-        return _expanded("~/Library/Application Support/dlbricks")
-    # The XDG specification wants a relative path ignored.
-    base = Path(environment.get("XDG_DATA_HOME", ""))
-    return (base if base.is_absolute() else _expanded("~/.local/share")) / "dlbricks"
+def _default_folder() -> Path:
+    # Loaded here: a command with --data-dir does without.
+    from platformdirs import user_data_path
+
+    folder = user_data_path("dlbricks", appauthor=False)
+    # The XDG specification asks to ignore a relative path, which platformdirs takes.
+    return folder if folder.is_absolute() else _expanded("~/.local/share/dlbricks")
 
 
 def _expanded(path: str) -> Path:

@@ -30,7 +30,7 @@ def test_a_writer_that_fails_half_way_leaves_the_file_as_it_was(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_of_those_who_take_turns_none_undoes_what_another_has_written(tmp_path: Path) -> None:
+def test_writers_that_hold_the_lock_lose_no_changes(tmp_path: Path) -> None:
     path = tmp_path / "made" / "file"
 
     def count_on(_: int) -> None:

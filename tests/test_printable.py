@@ -8,7 +8,7 @@ def test_a_printable_text_stays_as_it_is() -> None:
     assert printable("conv1 漢 [red]") == "conv1 漢 [red]"
 
 
-def test_what_steers_a_terminal_is_spelled_out() -> None:
+def test_control_codes_are_spelled_out() -> None:
     assert printable("a\x1b]0;title\x07b\r\nc\x9b2J\u202e\x7f") == r"a\x1b]0;title\x07b\r\nc\x9b2J\u202e\x7f"
 
 

@@ -1,8 +1,12 @@
+import sys
 from pathlib import Path
 
 import pytest
+from platformdirs.macos import MacOS
 
 from dlbricks_tui.settings import SAMPLE_MODELS, THEMES, NoHomeFolderError, data_folder
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks for the folders of Linux")
 
 
 def test_the_command_line_decides_over_the_environment() -> None:
@@ -10,24 +14,33 @@ def test_the_command_line_decides_over_the_environment() -> None:
 
 
 def test_the_environment_decides_over_the_platform() -> None:
-    assert data_folder(None, {"DLBRICKS_DATA_DIR": "/named", "XDG_DATA_HOME": "/xdg"}).path == Path("/named")
+    assert data_folder(None, {"DLBRICKS_DATA_DIR": "/named"}).path == Path("/named")
 
 
-def test_an_empty_variable_counts_as_none() -> None:
-    assert data_folder(None, {"DLBRICKS_DATA_DIR": "", "XDG_DATA_HOME": "/xdg"}, "linux").path == Path("/xdg/dlbricks")
+@linux
+def test_an_empty_variable_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "/xdg")
+    assert data_folder(None, {"DLBRICKS_DATA_DIR": ""}).path == Path("/xdg/dlbricks")
 
 
-@pytest.mark.parametrize("environment", [{}, {"XDG_DATA_HOME": ""}, {"XDG_DATA_HOME": "relative"}])
+@linux
+@pytest.mark.parametrize("data_home", [None, "", "relative"])
 def test_linux_without_a_usable_xdg_folder_keeps_data_below_the_home_folder(
-    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    data_home: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
-    assert data_folder(None, environment, "linux").path == Path("/home/ada/.local/share/dlbricks")
+    if data_home is None:
+        monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    else:
+        monkeypatch.setenv("XDG_DATA_HOME", data_home)
+    assert data_folder(None, {}).path == Path("/home/ada/.local/share/dlbricks")
 
 
 def test_macos_keeps_data_in_application_support(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/Users/ada")
-    assert data_folder(None, {}, "darwin").path == Path("/Users/ada/Library/Application Support/dlbricks")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setattr("platformdirs.PlatformDirs", MacOS)
+    assert data_folder(None, {}).path == Path("/Users/ada/Library/Application Support/dlbricks")
 
 
 def test_a_tilde_that_the_shell_left_alone_is_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +55,7 @@ def test_a_relative_folder_stays_where_it_was_named(tmp_path: Path, monkeypatch:
     assert folder.path == tmp_path / "bricks"
 
 
-def test_the_home_of_nobody_is_refused() -> None:
+def test_an_unknown_home_folder_is_refused() -> None:
     with pytest.raises(NoHomeFolderError, match="~nobody-of-this-name"):
         data_folder("~nobody-of-this-name/bricks")
 

@@ -142,8 +142,7 @@ def show_result(args: argparse.Namespace) -> int:
 def export_results(args: argparse.Namespace) -> int:
     """Write the results that pass the filters to a file in the format of its ending."""
     from dlbricks_tui.store.errors import ExchangeError
-    from dlbricks_tui.store.exchange import export_file
-    from dlbricks_tui.store.export_formats import export_format
+    from dlbricks_tui.store.exporting import export_file, export_format
 
     export_format(args.file)
     if args.file.is_file() and not args.force:

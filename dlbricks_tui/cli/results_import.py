@@ -15,7 +15,7 @@ from dlbricks_tui.wording.numbers import counted
 if TYPE_CHECKING:
     from dlbricks_tui.settings import DataFolder
     from dlbricks_tui.store.dlbricks_2019.importing import SystemReport
-    from dlbricks_tui.store.exchange import ImportReport
+    from dlbricks_tui.store.importing import ImportReport
 
 _OWN, _PUBLISHED = "dlbricks", "dlbricks-2019"
 _MOST_NAMED = 20
@@ -49,7 +49,7 @@ def import_results(args: argparse.Namespace) -> int:
 
 def _import_files(data: DataFolder, files: Sequence[Path]) -> tuple[list[Json], bool]:
     """Import exported files; return a document for each, and True if all of each could be read."""
-    from dlbricks_tui.store.exchange import import_file
+    from dlbricks_tui.store.importing import import_file
 
     documents: list[Json] = []
     refused = False

@@ -245,7 +245,7 @@ def _measured_nothing(state: RunState) -> bool:
 def _start_detached(folder: RunFolder, data: DataFolder, *, as_json: bool) -> int:
     from dlbricks_tui.answers.documents import document
     from dlbricks_tui.answers.results import run_result
-    from dlbricks_tui.share.launch import start_detached
+    from dlbricks_tui.share.running import start_detached
 
     start_detached(folder, data)
     if as_json:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.share.exporting import Assembled
-    from dlbricks_tui.share.importing import SuiteImport
+    from dlbricks_tui.share.results_file import SuiteImport
 
 _DECOYS = 3
 _MOST_NAMED = 20
@@ -56,10 +56,9 @@ def export_suite(args: argparse.Namespace) -> int:
     from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.runtime.registry import Registry
     from dlbricks_tui.share.decoys import chosen_decoys
-    from dlbricks_tui.share.exporting import arriving, assemble, write_assembled
-    from dlbricks_tui.share.formats import refuse_other_formats
+    from dlbricks_tui.share.exporting import assemble, round_trip, write_assembled
     from dlbricks_tui.share.key_file import key_path
-    from dlbricks_tui.share.seed import fresh_seed, seed_of
+    from dlbricks_tui.share.suite import fresh_seed, refuse_other_formats, seed_of
     from dlbricks_tui.share.unpacking import Unpacker
 
     if args.decoys < 0:
@@ -82,7 +81,7 @@ def export_suite(args: argparse.Namespace) -> int:
         decoys = chosen_decoys(pool, args.decoys, seed, models, take)
         sent = f"{counted(len(models), 'model')} and {counted(len(decoys), 'decoy')}"
         narrate(f"checking that the bricks of {sent} arrive unchanged")
-        check = arriving(Unpacker(framework, level, _memory_bytes()))
+        check = round_trip(Unpacker(framework, level, _memory_bytes()))
         assembled = assemble(models, decoys, seed, level, check)
     key_file = args.key or key_path(args.data, assembled.manifest.suite)
     write_assembled(assembled, args.output, key_file)
@@ -99,8 +98,7 @@ def run_suite(args: argparse.Namespace) -> int:
     from dlbricks_tui.answers.measuring import suite_request
     from dlbricks_tui.runs.launch import create_run
     from dlbricks_tui.runs.request import SuiteChoice
-    from dlbricks_tui.share.formats import CARRIED, refuse_other_runtimes
-    from dlbricks_tui.share.suite_folder import SuiteFolder
+    from dlbricks_tui.share.suite import CARRIED, SuiteFolder, refuse_other_runtimes
 
     # A folder that is no suite is refused before a run of it waits for its turn.
     manifest = SuiteFolder(args.suite).manifest
@@ -116,9 +114,8 @@ def run_suite(args: argparse.Namespace) -> int:
 
 def import_suite(args: argparse.Namespace) -> int:
     """Import the results of the private models' bricks."""
-    from dlbricks_tui.share.importing import import_results
     from dlbricks_tui.share.key_file import key_path, read_key
-    from dlbricks_tui.share.results_file import read_results
+    from dlbricks_tui.share.results_file import import_results, read_results
 
     results = read_results(args.file)
     key = read_key(args.key or key_path(args.data, results.suite))

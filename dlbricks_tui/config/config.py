@@ -1,4 +1,4 @@
-"""The settings as they count: every one has a value, and it is known who gave it."""
+"""The values of all settings, each with the place where it was set."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeVar
 
-from dlbricks_tui.config.option import Value
-from dlbricks_tui.config.options import BY_NAME, OPTIONS
+from dlbricks_tui.config.options import BY_NAME, OPTIONS, Value
+from dlbricks_tui.errors import UserError
+
+
+class ConfigError(UserError):
+    """An unknown setting or a value that it does not allow; the message says where."""
+
 
 BY_DEFAULT = "default"
 
@@ -17,7 +22,7 @@ Read = TypeVar("Read", str, int, float)
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value, and where it was given: a line of the file, a variable, the command line."""
+    """A value and where it was set: a line of the file, a variable, or the command line."""
 
     value: Value
     where: str = BY_DEFAULT
@@ -25,7 +30,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class KeysGiven:
-    """The keys that an action is to have, and where that was said."""
+    """The keys of an action and where they were set."""
 
     keys: tuple[str, ...]
     where: str
@@ -37,7 +42,7 @@ def _defaults() -> Mapping[str, Given]:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """All settings, and the keys by the id of their action."""
+    """The values of all settings, and the key bindings by action."""
 
     given: Mapping[str, Given] = field(default_factory=_defaults)
     keys: Mapping[str, KeysGiven] = field(default_factory=lambda: MappingProxyType({}))
@@ -49,17 +54,17 @@ class Config:
 
     @property
     def mouse(self) -> str:
-        """Whether to listen to the mouse: auto, on or off."""
+        """Use of the mouse: auto, on or off."""
         return self._of("workbench.mouse", str)
 
     @property
     def remote(self) -> str:
-        """Whether to write little and seldom: auto, on or off."""
+        """Drawing less for a slow connection: auto, on or off."""
         return self._of("workbench.remote", str)
 
     @property
     def granularity(self) -> int:
-        """The most layers of a sequence."""
+        """The largest number of layers in a sequence."""
         return self._of("cutting.granularity", int)
 
     @property
@@ -69,44 +74,44 @@ class Config:
 
     @property
     def order(self) -> str:
-        """In which order layers are cut."""
+        """The order in which layers are cut."""
         return self._of("cutting.order", str)
 
     @property
     def workers(self) -> int | None:
-        """For how many workers to compose."""
-        return self._perhaps("estimate.workers", int)
+        """The number of workers of the composition."""
+        return self._optional("estimate.workers", int)
 
     @property
     def runtime(self) -> str | None:
         """The runtime that runs bricks."""
-        return self._perhaps("run.runtime", str)
+        return self._optional("run.runtime", str)
 
     @property
     def threads(self) -> int | None:
-        """How many threads the framework computes with."""
-        return self._perhaps("run.threads", int)
+        """The threads of the framework."""
+        return self._optional("run.threads", int)
 
     @property
     def target_ci(self) -> float:
-        """How well a brick is to be known."""
+        """The precision at which a brick is done."""
         return self._of("run.target_ci", float)
 
     @property
     def time_budget(self) -> float | None:
-        """After how many seconds a run stops."""
-        return self._perhaps("run.time_budget", float)
+        """The seconds after which a run stops."""
+        return self._optional("run.time_budget", float)
 
     def value(self, name: str) -> Value:
-        """The value of a setting by its full name."""
+        """Return the value of a setting by its full name."""
         return self.given[name].value
 
     def _of(self, name: str, kind: type[Read]) -> Read:
-        found = self._perhaps(name, kind)
+        found = self._optional(name, kind)
         if found is None:
             raise TypeError(f"{name} has a default, {BY_NAME[name].default!r}")
         return found
 
-    def _perhaps(self, name: str, kind: type[Read]) -> Read | None:
+    def _optional(self, name: str, kind: type[Read]) -> Read | None:
         value = self.given[name].value
         return None if value is None else kind(value)

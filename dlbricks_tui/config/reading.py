@@ -1,24 +1,88 @@
-"""Settings from all who may give them: the command line over the environment over the file over the defaults."""
+"""Read the settings: the command line overrides the environment, the environment the file, the file the defaults."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlbricks_tui.config.config import Config, Given, KeysGiven
-from dlbricks_tui.config.document import Statement, statements
-from dlbricks_tui.config.errors import ConfigError
-from dlbricks_tui.config.option import NotAllowedError, Option, Value
-from dlbricks_tui.config.options import BY_NAME, KEYS, OPTIONS, SECTIONS, shown
+from dlbricks_tui.config.config import Config, ConfigError, Given, KeysGiven
+from dlbricks_tui.config.options import BY_NAME, KEYS, OPTIONS, SECTIONS, NotAllowedError, Option, Value, shown
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+_PART = r"(?:[A-Za-z0-9_-]+|\"(?:[^\"\\]|\\.)*\"|'[^']*')"
+_NAME = rf"{_PART}(?:\s*\.\s*{_PART})*"
+_TABLE = re.compile(rf"^\s*\[\[?\s*({_NAME})\s*\]\]?\s*(?:#.*)?$")
+_ASSIGNMENT = re.compile(rf"^\s*({_NAME})\s*=")
+_ERROR_LINE = re.compile(r"\(at line (\d+), column \d+\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A value of the file by its full name, and its line."""
+
+    name: str
+    value: object
+    line: int
+
+
+def statements(text: str, path: str) -> list[Statement]:
+    """Return the statements of a file; raise ConfigError if it is not TOML."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = _ERROR_LINE.search(str(error))
+        where = f"{path}:{line[1]}" if line else path
+        raise ConfigError(f"{where}: this is not TOML: {_ERROR_LINE.sub('', str(error)).strip()}") from None
+    lines = dict(_lines(text))
+    return [Statement(name, value, _line_of(name, lines)) for name, value in _flat(document, "")]
+
+
+def _flat(table: Mapping[str, object], before: str) -> Iterator[tuple[str, object]]:
+    for key, value in table.items():
+        # An empty section may still have a wrong name.
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
+
+
+def _lines(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the line of each name. Neither tomllib nor tomlkit tells where a value stands."""
+    section = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if table := _TABLE.match(line):
+            section = f"{_plain(table[1])}."
+            yield _plain(table[1]), number
+        elif assignment := _ASSIGNMENT.match(line):
+            yield section + _plain(assignment[1]), number
+
+
+def _plain(name: str) -> str:
+    return ".".join(part.strip("\"'") for part in re.findall(_PART, name))
+
+
+def _line_of(name: str, lines: Mapping[str, int]) -> int:
+    # A value in an inline table has the line of the table.
+    while name not in lines and "." in name:
+        name = name.rpartition(".")[0]
+    return lines.get(name, 1)
+
 
 COMMAND_LINE = "--set"
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Who may give settings; what they say is read anew each time."""
+    """The file, the environment and the command line; all are read anew each time."""
 
     file: Path
     environment: Mapping[str, str]
@@ -26,14 +90,14 @@ class Sources:
     command_line: Sequence[str] = ()
 
     def read(self) -> Config:
-        """The settings as they count now; raises the first that is wrong."""
+        """Return the settings in force; raise ConfigError for the first that is wrong."""
         in_file, keys, problems = self._of_file()
         if problems:
             raise problems[0]
         return self._with_overrides(in_file, keys)
 
     def problems(self) -> list[ConfigError]:
-        """All that is wrong, in the file and beside it."""
+        """Return everything that is wrong in the file, the environment and the command line."""
         try:
             in_file, keys, problems = self._of_file()
         except ConfigError as error:
@@ -48,24 +112,24 @@ class Sources:
         given: dict[str, Given] = {}
         keys: dict[str, KeysGiven] = {}
         problems: list[ConfigError] = []
-        for said in statements(self._text(), str(self.file)):
-            where = f"{self.file}:{said.line}"
-            section, _, rest = said.name.partition(".")
+        for statement in statements(self._text(), str(self.file)):
+            where = f"{self.file}:{statement.line}"
+            section, _, rest = statement.name.partition(".")
             try:
                 if section == KEYS and rest:
-                    keys[rest] = _keys(rest, said.value, where)
-                elif said.name not in SECTIONS or said.value != {}:
-                    given[said.name] = Given(_checked(said, where), where)
+                    keys[rest] = _keys(rest, statement.value, where)
+                elif statement.name not in SECTIONS or statement.value != {}:
+                    given[statement.name] = Given(_checked(statement, where), where)
             except ConfigError as error:
                 problems.append(error)
         return given, keys, problems
 
     def _with_overrides(self, in_file: Mapping[str, Given], keys: Mapping[str, KeysGiven]) -> Config:
-        # One that is empty counts as none, as is the habit with variables.
-        stated = {it.name: it.variable for it in OPTIONS if self.environment.get(it.variable)}
+        # An empty variable counts as unset.
+        named = {it.name: it.variable for it in OPTIONS if self.environment.get(it.variable)}
         variables = {
             name: Given(_read(BY_NAME[name], self.environment[variable], variable), variable)
-            for name, variable in stated.items()
+            for name, variable in named.items()
         }
         chosen = dict(_of_command_line(text) for text in self.command_line)
         defaults = {option.name: Given(option.default) for option in OPTIONS}
@@ -82,15 +146,15 @@ class Sources:
             raise ConfigError(f"{self.file} cannot be read: {error.strerror}") from None
 
 
-def _checked(said: Statement, where: str) -> Value:
-    option = BY_NAME.get(said.name)
+def _checked(statement: Statement, where: str) -> Value:
+    option = BY_NAME.get(statement.name)
     if option is None:
-        raise ConfigError(f"{where}: {_unknown(said.name)}")
+        raise ConfigError(f"{where}: {_unknown(statement.name)}")
     try:
-        return option.kind.checked(said.value)
+        return option.kind.checked(statement.value)
     except NotAllowedError:
         raise ConfigError(
-            f"{where}: {said.name} = {_written(said.value)}: it has to be {option.kind.allowed}"
+            f"{where}: {statement.name} = {_written(statement.value)}: it has to be {option.kind.allowed}"
         ) from None
 
 
@@ -116,14 +180,14 @@ def _keys(action: str, value: object, where: str) -> KeysGiven:
         return KeysGiven(tuple(keys), where)
     raise ConfigError(
         f"{where}: {KEYS}.{action} = {_written(value)}: "
-        'it has to be a key, such as "x" or "ctrl+x", or a list of keys with at least one in it'
+        'it has to be a key, such as "x" or "ctrl+x", or a list of at least one key'
     )
 
 
 def _unknown(name: str) -> str:
     close = difflib.get_close_matches(name, BY_NAME, 1)
-    perhaps = f"did you mean {close[0]}?" if close else f"there are {', '.join(BY_NAME)}, and [{KEYS}]"
-    return f"there is no setting {name}; {perhaps}"
+    hint = f"did you mean {close[0]}?" if close else f"the settings are {', '.join(BY_NAME)}, and [{KEYS}]"
+    return f"there is no setting {name}; {hint}"
 
 
 def _written(value: object) -> str:

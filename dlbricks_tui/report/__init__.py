@@ -1,1 +1,1 @@
-"""The paper's tables and figures, from what is in the store."""
+"""The paper's tables and figures, drawn from the results in the store."""

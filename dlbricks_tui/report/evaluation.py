@@ -1,11 +1,12 @@
-"""What the store knows of some models: the estimates that all figures are made of."""
+"""The estimates and measurements of some models, from which all figures are made."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
-from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.whole_model import end_to_end_keys
 from dlbricks_tui.estimate.accuracy import Accuracy, accuracy
 from dlbricks_tui.estimate.estimate import Estimate, estimate
@@ -13,21 +14,121 @@ from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.allocation import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape
+from dlbricks_tui.models.left_out import UNLOADABLE, LeftOut
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.report.naming import Names
-from dlbricks_tui.report.networks import Networks
+from dlbricks_tui.printable import printable
 from dlbricks_tui.report.published import SYSTEMS
-from dlbricks_tui.report.subjects import Subject, subject_of
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.queries import combinations, records_of
+from dlbricks_tui.store.queries import combinations, records_of, runtimes, systems
 from dlbricks_tui.store.records import Run
 
+LONGEST_LABEL = 40
+# The common ending of names in Table 1, which their numbers make superfluous.
+_TRAINED_ON = re.compile(r" Trained on .*")
 
-# Equal only to themselves, as are series: whether two are equal in all that they hold takes long to find out.
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A model of a report; those of Table 1 have their number and task."""
+
+    name: str
+    table1_id: str | None = None
+    task: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The number and a short name, for the axes of figures."""
+        short = printable(_TRAINED_ON.sub("", self.name))
+        text = short if self.table1_id is None else f"{self.table1_id} {short}"
+        return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1].rstrip()}…"
+
+    @property
+    def mark(self) -> str:
+        """The number, or the beginning of the name, where a short name does not fit."""
+        return self.table1_id or printable(self.name)[:8]
+
+
+def subject_of(source: ModelSource) -> Subject:
+    """Return a model of the library as a subject."""
+    return Subject(source.name, source.table1_id, source.task)
+
+
+class Names:
+    """Short names of ways of measuring that tell them apart."""
+
+    def __init__(self, generation: Generation, ways: Sequence[Way]) -> None:
+        self._systems, self._runtimes = systems(generation), runtimes(generation)
+        self._ways = ways
+
+    def title(self, way: Way) -> str:
+        """Return the system and level, and the runtime and method if needed."""
+        system = self._systems.get(way.system)
+        words = [way.system if system is None else system.name, way.level.value]
+        beside = self._beside(way)
+        if len({it.runtime for it in beside}) > 1:
+            runtime = self._runtimes.get(way.runtime)
+            words.append(way.runtime if runtime is None else runtime.name)
+        if len({it.protocol for it in beside if it.runtime == way.runtime}) > 1:
+            words.append(way.protocol)
+        return printable(", ".join(words))
+
+    def slug(self, way: Way) -> str:
+        """Return a name for files: system and level, and a number if there are several."""
+        beside = self._beside(way)
+        number = f"-{beside.index(way) + 1}" if len(beside) > 1 else ""
+        plain = "".join(char if char.isascii() and (char.isalnum() or char in ".-") else "-" for char in way.system)
+        return f"{plain}-{way.level.value}{number}"
+
+    def instance(self, way: Way) -> str:
+        """Return the instance type, else the id; the paper names its systems by instance type."""
+        system = self._systems.get(way.system)
+        return (system.instance_type if system else "") or way.system
+
+    def _beside(self, way: Way) -> list[Way]:
+        return [it for it in self._ways if it.system == way.system and it.level is way.level]
+
+
+class Networks:
+    """Models at one level, loaded and cut once; models that are the same network share a graph."""
+
+    def __init__(
+        self, loader: Loader, sources: Sequence[ModelSource], level: Level, given: Mapping[str, Shape] | None = None
+    ) -> None:
+        self.by_subject: dict[Subject, LayerGraph] = {}
+        # The models that cannot be loaded at this level, with the reason.
+        self.left_out = LeftOut()
+        self._cut: dict[tuple[int, Cutting], Decomposition] = {}
+        known: dict[object, LayerGraph] = {}
+        for source in sources:
+            network = (source.path, *source.inputs.items())
+            try:
+                graph = known.get(network) or loader.load(source, level, given)
+            except UNLOADABLE as refusal:
+                self.left_out.add(source, refusal)
+            else:
+                known[network] = self.by_subject[subject_of(source)] = graph
+
+    def alike(self) -> Iterator[tuple[LayerGraph, list[Subject]]]:
+        """Yield each graph with its models."""
+        found: dict[int, list[Subject]] = {}
+        for subject, graph in self.by_subject.items():
+            found.setdefault(id(graph), []).append(subject)
+        for subjects in found.values():
+            yield self.by_subject[subjects[0]], subjects
+
+    def cut(self, graph: LayerGraph, cutting: Cutting) -> Decomposition:
+        """Return the decomposition of one of the graphs."""
+        known = self._cut.get((id(graph), cutting))
+        if known is None:
+            known = self._cut[id(graph), cutting] = decompose(graph, cutting)
+        return known
+
+
+# Compared by identity, like series: comparing all their contents takes long.
 @dataclass(frozen=True, slots=True, eq=False)
 class Finding:
-    """A model in one way of measuring at one granularity, as far as anything of it is known."""
+    """The estimate and end-to-end latency of a model, by one way of measuring and at one granularity."""
 
     subject: Subject
     decomposition: Decomposition
@@ -37,56 +138,56 @@ class Finding:
 
     @property
     def granularity(self) -> int:
-        """The most layers of a sequence."""
+        """The largest number of layers in a sequence."""
         return self.decomposition.cutting.granularity
 
     @property
     def measured(self) -> bool:
-        """Whether the whole model was timed, or every brick of it that the runtime can run."""
+        """True if the model was timed end to end, or all of its bricks that the runtime can run."""
         return self.found.end_to_end is not None or not self.found.estimate.coverage.missing
 
     @property
     def judged(self) -> bool:
-        """Whether the whole model is known both by its bricks and end to end."""
+        """True if the model was measured both by all of its bricks and end to end."""
         return self.found.ratio is not None and self.found.estimate.coverage.complete
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """All that was measured in one way, under the name that figures give it."""
+    """All findings of one way of measuring, with its name in figures."""
 
     way: Way
     title: str
-    # Told apart from all others in file names.
+    # Unique, for file names.
     slug: str
-    # How the system is called in the paper, if it is one of its own.
+    # The system's name in the paper, if the paper has it.
     paper_system: str
     findings: tuple[Finding, ...]
 
     @property
     def granularities(self) -> tuple[int, ...]:
-        """Those at which any model is judged, ascending."""
+        """The granularities with judged models, ascending."""
         return tuple(sorted({it.granularity for it in self.findings if it.judged}))
 
     @property
     def measured(self) -> frozenset[Subject]:
-        """The models that were measured, and not only some of their bricks."""
+        """The measured models."""
         return frozenset(it.subject for it in self.findings if it.measured)
 
     def at(self, granularity: int) -> tuple[Finding, ...]:
-        """The findings of one granularity, in the order of the models."""
+        """Return the findings of one granularity, in the order of the models."""
         return tuple(it for it in self.findings if it.granularity == granularity)
 
     def accuracy(self, granularity: int) -> Accuracy | None:
-        """How close the estimates of one granularity come, and what they save."""
+        """Return the accuracy and speed-up of one granularity."""
         return accuracy([it.found for it in self.at(granularity)])
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """All that a report is about; `corpus` has the subjects in their order, at level `written`."""
+    """The contents of a report; `corpus` has the subjects in order, at level `written`."""
 
-    # As commands name the models.
+    # The models as the user named them.
     asked: tuple[str, ...]
     subjects: tuple[Subject, ...]
     graphs: Mapping[Subject, LayerGraph]
@@ -106,11 +207,10 @@ def evaluate(
     only: Collection[str] | None = None,
     given: Mapping[str, Shape] | None = None,
 ) -> Evaluation:
-    """Look all models up in every way in which anything was measured, on all systems or on some; this host first.
+    """Look up all models by every way of measuring with results, on all systems or those in `only`; this host first.
 
-    `loader_of` returns the loader of a runtime, which fuses as that runtime does, and for "" any loader. `given` are
-    input shapes by name, for files that do not say them. Where no model can be read at all, raise what is wrong with
-    the first.
+    `loader_of` returns the loader of a runtime, which fuses as that runtime does, and any loader for "". `given` are
+    input shapes by name, for files without them. If no model can be read, raise the error of the first.
     """
     written = Networks(loader_of(""), sources, Level.WRITTEN, given)
     if written.left_out.first is not None and not written.by_subject:
@@ -143,7 +243,7 @@ def evaluate(
 
 
 def _sources(written: Networks, sources: Iterable[ModelSource]) -> Iterator[ModelSource]:
-    """Those that can be read: what is wrong with the others is said once."""
+    """Return the sources that can be read; the others are reported once."""
     return (source for source in sources if subject_of(source) in written.by_subject)
 
 
@@ -184,7 +284,7 @@ def _ways(generation: Generation) -> list[Way]:
 
 
 def _granularities(generation: Generation, level: Level) -> list[int]:
-    """Single layers, and whatever runs at this level were asked for."""
+    """Return 1 and the granularities of all runs at this level."""
     return sorted({1} | {run.granularity for run in records_of(generation, Run) if run.level is level})
 
 

@@ -1,7 +1,7 @@
-"""Where the layers of a model stand in a drawing: from left to right as they run, in lines like a text.
+"""The layout of a model's graph in a drawing: from left to right in the order of execution, wrapped like text.
 
-The longest path is a straight line, the *spine*; what runs beside it stands in lanes above and below. An edge that
-passes over layers keeps a lane free for itself, so that no edge runs through a layer that it has nothing to do with.
+The longest path is a straight line, the *spine*. Other layers are in lanes above and below it. An edge that passes
+layers has a lane of its own, so that it never crosses a layer.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ class GraphLayout:
 
 
 def lay_out(predecessors: Sequence[Sequence[int]], spine: Collection[int] = (), line: int = 48) -> GraphLayout:
-    """Lays a graph out whose layers come after all that they read, with lines of at most so many ranks."""
+    """Lay out a topologically sorted graph, with lines of at most `line` ranks."""
     readers: list[list[int]] = [[] for _ in predecessors]
     for reader, sources in enumerate(predecessors):
         for source in sources:
@@ -51,7 +51,7 @@ def _ranks(predecessors: Sequence[Sequence[int]], readers: Sequence[Sequence[int
     for sources in predecessors:
         ranks.append(1 + max((ranks[source] for source in sources), default=-1))
     for layer, sources in enumerate(predecessors):
-        # A stored array stands where it is needed, not where the model begins.
+        # A stored array is placed next to its reader.
         if not sources and readers[layer]:
             ranks[layer] = max(0, min(ranks[reader] for reader in readers[layer]) - 1)
     return ranks
@@ -72,15 +72,15 @@ def _lanes(
     readers: Sequence[Sequence[int]],
     ranks: Sequence[int],
 ) -> tuple[list[int], list[int]]:
-    """The lane of each layer, and that in which those of its edges run that pass over other layers."""
-    # What wants a lane from which rank to which: chains by their number, passing edges by minus one minus the layer.
+    """Return the lane of each layer, and the lane of its edges that pass other layers."""
+    # The first and last rank of each that needs a lane: chains by number, passing edges by -1 - layer.
     wanted: list[tuple[int, int, int]] = []
     for number, chain in enumerate(chains):
         last = max([ranks[chain[-1]], *(ranks[reader] - 1 for reader in readers[chain[-1]])])
         wanted.append((ranks[chain[0]], last, number))
     for layer, found in enumerate(readers):
         far = [ranks[it] - 1 for it in found if it != following.get(layer) and ranks[it] > ranks[layer] + 1]
-        # Behind its end the lane of a chain is free for the edges of its last layer.
+        # After its end, the lane of a chain is free for the edges of its last layer.
         if far and layer in following:
             wanted.append((ranks[layer] + 1, max(far), -1 - layer))
     given = dict(_fit(wanted))
@@ -92,7 +92,7 @@ def _lanes(
 
 
 def _chains(predecessors: Sequence[Sequence[int]], spine: set[int]) -> list[list[int]]:
-    """Every layer in exactly one run of layers that each read the one before; the spine comes first."""
+    """Return chains of layers that each read the one before; every layer is in one, and the spine is first."""
     chains: list[list[int]] = [[]]
     open_end: dict[int, list[int]] = {}
     for layer, sources in enumerate(predecessors):
@@ -109,7 +109,7 @@ def _chains(predecessors: Sequence[Sequence[int]], spine: set[int]) -> list[list
 
 
 def _fit(wanted: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
-    """A lane for each, the nearest to the spine that is free, the shortest first: what is nested lies inside."""
+    """Yield the free lane nearest to the spine for each, the shortest first, so that nested ones are inside."""
     taken: dict[int, list[tuple[int, int]]] = {}
     for first, last, number in sorted(wanted, key=lambda it: (it[2] != 0, it[1] - it[0], it[0], it[2])):
         for lane in [0] if number == 0 else (side * lane for lane in count(1) for side in (1, -1)):
@@ -127,7 +127,7 @@ def _wire(source: int, reader: int, ranks: Sequence[int], lanes: Sequence[int], 
 
 
 def _breaks(wires: Iterable[Wire], ranks: int, line: int) -> Iterator[int]:
-    """Where lines begin: where few edges are cut, and not much earlier than the line is full."""
+    """Yield the first rank of each line; a line ends where it cuts few edges, in its last quarter."""
     crossing = [0] * (ranks + 1)
     for wire in wires:
         for rank in range(wire.points[0][0] + 1, wire.points[-1][0] + 1):

@@ -1,28 +1,27 @@
-"""What is said where there is no data: what was not measured, and the command that measures it."""
+"""Messages about missing data, with the command that measures it."""
 
 import shlex
 from collections.abc import Collection, Sequence
 
-from dlbricks_tui.report.evaluation import Evaluation
-from dlbricks_tui.report.subjects import Subject
+from dlbricks_tui.report.evaluation import Evaluation, Subject
 
 
 def unjudged(evaluation: Evaluation, judged: Collection[Subject]) -> tuple[str, ...]:
-    """Which models have no estimate beside an end-to-end latency, on any system."""
+    """Report the models without both an estimate and an end-to-end latency on any system."""
     return _lacking(evaluation, judged, "measured both by bricks and end to end", "measures both")
 
 
 def untimed(evaluation: Evaluation, timed: Collection[Subject]) -> tuple[str, ...]:
-    """Which models were not timed as a whole, on any system."""
-    lines = _lacking(evaluation, timed, "measured end to end", "does it here")
+    """Report the models without an end-to-end latency on any system."""
+    lines = _lacking(evaluation, timed, "measured end to end", "measures it here")
     if timed:
         return lines
-    taking_up = command("results", "import", "--format", "dlbricks-2019", "CHECKOUT")
-    return (*lines, f"Of the fifty, {taking_up} takes up what the paper's authors measured.")
+    importing = command("results", "import", "--format", "dlbricks-2019", "CHECKOUT")
+    return (*lines, f"Of the fifty, {importing} imports the measurements of the paper's authors.")
 
 
 def without_latencies(evaluation: Evaluation, unknown: Sequence[Subject]) -> tuple[str, ...]:
-    """That there is no critical path where no latencies are known."""
+    """Report the models without a critical path, because they have no latencies."""
     if not unknown:
         return ()
     names = " and ".join(it.label for it in unknown)
@@ -30,12 +29,12 @@ def without_latencies(evaluation: Evaluation, unknown: Sequence[Subject]) -> tup
 
 
 def coarser(evaluation: Evaluation) -> str:
-    """That nothing was asked for but single layers."""
+    """Report that only single layers were measured."""
     return f"Granularities beyond 1 were not measured: {_run(evaluation, '-g', '2', '--end-to-end')} measures pairs."
 
 
 def command(*words: str) -> str:
-    """A command as pages show it."""
+    """Return a command as pages show it."""
     return f"`{shlex.join(['dlbricks', *words])}`"
 
 

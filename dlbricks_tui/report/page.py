@@ -1,4 +1,4 @@
-"""The page: one HTML document with everything inside it, that asks nobody for anything."""
+"""The page: one HTML document that loads nothing else."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,13 +7,11 @@ from importlib.resources import files
 from string import Template
 
 from dlbricks_tui import __version__
-from dlbricks_tui.report.drawing import escaped
-from dlbricks_tui.report.exhibit import Exhibit, Section
-from dlbricks_tui.report.palette import for_pages, style_sheet
-from dlbricks_tui.report.tables import Cell, Table, cell_text
+from dlbricks_tui.report.drawing import escaped, for_pages, style_sheet
+from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, Table, cell_text
 
 _CODE = re.compile(r"`([^`]+)`")
-# Not even by accident is anything loaded.
+# The browser must not load anything else either.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _NAMES = ("model", "name", "what")
 _TITLE = "The evaluation of DLBricks, measured again"
@@ -21,7 +19,7 @@ _TITLE = "The evaluation of DLBricks, measured again"
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What the page says: above all what was found, then section by section."""
+    """The contents of the page: the summary and the sections."""
 
     lead: tuple[str, ...]
     summary: Table | None
@@ -29,7 +27,7 @@ class Contents:
 
 
 def page(contents: Contents, folder: str) -> str:
-    """The document; the files of its exhibits lie in a folder of that name beside it."""
+    """Return the document; `folder`, beside it, has the files of its exhibits."""
     return "\n".join(_lines(contents, folder)) + "\n"
 
 
@@ -60,15 +58,15 @@ def _lines(contents: Contents, folder: str) -> Iterator[str]:
     yield "</main>"
     yield f"<footer>Made by dlbricks {__version__}."
     yield f"The folder <code>{escaped(folder)}</code> beside this page has every"
-    yield "drawing as SVG and its numbers as CSV. <code>bricks.csv</code> there says of which results in the store each"
-    yield "latency is made; <code>dlbricks results show ID</code> shows them.</footer>"
+    yield "drawing as SVG and its numbers as CSV. <code>bricks.csv</code> there lists the stored results behind each"
+    yield "latency; <code>dlbricks results show ID</code> shows them.</footer>"
     yield "</body>"
     yield "</html>"
 
 
 def _section(section: Section, folder: str) -> Iterator[str]:
     yield f'<section aria-labelledby="{section.anchor}">'
-    # On paper the words stand on the page of the drawing that they are about.
+    # In print, the text stays on the page of its drawing.
     yield '<div class="together">'
     yield f'<h2 id="{section.anchor}">{escaped(section.heading)}</h2>'
     yield f"<p>{_text(section.explanation)}</p>"
@@ -106,7 +104,7 @@ def _exhibit(exhibit: Exhibit, folder: str, titled: bool) -> Iterator[str]:
 
 
 def _named(label: str, role: str) -> str:
-    """The attributes of what scrolls: named, and within reach of the keyboard."""
+    """Return the attributes of a scrolling element: a label and keyboard access."""
     return f'role="{role}" aria-label="{escaped(label)}" tabindex="0"'
 
 
@@ -122,7 +120,7 @@ def _table(table: Table) -> str:
 
 
 def _class(name: str, cells: Sequence[Cell]) -> str:
-    """Numbers stand to the right; names need room."""
+    """Return the class of a column: numbers are aligned right, names are wide."""
     told = [cell for cell in cells if cell is not None]
     if told and all(isinstance(cell, int | float) or cell[:1] in "+-0123456789" for cell in told):
         return ' class="number"'
@@ -134,5 +132,5 @@ def _head(name: str) -> str:
 
 
 def _text(line: str) -> str:
-    """A line with its `commands` set off."""
+    """Return a line as HTML, with `commands` as code."""
     return _CODE.sub(r"<code>\1</code>", escaped(line))

@@ -1,10 +1,12 @@
-"""A report: from what the store knows of some models to a page with its figures."""
+"""Make a report: a page with its figures, written into a folder."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlbricks_tui.report.evaluation import Evaluation
-from dlbricks_tui.report.exhibit import Section
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.report.evaluation import Evaluation, Subject
+from dlbricks_tui.report.exhibits import Section
 from dlbricks_tui.report.figures.corpus import repetition_section, similarity_section, uniqueness_section
 from dlbricks_tui.report.figures.end_to_end import end_to_end_section
 from dlbricks_tui.report.figures.graph import graph_section
@@ -12,9 +14,45 @@ from dlbricks_tui.report.figures.ratios import composed_section, constructed_sec
 from dlbricks_tui.report.figures.summary import closeness_section, judged, speedup_section, summary_table
 from dlbricks_tui.report.figures.table1 import table1_section
 from dlbricks_tui.report.page import Contents, page
-from dlbricks_tui.report.subjects import Subject
 from dlbricks_tui.report.tracing import bricks_table
-from dlbricks_tui.report.writing import write_report
+
+
+class ReportError(UserError):
+    """A report that cannot be made or written."""
+
+
+_OURS = ("*.svg", "*.csv")
+
+
+def write_report(folder: Path, page: str, files: Mapping[str, str], figures: str) -> Path:
+    """Write the page, and its files in a folder beside it; return the page. An earlier report is replaced.
+
+    The page comes last, so that all of its links lead somewhere.
+    """
+    try:
+        beside = folder / figures
+        beside.mkdir(parents=True, exist_ok=True)
+        for stale in _stale(beside, files):
+            stale.unlink()
+        for name, text in files.items():
+            (beside / name).write_text(text, encoding="utf-8", newline="\n")
+        path = folder / "index.html"
+        path.write_text(page, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise ReportError(
+            f"the report cannot be written to {folder}: {error.strerror}; name another folder with -o"
+        ) from None
+    return path
+
+
+def _stale(folder: Path, files: Mapping[str, str]) -> Iterator[Path]:
+    # Only files with the names of reports: the user's own files stay.
+    for pattern in _OURS:
+        yield from (path for path in folder.glob(pattern) if path.name not in files and path.name.startswith(_STEMS))
+
+
+_STEMS = ("figure-", "figures-", "table-", "bricks")
+
 
 _FIGURES = "figures"
 _BRICKS = "bricks.csv"
@@ -22,7 +60,7 @@ _BRICKS = "bricks.csv"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was written: the page, and its sections with what they miss."""
+    """The written page, its sections and its files."""
 
     page: Path
     sections: tuple[Section, ...]
@@ -30,7 +68,7 @@ class Report:
 
 
 def make_report(evaluation: Evaluation, folder: Path) -> Report:
-    """Draws everything and writes it into the folder."""
+    """Draw all figures and write the report into a folder."""
     found = judged(evaluation)
     sections = (
         table1_section(evaluation),
@@ -56,21 +94,21 @@ def _lead(evaluation: Evaluation) -> tuple[str, ...]:
     models = f"{len(evaluation.subjects)} model{'' if len(evaluation.subjects) == 1 else 's'}"
     if not evaluation.series:
         about = (
-            f"{models}. Nothing was measured of them yet: what needs no latencies is here, and each figure says what "
-            "it lacks and which command gets it."
+            f"{models}. None of them was measured yet. The figures without latencies are here; each other figure names "
+            "the command that measures its data."
         )
     else:
         about = _measured(evaluation, models)
     paper = (
         "The tables and figures are those of DLBricks: Composable Benchmark Generation to Reduce Deep Learning "
         "Benchmarking Effort on CPUs (Li, Dakkak, Xiong and Hwu, ICPE 2020, arXiv:1911.07967), from the results in "
-        "this store, beside what the authors published."
+        "this store, beside the published values."
     )
     return (paper, about)
 
 
 def _measured(evaluation: Evaluation, models: str) -> str:
-    """Say how many of the models were measured, and in which ways."""
+    """Return a sentence with the number of measured models and the ways of measuring."""
     whole = [it for it in evaluation.series if it.measured]
     series = whole or evaluation.series
     ways = f"{len(series)} way{'' if len(series) == 1 else 's'}: {'; '.join(it.title for it in series)}"

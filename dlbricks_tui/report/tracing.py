@@ -1,25 +1,25 @@
-"""From every number back to the results in the store that it is made of."""
+"""Trace every number back to the results in the store behind it."""
 
 from collections.abc import Iterator
 
 from dlbricks_tui.estimate.knowledge import Measured, Pair
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.report.evaluation import Evaluation, Finding
-from dlbricks_tui.report.tables import Cell, Table, table
+from dlbricks_tui.report.exhibits import Cell, Table, table
 
-# With these, `dlbricks estimate` composes the same latency, and `bricks.csv` has the results it is composed of.
+# With these, `dlbricks estimate` composes the same latency, and `bricks.csv` has the results behind it.
 TRACE = ("system", "runtime", "level", "protocol", "granularity", "cut", "order", "end_to_end_result")
 
 
 def trace(finding: Finding) -> tuple[Cell, ...]:
-    """By what an estimate, and what it is compared with, is found again."""
+    """Return the values that identify an estimate and its end-to-end result."""
     way, cutting = finding.found.way, finding.found.estimate.cutting
     how = (cutting.granularity, cutting.cut.value, cutting.order.value)
     return (way.system, way.runtime, way.level.value, way.protocol, *how, finding.result)
 
 
 def bricks_table(evaluation: Evaluation) -> Table:
-    """Every latency of a brick that an estimate of the report is composed of, with the results that it comes from."""
+    """Return the latency of every brick in the estimates of a report, with the results behind it."""
     columns = ("system", "runtime", "level", "protocol", "brick", "context", "latency_ms", "used_by", "results")
     return table(columns, list(_bricks(evaluation)))
 
@@ -39,7 +39,7 @@ def _bricks(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
 
 
 def _measured(part: Part) -> Iterator[tuple[Pair, Measured]]:
-    """What was measured of a sequence, also with something else in the caches."""
+    """Yield the measurements of a sequence."""
     if part.measured is not None:
         yield part.pair, part.measured
     if part.twin is not None:

@@ -1,4 +1,4 @@
-"""What became of the bricks of a suite on this host: which brick in which context each is, or why it is none."""
+"""Prepare a run of a suite: read its bricks, and keep which brick and context each id is on this host."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -17,20 +17,20 @@ from dlbricks_tui.runs.request import RunRequest, SuiteChoice
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runs.session import Workplace
 from dlbricks_tui.share.errors import BrokenBrickError, SuiteFileError
-from dlbricks_tui.share.suite_folder import SuiteFolder
+from dlbricks_tui.share.suite import SuiteFolder
 from dlbricks_tui.share.unpacking import Unpacker
 from dlbricks_tui.store.labels import label_of
 
 _FILE = "arrivals.json"
-# How often a person is told how many bricks are read.
+# The number of progress events while bricks are read.
 _TIMES_TOLD = 100
-# What a framework reserves of the address space without ever touching it.
+# Address space that a framework reserves without using it.
 _RESERVED_BYTES = 8 * GIBIBYTE
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """By the ids of a suite."""
+    """The bricks of a suite that were read, and the reasons for the others, by their ids."""
 
     suite: str
     manifest_sha256: str
@@ -39,14 +39,14 @@ class Arrivals:
 
 
 class Arriving:
-    """Prepares a run of a suite, and leaves in its folder what has arrived."""
+    """Prepares a run of a suite, and keeps the arrivals in the run's folder."""
 
     def __init__(self, place: Workplace, suite: SuiteChoice) -> None:
         self._place = place
         self._suite = suite
 
     def __call__(self, request: RunRequest, folder: RunFolder, tell: Callable[[Event], None]) -> Workload:
-        """The bricks of the suite; those that do not arrive are told and left out."""
+        """Return the bricks of the suite; report and leave out those that cannot be read."""
         suite = SuiteFolder(self._suite.folder)
         most_bytes = request.memory_limit_bytes or fingerprint().memory_bytes
         settings = replace(request.runtime.settings, memory_limit_bytes=most_bytes + _RESERVED_BYTES)
@@ -70,7 +70,7 @@ class Arriving:
 
 
 def read_arrivals(folder: RunFolder) -> Arrivals | None:
-    """What has arrived in a run, None where it did not come so far."""
+    """Return the arrivals of a run, None if it ended before."""
     try:
         document = json.loads((folder.path / _FILE).read_bytes())
     except FileNotFoundError:
@@ -99,7 +99,7 @@ def _job(alone: Excerpt) -> Job:
     label = label_of(brick.canonical)
     return Job(
         JobKey(brick.key, alone.context),
-        # One brick may be there in two ways.
+        # One brick may be in the suite with different caches.
         label if alone.caches is Caches.WARM else f"{label}, {alone.caches.value}",
         brick.canonical,
         alone.graph,

@@ -1,4 +1,4 @@
-"""Models whose bricks hide those of the private ones: drawn from a pool, some of them for images of another size."""
+"""Decoys: models from a pool whose bricks hide those of the private ones, some with another image size."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,22 +8,22 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.seed import Seed
+from dlbricks_tui.share.suite import Seed
 
-# Whoever knows all published networks by heart must not know all decoys: so many of them have shapes of their own.
+# The share of decoys with other image sizes: published networks alone could be recognised.
 _SHARE_VARIED = 0.5
 _SMALLEST, _LARGEST = 0.6, 1.4
-# Most networks halve an image five times.
+# Most networks halve an image five times: 2 to the power of 5.
 _STEP = 32
 
-# Loads a model for inputs of the given shapes, by name, and takes it apart.
-Taking = Callable[[ModelSource, Mapping[str, Shape]], Decomposition]
+# Loads a model for input shapes by name, and decomposes it.
+Take = Callable[[ModelSource, Mapping[str, Shape]], Decomposition]
 
 
 def chosen_decoys(
-    pool: Sequence[ModelSource], count: int, seed: Seed, private: Sequence[Decomposition], take: Taking
+    pool: Sequence[ModelSource], count: int, seed: Seed, private: Sequence[Decomposition], take: Take
 ) -> tuple[Decomposition, ...]:
-    """So many models of the pool, drawn alike, none of which adds nothing to the ones before it."""
+    """Return `count` random models of the pool, each with bricks that those before it lack."""
     found: list[Decomposition] = []
     known = {pair for decomposition in private for pair in decomposition.suite}
     for decoy in _candidates(pool, seed.chance("decoys"), take) if count else ():
@@ -38,11 +38,11 @@ def chosen_decoys(
     return ()
 
 
-def _candidates(pool: Sequence[ModelSource], chance: random.Random, take: Taking) -> Iterator[Decomposition]:
-    # Some models of the pool may be one network in one file.
+def _candidates(pool: Sequence[ModelSource], chance: random.Random, take: Take) -> Iterator[Decomposition]:
+    # Some models of the pool share one file.
     sources = {source.path: source for source in pool}
     for source in chance.sample(list(sources.values()), len(sources)):
-        # Drawn whatever comes of it: one model must not change what is drawn for the next.
+        # Always drawn: one model must not change the draws for the next.
         varied = chance.random() < _SHARE_VARIED
         shapes = _varied(source.inputs, chance)
         for given in ([shapes] if varied else []) + [{}]:
@@ -50,12 +50,12 @@ def _candidates(pool: Sequence[ModelSource], chance: random.Random, take: Taking
                 yield take(source, given)
                 break
             except ModelError:
-                # It does not take images of that size, or cannot be had at this level.
+                # It does not accept this image size, or cannot be loaded at this level.
                 continue
 
 
 def _varied(inputs: Mapping[str, Shape], chance: random.Random) -> dict[str, Shape]:
-    """The only image that a network takes, of another size; nothing where it takes something else."""
+    """Return another size for the only image input of a network; nothing if it has other inputs."""
     share = chance.random()
     if len(inputs) != 1:
         return {}

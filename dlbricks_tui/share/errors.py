@@ -1,31 +1,31 @@
-"""What can go wrong with suites, in words that a person can act on."""
+"""Errors of suites; each message says what to do."""
 
 from dlbricks_tui.errors import UserError
 
 
 class ShareError(UserError):
-    """The base of everything this room raises."""
+    """The base of all errors about suites."""
 
 
 class CannotTravelError(ShareError):
-    """Layers that cannot be handed on without their model; the message completes "it ..."."""
+    """Layers that a suite cannot hold; the message completes "it ..."."""
 
 
 class BrokenBrickError(ShareError):
-    """A brick of a suite that does not arrive; the message completes "brick ... "."""
+    """A brick of a suite that cannot be read; the message completes "brick ... "."""
 
 
 class BrokenSuiteError(ShareError):
-    """A folder that is no suite, or a suite that must not be trusted."""
+    """A folder that is not a suite, or a suite with forbidden contents."""
 
 
 class SuiteFileError(ShareError):
-    """A file or folder of a suite cannot be read or written."""
+    """A file or folder of a suite that cannot be read or written."""
 
 
 class KeyFileError(ShareError):
-    """There is no key to a suite, or it does not fit."""
+    """A key that is missing or belongs to another suite."""
 
 
 class BrokenResultsError(ShareError):
-    """A file that holds no results of a suite, or claims what it must not."""
+    """A file without results of a suite, or with forbidden contents."""

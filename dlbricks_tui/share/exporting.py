@@ -1,4 +1,4 @@
-"""Turns models into a suite: their bricks among those of decoys, under ids that only the owner's key explains."""
+"""Export models as a suite: their bricks among those of decoys, under ids that only the owner's key explains."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,19 +14,17 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.share.errors import BrokenBrickError, CannotTravelError, ShareError
 from dlbricks_tui.share.key_file import Meaning, SuiteKey, write_key
-from dlbricks_tui.share.manifest import MOST_BRICKS, MOST_NETWORK_BYTES, Manifest, SuiteBrick, sha256
 from dlbricks_tui.share.packing import packed
-from dlbricks_tui.share.seed import Seed
-from dlbricks_tui.share.suite_folder import write_suite
+from dlbricks_tui.share.suite import MOST_BRICKS, MOST_NETWORK_BYTES, Manifest, Seed, SuiteBrick, sha256, write_suite
 from dlbricks_tui.share.unpacking import Unpacker
 from dlbricks_tui.store.labels import label_of
 
-# Raises an error of this room unless the excerpt in a file arrives as what it is.
+# Raises an error of this room unless reading a file gives the same excerpt.
 Check = Callable[[bytes, Excerpt], None]
 
 
 class LeftOut(NamedTuple):
-    """A brick of the private models that cannot travel."""
+    """A brick of the private models that a suite cannot hold."""
 
     label: str
     reason: str
@@ -34,7 +32,7 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """A suite before it is written; `networks` by the ids of bricks."""
+    """A suite before it is written; `networks` are by brick id."""
 
     manifest: Manifest
     networks: dict[str, bytes]
@@ -45,13 +43,13 @@ class Assembled:
 def assemble(
     models: Sequence[Decomposition], decoys: Sequence[Decomposition], seed: Seed, level: Level, check: Check
 ) -> Assembled:
-    """The suite of these models; what does not arrive is left out."""
+    """Return the suite of these models, without the bricks that cannot be exported."""
     packer = _Packer(seed, level, check)
     mine = packer.pack_all(models)
     left_out = tuple(packer.left_out)
     others = packer.pack_all(decoys).keys() - mine.keys()
     if not mine:
-        raise ShareError("none of the models has a brick that can travel: nothing was exported")
+        raise ShareError("none of the models has a brick that a suite can hold; nothing was exported")
     if len(packer.bricks) > MOST_BRICKS:
         raise ShareError(
             f"a suite holds {MOST_BRICKS:,} bricks at most, not {len(packer.bricks):,}; export fewer models"
@@ -64,7 +62,7 @@ def assemble(
 
 
 def write_assembled(assembled: Assembled, folder: Path, key_file: Path) -> None:
-    """Writes the key for the owner and the suite for others, or neither."""
+    """Write the key for the owner and the suite for others, or neither."""
     if key_file.absolute().is_relative_to(folder.absolute()):
         raise ShareError(f"the key {key_file} would be in the suite {folder}, where others find it; name another --key")
     write_key(key_file, assembled.key)
@@ -76,13 +74,13 @@ def write_assembled(assembled: Assembled, folder: Path, key_file: Path) -> None:
         raise
 
 
-def arriving(unpacker: Unpacker) -> Check:
-    """Sends each file on its way, and looks at what comes out."""
+def round_trip(unpacker: Unpacker) -> Check:
+    """Return a check that reads each file back and compares the excerpt."""
 
     def check(content: bytes, alone: Excerpt) -> None:
-        arrived = unpacker.unpacked(content, alone.held, alone.caches)
-        if (arrived.brick, arrived.context) != (alone.brick, alone.context):
-            raise CannotTravelError("would arrive as another brick, or in another context")
+        read = unpacker.unpacked(content, alone.held, alone.caches)
+        if (read.brick, read.context) != (alone.brick, alone.context):
+            raise CannotTravelError("would be read as another brick, or in another context")
 
     return check
 
@@ -98,7 +96,7 @@ class _Packer:
         self._tried: dict[tuple[str, str], str | None] = {}
 
     def pack_all(self, models: Sequence[Decomposition]) -> dict[str, Meaning]:
-        """Packs what runs of the models, and says what each id stands for."""
+        """Pack the bricks that take time, and return the meaning of each id."""
         found: dict[str, Meaning] = {}
         for decomposition in models:
             if decomposition.graph.level is not self._level:

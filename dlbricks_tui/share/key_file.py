@@ -1,4 +1,4 @@
-"""The owner's key to a suite: what its random ids stand for. It never leaves the owner's data folder by itself."""
+"""The owner's key to a suite, which says what its random ids stand for. It stays in the owner's data folder."""
 
 import json
 import os
@@ -9,9 +9,9 @@ from typing import Any
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.share.documents import check_fields, parsed_document
 from dlbricks_tui.share.errors import KeyFileError
-from dlbricks_tui.share.manifest import is_id
+from dlbricks_tui.share.suite import is_id
+from dlbricks_tui.share.untrusted_json import check_fields, parsed_document
 
 FORMAT = "dlbricks-suite-key"
 SCHEMA = 1
@@ -21,7 +21,7 @@ _MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What an id stands for: a brick in a context by their keys, and the form that the brick's key is the hash of."""
+    """The brick and context that an id stands for, and the brick's canonical form."""
 
     brick: str
     context: str
@@ -30,7 +30,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class SuiteKey:
-    """The key to a suite, known by the hash of its manifest too; decoys have ids, and no meaning to anybody."""
+    """The key to a suite, which is also identified by the hash of its manifest; the ids of decoys have no meaning."""
 
     suite: str
     manifest_sha256: str
@@ -41,12 +41,12 @@ class SuiteKey:
 
 
 def key_path(data: DataFolder, suite: str) -> Path:
-    """Where the key to a suite is kept."""
+    """Return the path of a suite's key."""
     return data.path / "suites" / f"{suite}.key.json"
 
 
 def write_key(path: Path, key: SuiteKey) -> None:
-    """Keeps a key so that nobody else can read it."""
+    """Write a key that only its owner can read."""
     document = {
         "format": FORMAT,
         "schema": SCHEMA,
@@ -59,7 +59,7 @@ def write_key(path: Path, key: SuiteKey) -> None:
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Never readable to others, not even before it is full; and no other key is ever written over.
+        # The mode is set before the content is written, and no other key is overwritten.
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY), "w", encoding="utf-8") as file:
             os.fchmod(file.fileno(), _OWNER_ONLY)
             file.write(json.dumps(document) + "\n")
@@ -67,14 +67,14 @@ def write_key(path: Path, key: SuiteKey) -> None:
             os.fsync(file.fileno())
     except FileExistsError:
         raise KeyFileError(
-            f"{path} exists: this very suite was exported before; give another --seed, or remove that file"
+            f"{path} exists: the same suite was exported before; give another --seed, or remove that file"
         ) from None
     except OSError as error:
         raise KeyFileError(f"cannot write {path}: {error.strerror}; nothing was exported") from error
 
 
 def read_key(path: Path) -> SuiteKey:
-    """The key in a file."""
+    """Return the key in a file."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES)
@@ -99,7 +99,7 @@ def _key(document: Mapping[str, Any]) -> SuiteKey:
     for meaning in meanings.values():
         check_fields(meaning, {"brick": str, "context": str, "canonical": str})
     if not all(map(is_id, (document["suite"], *meanings, *document["decoys"]))):
-        raise ValueError("has ids that are none")
+        raise ValueError("has wrong ids")
     return SuiteKey(
         document["suite"],
         document["manifest_sha256"],

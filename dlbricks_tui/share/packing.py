@@ -1,37 +1,109 @@
-"""An excerpt of a model as a symbol file: operators and shapes, no names, no weights, nothing that the model says."""
+"""Write an excerpt of a model as a symbol file: operators and shapes, without names, weights or other attributes.
 
-from collections.abc import Hashable, Sequence
+Operators are spelled in one way: differences would tell which model or framework they come from.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.excerpts import Excerpt
-from dlbricks_tui.models.graph import Layer, LayerGraph, NativeNode, Operator, Origin, TensorType, Wire
+from dlbricks_tui.models.graph import Layer, LayerGraph, NativeNode, Operator, Origin, ParamValue, TensorType, Wire
+from dlbricks_tui.models.mxnet.neutral import IGNORED, IGNORED_OF_OP
+from dlbricks_tui.models.mxnet.operators import Schema, parameters, schema
 from dlbricks_tui.models.mxnet.symbol_document import VARIABLE, symbol_document
 from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
 from dlbricks_tui.models.mxnet.symbol_writer import symbol_file
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE
 from dlbricks_tui.share.errors import CannotTravelError
-from dlbricks_tui.share.formats import CARRIED
-from dlbricks_tui.share.spelling import known_operator, spelled
+from dlbricks_tui.share.suite import CARRIED
+
+_NUM_ARGS = "num_args"
+# Parameters that make no difference to a brick but decide which inputs there are.
+_DECIDES_INPUTS = frozenset({"no_bias", _NUM_ARGS, "num_filter", "num_hidden", "input_dim"})
+
+# Operators that run code, read files or memory by address, or that only a runtime creates.
+_NEVER = frozenset(
+    {"Custom", "_CachedOp", "_CachedOpThreadSafe", "_CrossDeviceCopy", "_CustomFunction", "_NDArray", "_Native"}
+    | {"_cvimdecode", "_cvimread", "_cvimresize", "_imdecode"}
+)
+# A fused operator holds the written operators inside.
+_FUSED_PREFIX = "_sg_"
+_ANYTHING = "0"
+# The values of a window along every axis unless the file names others.
+_IMPLIED: Mapping[str, ParamValue] = {"pad": 0, "adj": 0, "stride": 1, "dilate": 1}
+
+
+def known_operator(op: str) -> Schema:
+    """Return MXNet's declaration of an operator that a suite may hold."""
+    found = schema(op)
+    if found is None:
+        raise CannotTravelError(f"holds an operator {op[:40]!r} that MXNet does not have")
+    if found.name in _NEVER or found.name.startswith(_FUSED_PREFIX):
+        raise CannotTravelError(f"holds an operator {op[:40]!r}, which no suite may hold")
+    return found
+
+
+def spelled(known: Schema, attributes: Mapping[str, str]) -> dict[str, str]:
+    """Return the relevant parameters of an operator that differ from the default, each in its only spelling."""
+    declared = {key: text for key, text in attributes.items() if key in known.types}
+    found = parameters(known, declared.items())
+    if not found.declared:
+        raise CannotTravelError(f"holds an operator {known.name} with a parameter of the wrong type")
+    dropped = (IGNORED | IGNORED_OF_OP.get(known.name, frozenset())) - _DECIDES_INPUTS
+    written = {key: value for key, value in found.values.items() if value != known.defaults.get(key)}
+    if "kernel" in known.types:
+        written = _window(written)
+    # MXNet requires it of sums without declaring it.
+    if (count := attributes.get(_NUM_ARGS, "")).isdecimal() and _NUM_ARGS not in known.types:
+        written[_NUM_ARGS] = int(count)
+    return {
+        # A parameter without a default is required even if it makes no difference.
+        key: _ANYTHING if key in dropped else _literal(value)
+        for key, value in sorted(written.items())
+        if key not in dropped or key not in known.defaults
+    }
+
+
+def _window(written: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
+    """Leave out the parameters of a window that state the obvious, as some files do."""
+    if written.get("global_pool"):
+        written = {key: value for key, value in written.items() if key in ("pool_type", "global_pool", "layout")}
+    return {
+        key: value
+        for key, value in written.items()
+        if not (isinstance(value, tuple) and set(value) <= {_IMPLIED.get(key)})
+        and not (key == "layout" and str(value).startswith("NC"))
+        and not (key == "count_include_pad" and (value or not any(_tuple(written.get("pad")))))
+    }
+
+
+def _tuple(value: ParamValue) -> tuple[ParamValue, ...]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _literal(value: ParamValue) -> str:
+    if isinstance(value, tuple):
+        items = [_literal(item) for item in value]
+        return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+    return value if isinstance(value, str) else repr(value)
+
 
 DTYPE_ATTRIBUTE = "__dtype__"
 USUAL_DTYPE = "float32"
-# By which MXNet numbers data types in files.
+# The order of MXNet's numbers for data types.
 DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
 DATA, WEIGHT, CONSTANT = "data", "weight", "constant"
 
-# What a runtime has fused carries the written operators inside.
-_FUSED_PREFIX = "_sg_"
-
 
 class _Entry(NamedTuple):
-    """One output of a node that has been written."""
+    """An output of a node in the file."""
 
     node: int
     output: int
 
 
 def packed(alone: Excerpt) -> bytes:
-    """The symbol file; operators of one layer share its number, those that a runtime has fused are written again."""
+    """Return the symbol file of an excerpt; operators have the number of their layer, and fused ones are unfused."""
     form = alone.graph.format
     if form is not CARRIED:
         raise CannotTravelError(f"is of an {form.value} model, and a suite holds layers of {CARRIED.value}")
@@ -47,7 +119,7 @@ class _Packer:
         self._counts: dict[str, int] = {}
         self._inputs = [self._variable(DATA, found.type) for found in graph.inputs]
         self._stored: dict[tuple[str, Hashable], _Entry] = {}
-        # What each layer puts out.
+        # The outputs of each layer.
         self._results: list[list[_Entry]] = []
 
     def file(self) -> bytes:
@@ -89,7 +161,7 @@ class _Packer:
 
     def _unfused(self, native: NativeNode, inputs: Sequence[_Entry], layer: int) -> list[_Entry]:
         if len(native.subgraphs) != 1:
-            raise CannotTravelError(f"holds {native.op[:40]!r}, which does not say what is fused in it")
+            raise CannotTravelError(f"holds {native.op[:40]!r}, which does not name its fused operators")
         file = parse_symbol(native.subgraphs[0], native.op)
         outside = iter(inputs)
         made: list[list[_Entry]] = []
@@ -119,7 +191,7 @@ class _Packer:
 
     def _variable(self, role: str, found: TensorType, layer: int | None = None) -> _Entry:
         if found.shape is None or found.dtype not in DTYPES:
-            raise CannotTravelError(f"reads a {role} of which nobody knows the shape or the data type")
+            raise CannotTravelError(f"reads a {role} whose shape or data type is unknown")
         attributes = {SHAPE_ATTRIBUTE: repr(found.shape)}
         if found.dtype != USUAL_DTYPE:
             attributes[DTYPE_ATTRIBUTE] = str(DTYPES.index(found.dtype))

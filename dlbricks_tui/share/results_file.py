@@ -1,4 +1,7 @@
-"""What was measured of a suite, as a file for its owner: checked, bounded and known by the suite's own ids."""
+"""The results of a suite as a file: written for the owner of the models, checked and imported by the owner.
+
+The file names bricks by the ids of the suite; the owner's key says what they stand for.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,16 +19,17 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.share.arrivals import Arrivals, read_arrivals
-from dlbricks_tui.share.documents import check_fields, parsed_document
-from dlbricks_tui.share.errors import BrokenResultsError, SuiteFileError
-from dlbricks_tui.share.manifest import is_id, sha256
+from dlbricks_tui.share.errors import BrokenResultsError, KeyFileError, SuiteFileError
+from dlbricks_tui.share.key_file import SuiteKey
+from dlbricks_tui.share.suite import is_id, sha256
+from dlbricks_tui.share.untrusted_json import check_fields, parsed_document
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document, to_record
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.plausibility import check_date, check_samples
 from dlbricks_tui.store.queries import Pair, newest_good, records_of
-from dlbricks_tui.store.records import Calibration, Measurement, Record, Runtime, System
+from dlbricks_tui.store.records import BrickForm, Calibration, Failure, Measurement, Record, Runtime, System, utc_now
 from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.verification import check_date, check_samples
 
 FORMAT = "dlbricks-suite-results"
 SCHEMA = 1
@@ -38,7 +42,7 @@ Kind = TypeVar("Kind", bound=Record)
 
 @dataclass(frozen=True, slots=True)
 class SuiteResults:
-    """Results by the ids of a suite; the brick that a measurement names is such an id too, and it has no context."""
+    """Results by the ids of a suite; measurements have such an id as their brick, and no context."""
 
     suite: str
     manifest_sha256: str
@@ -50,7 +54,7 @@ class SuiteResults:
 
 
 def write_results(path: Path, folder: RunFolder, request: RunRequest, data: DataFolder) -> int:
-    """Writes all that the store knows here of a suite that was run, and returns of how many bricks that is."""
+    """Write all stored results of a suite that was run, and return the number of bricks with results."""
     arrivals = read_arrivals(folder)
     if arrivals is None:
         return 0
@@ -62,13 +66,13 @@ def write_results(path: Path, folder: RunFolder, request: RunRequest, data: Data
         write_atomically(path, rendered(results))
     except OSError as error:
         raise SuiteFileError(
-            f"cannot write {path}: {error.strerror}; what was measured is kept, run the same command with another -o"
+            f"cannot write {path}: {error.strerror}; the results are stored: run the same command with another -o"
         ) from error
     return len(results.measured)
 
 
 def rendered(results: SuiteResults) -> str:
-    """The file, one result a line."""
+    """Return the file's text, with one result per line."""
     document: dict[str, Any] = {
         "format": FORMAT,
         "schema": SCHEMA,
@@ -87,7 +91,7 @@ def rendered(results: SuiteResults) -> str:
 
 
 def read_results(path: Path) -> SuiteResults:
-    """The results in a file, each found to be possible; whether they are true only the sender can say."""
+    """Return the results in a file, each checked to be possible."""
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
@@ -142,14 +146,14 @@ def _newest(generation: Generation, target: JobKey, conditions: Conditions) -> M
 
 
 def _checked(document: dict[str, Any]) -> SuiteResults:
-    """Raises ValueError or BrokenDocumentError, whose text completes "it ..."."""
+    """Return the checked results; raise ValueError or BrokenDocumentError, whose message completes "it ..."."""
     fields = {"suite": str, "manifest_sha256": str, "system": dict, "runtime": dict}
     check_fields(document, fields | {"calibrations": list, "failed": dict, "measured": dict, "check": str})
     stated = document.pop("check")
     if stated != _check({"format": FORMAT, "schema": SCHEMA, **document}):
-        raise ValueError("does not agree with its hash: it was damaged or changed on its way")
+        raise ValueError("does not agree with its hash: it was damaged or changed")
     if not all(map(is_id, (document["suite"], *document["measured"], *document["failed"]))):
-        raise ValueError("claims results of what is no brick of a suite")
+        raise ValueError("has results for an id that no suite has")
     system, runtime = _record(System, document["system"]), _record(Runtime, document["runtime"])
     if len(document["calibrations"]) > _MOST_CALIBRATIONS:
         raise ValueError(f"has more than {_MOST_CALIBRATIONS} calibrations")
@@ -157,7 +161,7 @@ def _checked(document: dict[str, Any]) -> SuiteResults:
     measured = {name: _record(Measurement, each) for name, each in document["measured"].items()}
     for name, measurement in measured.items():
         if (measurement.brick, measurement.context) != (name, ""):
-            raise ValueError(f"has a result of brick {name} that says it is of another")
+            raise ValueError(f"has a result of brick {name} that names another brick")
         _check_samples(name, measurement)
     for measurement in measured.values():
         _check_way(measurement, system, runtime)
@@ -178,7 +182,7 @@ def _checked(document: dict[str, Any]) -> SuiteResults:
 
 def _record(kind: type[Kind], document: Any) -> Kind:
     if not isinstance(document, dict):
-        raise ValueError(f"has a {kind.__name__} that is no object")
+        raise ValueError(f"has a {kind.__name__} that is not an object")
     record = to_record(document)
     if not isinstance(record, kind):
         raise ValueError(f"has a {type(record).__name__} where a {kind.__name__} belongs")
@@ -205,7 +209,7 @@ def _check_way(record: Measurement | Calibration, system: System, runtime: Runti
         raise ValueError(f"has a result of another system or runtime than {system.id} and {runtime.id}")
     if record.protocol != Method.ALONE.id:
         raise ValueError(
-            f"was measured by the method {record.protocol[:40]!r}, this dlbricks knows {Method.ALONE.id!r}; "
+            f"was measured by the method {record.protocol[:40]!r}, this version uses {Method.ALONE.id!r}; "
             "use the same version of dlbricks on both sides"
         )
     try:
@@ -223,3 +227,81 @@ def _check_samples(name: str, measurement: Measurement) -> None:
 
 def _check(document: Mapping[str, Any]) -> str:
     return sha256(json.dumps(document, sort_keys=True).encode())
+
+
+_FAILED_THERE = "failed elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteImport:
+    """The outcome of an import; results of decoys are not imported."""
+
+    system: str
+    runtime: str
+    models: tuple[str, ...]
+    new: int
+    known: int
+    decoys: int
+    failed: int
+    missing: int
+    calibrations: int
+
+
+def import_results(store: Store, key: SuiteKey, results: SuiteResults, where: str) -> SuiteImport:
+    """Store the results of the private models' bricks; `where` names the file in errors."""
+    if results.suite != key.suite:
+        raise KeyFileError(f"{where} is of suite {results.suite}, and the key is to suite {key.suite}")
+    if results.manifest_sha256 != key.manifest_sha256:
+        raise BrokenResultsError(f"{where} is of a suite that was changed after it was exported; nothing was imported")
+    strangers = (results.measured.keys() | results.failed.keys()) - key.meanings.keys() - key.decoys
+    if strangers:
+        raise BrokenResultsError(
+            f"{where} has results of brick {min(strangers)}, which its suite does not hold; nothing was imported"
+        )
+    if any(measurement.level is not key.level for measurement in results.measured.values()):
+        raise BrokenResultsError(f"{where} has results at another level than its suite; nothing was imported")
+    mine = {name: measured for name, measured in results.measured.items() if name in key.meanings}
+    failed = {name: reason for name, reason in results.failed.items() if name in key.meanings}
+    forms = [BrickForm(key=key.meanings[name].brick, canonical=key.meanings[name].canonical) for name in mine]
+    measurements = [_at_home(key, name, measured) for name, measured in mine.items()]
+    described: list[Record] = [results.system, results.runtime, *forms, *results.calibrations]
+    store.add(*described)
+    new = store.add(*measurements)
+    store.add(*[_failure(key, results, name, reason) for name, reason in failed.items()])
+    return SuiteImport(
+        results.system.id,
+        results.runtime.id,
+        key.models,
+        new,
+        len(measurements) - new,
+        len(results.measured) - len(mine),
+        len(failed),
+        len(key.meanings.keys() - mine.keys() - failed.keys()),
+        len(results.calibrations),
+    )
+
+
+def _at_home(key: SuiteKey, name: str, measured: Measurement) -> Measurement:
+    meaning = key.meanings[name]
+    # One run for all results of a suite, so that the user can find and delete them.
+    return replace(measured, brick=meaning.brick, context=meaning.context, run=_run(key))
+
+
+def _failure(key: SuiteKey, results: SuiteResults, name: str, reason: str) -> Failure:
+    meaning = key.meanings[name]
+    return Failure(
+        brick=meaning.brick,
+        context=meaning.context,
+        system=results.system.id,
+        runtime=results.runtime.id,
+        level=key.level,
+        protocol=Method.ALONE.id,
+        when=utc_now(),
+        run=_run(key),
+        reason=_FAILED_THERE,
+        message=reason,
+    )
+
+
+def _run(key: SuiteKey) -> str:
+    return f"suite-{key.suite[:12]}"

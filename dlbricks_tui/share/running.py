@@ -1,13 +1,18 @@
-"""Carries out any run: one of a suite leaves its results in a file, for the owner of the models."""
+"""Execute any run, in this process or a process of its own; a run of a suite writes a file of results for its owner."""
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
-from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.host.host_lock import HostLock, host_lock
 from dlbricks_tui.measure.events import Event
-from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs import launch
+from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run import RunOutcome, execute
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runs.session import Workplace
+from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.share.arrivals import Arriving
 from dlbricks_tui.share.results_file import write_results
 
@@ -21,10 +26,25 @@ def execute_any(
     *,
     detached: bool = False,
 ) -> RunOutcome:
-    """Do what is requested, in this process, and return the outcome; what was measured until then is in the file."""
+    """Execute a run in this process and return its outcome; a suite's file has the results up to then."""
     if request.suite is None:
         return execute(folder, request, place, lock, listener, detached=detached)
     prepare = Arriving(place, request.suite)
     outcome = execute(folder, request, place, lock, listener, detached=detached, prepare=prepare)
     write_results(request.suite.results, folder, request, place.data)
     return outcome
+
+
+def start_detached(folder: RunFolder, data: DataFolder) -> None:
+    """Start the run in a process of its own, and return once it has taken it over."""
+    launch.start_detached(folder, data, __name__)
+
+
+def main(folder: str, data: str) -> None:
+    """Execute a detached run; the entry point of its process."""
+    run = RunFolder(Path(folder))
+    place = Workplace(DataFolder(Path(data)))
+    try:
+        execute_any(run, read_request(run.request_file), place, host_lock(), detached=True)
+    except UserError as error:
+        sys.exit(str(error))

@@ -1,24 +1,106 @@
-"""A symbol file from elsewhere as an excerpt: nothing is computed with it before it was found to be harmless."""
+"""Read an excerpt from an untrusted symbol file: every node is checked before anything is computed with it."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.excerpts import Excerpt
 from dlbricks_tui.measure.supervised_worker import LOST_WORKER
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.graph import LayerGraph, Level, TensorType
+from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph, Level, TensorType, type_of
 from dlbricks_tui.models.literals import LiteralError, parse_tuple
-from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph
+from dlbricks_tui.models.mxnet.layer_graph import FusedFrom, InferredFile, build_graph
 from dlbricks_tui.models.mxnet.loading import Answer, Framework
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode, parse_symbol, unique_name
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE, Role
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.share.errors import BrokenBrickError, CannotTravelError
-from dlbricks_tui.share.fusing import Fuser
-from dlbricks_tui.share.packing import CONSTANT, DATA, DTYPE_ATTRIBUTE, DTYPES, USUAL_DTYPE, WEIGHT
-from dlbricks_tui.share.spelling import known_operator, spelled
+from dlbricks_tui.share.packing import (
+    CONSTANT,
+    DATA,
+    DTYPE_ATTRIBUTE,
+    DTYPES,
+    USUAL_DTYPE,
+    WEIGHT,
+    known_operator,
+    packed,
+    spelled,
+)
+
+
+class Fuser:
+    """Fuses written operators to layers again, as the runtime fuses them.
+
+    Each layer is fused alone, because layers in one graph would fuse with each other. Equal layers are fused once.
+    """
+
+    def __init__(self, framework: Framework) -> None:
+        self._framework = framework
+        self._known: dict[bytes, LayerGraph] = {}
+
+    def fused(self, graph: LayerGraph) -> LayerGraph:
+        """Return the graph with a fused layer instead of each written one."""
+        layers: list[Layer] = []
+        # The outputs of a layer may have other numbers once it is fused.
+        moved = {Feed(None, number): Feed(None, number) for number in range(len(graph.inputs))}
+        for layer in graph.layers:
+            if not layer.operators:
+                found, results = layer, list(range(len(layer.results)))
+            else:
+                alone = self._alone(graph, layer)
+                (found,) = alone.layers
+                # The inputs of the layer alone are named after their numbers in the layer.
+                numbers = [int(each.name.removeprefix(DATA)) for each in alone.inputs]
+                sources = [layer.feeds[numbers[feed.output]] for feed in found.feeds]
+                feeds = tuple([moved[it] for it in sources])
+                # Each layer is fused alone: arrays that it shares with others are no longer known.
+                found = replace(found, index=layer.index, name=layer.name, feeds=feeds, arrays=())
+                results = [head.output for head in alone.heads]
+            layers.append(found)
+            moved |= {Feed(layer.index, number): Feed(layer.index, result) for number, result in enumerate(results)}
+        heads = tuple([moved[head] for head in graph.heads])
+        return LayerGraph(graph.name, Level.FUSED, tuple(layers), graph.inputs, heads)
+
+    def _alone(self, graph: LayerGraph, layer: Layer) -> LayerGraph:
+        if layer.times > 1:
+            raise CannotTravelError("repeats a fused layer")
+        content = packed(Excerpt(_only(graph, layer), 1))
+        if content not in self._known:
+            self._known[content] = self._fused_alone(content)
+        return self._known[content]
+
+    def _fused_alone(self, content: bytes) -> LayerGraph:
+        file = parse_symbol(content, "a layer")
+        types = self._framework.infer(file.render(), {}).types
+        variables = [number for number, node in enumerate(file.nodes) if node.is_variable]
+        shapes = {unique_name(number): types[number][0].shape or () for number in variables}
+        answer = self._framework.fuse(file.render(), shapes)
+        fused = parse_symbol(answer.symbol or "", "a fused layer")
+        if not len(fused.nodes) == len(answer.types) == len(answer.parts):
+            raise CannotTravelError("was answered for another graph when it was to be fused")
+        operators = [node.op for node in fused.nodes if not node.is_variable]
+        if len(operators) != 1:
+            raise CannotTravelError(f"is {len(operators)} layers here ({', '.join(operators[:4])}), and must be one")
+        roles = {}
+        for number, node in enumerate(fused.nodes):
+            if node.is_variable:
+                names = [file.nodes[part].name for part in answer.parts[number]]
+                roles[number] = Role.INPUT if any(name.startswith(DATA) for name in names) else Role.WEIGHT
+        return build_graph(
+            InferredFile(fused, roles, answer.types, answer.unknown, FusedFrom(file, answer.parts)), "a fused layer"
+        )
+
+
+def _only(graph: LayerGraph, layer: Layer) -> LayerGraph:
+    """Return a layer as a graph of its own with all its results as outputs."""
+    feeds = tuple([Feed(None, number) for number in range(len(layer.feeds))])
+    inputs = [GraphInput(f"{DATA}{number}", type_of(graph, feed)) for number, feed in enumerate(layer.feeds)]
+    heads = [Feed(0, number) for number in range(len(layer.results))]
+    alone = replace(layer, index=0, name="0", feeds=feeds)
+    return LayerGraph("", graph.level, (alone,), tuple(inputs), tuple(heads))
+
 
 ROLES = {DATA: Role.INPUT, WEIGHT: Role.WEIGHT, CONSTANT: Role.CONSTANT}
 _VARIABLE = re.compile(rf"({DATA}|{WEIGHT}|{CONSTANT})[0-9]{{1,6}}", re.ASCII)
@@ -31,7 +113,7 @@ _WHAT_IT_IS = "its file"
 
 
 class Unpacker:
-    """Makes excerpts of symbol files; a framework is asked for the types, and for what it fuses."""
+    """Reads excerpts from symbol files; a framework infers the types and fuses layers."""
 
     def __init__(self, framework: Framework, level: Level, most_bytes: int) -> None:
         self._framework = framework
@@ -40,7 +122,7 @@ class Unpacker:
         self._fuser = Fuser(framework)
 
     def unpacked(self, content: bytes, held: int, caches: Caches = Caches.WARM) -> Excerpt:
-        """The excerpt in a file, whose last `held` layers are the sequence; what the caches hold of it is said."""
+        """Return the excerpt in a file, whose last `held` layers are the sequence."""
         try:
             return self._excerpt(content, held, caches)
         except (CannotTravelError, ModelError, WorkerRefusedError, *LOST_WORKER) as error:
@@ -49,7 +131,7 @@ class Unpacker:
     def _excerpt(self, content: bytes, held: int, caches: Caches) -> Excerpt:
         file = parse_symbol(content, _WHAT_IT_IS)
         types = {number: _declared_type(node) for number, node in enumerate(file.nodes) if node.is_variable}
-        # Before anybody computes with these shapes, and before anything is made of those that follow from them.
+        # Before the shapes are used in any computation.
         self._refuse_too_large(types.values())
         for node in file.nodes:
             if not node.is_variable:
@@ -57,7 +139,7 @@ class Unpacker:
         graph = self._graph(file, types)
         layers = graph.layers
         if [layer.name for layer in layers] != [str(number) for number in range(len(layers))]:
-            raise CannotTravelError("has layers that are not numbered in their order")
+            raise CannotTravelError("has layers that are not numbered in order")
         if not 1 <= held <= len(layers) or not any(layer.operators for layer in layers[-held:]):
             raise CannotTravelError(f"is said to be {held} of {len(layers)} layers, which compute nothing")
         for layer in layers:
@@ -86,16 +168,16 @@ class Unpacker:
 
 
 def _declared_type(node: SymbolNode) -> TensorType:
-    """What a variable says of itself, and it may say nothing else."""
+    """Return the type of a variable; refuse any other attribute."""
     attributes = dict(node.attributes)
     role = _role(node)
     if (LAYER_ATTRIBUTE in attributes) != (role == CONSTANT):
-        raise CannotTravelError(f"has a variable {node.name!r} that is wrong about its layer")
+        raise CannotTravelError(f"has a variable {node.name!r} with a wrong layer attribute")
     _layer_number(attributes.pop(LAYER_ATTRIBUTE, "0"))
     shape = _shape(attributes.pop(SHAPE_ATTRIBUTE, ""))
     dtype = attributes.pop(DTYPE_ATTRIBUTE, str(DTYPES.index(USUAL_DTYPE)))
     if attributes or not _NUMBER.fullmatch(dtype) or int(dtype) >= len(DTYPES):
-        raise CannotTravelError(f"has a variable {node.name!r} that says more than its shape and data type")
+        raise CannotTravelError(f"has a variable {node.name!r} with other attributes than its shape and data type")
     return TensorType(shape, DTYPES[int(dtype)])
 
 
@@ -111,7 +193,7 @@ def _shape(text: str) -> tuple[int, ...]:
 
 
 def _check_operator(node: SymbolNode) -> None:
-    """An operator may say what MXNet declares, in the one spelling, and to which layer it belongs."""
+    """Refuse an operator with anything but declared parameters in their only spelling, and its layer."""
     known = known_operator(node.op)
     if node.subgraphs:
         raise CannotTravelError(f"holds an operator {known.name} with a graph inside")
@@ -120,12 +202,12 @@ def _check_operator(node: SymbolNode) -> None:
     said = dict(node.attributes)
     _layer_number(said.pop(LAYER_ATTRIBUTE, ""))
     if said != spelled(known, said):
-        raise CannotTravelError(f"holds an operator {known.name} with parameters that are not spelled as they must be")
+        raise CannotTravelError(f"holds an operator {known.name} with parameters in another spelling than ours")
 
 
 def _layer_number(text: str) -> None:
     if not _NUMBER.fullmatch(text):
-        raise CannotTravelError(f"has {LAYER_ATTRIBUTE} {text[:40]!r}, which is no number")
+        raise CannotTravelError(f"has {LAYER_ATTRIBUTE} {text[:40]!r}, which is not a number")
 
 
 def _role(node: SymbolNode) -> str:
@@ -138,4 +220,6 @@ def _role(node: SymbolNode) -> str:
 def _refuse_other_types(file: SymbolFile, types: Mapping[int, TensorType], answer: Answer) -> None:
     for number, declared in types.items():
         if tuple(answer.types[number]) != (declared,):
-            raise CannotTravelError(f"says of {file.nodes[number].name} what does not follow from what it computes")
+            raise CannotTravelError(
+                f"declares a type of {file.nodes[number].name} that does not follow from its operators"
+            )

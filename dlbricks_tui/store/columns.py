@@ -17,17 +17,17 @@ Rows = NDArray[np.intp]
 
 
 class Content(Enum):
-    """What a column holds, and so how it can be compared."""
+    """The type of a column's values."""
 
     TEXT = "text"
-    # A long hexadecimal text that people shorten.
+    # A long hexadecimal text, which users shorten.
     KEY = "key"
     NUMBER = "number"
     TIME = "time"
     FLAG = "flag"
 
 
-# In the order in which they are listed.
+# The order of the lists.
 COLUMNS: Mapping[str, Content] = {
     "id": Content.KEY,
     "of": Content.TEXT,
@@ -70,17 +70,17 @@ _ALIASES: Mapping[str, str] = {
     "n": "samples",
     "reference": REFERENCE_COLUMN,
 }
-# What a result is of, by the table that it is in.
+# The subject of a result by its table.
 _OF = {"measurements": "brick", "end_to_end": "model"}
-# Columns that are worked out from other records instead of being stored.
+# Columns that are derived from other records.
 DERIVED = ("of", "kind", "models")
-# A whole model is of no kind.
+# A whole model has no kind.
 _KINDS = ("", *(kind.value for kind in Kind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A result without its samples: of a brick in a context, or (brick and context empty) of a whole model."""
+    """A result without its samples: of a brick in a context, or of a whole model (brick and context empty)."""
 
     id: str
     of: str
@@ -107,22 +107,22 @@ class Summary:
     when: str
     run: str
     good: bool
-    # The models of the run that measured it.
+    # The models of its run.
     models: str
 
     @property
     def key(self) -> str:
-        """What `dlbricks results show` takes: the key of the brick; of a whole model the id of the result."""
+        """The argument for `dlbricks results show`: the brick's key, or the id of a whole model's result."""
         return self.brick or self.id
 
 
 def column_named(name: str) -> str | None:
-    """Return the column of that name or alias, None where there is no such column."""
+    """Return the column of that name or alias, None if there is none."""
     return name if name in COLUMNS else _ALIASES.get(name)
 
 
 def texts_of(index: Index, column: str, rows: Rows) -> tuple[list[str], NDArray[np.intp]]:
-    """The distinct texts of a column, and for each row the number of its own."""
+    """Return the distinct texts of a column, and the number of each row's text."""
     if column == "of":
         return [_OF.get(table, table) for table in TABLE_NAMES], index.column("table")[rows].astype(np.intp)
     if column == "name":
@@ -130,18 +130,18 @@ def texts_of(index: Index, column: str, rows: Rows) -> tuple[list[str], NDArray[
     if column == "kind":
         return list(_KINDS), _kind_codes(index, rows)
     if column == "models":
-        # Each run has one text, and results know their run by its number.
+        # One text per run; results have the number of their run.
         return index.models_of_runs(), index.column("run")[rows].astype(np.intp)
     return index.vocabularies[column].texts, index.column(column)[rows].astype(np.intp)
 
 
 def numbers_of(index: Index, column: str, rows: Rows) -> Column:
-    """The values of a column that does not hold texts."""
+    """Return the values of a column that does not hold texts."""
     return index.column(column)[rows]
 
 
 def values_of(index: Index, column: str, rows: Rows) -> list[Any]:
-    """The values of a column as Python has them."""
+    """Return the values of a column as Python objects."""
     if column == "id":
         return [uuid.hex() for uuid in index.column("uuid")[rows].tolist()]
     if column in TEXT_COLUMNS or column in DERIVED:
@@ -152,12 +152,12 @@ def values_of(index: Index, column: str, rows: Rows) -> list[Any]:
 
 
 def sorting_keys(index: Index, column: str, rows: Rows) -> Column:
-    """Numbers that stand in the order in which a person expects the values."""
+    """Return numbers in the order in which users expect the values."""
     if column == "id":
         return index.column("uuid")[rows].view(">u8").reshape(-1, 2)[:, 0]
     if column in DERIVED:
         texts, codes = texts_of(index, column, rows)
-        # Equal texts, such as those of two runs of the same models, have to get equal ranks.
+        # Equal texts, such as those of two runs of the same models, get equal ranks.
         _, ranks = np.unique(np.array(texts, dtype=np.object_), return_inverse=True)
         return ranks[codes]
     if column in TEXT_COLUMNS:
@@ -166,7 +166,7 @@ def sorting_keys(index: Index, column: str, rows: Rows) -> Column:
 
 
 def summaries_of(index: Index, rows: Rows) -> list[Summary]:
-    """The rows as summaries."""
+    """Return the rows as summaries."""
     columns = [values_of(index, column, rows) for column in COLUMNS]
     columns[list(COLUMNS).index("level")] = [Level(level) for level in values_of(index, "level", rows)]
     names = tuple(COLUMNS)
@@ -174,14 +174,14 @@ def summaries_of(index: Index, rows: Rows) -> list[Summary]:
 
 
 def _name_codes(index: Index, rows: Rows) -> NDArray[np.intp]:
-    """Names stand with the brick forms and the models; a measurement is called like its brick."""
+    """Return the number of each row's name; a measurement has the name of its brick."""
     bricks = index.column("brick")[rows].tolist()
     named = np.fromiter(map(index.name_of_brick.__getitem__, bricks), dtype=np.intp, count=len(bricks))
     return np.where(named == 0, index.column("name")[rows], named)
 
 
 def _kind_codes(index: Index, rows: Rows) -> NDArray[np.intp]:
-    """The kinds of bricks, each told from the name that many of them share."""
+    """Return the number of each row's kind, which follows from the brick's name."""
     names, codes = np.unique(_name_codes(index, rows), return_inverse=True)
     texts = index.vocabularies["name"].texts
     kinds = np.array([_KINDS.index(kind_of_label(texts[name]).value) for name in names.tolist()], dtype=np.intp)

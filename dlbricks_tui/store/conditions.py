@@ -1,4 +1,4 @@
-"""Filters as people write them: `system=c5.xlarge`, `trimmed_mean_ms>5`, `name~conv`, `when>=2026-11-01`."""
+"""Filters as users write them: `system=c5.xlarge`, `trimmed_mean_ms>5`, `name~conv`, `when>=2026-11-01`."""
 
 import operator
 import re
@@ -31,9 +31,9 @@ _ID = re.compile(rf"[0-9a-f]{{0,{2 * UUID_BYTES}}}")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A column, how to compare, and with what; without a column: a word that any text may contain, or a date.
+    """A column, a comparison and a value; without a column, a word that any text column may contain, or a date.
 
-    `=` takes several values divided by commas, and the beginning of a key for the key; `==` takes both literally.
+    `=` accepts several values separated by commas, and the beginning of a key. `==` takes the value literally.
     """
 
     column: str
@@ -41,7 +41,7 @@ class Condition:
     value: str
 
     def mask(self, index: Index, rows: Rows) -> Mask:
-        """Which of the rows meet it."""
+        """Return a mask of the rows that meet the condition."""
         if not self.column:
             found = np.zeros(len(rows), dtype=np.bool_)
             for name in (*TEXT_COLUMNS, *DERIVED):
@@ -53,7 +53,7 @@ class Condition:
         if self.column == "id":
             return self._id_mask(index, rows)
         if self.comparison == "==" and self.column in index.vocabularies and self.column != "name":
-            # The number of a text takes no search: look-ups must not slow down with the store.
+            # No search through the texts: look-ups must not slow down as the store grows.
             code = index.vocabularies[self.column].code(self.value)
             return np.equal(index.column(self.column)[rows], -1 if code is None else code)
         if content in (Content.TEXT, Content.KEY):
@@ -108,7 +108,7 @@ class Condition:
         return mask
 
     def _day_mask(self, index: Index, rows: Rows) -> Mask:
-        """Whoever types a date and nothing else means what was measured that day."""
+        """Return the rows of a day, if the value is a date."""
         if _DATE.fullmatch(self.value):
             with suppress(QueryError):
                 return Condition("when", "=", self.value).mask(index, rows)
@@ -122,7 +122,7 @@ class Condition:
         return masks.get(self.comparison, (times >= begin) & (times < end))
 
     def _period(self) -> tuple[int, int]:
-        """From when to when the value lasts, in microseconds: a date is a whole day of UTC."""
+        """Return the begin and end of the value in microseconds; a date is a whole day of UTC."""
         try:
             begin = datetime.fromisoformat(self.value.strip())
         except ValueError:
@@ -137,7 +137,7 @@ class Condition:
 
 
 def parse_condition(text: str) -> Condition:
-    """A filter from what a person wrote; a bare word is looked for in all texts."""
+    """Return the condition in a filter of the user; a bare word searches all texts."""
     match = _WRITTEN.fullmatch(text)
     if not match:
         return Condition("", "~", text)
@@ -149,7 +149,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def where(**values: str | int | bool) -> tuple[Condition, ...]:
-    """The conditions that columns have exactly these values."""
+    """Return conditions for exact values of columns."""
     return tuple(
         Condition(column, "==", ("yes" if value else "no") if isinstance(value, bool) else str(value))
         for column, value in values.items()
@@ -157,14 +157,14 @@ def where(**values: str | int | bool) -> tuple[Condition, ...]:
 
 
 def meeting(index: Index, conditions: Iterable[Condition], rows: Rows) -> Rows:
-    """Those of the rows that meet all conditions."""
+    """Return the rows that meet all conditions."""
     for condition in conditions:
         rows = rows[condition.mask(index, rows)]
     return rows
 
 
 def _text_mask(index: Index, column: str, rows: Rows, test: Callable[[str], bool]) -> Mask:
-    # Each distinct text is looked at once, however many rows have it.
+    # Test each distinct text once.
     texts, codes = texts_of(index, column, rows)
     passes = np.fromiter(map(test, texts), dtype=np.bool_, count=len(texts))
     return passes[codes]

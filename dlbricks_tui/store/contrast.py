@@ -1,4 +1,4 @@
-"""Two selections of results compared: two systems, two runtimes, before and after."""
+"""Compare two selections of results: two systems, two runtimes, or before and after a change."""
 
 import math
 from collections.abc import Callable
@@ -13,18 +13,18 @@ from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.queries import Selection, newest_of_each
 from dlbricks_tui.store.records import Result
-from dlbricks_tui.store.significance import adjusted, mean_ratio, rank_sum_p_value
+from dlbricks_tui.store.statistics import adjusted, mean_ratio, rank_sum_p_value
 
 SIGNIFICANT = 0.05
-# Two halves of one run differ by as much, and two processes by more: below it nothing follows, however sure it is.
+# Two halves of one run differ by this much, and two processes by more.
 LEAST_DIFFERENCE = 0.01
 
-# What has to agree for two results to be of the same thing.
+# Two results are of the same subject if these columns agree.
 _SAME = ("brick", "model", "context")
 
 
 class Verdict(Enum):
-    """What the second selection is beside the first."""
+    """How the second selection compares with the first."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -34,9 +34,9 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """A brick in a context, or a whole model, that both selections have: the newest good result of each.
+    """The newest good results of a brick in a context, or of a whole model, in both selections.
 
-    `p_value` allows for how many were compared at once; None where samples are too few to tell.
+    `p_value` is adjusted for the number of comparisons; None if there are too few samples.
     """
 
     first: Summary
@@ -45,18 +45,18 @@ class Paired:
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """The name for users."""
         return self.second.name or self.second.brick or self.second.model
 
     @property
     def ratio(self) -> float:
-        """The second latency over the first; 1 where either is nothing."""
+        """The second latency divided by the first; 1 if either is zero."""
         first_ms, second_ms = self.first.trimmed_mean_ms, self.second.trimmed_mean_ms
         return second_ms / first_ms if first_ms > 0 and second_ms > 0 else 1.0
 
     @property
     def verdict(self) -> Verdict:
-        """Whether they differ."""
+        """The result of the comparison."""
         if self.p_value is None:
             return Verdict.TOO_FEW
         if self.p_value >= SIGNIFICANT or abs(self.ratio - 1.0) < LEAST_DIFFERENCE:
@@ -66,23 +66,23 @@ class Paired:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """What two selections have in common, and how many things one of them has alone."""
+    """The pairs of two selections, and the numbers of subjects that only one of them has."""
 
     pairs: tuple[Paired, ...]
     only_first: int
     only_second: int
-    # The geometric mean of all ratios and its 95 % interval; None where nothing is in common.
+    # The geometric mean of all ratios and its 95 % interval; None without pairs.
     ratio: float | None
     low: float
     high: float
 
     def count(self, verdict: Verdict) -> int:
-        """How many pairs have this verdict."""
+        """Return the number of pairs with this verdict."""
         return sum(pair.verdict is verdict for pair in self.pairs)
 
     @property
     def total_ms(self) -> tuple[float, float]:
-        """What all pairs take together, in the first selection and in the second."""
+        """The sums over all pairs in the first and in the second selection."""
         return (
             math.fsum(pair.first.trimmed_mean_ms for pair in self.pairs),
             math.fsum(pair.second.trimmed_mean_ms for pair in self.pairs),
@@ -90,14 +90,14 @@ class Contrast:
 
 
 def contrast(first: Selection, second: Selection, go_on: Callable[[], bool] = lambda: True) -> Contrast:
-    """Compares what two selections have in common; ends early, with less, when it is not to go on."""
+    """Compare the subjects that both selections have; stop early once `go_on` returns False."""
     ones, others = _by_subject(first), _by_subject(second)
     common = [subject for subject in others if subject in ones]
     pairs: list[Paired] = []
     for subject in common:
         if not go_on():
             break
-        # A damaged result has joined the damage that the store reports.
+        # The store reports damaged results.
         with suppress(DamagedResultError):
             pairs.append(_tested(ones[subject], others[subject]))
     corrected = iter(adjusted([pair.p_value for pair in pairs if pair.p_value is not None]))
@@ -117,7 +117,7 @@ class _Found(NamedTuple):
 
 
 def _by_subject(selection: Selection) -> dict[tuple[str, ...], _Found]:
-    """The newest good result of each brick in its context, and of each model."""
+    """Return the newest good result of each brick in its context, and of each model."""
     generation = selection.generation
     good = Selection(generation, meeting(generation.index, where(good=True), selection.rows))
     newest = newest_of_each(good, _SAME)

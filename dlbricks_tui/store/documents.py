@@ -1,4 +1,4 @@
-"""Records as documents: what TinyDB keeps, one line of JSON each, with a checksum that a flipped bit breaks."""
+"""Records as documents: one line of JSON each, with a checksum."""
 
 import hashlib
 import json
@@ -8,7 +8,6 @@ from dataclasses import fields
 from typing import Any, NamedTuple, cast, get_type_hints
 
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.migrations import SCHEMA, Document, upgraded
 from dlbricks_tui.store.records import (
     BrickForm,
     Calibration,
@@ -25,7 +24,12 @@ from dlbricks_tui.store.records import (
     System,
 )
 
-# In the order in which a compacted file has them: what others refer to comes first.
+Document = dict[str, Any]
+
+# The schema of every document. A store of another schema is refused and left as it is.
+SCHEMA = 1
+
+# The order of a compacted file: definitions come before the records that refer to them.
 TABLES: Mapping[str, type[Record]] = {
     "bricks": BrickForm,
     "systems": System,
@@ -36,8 +40,10 @@ TABLES: Mapping[str, type[Record]] = {
     "end_to_end": EndToEnd,
     "measurements": Measurement,
 }
-# What is no record: the head of a file, and the mark that a record is gone.
+# Documents that are no records: the head of a file, and the mark that a record is deleted.
 HEAD = "dlbricks"
+# The format in the head of every file. Before version 0.2.0 it had another name, and schemas 1 to 3.
+FORMAT = "dlbricks-results"
 DELETED = "deleted"
 SAMPLES = "samples_ms"
 
@@ -47,31 +53,32 @@ _BODY = len(_CHECK_START) + 8 + len(_CHECK_END)
 
 
 class BrokenDocumentError(Exception):
-    """These bytes are not a document as dlbricks writes them; the message completes "it ..."."""
+    """Bytes that are not a document of dlbricks; the message completes "it ..."."""
 
 
 class Sealed(NamedTuple):
-    """A document beside the checked bytes that hold it."""
+    """A document and its bytes with the checksum."""
 
     document: Document
     text: bytes
 
 
 def to_document(record: Record) -> Document:
-    """The record as JSON values, under its table and schema."""
+    """Return a record as JSON values, with its table and schema."""
     content = _write_fields(record)
-    # Samples are long and seldom wanted: standing last, they can be left unparsed.
+    # Samples are long and rarely needed: last, they can be left unparsed.
     samples = {SAMPLES: content.pop(SAMPLES)} if SAMPLES in content else {}
     identity = content.pop("uuid") if "uuid" in content else _content_uuid(content)
     return {"table": _TABLE_OF[type(record)], "schema": SCHEMA, "uuid": identity, **content, **samples}
 
 
 def to_record(document: Document) -> Record:
-    """The record that a document of any known schema holds."""
+    """Return the record in a document of this schema."""
     try:
-        current = upgraded(document)
-        kind = TABLES[current["table"]]
-        return kind(**_read_fields(kind, current))
+        if document["schema"] != SCHEMA:
+            raise BrokenDocumentError(f"has the unknown schema {document['schema']!r}")
+        kind = TABLES[document["table"]]
+        return kind(**_read_fields(kind, document))
     except KeyError as error:
         raise BrokenDocumentError(f"lacks {error}") from error
     except (TypeError, ValueError) as error:
@@ -79,18 +86,18 @@ def to_record(document: Document) -> Record:
 
 
 def deletion(uuid: str) -> Document:
-    """The document that takes a record out of the store."""
+    """Return the document that deletes a record."""
     return {"table": DELETED, "schema": SCHEMA, "uuid": uuid}
 
 
 def seal(document: Document) -> Sealed:
-    """The document's bytes, beginning with the checksum of all that follows it."""
+    """Return a document and its bytes, which begin with the checksum of the rest."""
     body = json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")[1:]
     return Sealed(document, b"%s%08x%s%s" % (_CHECK_START, zlib.crc32(body), _CHECK_END, body))
 
 
 def unseal(text: bytes) -> Document:
-    """The document in these bytes, without the checksum that it was found to agree with."""
+    """Return the document in these bytes; raise BrokenDocumentError if the checksum is wrong."""
     if not (text.startswith(_CHECK_START) and text[_BODY - len(_CHECK_END) : _BODY] == _CHECK_END):
         raise BrokenDocumentError("does not begin with a checksum")
     body = text[_BODY:]
@@ -99,12 +106,12 @@ def unseal(text: bytes) -> Document:
     try:
         return cast(Document, json.loads(b"{" + body))
     except (ValueError, RecursionError) as error:
-        # Only a forger gets here: his checksum is right.
+        # A forged document: the checksum is right.
         raise BrokenDocumentError(f"is not JSON: {error}") from error
 
 
 def resealed(document: Document) -> Sealed:
-    """The bytes of a document that another JSON writer has laid out anew, if nothing else changed in it."""
+    """Return a document that another JSON writer has reformatted; raise if its values changed."""
     content = {name: value for name, value in document.items() if name != "check"}
     try:
         sealed = seal(content)
@@ -116,12 +123,12 @@ def resealed(document: Document) -> Sealed:
 
 
 def _content_uuid(content: Document) -> str:
-    # Two stores that meet must see that they speak of the same brick, system or runtime.
+    # Two stores have the same uuid for the same brick, system or runtime.
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
 class _Codec(NamedTuple):
-    """How values of one type stand in JSON, and how they come back; reading refuses what writing never writes."""
+    """Functions that write and read the values of one type; reading refuses everything that is never written."""
 
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]
@@ -141,19 +148,19 @@ def _as_it_is(value: Any) -> Any:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not a text")
     return value
 
 
 def _whole(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{value!r} is no whole number")
+        raise TypeError(f"{value!r} is not a whole number")
     return value
 
 
 def _number(value: Any) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not a number")
     return float(value)
 
 
@@ -167,13 +174,13 @@ def _numbers(value: Any) -> tuple[float, ...]:
 
 def _fact(value: Any) -> Fact:
     if not isinstance(value, bool | int | float | str | None):
-        raise TypeError(f"{value!r} is no single value")
+        raise TypeError(f"{value!r} is not a single value")
     return value
 
 
 def _items(value: Any) -> Iterable[tuple[str, Any]]:
     if not isinstance(value, dict):
-        raise TypeError(f"{value!r} is no object")
+        raise TypeError(f"{value!r} is not an object")
     return ((_text(name), each) for name, each in value.items())
 
 

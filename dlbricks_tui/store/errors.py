@@ -1,4 +1,4 @@
-"""What can go wrong with the store, in words that a person can act on."""
+"""Errors of the store; each message says what to do."""
 
 import errno
 from pathlib import Path
@@ -12,14 +12,24 @@ class StoreError(UserError):
     """The store cannot do what was asked."""
 
 
-class NewerStoreError(StoreError):
-    """A newer dlbricks wrote what stands here."""
+class OtherVersionError(StoreError):
+    """A store or a file of results that another version of dlbricks wrote."""
 
-    def __init__(self, path: Path, schema: int, known: int) -> None:
-        super().__init__(
-            f"{path} was written by a newer dlbricks (schema {schema}, this one knows up to {known}) and is left as "
-            "it is; update dlbricks, or choose another data folder"
-        )
+
+def written_before_0_2(path: Path, cure: str) -> OtherVersionError:
+    """Return the error for a file of an unreleased version."""
+    return OtherVersionError(
+        f"{path} was written by a dlbricks before version 0.2.0, which this version cannot read; nothing was changed: "
+        f"{cure}"
+    )
+
+
+def written_by_newer(path: Path, schema: int, known: int) -> OtherVersionError:
+    """Return the error for a file of a newer version."""
+    return OtherVersionError(
+        f"{path} was written by a newer dlbricks (schema {schema}, this version reads {known}); nothing was changed: "
+        "update dlbricks, or choose another data folder with --data-dir"
+    )
 
 
 class StoreBusyError(StoreError):
@@ -27,19 +37,19 @@ class StoreBusyError(StoreError):
 
 
 class DamagedResultError(StoreError):
-    """A result that the index knows can no longer be read."""
+    """A result in the index that can no longer be read."""
 
 
 class QueryError(StoreError):
-    """A filter, column or order that nobody can follow."""
+    """A wrong filter, column or order."""
 
 
 class ExchangeError(StoreError):
-    """A file to import or export that does not work out."""
+    """A file that cannot be imported or exported."""
 
 
 def cannot_write(path: Path, error: OSError) -> StoreError:
-    """The complaint about a store that cannot be changed, with the cure that fits the cause."""
+    """Return the error for a store that cannot be written, with what to do about the cause."""
     cure = "free some space" if error.errno in _NO_ROOM else "make it writable"
     return StoreError(
         f"cannot write {path}: {error.strerror}; the store stays as it was: {cure}, or choose another data folder"
@@ -47,5 +57,5 @@ def cannot_write(path: Path, error: OSError) -> StoreError:
 
 
 def cannot_read(path: Path, error: OSError) -> StoreError:
-    """The complaint about a store file that exists and cannot be read."""
+    """Return the error for a store file that exists and cannot be read."""
     return StoreError(f"cannot read {path}: {error.strerror}; make it readable, or choose another data folder")

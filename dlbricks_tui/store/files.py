@@ -1,22 +1,97 @@
-"""The two layouts of documents in a file.
+"""The files of a store folder: their names, the documents in them, and appending to a journal.
 
-A journal has one document per line. A TinyDB file is one JSON object of tables of numbered documents, as plain TinyDB
-reads it, laid out so that each document has a line to itself: `"7": {...},`. One reader serves both, and a damaged line
-costs the document on it and no other.
+- `results-N.json`: the TinyDB file that compaction N wrote. One JSON object of tables of numbered documents, with each
+  document on a line of its own: `"7": {...},`.
+- `journal-N.jsonl`: the documents added after that, one per line. A store without compactions has journal 0 only.
+
+The highest number is in use; the generation before it is kept. A damaged line costs the document on it and no other.
 """
 
+import fcntl
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from dlbricks_tui.store.documents import HEAD, BrokenDocumentError, seal, unseal
-from dlbricks_tui.store.migrations import SCHEMA, Document
+from dlbricks_tui.atomic_write import sync_folder
+from dlbricks_tui.store.documents import FORMAT, HEAD, SCHEMA, BrokenDocumentError, Document, seal, unseal
+from dlbricks_tui.store.errors import cannot_read, cannot_write
+
+_NUMBERED = re.compile(r"(results|journal)-(\d+)\.jsonl?")
+
+
+def base_name(number: int) -> str:
+    """Return the name of the TinyDB file of a generation."""
+    return f"results-{number}.json"
+
+
+def journal_name(number: int) -> str:
+    """Return the name of the journal of a generation."""
+    return f"journal-{number}.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The numbers of the generations that have a TinyDB file, and of those that have a journal."""
+
+    bases: frozenset[int]
+    journals: frozenset[int]
+
+    @property
+    def newest(self) -> int:
+        """The number of the generation in use."""
+        return max(self.bases | self.journals, default=0)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files to read, in this order; the last one takes new records and may not exist yet.
+
+        A journal without its TinyDB file is the rest of a damaged generation: the generations before it are read too.
+        """
+        base = max(self.bases, default=0)
+        names = [base_name(base)] if self.bases else []
+        return (*names, *map(journal_name, sorted({*(each for each in self.journals if each >= base), self.newest})))
+
+    @property
+    def files_before(self) -> tuple[str, ...]:
+        """The files from which the newest TinyDB file was compacted."""
+        newest = max(self.bases, default=0)
+        older = Layout(
+            frozenset(each for each in self.bases if each < newest),
+            frozenset(each for each in self.journals if each < newest),
+        )
+        return older.files if older.bases or older.journals else ()
+
+    @property
+    def missing(self) -> str | None:
+        """The TinyDB file that is missing, and whose results are lost."""
+        if self.bases or not self.journals or 0 in self.journals:
+            return None
+        return base_name(min(self.journals))
+
+
+def layout_of(folder: Path) -> Layout:
+    """Return the generations in a folder; none if the folder does not exist."""
+    found: dict[str, set[int]] = {"results": set(), "journal": set()}
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - quicker, and done at every look-up
+    except FileNotFoundError:
+        names = []
+    except OSError as error:
+        raise cannot_read(folder, error) from error
+    for name in names:
+        if match := _NUMBERED.fullmatch(name):
+            found[match[1]].add(int(match[2]))
+    return Layout(frozenset(found["results"]), frozenset(found["journal"]))
+
 
 _CHUNK = 1 << 20
 _DOCUMENT_START = b'{"check"'
-# Before a document stand its number, quotes, a colon and a space.
+# A number, quotes, a colon and a space precede a document.
 _LONGEST_NUMBER = 32
 _END = b"}}"
 _STRUCTURE = re.compile(rb'\{?"[a-z0-9_]+": \{|\},|\}\}')
@@ -24,7 +99,7 @@ _STRUCTURE = re.compile(rb'\{?"[a-z0-9_]+": \{|\},|\}\}')
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What in a file cannot be read, and why."""
+    """A part of a file that cannot be read, with the reason."""
 
     file: str
     line: int
@@ -37,7 +112,7 @@ class Damage:
 
 
 class Line(NamedTuple):
-    """A line of a file that ends with a line break, without it; lines count from 1."""
+    """A line of a file without its line break; lines count from 1."""
 
     number: int
     offset: int
@@ -45,12 +120,12 @@ class Line(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the next line begins."""
+        """The offset of the next line."""
         return self.offset + len(self.text) + 1
 
 
 class Found(NamedTuple):
-    """A document that agrees with its checksum, and where its bytes are."""
+    """A document that agrees with its checksum, and the place of its bytes."""
 
     offset: int
     length: int
@@ -58,7 +133,7 @@ class Found(NamedTuple):
 
 
 def complete_lines(file: int, offset: int = 0, number: int = 0) -> Iterator[Line]:
-    """The lines from a byte on, after so many lines before it; what follows the last line break is left out."""
+    """Yield the lines from a byte on, up to the last line break; `number` lines come before."""
     for line, complete in _lines(file, offset, number):
         if complete:
             yield line
@@ -94,29 +169,29 @@ def _lines(file: int, offset: int, number: int, longest: int | None = None) -> I
 
 
 def document_on(line: Line) -> Found | None:
-    """The document on a line, None where the line only opens or closes a table."""
+    """Return the document on a line, None if the line opens or closes a table."""
     start = line.text.find(_DOCUMENT_START, 0, _LONGEST_NUMBER + len(_DOCUMENT_START))
     if start < 0:
         if _STRUCTURE.fullmatch(line.text):
             return None
-        raise BrokenDocumentError("is not as dlbricks writes it")
+        raise BrokenDocumentError("is not a line that dlbricks writes")
     text = line.text[start : line.text.rfind(b"}") + 1]
     return Found(line.offset + start, len(text), unseal(text))
 
 
 def is_end(line: Line) -> bool:
-    """Whether this line ends a whole TinyDB file."""
+    """Return True if the line ends a complete TinyDB file."""
     return line.text == _END
 
 
 def head(documents: int | None = None) -> bytes:
-    """The document that a file begins with; a TinyDB file says there how many others it has."""
+    """Return the first document of a file; in a TinyDB file it has the number of the others."""
     count = {} if documents is None else {"documents": documents}
-    return seal({"table": HEAD, "schema": SCHEMA, "format": "dlbricks results", **count}).text
+    return seal({"table": HEAD, "schema": SCHEMA, "format": FORMAT, **count}).text
 
 
 def write_tinydb_file(file: BinaryIO, texts: Iterable[tuple[str, bytes]], documents: int) -> None:
-    """Writes documents that come ordered by table as a file that plain TinyDB opens."""
+    """Write documents, ordered by table, as a file that plain TinyDB opens."""
     file.write(b'{"%s": {\n"1": %s' % (HEAD.encode(), head(documents)))
     current, number = HEAD, 1
     for table, text in texts:
@@ -127,3 +202,50 @@ def write_tinydb_file(file: BinaryIO, texts: Iterable[tuple[str, bytes]], docume
             current, number = table, 1
             file.write(b'\n},\n"%s": {\n"1": %s' % (table.encode(), text))
     file.write(b"\n%s\n" % _END)
+
+
+def append(journal: Path, texts: Iterable[bytes]) -> None:
+    """Add documents: durably if it returns, not at all if it raises. The caller holds the store's lock."""
+    try:
+        file = os.open(journal, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise cannot_write(journal, error) from error
+    try:
+        _append(file, journal, b"".join(text + b"\n" for text in texts))
+    finally:
+        os.close(file)
+
+
+def _append(file: int, journal: Path, lines: bytes) -> None:
+    size = os.fstat(file).st_size
+    try:
+        _write(file, _before(file, size) + lines)
+        _sync(file)
+        if not size:
+            sync_folder(journal.parent)
+    except OSError as error:
+        # On a full disk a part may have been written. Truncating needs no space.
+        with suppress(OSError):
+            os.ftruncate(file, size)
+        raise cannot_write(journal, error) from error
+
+
+def _before(file: int, size: int) -> bytes:
+    if not size:
+        return head() + b"\n"
+    # A writer that died in mid-line left an incomplete line, which was not acknowledged. End it.
+    return b"" if os.pread(file, 1, size - 1) == b"\n" else b"\n"
+
+
+def _write(file: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(file, left) :]
+
+
+def _sync(file: int) -> None:
+    if sys.platform == "darwin":
+        # On macOS fsync leaves the data in the cache of the drive.
+        fcntl.fcntl(file, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(file)

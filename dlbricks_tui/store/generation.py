@@ -1,4 +1,4 @@
-"""The files that make up the store at a moment, opened together with their index."""
+"""The files of the store at a moment, opened together with their index."""
 
 import os
 import weakref
@@ -7,38 +7,46 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlbricks_tui.store.documents import DELETED, HEAD, TABLES, BrokenDocumentError, seal, to_record, unseal
-from dlbricks_tui.store.errors import DamagedResultError, NewerStoreError, cannot_read
-from dlbricks_tui.store.files import Damage, Line, complete_lines, document_on, is_end
-from dlbricks_tui.store.folder import Layout, layout_of
-from dlbricks_tui.store.index import Index
-from dlbricks_tui.store.index_file import Coverage, load_index, save_index
-from dlbricks_tui.store.migrations import SCHEMA, Document, upgraded
+from dlbricks_tui.store.documents import (
+    DELETED,
+    FORMAT,
+    HEAD,
+    SCHEMA,
+    TABLES,
+    BrokenDocumentError,
+    Document,
+    to_record,
+    unseal,
+)
+from dlbricks_tui.store.errors import DamagedResultError, cannot_read, written_before_0_2, written_by_newer
+from dlbricks_tui.store.files import Damage, Layout, Line, complete_lines, document_on, is_end, layout_of
+from dlbricks_tui.store.index import Coverage, Index, load_index, save_index
 from dlbricks_tui.store.records import Record
 
 INDEX_NAME = "index.npz"
-# To index so many lines takes 20 ms: not worth a file.
+# Indexing this many lines takes 20 ms. Fewer are not worth a file.
 _WORTH_SAVING = 1000
 _ATTEMPTS = 10
+_OTHER_FOLDER = "choose another data folder with --data-dir"
 
 
 @dataclass(slots=True)
 class _Part:
-    """One file, its descriptor (None while it does not exist), and how far it was read."""
+    """A file, its descriptor (None if it does not exist), and how much of it was read."""
 
     path: Path
     file: int | None = None
     covered: int = 0
     lines: int = 0
     documents: int = 0
-    # How many a TinyDB file says it has.
+    # The number of documents in the head of a TinyDB file.
     promised: int | None = None
 
     def open(self) -> None:
         try:
             self.file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            # A journal that nobody has written to, or a file that a compaction has just taken away.
+            # A journal without records yet, or a file that a compaction has just deleted.
             self.file = None
         except OSError as error:
             raise cannot_read(self.path, error) from error
@@ -53,7 +61,7 @@ class _Part:
 
 
 class Generation:
-    """Open files and their index; what it knows stays readable after compaction has put other files in their place."""
+    """Open files and their index; its records stay readable after a compaction has replaced the files."""
 
     def __init__(self, folder: Path, layout: Layout, trust_saved_index: bool = True) -> None:
         self.folder = folder
@@ -61,7 +69,7 @@ class Generation:
         self.index = Index()
         self.damage: list[Damage] = []
         self._parts: list[_Part] = []
-        # Lines that the saved index does not know.
+        # Lines that are not in the saved index.
         self._unsaved = 0
         self._close = weakref.finalize(self, _close_all, self._parts)
         if not (trust_saved_index and self._load()):
@@ -71,7 +79,7 @@ class Generation:
 
     @classmethod
     def open(cls, folder: Path) -> "Generation":
-        """The files that make up the store now."""
+        """Open the files that are in use now."""
         for _ in range(_ATTEMPTS):
             generation = cls(folder, layout_of(folder))
             if not generation.superseded():
@@ -79,7 +87,7 @@ class Generation:
         return generation
 
     def close(self) -> None:
-        """Gives the files back."""
+        """Close the files."""
         self._close()
 
     @property
@@ -89,34 +97,34 @@ class Generation:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The files and how many bytes each has."""
+        """The size of each file in bytes."""
         return {part.path.name: part.size for part in self._parts if part.file is not None}
 
     @property
     def covered(self) -> dict[str, int]:
-        """The files and how many bytes of each were read."""
+        """The number of bytes read of each file."""
         return {part.path.name: part.covered for part in self._parts if part.file is not None}
 
     @property
     def unfinished_bytes(self) -> int:
-        """How much of the last line is there, when a writer is at it or died in the middle of it."""
+        """The bytes of an incomplete last line, which a writer is writing or has not finished."""
         return self._parts[-1].size - self._parts[-1].covered
 
     @property
     def recovered(self) -> int:
-        """How many records were read from the generation before, as their lines in this one are damaged."""
+        """The number of records read from the generation before, because their lines in this one are damaged."""
         older = [number for number, part in enumerate(self._parts) if part.path.name not in self.layout.files]
         return sum(int((self.index.column("part")[self.index.column("alive")] == number).sum()) for number in older)
 
     def superseded(self) -> bool:
-        """Whether other files make up the store by now."""
+        """Return True if other files are in use by now."""
         return layout_of(self.folder).files != self.layout.files or any(
             part.size < part.covered or (part.file is not None and not os.fstat(part.file).st_nlink)
             for part in self._parts
         )
 
     def catch_up(self) -> bool:
-        """Indexes what was appended since, and says whether anything was."""
+        """Index the lines appended since, and return True if there were any."""
         part = self._parts[-1]
         if part.file is None:
             part.open()
@@ -127,40 +135,38 @@ class Generation:
         return part.lines > known
 
     def document(self, row: int) -> Document:
-        """The document of a row, as it was written."""
+        """Return the document of a row."""
         try:
             return unseal(self.raw(row))
         except BrokenDocumentError as error:
             raise self._set_aside(row, error) from error
 
     def raw(self, row: int) -> bytes:
-        """The bytes of a row, whatever they hold."""
+        """Return the bytes of a row, unchecked."""
         file = self._part_of(row).file
         if file is None:
             return b""
         return os.pread(file, int(self.index.value("length", row)), int(self.index.value("offset", row)))
 
     def texts(self, rows: Iterable[int]) -> Iterator[tuple[str, bytes]]:
-        """Table and checked bytes of rows, in the schema of this dlbricks."""
+        """Yield the table and the checked bytes of each row."""
         for row in rows:
-            document = self.document(row)
-            current = document["schema"] == SCHEMA
-            yield document["table"], self.raw(row) if current else seal(upgraded(document)).text
+            yield self.document(row)["table"], self.raw(row)
 
     def damaged_bytes(self, damage: Damage) -> bytes:
-        """What stands where nothing could be read."""
+        """Return the bytes of a damaged part."""
         files = [part.file for part in self._parts if part.path.name == damage.file and part.file is not None]
         return b"".join(os.pread(file, damage.length, damage.offset) for file in files)
 
     def record(self, row: int) -> Record:
-        """The record of a row."""
+        """Return the record of a row."""
         try:
             return to_record(self.document(row))
         except BrokenDocumentError as error:
             raise self._set_aside(row, error) from error
 
     def save_index(self, worth_saving: int = 1) -> None:
-        """Saves the index if it knows that many lines more than the saved one."""
+        """Save the index if it has at least `worth_saving` more lines than the saved one."""
         if self._unsaved >= worth_saving:
             coverage = [
                 Coverage(part.path.name, part.covered, part.lines, part.size, part.modified_ns) for part in self._parts
@@ -189,7 +195,7 @@ class Generation:
         base_is_damaged = any(each.file == self._parts[0].path.name for each in self.damage)
         if base_is_damaged and self.layout.bases and self.layout.files_before:
             base, *journals = self.layout.files
-            # What the damaged file has goes first; of what was there before it, only what is missing comes in.
+            # The damaged file first. The files before it add only the records that it lacks.
             self._read_all((base, *self.layout.files_before, *journals), track_uuids=True)
         self._unsaved = sum(part.lines for part in self._parts)
 
@@ -239,31 +245,35 @@ class Generation:
             return
         document = found.document
         try:
+            if document["table"] == HEAD and document.get("format") != FORMAT:
+                raise written_before_0_2(part.path, f"move the folder {self.folder} away, or {_OTHER_FOLDER}")
             if document["schema"] > SCHEMA:
-                raise NewerStoreError(part.path, document["schema"], SCHEMA)
+                raise written_by_newer(part.path, document["schema"], SCHEMA)
+            if document["schema"] != SCHEMA:
+                raise BrokenDocumentError(f"has the unknown schema {document['schema']!r}")
             if document["table"] == DELETED:
                 self.index.remove(document["uuid"])
             elif document["table"] in TABLES:
-                self.index.add(upgraded(document), number, found.offset, found.length)
+                self.index.add(document, number, found.offset, found.length)
                 part.documents += 1
             elif document["table"] == HEAD:
                 part.promised = document.get("documents")
             else:
-                raise BrokenDocumentError(f"is of a table {document['table']!r} that dlbricks does not have")
+                raise BrokenDocumentError(f"is of an unknown table {document['table']!r}")
         except (KeyError, TypeError, ValueError) as error:
-            raise BrokenDocumentError(f"is no record of dlbricks: {error}") from error
+            raise BrokenDocumentError(f"is not a record of dlbricks: {error}") from error
 
     def _part_of(self, row: int) -> _Part:
         return self._parts[int(self.index.value("part", row))]
 
     def _set_aside(self, row: int, error: BrokenDocumentError) -> DamagedResultError:
-        """Takes out of the index what was whole when it was indexed, so that what is left is used from now on."""
+        """Remove a row from the index whose bytes were damaged after it was indexed."""
         part, offset = self._part_of(row), int(self.index.value("offset", row))
         line = 0 if part.file is None else 1 + sum(each.end <= offset for each in complete_lines(part.file))
         damage = Damage(part.path.name, line, offset, int(self.index.value("length", row)), str(error))
         self.damage.append(damage)
         self.index.forget(row)
-        return DamagedResultError(f"{damage} and is set aside; `dlbricks results verify` says what else is damaged")
+        return DamagedResultError(f"{damage} and is set aside; `dlbricks results verify` lists all damage")
 
 
 def _close_all(parts: list[_Part]) -> None:

@@ -1,4 +1,4 @@
-"""The short words by which a person knows a brick, made from its canonical form."""
+"""Short names of bricks, made from their canonical form."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,19 +8,19 @@ from typing import Any
 from dlbricks_tui.models.kinds import KIND_OF_OP, Kind, heaviest, kind_of
 
 _MOST_OPERATORS = 4
-# Labels leave out what names of one framework begin with.
+# Labels leave out the prefixes of framework names.
 _KIND_OF_WORD = {op.rpartition(".")[2].strip("_"): kind for op, kind in KIND_OF_OP.items()}
 
-# An operator by its neutral name, with its parameters.
+# An operator's neutral name and its parameters.
 _Part = tuple[str, Mapping[str, Any]]
 
 
 def label_of(canonical: str) -> str:
-    """Operators, kernel and the shape that comes in: `conv+relu 3x3/2 1x64x56x56`; empty for a form not known."""
+    """Return operators, kernel and input shape, `conv+relu 3x3/2 1x64x56x56`; empty for an unknown form."""
     try:
         form = json.loads(canonical)
         parts = [part for operator in form["operators"] for part in _parts(operator)]
-        # An operator of a damaged file may have no name but that of its framework.
+        # An operator of a damaged file may have only its framework's name.
         names = [name.rpartition(".")[2].strip("_") or name for name, _ in parts[:_MOST_OPERATORS]]
         chain = "+".join(names) + ("+..." if len(parts) > _MOST_OPERATORS else "")
         window = next((params for _, params in parts if params.get("kernel")), {})
@@ -32,18 +32,18 @@ def label_of(canonical: str) -> str:
 
 @lru_cache(maxsize=1 << 15)
 def kind_of_label(label: str) -> Kind:
-    """The kind of the brick that has this label, as far as the operators in it tell."""
+    """Return the kind of the brick with this label, as its operators tell."""
     chain = label.partition(" ")[0].removesuffix("+...")
     return heaviest(_KIND_OF_WORD.get(word, Kind.OTHER) for word in chain.split("+"))
 
 
 def _parts(operator: Mapping[str, Any]) -> list[_Part]:
-    """A fused operator is known by what it holds, any other (a loop too) by its own name."""
+    """Return the parts of a fused operator; any other operator, loops too, is one part."""
     own: _Part = (str(operator["op"]), operator.get("params", {}))
     if kind_of(own[0]) is not Kind.OTHER:
         return [own]
     nodes = [node for text in operator.get("inner", ()) for node in json.loads(text)]
-    # Variables are words, and the heads are pairs of numbers.
+    # Variables are texts, and the heads are pairs of numbers.
     return [(node[0], dict(node[1])) for node in nodes if isinstance(node, list) and isinstance(node[0], str)] or [own]
 
 

@@ -1,4 +1,4 @@
-"""What can be asked of the store: results by filter and order, and the look-ups that estimates are made of."""
+"""Queries: results by filter and order, and the look-ups for estimates."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -40,7 +40,7 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Results in an order, as they were when they were selected."""
+    """Results in an order, as of the time of their selection."""
 
     generation: Generation
     rows: Rows
@@ -49,25 +49,25 @@ class Selection:
         return len(self.rows)
 
     def part(self, start: int, stop: int) -> "Selection":
-        """Some of them that stand beside each other."""
+        """Return the results from one position up to another."""
         return Selection(self.generation, self.rows[start:stop])
 
     def values(self, column: str) -> list[Any]:
-        """One column of all of them."""
+        """Return one column of all results."""
         return values_of(self.generation.index, column, self.rows)
 
     def summaries(self) -> list[Summary]:
-        """All of them, without samples."""
+        """Return all results without samples."""
         return summaries_of(self.generation.index, self.rows)
 
     def result(self, position: int) -> Result:
-        """One of them, whole."""
+        """Return one result with its samples."""
         return cast(Result, self.generation.record(int(self.rows[position])))
 
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """One way in which results were measured, and how many there are: what to offer where nothing else fits."""
+    """A system, runtime, level and method with results, and the numbers of them."""
 
     system: str
     runtime: str
@@ -79,13 +79,13 @@ class Combination:
 
 
 def parse_order(text: str) -> Order:
-    """A column to sort by, with a minus before it for the other way round."""
+    """Return the order that a text names: a column, with a minus before it for descending order."""
     (column,) = checked_columns([text.removeprefix("-")])
     return Order(column, text.startswith("-"))
 
 
 def checked_columns(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns of these names or aliases; raise where one is no column."""
+    """Return the columns of these names or aliases; raise QueryError for any other name."""
     found: list[str] = []
     for name in names:
         column = column_named(name)
@@ -98,12 +98,12 @@ def checked_columns(names: Iterable[str]) -> tuple[str, ...]:
 def select(
     generation: Generation, conditions: Iterable[Condition] = (), orders: Sequence[Order] = (Order("when"),)
 ) -> Selection:
-    """The results that meet all conditions, sorted by the first order, equal ones by the next."""
+    """Return the results that meet all conditions, sorted by the first order, equal ones by the next."""
     index = generation.index
     rows = meeting(index, conditions, index.rows_of(*RESULT_TABLES))
     for order in reversed(orders):
         keys = sorting_keys(index, order.column, rows)
-        # Reversed before and after, so that equal ones keep their order.
+        # Reversed before and after: equal keys keep their order.
         by_key = (
             len(rows) - 1 - np.argsort(keys[::-1], kind="stable")[::-1]
             if order.descending
@@ -116,24 +116,24 @@ def select(
 def newest_good(
     generation: Generation, pair: Pair, system: str, runtime: str, protocol: str | None = None
 ) -> Summary | None:
-    """The newest good measurement of a brick in a context; takes no longer in a large store."""
+    """Return the newest good measurement of a brick in a context; the time does not depend on the store's size."""
     asked = where(context=pair.context, system=system, runtime=runtime, good=True, of="brick")
     asked += where(protocol=protocol) if protocol is not None else ()
     rows = meeting(generation.index, asked, np.fromiter(generation.index.rows_of_brick(pair.brick), dtype=np.intp))
     if not len(rows):
         return None
-    # Of equally old ones the one stored last, which comes first.
+    # Of equally old results, the one stored last comes first.
     newest = rows[np.argmax(generation.index.column("when")[rows])]
     return summaries_of(generation.index, np.array([newest]))[0]
 
 
 def history(generation: Generation, brick: str) -> Selection:
-    """All measurements of a brick, oldest first."""
+    """Return all measurements of a brick, oldest first."""
     return select(generation, where(brick=brick, of="brick"))
 
 
 def among(selection: Selection, pairs: Collection[Pair]) -> Selection:
-    """Those of the selected measurements that are of one of these bricks in its context."""
+    """Return the selected measurements of these bricks in their contexts."""
     index = selection.generation.index
     bricks, contexts = index.vocabularies["brick"], index.vocabularies["context"]
     codes = ((bricks.code(pair.brick), contexts.code(pair.context)) for pair in pairs)
@@ -143,7 +143,7 @@ def among(selection: Selection, pairs: Collection[Pair]) -> Selection:
 
 
 def newest_of_each(selection: Selection, columns: Sequence[str]) -> Selection:
-    """Of the selected results that agree in these columns the newest."""
+    """Return the newest result of each group that agrees in these columns."""
     index = selection.generation.index
     newest_first = selection.rows[::-1]
     newest_first = newest_first[np.argsort(-index.column("when")[newest_first], kind="stable")]
@@ -152,13 +152,13 @@ def newest_of_each(selection: Selection, columns: Sequence[str]) -> Selection:
 
 
 def newest_by_pair(selection: Selection) -> dict[Pair, Summary]:
-    """Of the selected measurements the newest of each brick and context."""
+    """Return the newest selected measurement of each brick and context."""
     summaries = newest_of_each(selection, _PAIR).summaries()
     return {Pair(summary.brick, summary.context): summary for summary in summaries}
 
 
 def all_by_pair(selection: Selection) -> dict[Pair, list[Summary]]:
-    """The selected measurements of each brick and context, in the order of the selection."""
+    """Return the selected measurements of each brick and context, in the order of the selection."""
     found: defaultdict[Pair, list[Summary]] = defaultdict(list)
     for summary in selection.summaries():
         found[Pair(summary.brick, summary.context)].append(summary)
@@ -166,14 +166,14 @@ def all_by_pair(selection: Selection) -> dict[Pair, list[Summary]]:
 
 
 def combinations(generation: Generation, conditions: Iterable[Condition] = ()) -> list[Combination]:
-    """The systems, runtimes, levels and protocols with results, those with the most bricks first."""
+    """Return the systems, runtimes, levels and methods with results, those with the most bricks first."""
     index = generation.index
     rows = select(generation, conditions, orders=()).rows
     ways, first, way_of_row = np.unique(_numbered(index, _WAY, rows), return_index=True, return_inverse=True)
     of_bricks = index.column("brick")[rows] > 0
 
     def counted(chosen: NDArray[np.bool_], columns: Sequence[str] = ()) -> list[int]:
-        """How many of the chosen rows, or of the different values that they have in these columns, each way has."""
+        """Count the chosen rows of each way, or their distinct values in these columns."""
         different = _numbered(index, columns, rows[chosen]) if columns else np.arange(int(chosen.sum()))
         owners = np.unique(np.stack([way_of_row[chosen], different]), axis=1)[0]
         return [int(count) for count in np.bincount(owners, minlength=len(ways))]
@@ -188,12 +188,12 @@ def combinations(generation: Generation, conditions: Iterable[Condition] = ()) -
 
 
 def counts(generation: Generation) -> dict[str, int]:
-    """How many records each table has."""
+    """Return the number of records in each table."""
     return {table: len(generation.index.rows_of(table)) for table in TABLES}
 
 
 def brick_form(generation: Generation, brick: str) -> BrickForm | None:
-    """What a brick key stands for, None where the store does not know it."""
+    """Return the form of a brick, None if the store does not have it."""
     for row in generation.index.rows_of_brick(brick):
         record = generation.record(row)
         if isinstance(record, BrickForm):
@@ -202,33 +202,33 @@ def brick_form(generation: Generation, brick: str) -> BrickForm | None:
 
 
 def systems(generation: Generation) -> dict[str, System]:
-    """The systems by id, as they were described last."""
+    """Return the systems by id, each as described last."""
     return {system.id: system for system in records_of(generation, System)}
 
 
 def runtimes(generation: Generation) -> dict[str, Runtime]:
-    """The runtimes by id, as they were described last."""
+    """Return the runtimes by id, each as described last."""
     return {runtime.id: runtime for runtime in records_of(generation, Runtime)}
 
 
 def runs(generation: Generation) -> dict[str, Run]:
-    """The runs by id, as they stood last."""
+    """Return the runs by id, each in its last state."""
     return {run.id: run for run in sorted(records_of(generation, Run), key=lambda run: run.when)}
 
 
 def records_of(generation: Generation, kind: type[AnyRecord]) -> list[AnyRecord]:
-    """All records of one kind, whole, in the order in which they were stored."""
+    """Return all records of one kind in the order in which they were stored."""
     table = next(name for name, each in TABLES.items() if each is kind)
     found: list[AnyRecord] = []
     for row in generation.index.rows_of(table).tolist():
-        # One that is damaged has joined the damage that the store reports.
+        # The store reports damaged records.
         with suppress(DamagedResultError):
             found.append(cast(AnyRecord, generation.record(row)))
     return found
 
 
 def _numbered(index: Index, columns: Sequence[str], rows: Rows) -> NDArray[np.int64]:
-    """One number for each row, the same where the rows have the same texts in these columns."""
+    """Return a number for each row; rows with equal texts in these columns have equal numbers."""
     numbers = np.zeros(len(rows), dtype=np.int64)
     for column in columns:
         numbers = numbers * len(index.vocabularies[column].texts) + index.column(column)[rows]

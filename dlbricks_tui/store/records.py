@@ -1,7 +1,7 @@
-"""What the store keeps: one frozen record per measurement, machine, runtime, run or failure.
+"""The records of the store: one frozen dataclass per measurement, system, runtime, run or failure.
 
-Keys and ids are plain strings that other rooms make. Definitions (brick forms, systems, runtimes) are told apart by
-what they say, so that two stores agree on them; everything that happened has a UUID of its own.
+Keys and ids are strings that other rooms make. Definitions (brick forms, systems, runtimes) are identified by their
+content, so that two stores agree on them; everything else has a UUID of its own.
 """
 
 import math
@@ -13,29 +13,29 @@ from datetime import datetime, timezone
 from dlbricks_tui.models.graph import Level
 
 Fact = None | bool | int | float | str
-# What is known about something, by name; pairs and no dict, so that records stay immutable.
+# Named facts; pairs instead of a dict, because records are immutable.
 Facts = tuple[tuple[str, Fact], ...]
 Constants = tuple[tuple[str, float], ...]
 
-# The context of what was measured without regard to contexts.
+# The context of measurements that were made without regard to contexts.
 ANY_CONTEXT = ""
 
 _UUID = re.compile(r"[0-9a-f]{32}")
 
 
 def new_uuid() -> str:
-    """A UUID for something that happened just now."""
+    """Return a new UUID."""
     return uuid.uuid4().hex
 
 
 def utc_now() -> str:
-    """The time as records carry it: ISO 8601, in UTC, to the microsecond."""
+    """Return the current time for records: ISO 8601, in UTC, to the microsecond."""
     return datetime.now(timezone.utc).isoformat(timespec="microseconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What a series of samples says; `low_ms` and `high_ms` bound the trimmed mean with 95 % confidence."""
+    """Statistics of samples; `low_ms` and `high_ms` bound the trimmed mean with 95 % confidence."""
 
     trimmed_mean_ms: float
     median_ms: float
@@ -47,7 +47,7 @@ class Statistics:
     count: int
 
     def __post_init__(self) -> None:
-        # JSON has no NaN, and a latency that is none must not be averaged into an estimate.
+        # JSON has no NaN, and a NaN must not be averaged into an estimate.
         latencies = (self.trimmed_mean_ms, self.median_ms, self.minimum_ms, self.spread_ms, self.low_ms, self.high_ms)
         if not all(math.isfinite(latency) for latency in latencies):
             raise ValueError("statistics must be finite numbers")
@@ -55,7 +55,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrickForm:
-    """What a brick key stands for: the canonical JSON text that it is the hash of."""
+    """A brick's canonical JSON text; the key is its hash."""
 
     key: str
     canonical: str
@@ -63,7 +63,7 @@ class BrickForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """A machine."""
+    """The machine: processor, cores and memory."""
 
     id: str
     name: str
@@ -76,7 +76,7 @@ class System:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """What executes, with every setting that changes its speed."""
+    """A framework of a version, with every setting that changes its speed."""
 
     id: str
     name: str
@@ -89,22 +89,22 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened: when, and the UUID that tells it from everything else that did."""
+    """A record of something that happened, with its time and UUID."""
 
     when: str
     uuid: str = field(default_factory=new_uuid)
 
     def __post_init__(self) -> None:
-        # What the index cannot take up must not get into a file.
+        # The index needs both, so no file may hold a record without them.
         if datetime.fromisoformat(self.when).tzinfo is None:
             raise ValueError(f"{self.when!r} has no time zone")
         if not _UUID.fullmatch(self.uuid):
-            raise ValueError(f"{self.uuid!r} is no UUID of 32 hexadecimal digits")
+            raise ValueError(f"{self.uuid!r} is not a UUID of 32 hexadecimal digits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run(Event):
-    """The state of a run at a moment; the newest record of an `id` is how the run stands."""
+    """The state of a run at a moment; the newest record of an `id` is its current state."""
 
     id: str
     started: str
@@ -123,7 +123,7 @@ class Run(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration(Event):
-    """The constants of a measuring method on a system and runtime, and how well they predicted each network."""
+    """The constants of a method on a system and runtime, with the error on each calibration network."""
 
     system: str
     runtime: str
@@ -133,13 +133,13 @@ class Calibration(Event):
     constants: Constants
     # Relative error per calibration network, left out of its own fit.
     residuals: Constants
-    # How many sequences of each run in a millisecond.
+    # The sequences of each network that run in a millisecond.
     densities: Constants = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure(Event):
-    """A brick (or, where `brick` is empty, a whole model) that could not be measured, and why."""
+    """A brick, or a whole model if `brick` is empty, that could not be measured, with the reason."""
 
     brick: str = ""
     context: str = ""
@@ -155,7 +155,7 @@ class Failure(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed(Event):
-    """What brick and end-to-end measurements have in common; one with `flags` is doubtful and says why."""
+    """The common fields of brick and end-to-end measurements; `flags` name the reasons for doubt."""
 
     system: str
     runtime: str
@@ -171,15 +171,15 @@ class Timed(Event):
 
     @property
     def good(self) -> bool:
-        """Whether nothing speaks against using it."""
+        """True if there is no reason for doubt."""
         return not self.flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement(Timed):
-    """A brick in a context, timed.
+    """The samples of a brick in a context.
 
-    Who times every layer and not every brick has many of a brick: `occurrence` says which layer of which model it was.
+    `occurrence` names the layer and model, if each layer was timed and not each brick.
     """
 
     brick: str
@@ -190,7 +190,7 @@ class Measurement(Timed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndToEnd(Timed):
-    """A whole model, timed; `model` is its key, `name` what it is called."""
+    """The samples of a whole model; `model` is its key."""
 
     model: str
     name: str

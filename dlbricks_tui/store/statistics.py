@@ -1,5 +1,6 @@
-"""What a series of samples says about a latency."""
+"""Statistics of samples: trimmed means with bootstrap intervals, and tests for differences between two series."""
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from math import fsum, hypot, sqrt
@@ -10,22 +11,22 @@ from numpy.typing import NDArray
 
 from dlbricks_tui.store.records import Statistics
 
-# Dropped at either end, as the paper's published means do (section 4.1: the middle 60 % of the sorted runs).
+# The share dropped at either end, as in the paper (section 4.1: the middle 60 % of the sorted runs).
 TRIM = 0.2
 CONFIDENCE = 0.95
 RESAMPLES = 1000
-_SEED = 20191118
-# Standard errors to either side between which a mean lies with 95 % confidence.
+_RESAMPLING_SEED = 20191118
+# A mean lies within this many standard errors with 95 % confidence.
 _TWO_SIDED_95 = 1.96
 
 
 def summarise(samples_ms: Sequence[float]) -> Statistics:
-    """The statistics of at least one sample; the same samples give the same interval, whatever their order."""
+    """Return the statistics of at least one sample; they do not depend on the order of the samples."""
     ordered = np.sort(np.asarray(samples_ms, dtype=np.float64))
     if not ordered.size:
         raise ValueError("there are no samples")
     quarter, median, three_quarters = np.quantile(ordered, (0.25, 0.5, 0.75))
-    # Not by `@`: its threads would go on spinning for tens of milliseconds beside whatever is being timed.
+    # Not by `@`: its threads spin for tens of milliseconds afterwards and would disturb measurements.
     means = np.einsum("ij,j->i", _resampling(len(ordered)), ordered)
     low, high = np.quantile(means, (0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2))
     return Statistics(
@@ -40,7 +41,7 @@ def summarise(samples_ms: Sequence[float]) -> Statistics:
 
 
 def mean_statistics(found: Sequence[Statistics]) -> Statistics:
-    """The statistics of a brick that was timed in several places: their mean, unsure as their differences show."""
+    """Return the mean statistics of a brick that was timed in several places; differences widen the interval."""
     mean = mean_latency([(it.trimmed_mean_ms, it.low_ms, it.high_ms) for it in found])
     return Statistics(
         trimmed_mean_ms=mean[0],
@@ -54,23 +55,23 @@ def mean_statistics(found: Sequence[Statistics]) -> Statistics:
 
 
 def mean_latency(latencies: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
-    """The mean of latencies, each a value with its interval, and the interval of the mean.
+    """Return the mean of latencies, each a value with its interval, and the interval of the mean.
 
-    The interval holds both the mean of the intervals and how much the values differ.
+    The interval combines the mean of the intervals with the differences between the values.
     """
     count = len(latencies)
     values, lows, highs = zip(*latencies, strict=True)
     mean, low, high = (fsum(bounds) / count for bounds in (values, lows, highs))
     differ = 0.0
     if count > 1:
-        # The standard library's deviation is exact, and too slow for a look-up of published results.
+        # The standard library's deviation is too slow for a look-up of published results.
         deviation = sqrt(fsum((value - mean) ** 2 for value in values) / (count - 1))
         differ = _TWO_SIDED_95 * deviation / sqrt(count)
     return mean, max(0.0, mean - hypot(mean - low, differ)), mean + hypot(high - mean, differ)
 
 
 def trimmed_mean(samples: Sequence[float]) -> float:
-    """The mean of what remains when the lowest and the highest fifth are dropped."""
+    """Return the mean without the lowest and the highest fifth."""
     return float(_kept(np.sort(np.asarray(samples, dtype=np.float64))).mean())
 
 
@@ -81,13 +82,63 @@ def _kept(ordered: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=16)
 def _resampling(count: int) -> NDArray[np.float64]:
-    """The weights that turn sorted samples into the trimmed means of bootstrap resamples.
+    """Return the weights that turn sorted samples into the trimmed means of bootstrap resamples.
 
-    Which sorted samples a resample keeps depends on their number alone, so series of equal length share the drawing
-    and the sorting, and one matrix product is left per series.
+    The sorted samples that a resample keeps depend on their number only. Series of equal length share the weights, and
+    each takes one matrix product.
     """
-    drawn = np.sort(np.random.default_rng(_SEED).integers(0, count, size=(RESAMPLES, count)), axis=1)
+    drawn = np.sort(np.random.default_rng(_RESAMPLING_SEED).integers(0, count, size=(RESAMPLES, count)), axis=1)
     kept = drawn[:, (dropped := int(count * TRIM)) : count - dropped]
     weights = np.zeros((RESAMPLES, count))
     np.add.at(weights, (np.arange(RESAMPLES)[:, None], kept), 1.0 / kept.shape[1])
     return weights
+
+
+# With fewer samples the normal approximation of the rank sum is too rough.
+FEWEST_SAMPLES = 8
+_RATIO_SEED = 19470318
+
+
+def rank_sum_p_value(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Return the p-value of the two-sided Mann-Whitney test, None if there are too few samples.
+
+    The test assumes nothing about the distribution of the samples. Latencies are skewed.
+    """
+    if min(len(first), len(second)) < FEWEST_SAMPLES:
+        return None
+    _, group, sizes = np.unique(np.concatenate([first, second]), return_inverse=True, return_counts=True)
+    # Equal samples share the mean of their ranks.
+    ranks = (np.cumsum(sizes) - (sizes - 1) / 2.0)[group]
+    ones, others = len(first), len(second)
+    total = ones + others
+    larger = float(ranks[:ones].sum()) - ones * (ones + 1) / 2.0
+    ties = float((sizes.astype(np.float64) ** 3 - sizes).sum()) / (total * (total - 1))
+    variance = ones * others / 12.0 * (total + 1 - ties)
+    if variance <= 0.0:
+        return 1.0
+    # Continuity correction.
+    distance = max(0.0, abs(larger - ones * others / 2.0) - 0.5)
+    return math.erfc(distance / math.sqrt(2.0 * variance))
+
+
+def adjusted(p_values: Sequence[float]) -> list[float]:
+    """Return the p-values of many tests, adjusted by Benjamini and Hochberg's method.
+
+    Of the adjusted values below a limit, at most that share is expected to be chance.
+    """
+    count = len(p_values)
+    order = np.argsort(np.asarray(p_values, dtype=np.float64), kind="stable")[::-1]
+    scaled = np.asarray(p_values, dtype=np.float64)[order] * count / np.arange(count, 0, -1)
+    found = np.empty(count)
+    found[order] = np.minimum.accumulate(np.minimum(scaled, 1.0))
+    return [float(each) for each in found]
+
+
+def mean_ratio(ratios: Sequence[float]) -> tuple[float, float, float]:
+    """Return the geometric mean of at least one ratio and its 95 % interval (bootstrap)."""
+    logarithms = np.log(np.asarray(ratios, dtype=np.float64))
+    generator = np.random.default_rng(_RATIO_SEED)
+    # One by one: all resamples at once would take too much memory.
+    means = [logarithms[generator.integers(0, len(logarithms), len(logarithms))].mean() for _ in range(RESAMPLES)]
+    low, high = np.quantile(means, (0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2))
+    return math.exp(float(logarithms.mean())), math.exp(float(low)), math.exp(float(high))

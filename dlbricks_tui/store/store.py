@@ -1,35 +1,136 @@
-"""The results store: records go in durably, come out by row, and are seen by every process that has it open."""
+"""The results store: records are added durably, read by row, and seen by every process that has the store open."""
 
+import fcntl
+import os
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from dlbricks_tui.store import journal
-from dlbricks_tui.store.compaction import compact
-from dlbricks_tui.store.documents import Sealed, deletion, seal, to_document, unseal
-from dlbricks_tui.store.errors import DamagedResultError, StoreError
-from dlbricks_tui.store.files import Damage
+from dlbricks_tui.atomic_write import DRAFT_SUFFIX, replace_file
+from dlbricks_tui.store.documents import TABLES, Sealed, deletion, seal, to_document, unseal
+from dlbricks_tui.store.errors import DamagedResultError, StoreBusyError, StoreError, cannot_write
+from dlbricks_tui.store.files import Damage, append, base_name, journal_name, layout_of, write_tinydb_file
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.lock import StoreLock
 from dlbricks_tui.store.records import Record
 
-# A writer saves the index when a tenth of it is new: often enough for the next process to open quickly, seldom enough
-# to cost nothing per result.
+# Longer than compacting a million results takes: a process that still holds the lock hangs.
+PATIENCE_SECONDS = 60.0
+_LONGEST_PAUSE_SECONDS = 0.02
+
+
+class StoreLock:
+    """An exclusive lock for writers, on a file that is never replaced. It ends with the process that holds it."""
+
+    def __init__(self, path: Path, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self._path = path
+        self._patience_seconds = patience_seconds
+        self._file: int | None = None
+
+    def __enter__(self) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise cannot_write(self._path, error) from error
+        try:
+            self._wait_for(file)
+            _name_holder(file)
+        except BaseException:
+            os.close(file)
+            raise
+        self._file = file
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _wait_for(self, file: int) -> None:
+        give_up = time.monotonic() + self._patience_seconds
+        pause_seconds = 0.0002
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > give_up:
+                    holder = os.pread(file, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                    raise StoreBusyError(
+                        f"process {holder} has kept {self._path} locked for more than {self._patience_seconds:.0f} s; "
+                        "end it if it hangs, then try again"
+                    ) from None
+                time.sleep(pause_seconds)
+                pause_seconds = min(pause_seconds * 2, _LONGEST_PAUSE_SECONDS)
+            except OSError as error:
+                raise cannot_write(self._path, error) from error
+
+
+def _name_holder(file: int) -> None:
+    # Padded, so that a shorter number overwrites a longer one.
+    try:
+        os.pwrite(file, f"{os.getpid():<31}\n".encode(), 0)
+    except OSError:
+        return
+
+
+def compact(generation: Generation) -> Path:
+    """Write a new generation and return its file; the caller holds the store's lock.
+
+    The file gets its name once it is complete and on the disk. Until then the files before it are in use.
+    """
+    folder, number = generation.folder, generation.layout.newest
+    path = folder / base_name(number + 1)
+    for row in _all_rows(generation):
+        # A row that can no longer be read is added to the damage.
+        with suppress(DamagedResultError):
+            generation.document(row)
+    rows = _all_rows(generation)
+    aside = [b"%s\n%s\n" % (str(each).encode(), generation.damaged_bytes(each)) for each in generation.damage]
+    try:
+        if aside:
+            replace_file(folder / f"set-aside-{number}.txt", lambda file: file.writelines(aside))
+        replace_file(path, lambda file: write_tinydb_file(file, generation.texts(rows), len(rows)))
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    _clear_away(folder, number)
+    return path
+
+
+def _all_rows(generation: Generation) -> list[int]:
+    return [row for table in TABLES for row in generation.index.rows_of(table).tolist()]
+
+
+def _clear_away(folder: Path, kept: int) -> None:
+    layout = layout_of(folder)
+    names = [base_name(number) for number in layout.bases if number < kept]
+    names += [journal_name(number) for number in layout.journals if number < kept]
+    # Drafts of writers that were killed.
+    names += [draft.name for draft in folder.glob(f"*{DRAFT_SUFFIX}")]
+    for name in names:
+        with suppress(OSError):
+            (folder / name).unlink()
+
+
+# A writer saves the index when a tenth of it is new: the next process opens quickly, and a result costs next to
+# nothing.
 _SHARE_WORTH_SAVING = 0.1
 _LEAST_WORTH_SAVING = 1000
 
 
 class Change(NamedTuple):
-    """How many records a change brought in and took out."""
+    """The numbers of records that a change added and deleted."""
 
     added: int
     deleted: int
 
 
 class Store:
-    """A store folder; nothing is made there before the first record is added. For one thread at a time."""
+    """A store folder, which is created with the first record. Use it from one thread at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -45,40 +146,40 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Leaves the index behind for whoever opens the store next."""
+        """Save the index and close the files."""
         self._generation.save_index(_LEAST_WORTH_SAVING)
         self._generation.close()
 
     @property
     def generation(self) -> Generation:
-        """What is stored, as far as it has been read; `refresh` reads on."""
+        """The records read so far; `refresh` reads new ones."""
         return self._generation
 
     @property
     def damage(self) -> Sequence[Damage]:
-        """What cannot be read and was set aside."""
+        """The lines that cannot be read and were set aside."""
         return self._generation.damage
 
     def refresh(self) -> bool:
-        """Reads what this and other processes have written since, and says whether that was anything."""
+        """Read the records that this and other processes have written since, and return True if there were any."""
         if self._generation.superseded():
-            # Not closed: who still holds rows of it may read them; the last one to let go closes it.
+            # Not closed: callers may still read its rows. The garbage collector closes it.
             self._generation = Generation.open(self.folder)
             return True
         return self._generation.catch_up()
 
     def add(self, *records: Record) -> int:
-        """Stores records durably, leaves out those that are there already, and returns how many were new."""
+        """Store records durably, skip known ones, and return the number of new ones."""
         return self.change(add=[_sealed(record) for record in records]).added
 
     def delete(self, uuids: Iterable[str]) -> int:
-        """Takes records out durably and returns how many were there."""
+        """Delete records durably and return how many there were."""
         return self.change(delete=uuids).deleted
 
     def restore(self, generation: Generation, rows: Iterable[int]) -> int:
-        """Stores deleted records again, as they were, and returns how many; damaged ones are left out.
+        """Store deleted records again and return how many; damaged ones are left out.
 
-        A deletion only marks a record as gone. The generation that had it keeps its files open over a compaction.
+        A deletion only marks a record. Its generation keeps its files open, even over a compaction.
         """
         found: list[Sealed] = []
         for row in rows:
@@ -87,7 +188,7 @@ class Store:
         return self.change(add=found).added
 
     def change(self, add: Iterable[Sealed] = (), delete: Iterable[str] = ()) -> Change:
-        """Takes records out and documents that are known to hold records in, at once; an update does both to a uuid."""
+        """Delete records and add checked documents in one step; an update does both to a uuid."""
         with self._lock:
             self.refresh()
             index = self._generation.index
@@ -101,7 +202,7 @@ class Store:
         return Change(len(new), len(gone))
 
     def compact(self) -> Path:
-        """Writes everything into one file that plain TinyDB opens, and returns it."""
+        """Write everything into one file that plain TinyDB opens, and return its path."""
         with self._lock:
             self.refresh()
             path = compact(self._generation)
@@ -112,7 +213,7 @@ class Store:
     def _append(self, documents: Sequence[Sealed]) -> None:
         if not documents:
             return
-        journal.append(self._generation.journal, [each.text for each in documents])
+        append(self._generation.journal, [each.text for each in documents])
         self._generation.catch_up()
         self._generation.save_index(max(_LEAST_WORTH_SAVING, int(self._generation.index.rows * _SHARE_WORTH_SAVING)))
 

@@ -1,7 +1,7 @@
-"""The store as a TinyDB database: every TinyDB query and change, durably, on the live store.
+"""The store as a TinyDB database: all queries and changes of TinyDB, durably, on the live store.
 
-TinyDB's own storage writes the whole file at each change, in place and without a lock. This one writes what changed to
-the journal. It still reads everything at each call: what runs often asks `Store` itself.
+TinyDB's own storage rewrites the whole file at each change, in place and without a lock. This one adds changes to the
+journal. It reads everything at each call: use `Store` for frequent look-ups.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,35 +10,44 @@ from typing import Any
 
 import tinydb
 
-from dlbricks_tui.store.documents import TABLES, BrokenDocumentError, Sealed, seal, to_document, to_record, unseal
+from dlbricks_tui.store.documents import (
+    SCHEMA,
+    TABLES,
+    BrokenDocumentError,
+    Document,
+    Sealed,
+    seal,
+    to_document,
+    to_record,
+    unseal,
+)
 from dlbricks_tui.store.errors import StoreError
-from dlbricks_tui.store.migrations import SCHEMA, Document
 from dlbricks_tui.store.records import new_uuid
 from dlbricks_tui.store.store import Store
 
 Tables = dict[str, dict[str, Document]]
 
-# So many digits of its UUID number a document: they stay the same when others come and go.
+# The number of a document is made of this many digits of its UUID, so that it never changes.
 _ID_DIGITS = 12
 
 
 def open_tinydb(folder: Path) -> tinydb.TinyDB:
-    """A TinyDB database on a store folder, with a table for each kind of record."""
+    """Return a TinyDB database on a store folder, with a table for each kind of record."""
     return tinydb.TinyDB(folder, storage=StoreStorage)
 
 
 class StoreStorage(tinydb.Storage):
-    """What TinyDB asks of a storage, on a store folder."""
+    """A TinyDB storage on a store folder."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self._store = Store(folder)
-        # What was read last, by table and number: the difference to it is what TinyDB has changed. A record that
-        # another process adds meanwhile is no difference, and stays.
+        # The documents read last, by table and number. TinyDB's changes are the difference to them; records that
+        # another process adds meanwhile stay.
         self._known: dict[tuple[str, str], bytes] = {}
 
     def read(self) -> Tables | None:
-        """All tables; None, as TinyDB wants it, when there are none."""
+        """Return all tables; None if there are none, as TinyDB expects."""
         self._store.refresh()
         generation = self._store.generation
         self._known = {}
@@ -51,9 +60,9 @@ class StoreStorage(tinydb.Storage):
         return tables or None
 
     def write(self, data: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
-        """Stores what differs from what was read; documents must be records of their table."""
+        """Store the differences to the last read; documents must be records of their table."""
         if not data:
-            # TinyDB drops all tables without having read them.
+            # TinyDB drops all tables without reading them first.
             self.read()
         documents = {(table, number): dict(data[table][number]) for table in data for number in data[table]}
         known = {key: unseal(text) for key, text in self._known.items()}
@@ -62,7 +71,7 @@ class StoreStorage(tinydb.Storage):
         self._store.change(add=list(_records(new)), delete=gone)
 
     def close(self) -> None:
-        """Gives the store back."""
+        """Close the store."""
         self._store.close()
 
 
@@ -72,7 +81,7 @@ def _records(documents: Mapping[tuple[str, str], Document]) -> Iterator[Sealed]:
         try:
             yield seal(to_document(to_record({"uuid": uuid, **document, "schema": SCHEMA, "table": table})))
         except BrokenDocumentError as error:
-            raise StoreError(f"document {number} of table {table} is no record of dlbricks: it {error}") from error
+            raise StoreError(f"document {number} of table {table} is not a record of dlbricks: it {error}") from error
 
 
 def _number_of(document: Document) -> str:

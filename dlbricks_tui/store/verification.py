@@ -1,21 +1,173 @@
-"""Read everything that a store holds and check it."""
+"""Check everything that a store holds: that it can be read, and that each record could come from a measurement.
 
+A checksum says that a record arrived as it was written. It does not say that the record is possible: a file may be
+forged, or written by a program with a bug.
+"""
+
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from dlbricks_tui.store.columns import values_of
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document
 from dlbricks_tui.store.errors import DamagedResultError
-from dlbricks_tui.store.files import Damage
-from dlbricks_tui.store.folder import layout_of
+from dlbricks_tui.store.files import Damage, layout_of
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.plausibility import References, check_plausible
 from dlbricks_tui.store.queries import counts
+from dlbricks_tui.store.records import BrickForm, Event, Measurement, Record, Run, Runtime, System, Timed
+from dlbricks_tui.store.statistics import TRIM
+
+_MOST_SAMPLES = 100_000
+_LONGEST_SAMPLE_MS = 1e7
+_MOST_FACTS = 64
+_LONGEST_TEXT = 100_000
+_LARGEST_NUMBER = 1 << 53
+_LARGEST_COUNT = (1 << 31) - 1
+# Clocks of hosts differ, but not by more.
+_CLOCK_TOLERANCE = timedelta(days=1)
+# Builds of NumPy add in different orders.
+_TOLERANCE = 1e-6
+
+
+@dataclass(slots=True)
+class References:
+    """The described bricks, systems and runtimes, to which results may refer."""
+
+    bricks: set[str] = field(default_factory=set)
+    systems: set[str] = field(default_factory=set)
+    runtimes: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, generation: Generation) -> "References":
+        """Return those that a store describes."""
+        index = generation.index
+        return cls(
+            set(values_of(index, "brick", index.rows_of("bricks"))),
+            set(values_of(index, "system", index.rows_of("systems"))),
+            set(values_of(index, "runtime", index.rows_of("runtimes"))),
+        )
+
+    def take(self, record: Record) -> None:
+        """Add the brick, system or runtime that a record describes."""
+        if isinstance(record, BrickForm):
+            self.bricks.add(record.key)
+        elif isinstance(record, System):
+            self.systems.add(record.id)
+        elif isinstance(record, Runtime):
+            self.runtimes.add(record.id)
+
+    def check(self, record: Record) -> None:
+        """Raise BrokenDocumentError if a record refers to something without a description."""
+        if isinstance(record, Measurement) and record.brick not in self.bricks:
+            raise BrokenDocumentError(f"is of brick {record.brick[:40]!r}, which is described nowhere")
+        # A run may have been on another system than its results in an export.
+        if isinstance(record, BrickForm | System | Runtime | Run):
+            return
+        if record.system not in self.systems:
+            raise BrokenDocumentError(f"is of system {record.system[:40]!r}, which is described nowhere")
+        if record.runtime not in self.runtimes:
+            raise BrokenDocumentError(f"is of runtime {record.runtime[:40]!r}, which is described nowhere")
+
+
+def check_plausible(record: Record) -> None:
+    """Raise BrokenDocumentError, whose message completes "it ...", if the record cannot come from a measurement."""
+    if not isinstance(record, BrickForm):
+        _check_values(record)
+    if isinstance(record, Event):
+        check_date(record.when)
+    if isinstance(record, Run):
+        _check_start(record)
+    if isinstance(record, Timed):
+        check_samples(record)
+
+
+def check_date(when: str) -> None:
+    """Raise BrokenDocumentError if a record is from the future."""
+    if datetime.fromisoformat(when) > datetime.now(timezone.utc) + _CLOCK_TOLERANCE:
+        raise BrokenDocumentError(f"is from the future: {when[:40]}")
+
+
+def check_samples(record: Timed) -> None:
+    """Raise BrokenDocumentError unless the samples are latencies and the statistics are those of the samples."""
+    samples = record.samples_ms
+    if not 1 <= len(samples) <= _MOST_SAMPLES:
+        raise BrokenDocumentError(f"has {len(samples):,} samples")
+    if not all(0 <= sample <= _LONGEST_SAMPLE_MS for sample in samples):
+        raise BrokenDocumentError("has an impossible sample")
+    warm_up = dict(record.noise).get("warm_up", 0)
+    if type(warm_up) is not int or not 0 <= warm_up < len(samples) or len(record.noise) > _MOST_FACTS:
+        raise BrokenDocumentError(f"has a warm-up of {str(warm_up)[:20]} samples")
+    steady, stated = sorted(samples[warm_up:]), record.statistics
+    kept = steady[(dropped := int(len(steady) * TRIM)) : len(steady) - dropped]
+    figures = {
+        "trimmed mean": (stated.trimmed_mean_ms, math.fsum(kept) / len(kept)),
+        "median": (stated.median_ms, _quantile(steady, 0.5)),
+        "minimum": (stated.minimum_ms, steady[0]),
+        "spread": (stated.spread_ms, _quantile(steady, 0.75) - _quantile(steady, 0.25)),
+        "count": (stated.count, len(steady)),
+    }
+    for figure, (said, found) in figures.items():
+        if not math.isclose(said, found, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+            raise BrokenDocumentError(f"has a {figure} that does not follow from its samples")
+    # The interval comes from random resamples: only its bounds are certain.
+    if not steady[0] - _TOLERANCE <= stated.low_ms <= stated.high_ms <= steady[-1] + _TOLERANCE:
+        raise BrokenDocumentError("has an interval that is not among its samples")
+    if not 0 <= record.batch_size <= _LARGEST_COUNT:
+        raise BrokenDocumentError("has an impossible batch size")
+
+
+def _check_start(run: Run) -> None:
+    try:
+        check_date(run.started)
+    except (TypeError, ValueError) as error:
+        raise BrokenDocumentError("has no time at which it started") from error
+
+
+def _check_values(record: Record) -> None:
+    for value in _values(to_document(record)):
+        if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+            raise BrokenDocumentError(f"has a text of {len(value):,} letters")
+        if isinstance(value, int | float) and not abs(value) <= _LARGEST_NUMBER:
+            raise BrokenDocumentError("has an impossibly large number")
+    if any(count < 0 for count in _counts(record)):
+        raise BrokenDocumentError("has a count below zero")
+
+
+def _counts(record: Record) -> tuple[int, ...]:
+    if isinstance(record, System):
+        return record.cores, record.memory_bytes
+    if isinstance(record, Runtime):
+        return (record.threads,)
+    if isinstance(record, Run):
+        return record.granularity, record.measured, record.reused, record.failed
+    return ()
+
+
+def _values(value: object) -> Iterator[object]:
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield name
+            yield from _values(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _values(each)
+    else:
+        yield value
+
+
+def _quantile(ordered: list[float], share: float) -> float:
+    """Return the quantile of sorted numbers as numpy.quantile does; for few numbers it is ten times as fast."""
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
 @dataclass(frozen=True, slots=True)
 class Implausible:
-    """A stored record that no measurement gives."""
+    """A stored record that cannot come from a measurement."""
 
     table: str
     uuid: str
@@ -27,23 +179,23 @@ class Implausible:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What the store's files hold, and what of it cannot be read."""
+    """The contents of the store's files, and the damage in them."""
 
     # Bytes by name.
     files: Mapping[str, int]
     # Readable records by table.
     records: Mapping[str, int]
     damage: tuple[Damage, ...]
-    # Records that can be read and cannot be true.
+    # Records that can be read and are impossible.
     implausible: tuple[Implausible, ...]
-    # How many of the records came from the generation before, whose copies in this one are damaged.
+    # Records from the generation before, whose copies in this one are damaged.
     recovered: int
-    # Of a last line that a writer is still at, or died in the middle of.
+    # The length of an incomplete last line.
     unfinished_bytes: int
 
 
 def verify(folder: Path) -> Verification:
-    """Read each record of a store whole, without the saved index, which is made anew."""
+    """Read each record of a store, and build the saved index again."""
     generation = Generation(folder, layout_of(folder), trust_saved_index=False)
     implausible = tuple(_implausible(generation))
     generation.save_index()
@@ -65,7 +217,7 @@ def _implausible(generation: Generation) -> Iterator[Implausible]:
             check_plausible(record)
             references.check(record)
         except DamagedResultError:
-            # It has joined the damage of the generation.
+            # It was added to the damage of the generation.
             continue
         except BrokenDocumentError as error:
             document = to_document(record)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.config.config import Config
-from dlbricks_tui.config.errors import ConfigError
+from dlbricks_tui.config.config import Config, ConfigError
 from dlbricks_tui.settings import THEMES
 from dlbricks_tui.tui.keymap import Keymap, KeymapError, keymap_of
 from dlbricks_tui.tui.themes import read_themes

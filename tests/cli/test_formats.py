@@ -17,13 +17,12 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
-from dlbricks_tui.report.networks import Networks
+from dlbricks_tui.report.evaluation import Networks
 from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
-from dlbricks_tui.share.manifest import Manifest, SuiteBrick, sha256
-from dlbricks_tui.share.suite_folder import write_suite
+from dlbricks_tui.share.suite import Manifest, SuiteBrick, sha256, write_suite
 from dlbricks_tui.store.records import Record
 from tests.estimate.stored import brick_records, store_of
 from tests.estimate.table1 import table1

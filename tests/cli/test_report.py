@@ -109,7 +109,7 @@ def test_the_page_comes_out_of_an_empty_store_and_says_what_is_missing_and_how_t
     assert out == f"{folder / 'index.html'}\n"
     assert err.count("dlbricks run table1:4 table1:16 --end-to-end") == 5
     text = page(folder).text
-    assert "Nothing was measured of them yet" in text
+    assert "None of them was measured yet" in text
     assert text.count("dlbricks run table1:4 table1:16 --end-to-end") == 5
     assert "dlbricks results import --format dlbricks-2019 CHECKOUT" in text
     drawn = {path.name for path in (folder / "figures").glob("*.svg")}

@@ -102,7 +102,8 @@ def test_what_could_not_be_used_is_named(dlbricks: Command, checkout: Path) -> N
     assert status == 0
     assert f"{SYSTEM}: 30 rows could not be used\n" in err
     assert (
-        f"line 21: {SQUEEZENET}: layer 'layer19' is no layer of it here\nand 10 more rows, which --json lists\n" in err
+        f"line 21: {SQUEEZENET}: layer 'layer19' is not a layer of it here\n"
+        "and 10 more rows, which --json lists\n" in err
     )
     assert "left out: 1 row of 1 model that Table 1 does not have: LeNet\n" in err
     (document,) = json.loads(out)
@@ -119,7 +120,7 @@ def test_with_broken_files_the_rest_is_imported_and_the_status_is_1(dlbricks: Co
     status, _, err = dlbricks("results", "import", "--format", "dlbricks-2019", str(checkout))
     assert status == 1
     assert f"{SYSTEM}: 54 results new" in err
-    assert "data/mxnet_model/c5.xlarge/CapsNet_Trained_on_MNIST_Data.csv is no text; it was skipped\n" in err
+    assert "data/mxnet_model/c5.xlarge/CapsNet_Trained_on_MNIST_Data.csv is not text; it was skipped\n" in err
 
 
 def test_a_folder_that_is_no_checkout_is_one_line_and_status_2(dlbricks: Command, tmp_path: Path) -> None:

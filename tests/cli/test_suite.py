@@ -11,7 +11,7 @@ import pytest
 
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
-from dlbricks_tui.share.manifest import sha256
+from dlbricks_tui.share.suite import sha256
 from tests.share.trio import DECOY_WIDTHS, PRIVATE_WIDTHS, SECRET, network
 
 WITH_MXNET = pytest.mark.skipif(importlib.util.find_spec("mxnet") is None, reason="no MXNet for this interpreter")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.config.errors import ConfigError
+from dlbricks_tui.config.config import ConfigError
 from dlbricks_tui.config.options import OPTIONS
 from dlbricks_tui.config.reading import Sources
 
@@ -62,7 +62,7 @@ def test_keys_may_be_written_in_every_way_that_toml_knows(text: str, tmp_path: P
             '# mine\n[workbench]\nthme = "dark"\n',
             ":3: there is no setting workbench.thme; did you mean workbench.theme?",
         ),
-        ("[zzz]\n", ":1: there is no setting zzz; there are workbench.theme, "),
+        ("[zzz]\n", ":1: there is no setting zzz; the settings are workbench.theme, "),
         ("verbose = true\n", ":1: there is no setting verbose; "),
         ("keys = 3\n", ":1: there is no setting keys; "),
         ("[keys]\ntree.expand = 7\n", ':2: keys.tree.expand = 7: it has to be a key, such as "x" or "ctrl+x"'),
@@ -71,7 +71,7 @@ def test_keys_may_be_written_in_every_way_that_toml_knows(text: str, tmp_path: P
         ("[run]\nthreads = 1\nthreads = 2\n", ":3: this is not TOML: Cannot overwrite a value"),
     ],
 )
-def test_what_is_wrong_is_refused_with_file_line_name_and_what_is_allowed(
+def test_a_mistake_is_reported_with_file_line_name_and_allowed_values(
     text: str, complaint: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError) as refused:
@@ -117,6 +117,6 @@ def test_a_file_that_cannot_be_read_is_said_to_be_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_what_a_setting_offers_and_has_by_default_is_allowed(option, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_offered_and_default_values_are_allowed(option, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     for value in {option.default, *option.kind.offered} - {None}:
         assert option.kind.checked(value) == value and option.kind.read(str(value)) == value

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.config.errors import ConfigError
-from dlbricks_tui.config.option import Value
-from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.config.config import ConfigError
+from dlbricks_tui.config.options import Value
+from dlbricks_tui.config.reading import Sources, statements
 from dlbricks_tui.config.writing import change, changed
 
 MINE = """\
@@ -25,7 +25,7 @@ models.mark = "m"
     [
         ("workbench.theme", "dark", 'theme = "light"  # for', 'theme = "dark"  # for'),
         ("workbench.mouse", None, 'mouse = "off"\n', ""),
-        ("workbench.remote", "on", "[workbench]\n", '[workbench]\nremote = "on"\n'),
+        ("workbench.remote", "on", 'mouse = "off"\n', 'mouse = "off"\nremote = "on"\n'),
         ("run.threads", 4, '"m"\n', '"m"\n\n[run]\nthreads = 4\n'),
         ("run.threads", None, "", ""),
     ],
@@ -43,11 +43,23 @@ def test_a_file_is_made_where_there_is_none(tmp_path: Path) -> None:
     assert [path.name for path in file.parent.iterdir() if path.suffix not in (".lock", ".toml")] == []
 
 
-@pytest.mark.parametrize("text", ['workbench = {theme = "light"}\n', '[workbench]\ntheme = """\nlight"""\n'])
-def test_what_only_a_person_can_change_is_left_alone(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ('workbench = {theme = "light"}\n', 'workbench = {theme = "dark"}\n'),
+        ('workbench.theme = "light"\n', 'workbench.theme = "dark"\n'),
+        ('[workbench]\ntheme = """\nlight"""\n', '[workbench]\ntheme = "dark"\n'),
+    ],
+)
+def test_a_value_changes_in_every_notation_of_toml(text: str, after: str) -> None:
+    assert changed(text, "workbench.theme", "dark", "config.toml") == after
+
+
+@pytest.mark.parametrize("text", ["[workbench\n", "workbench = 3\n"])
+def test_a_file_that_has_to_be_corrected_first_is_left_alone(text: str, tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(text)
-    with pytest.raises(ConfigError, match='written in a way that only you can change: write `theme = "dark"`'):
+    with pytest.raises(ConfigError, match="correct it first"):
         change(file, "workbench.theme", "dark")
     assert file.read_text() == text
 
@@ -60,13 +72,11 @@ def test_a_file_that_cannot_be_written_is_said_to_be_so(tmp_path: Path) -> None:
 
 @given(st.text(min_size=1).filter(lambda text: text.isprintable()))
 def test_any_name_that_is_written_is_read_again(name: str) -> None:
-    from dlbricks_tui.config.document import statements
-
     (said,) = statements(changed("", "workbench.theme", name, "config.toml"), "config.toml")
     assert (said.name, said.value) == ("workbench.theme", name)
 
 
-def test_what_was_written_counts(tmp_path: Path) -> None:
+def test_a_written_value_is_read(tmp_path: Path) -> None:
     change(tmp_path / "config.toml", "cutting.granularity", 3)
     change(tmp_path / "config.toml", "cutting.granularity", 4)
     assert Sources(tmp_path / "config.toml", {}).read().granularity == 4

@@ -10,7 +10,7 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.report.evaluation import Evaluation, evaluate
+from dlbricks_tui.report.evaluation import LONGEST_LABEL, Evaluation, Subject, evaluate, subject_of
 from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.store.records import EndToEnd, Record
 from tests.estimate.stored import brick_records, model_record, store_of
@@ -33,7 +33,7 @@ def evaluated(folder: Path, records: Sequence[Record], *names: str, only: frozen
         return evaluate(store.generation, lambda _: loader, sources(*names), names, "here", only)
 
 
-def test_an_empty_store_leaves_what_needs_no_latencies(tmp_path: Path) -> None:
+def test_an_empty_store_gives_the_figures_without_latencies(tmp_path: Path) -> None:
     found = evaluated(tmp_path, [], "table1:4", "table1:16")
     assert [(it.name, it.layers) for it in found.corpus.models] == [
         ("CapsNet Trained on MNIST Data", 53),
@@ -116,7 +116,7 @@ def test_a_model_timed_as_a_whole_alone_is_known_as_such(tmp_path: Path) -> None
     assert finding.found.end_to_end is not None
 
 
-def test_what_cannot_be_read_is_named_and_the_others_are_evaluated(tmp_path: Path) -> None:
+def test_unreadable_models_are_named_and_the_others_are_evaluated(tmp_path: Path) -> None:
     broken = tmp_path / "broken-symbol.json"
     broken.write_text("{}")
     found = evaluated(tmp_path, [], "table1:4", str(broken))
@@ -124,3 +124,17 @@ def test_what_cannot_be_read_is_named_and_the_others_are_evaluated(tmp_path: Pat
     assert found.left_out[0].startswith("broken: ")
     with pytest.raises(ModelError, match="broken"):
         evaluated(tmp_path / "alone", [], str(broken))
+
+
+def test_the_fifty_are_told_apart_by_labels_that_fit() -> None:
+    subjects = [subject_of(source) for source in Library(SAMPLE_MODELS, SAMPLE_MODELS).find("table1")]
+    labels = [subject.label for subject in subjects]
+    assert len(set(labels)) == 50
+    assert max(map(len, labels)) <= LONGEST_LABEL
+    assert labels[8] == "9 Inception V3"
+    assert [subject.mark for subject in subjects] == [str(number) for number in range(1, 51)]
+
+
+def test_a_model_of_ones_own_is_called_by_its_name() -> None:
+    assert Subject("resnet18_v1").label == "resnet18_v1"
+    assert Subject("x" * 80).label == "x" * (LONGEST_LABEL - 1) + "…"

@@ -41,7 +41,7 @@ def test_every_layer_has_a_place_of_its_own_and_no_edge_runs_through_another(
     check(predecessors, lay_out(predecessors))
 
 
-def test_the_longest_path_is_straight_and_what_runs_beside_it_is_not_on_it() -> None:
+def test_the_longest_path_is_straight_and_parallel_layers_are_beside_it() -> None:
     layout = lay_out(MODULE)
     assert [layout.lanes[layer] for layer in (0, 1, 2, 3, 5)] == [0] * 5
     assert layout.lanes[4] != 0

@@ -24,7 +24,7 @@ def test_the_published_models_are_those_of_table_1() -> None:
     ("system", "mean", "models"),
     [("c4.xlarge", 1.125, 49), ("c4.2xlarge", 1.086, 49), ("c5.xlarge", 0.969, 49), ("c5.2xlarge", 1.033, 48)],
 )
-def test_single_layers_add_up_to_what_the_authors_files_say(system: str, mean: float, models: int) -> None:
+def test_single_layers_add_up_to_the_published_sums(system: str, mean: float, models: int) -> None:
     assert geometric_mean(system) == pytest.approx(mean, abs=0.001)
     assert sum(it.ratio(system) is not None for it in published_models().values()) == models
     assert system in SPEEDUP

@@ -15,7 +15,7 @@ from tests.runs import fake_worker
 
 
 class FakeWorker(fake_worker.FakeWorker):
-    """Answers what a suite is asked about too."""
+    """A fake worker that also answers requests about suites."""
 
     def _plain(self, request: Request[Any]) -> Reply:
         framework = TableFramework()

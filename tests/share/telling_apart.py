@@ -1,4 +1,4 @@
-"""A reader who has seen many suites with their keys, and guesses which bricks of other suites are decoys."""
+"""An attack on suites: learn from suites with keys, and guess the decoys of other suites."""
 
 import json
 import math
@@ -35,13 +35,13 @@ class Exported:
     decoys: frozenset[tuple[str, str]]
 
     def is_both(self, name: str) -> bool:
-        """Whether a brick of the private models is a decoy's too, so that nobody is right or wrong about it."""
+        """True if a brick belongs to both a private model and a decoy: no guess about it is right or wrong."""
         meaning = self.suite.key.meanings.get(name)
         return meaning is not None and (meaning.brick, meaning.context) in self.decoys
 
 
 def told(exported: Sequence[Exported]) -> Told:
-    """What a reader of these suites has before him, and what their owners know."""
+    """Return the features of suites and the truth about their bricks."""
     rows, files, real = [], [], []
     for each in exported:
         suite, bricks = each.suite, each.suite.manifest.bricks

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.share.errors import BrokenResultsError, KeyFileError, SuiteFileError
-from dlbricks_tui.share.manifest import sha256
 from dlbricks_tui.share.results_file import read_results
+from dlbricks_tui.share.suite import sha256
 from tests.share.trio import Trio
 
 Document = dict[str, Any]
@@ -30,7 +30,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Trio:
 
 @pytest.fixture
 def trio(measured: Trio) -> Trio:
-    """Everybody as they are after the measuring, whatever the last test did to the file."""
+    """The state after measuring, with the original file of results."""
     measured.results.write_bytes((measured.path / KEPT).read_bytes())
     return measured
 
@@ -78,7 +78,7 @@ def test_a_file_that_was_changed_is_refused(trio: Trio) -> None:
 
 def test_a_file_that_claims_other_bricks_is_refused(trio: Trio) -> None:
     forge(trio, lambda document: rename(document, "f" * 32))
-    assert f"claims brick {'f' * 32}, which its suite does not hold" in refusal(trio)
+    assert f"has results of brick {'f' * 32}, which its suite does not hold" in refusal(trio)
 
 
 def test_a_failure_of_another_brick_is_refused(trio: Trio) -> None:
@@ -87,14 +87,14 @@ def test_a_failure_of_another_brick_is_refused(trio: Trio) -> None:
 
 
 @pytest.mark.parametrize("name", ["../../store", "e" * 64, ""])
-def test_what_is_no_id_of_a_suite_is_refused(trio: Trio, name: str) -> None:
+def test_a_wrong_id_is_refused(trio: Trio, name: str) -> None:
     forge(trio, lambda document: rename(document, name))
-    assert "no brick of a suite" in refusal(trio)
+    assert "an id that no suite has" in refusal(trio)
 
 
 def test_a_result_under_the_name_of_another_is_refused(trio: Trio) -> None:
     forge(trio, lambda document: first(document).update(brick="f" * 32))
-    assert "says it is of another" in refusal(trio)
+    assert "that names another brick" in refusal(trio)
 
 
 def test_results_of_another_suite_are_refused(trio: Trio) -> None:
@@ -102,7 +102,7 @@ def test_results_of_another_suite_are_refused(trio: Trio) -> None:
     assert "changed after it was exported" in refusal(trio)
 
 
-def test_results_of_a_suite_that_nobody_exported_are_refused(trio: Trio) -> None:
+def test_results_of_an_unknown_suite_are_refused(trio: Trio) -> None:
     forge(trio, lambda document: document.update(suite="0" * 32))
     assert "there is no key" in refusal(trio)
 

@@ -1,4 +1,4 @@
-"""What travels is what was there, and nothing that only its model knew."""
+"""A suite has exactly the bricks, and nothing else from their models."""
 
 import importlib.util
 import json
@@ -24,8 +24,7 @@ from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.share.errors import CannotTravelError
-from dlbricks_tui.share.packing import packed
-from dlbricks_tui.share.spelling import known_operator, spelled
+from dlbricks_tui.share.packing import known_operator, packed, spelled
 from dlbricks_tui.share.unpacking import Unpacker
 from tests.bricks.graphs import DATA, Spec, after, built
 from tests.bricks.programs import nameless
@@ -46,7 +45,7 @@ def excerpts(decomposition: Decomposition) -> Iterator[tuple[Sequence[int], Exce
 
 
 def said(program: Program) -> Any:
-    """What a program does, every operator with its parameters in their one spelling."""
+    """Return the operators of a program with their parameters in their only spelling."""
 
     def normal(value: Any) -> Any:
         if isinstance(value, list | tuple):
@@ -63,7 +62,7 @@ def said(program: Program) -> Any:
 
 
 def arrive_unchanged(decomposition: Decomposition, framework: Framework) -> int:
-    """Sends all sequences of a model on their way that can travel, and returns how many there were."""
+    """Write and read all exportable sequences of a model, and return their number."""
     unpacker = Unpacker(framework, decomposition.graph.level, 64 * GIBIBYTE)
     count = 0
     for layers, alone in excerpts(decomposition):
@@ -85,7 +84,7 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("level", list(Level))
 @pytest.mark.parametrize("granularity", [1, 3, 100])
-def test_what_arrives_is_the_same_brick_in_the_same_context_and_runs_the_same_program(
+def test_a_brick_arrives_unchanged_in_its_context_and_runs_the_same_program(
     model: Path, tmp_path: Path, level: Level, granularity: int
 ) -> None:
     graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(model), level)
@@ -153,7 +152,7 @@ def test_no_name_no_comment_and_no_file_name_travels(model: Path, tmp_path: Path
         {"num_group": "1", "no_bias": "False", "cudnn_off": "0"},
     ],
 )
-def test_whoever_wrote_a_model_does_not_show(tmp_path: Path, more: dict[str, str]) -> None:
+def test_a_suite_does_not_show_which_framework_wrote_a_model(tmp_path: Path, more: dict[str, str]) -> None:
     content = json.loads(network((8, 16)))
     plain = tmp_path / "plain-symbol.json"
     plain.write_text(json.dumps(content))

@@ -1,4 +1,4 @@
-"""What a reader of a suite finds out about the models: what he cannot help seeing, and nothing else."""
+"""A reader of a suite learns no more about the models than documented."""
 
 import math
 import random
@@ -21,7 +21,7 @@ from dlbricks_tui.share import exporting
 from dlbricks_tui.share.decoys import chosen_decoys
 from dlbricks_tui.share.exporting import Assembled, assemble
 from dlbricks_tui.share.packing import packed
-from dlbricks_tui.share.seed import seed_of
+from dlbricks_tui.share.suite import seed_of
 from tests.models.table_framework import TableFramework
 from tests.share.telling_apart import Exported, by_memory, by_regression, told
 from tests.share.trio import PRIVATE_WIDTHS, SECRET, Trio
@@ -55,7 +55,7 @@ NETWORKS = (
 
 
 def unchecked(content: bytes, alone: Excerpt) -> None:
-    """Other tests prove that what is sent arrives."""
+    """Accept every file; other tests check the round trip."""
 
 
 def test_a_suite_holds_no_name_no_file_name_and_no_comment_of_the_private_models(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("packed_once")
-def test_nobody_tells_decoys_from_real_bricks(networks: Mapping[Path, Decomposition]) -> None:
+def test_decoys_cannot_be_told_from_real_bricks(networks: Mapping[Path, Decomposition]) -> None:
     chance = random.Random(2020)
     exported = []
     for number in range(EXPORTS):
@@ -188,7 +188,7 @@ def test_nobody_tells_decoys_from_real_bricks(networks: Mapping[Path, Decomposit
         exported.append(Exported(suite, frozenset(pair for decoy in decoys for pair in decoy.suite)))
     halves = told(exported[: EXPORTS // 2]), told(exported[EXPORTS // 2 :])
     for classify in (by_regression, by_memory):
-        # Each half is learned from once: what is left of chance is less than in either.
+        # Each half is used for learning once, which halves the influence of chance.
         assert (classify(*halves) + classify(*halves[::-1])) / 2 <= 0.55
 
 

@@ -1,4 +1,4 @@
-"""The whole way of a suite: from the owner to the vendor and back."""
+"""A suite from the owner to the vendor, and its results back."""
 
 import stat
 from dataclasses import replace
@@ -15,11 +15,11 @@ from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.share.errors import KeyFileError
-from dlbricks_tui.share.exporting import arriving, assemble
+from dlbricks_tui.share.exporting import assemble, round_trip
 from dlbricks_tui.share.key_file import key_path, read_key
 from dlbricks_tui.share.results_file import read_results
 from dlbricks_tui.share.running import execute_any
-from dlbricks_tui.share.seed import seed_of
+from dlbricks_tui.share.suite import seed_of
 from dlbricks_tui.share.unpacking import Unpacker
 from dlbricks_tui.store.queries import records_of
 from dlbricks_tui.store.records import Calibration, Measurement, utc_now
@@ -34,7 +34,7 @@ def trio(tmp_path: Path) -> Trio:
 
 
 @pytest.mark.parametrize("level", list(Level))
-def test_a_suite_measures_exactly_what_the_owner_lacks(trio: Trio, level: Level) -> None:
+def test_a_suite_measures_exactly_the_missing_bricks(trio: Trio, level: Level) -> None:
     assembled = trio.export(level)
     assert not assembled.left_out
     state = trio.run()
@@ -48,10 +48,10 @@ def test_a_suite_measures_exactly_what_the_owner_lacks(trio: Trio, level: Level)
     assert found.new == len(private.suite | private.twins)
 
 
-def test_what_is_timed_in_two_ways_is_handed_on_in_both(trio: Trio) -> None:
+def test_a_brick_that_is_timed_in_two_ways_is_exported_in_both(trio: Trio) -> None:
     mine = trio.taken_apart((200, 400, 400), Level.WRITTEN, normed=True, steps=2)
     assert mine.twins
-    check = arriving(Unpacker(TableFramework(), Level.WRITTEN, GIBIBYTE))
+    check = round_trip(Unpacker(TableFramework(), Level.WRITTEN, GIBIBYTE))
     suite = assemble([mine], [], seed_of("a seed"), Level.WRITTEN, check)
     names = {(meaning.brick, meaning.context): name for name, meaning in suite.key.meanings.items()}
     assert mine.twins <= names.keys() <= mine.suite | mine.twins
@@ -60,7 +60,7 @@ def test_what_is_timed_in_two_ways_is_handed_on_in_both(trio: Trio) -> None:
     assert set(caches.values()) == set(Caches)
 
 
-def test_a_run_of_a_suite_says_what_the_caches_hold_of_a_brick(trio: Trio) -> None:
+def test_a_run_of_a_suite_names_the_caches_of_a_brick(trio: Trio) -> None:
     trio.export()
     events: list[Event] = []
     trio.run(events)
@@ -80,12 +80,12 @@ def test_a_suite_that_was_measured_is_reused(trio: Trio) -> None:
     assert trio.results.read_bytes() == content
 
 
-def test_a_run_that_ended_early_is_taken_up_again_and_writes_what_it_has(trio: Trio) -> None:
+def test_a_run_that_ended_early_writes_its_results_and_can_be_resumed(trio: Trio) -> None:
     assembled = trio.export()
     events: list[Event] = []
 
     def clock() -> float:
-        # The budget is spent once it is known what there is to measure.
+        # The budget is used up once the bricks are known.
         return 1e6 * any(isinstance(event, Planned) for event in events)
 
     trio.run(events, clock, time_budget_seconds=1000.0)
@@ -112,7 +112,7 @@ def test_a_brick_that_does_not_arrive_fails_alone_and_the_owner_hears_why(trio: 
     assert failure.brick == assembled.key.meanings[mine].brick
 
 
-def test_what_crashes_a_worker_fails_alone(trio: Trio, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_brick_that_crashes_a_worker_fails_alone(trio: Trio, monkeypatch: pytest.MonkeyPatch) -> None:
     trio.export()
     monkeypatch.setenv("FAKE_MANNERS", '{"softmax": "crash on load"}')
     state = trio.run()
@@ -151,7 +151,7 @@ def test_constants_of_the_system_come_home_with_its_results(trio: Trio) -> None:
         assert records_of(store.generation, Calibration) == [constants]
 
 
-def test_what_came_from_a_suite_can_be_told_from_everything_else(trio: Trio) -> None:
+def test_results_of_a_suite_can_be_listed_by_their_run(trio: Trio) -> None:
     assembled = trio.export()
     trio.run()
     trio.bring_home()
@@ -168,7 +168,7 @@ def test_the_key_is_for_the_owner_alone(trio: Trio) -> None:
     assert not list(trio.suite.rglob("*key*"))
 
 
-def test_nobody_without_the_key_can_import(trio: Trio) -> None:
+def test_results_cannot_be_imported_without_the_key(trio: Trio) -> None:
     trio.export()
     trio.run()
     key_path(trio.owner.data, read_results(trio.results).suite).unlink()

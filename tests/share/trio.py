@@ -1,4 +1,4 @@
-"""Three people: the owner of private models, the vendor of a machine, and nobody, who has only what was handed on."""
+"""The owner of private models, the vendor of a machine, and the files that they exchange."""
 
 import json
 import time
@@ -15,13 +15,11 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest, SuiteChoice
 from dlbricks_tui.runs.run_folder import RunState
-from dlbricks_tui.share.exporting import Assembled, arriving, assemble, write_assembled
-from dlbricks_tui.share.importing import SuiteImport, import_results
+from dlbricks_tui.share.exporting import Assembled, assemble, round_trip, write_assembled
 from dlbricks_tui.share.key_file import key_path, read_key
-from dlbricks_tui.share.results_file import read_results
+from dlbricks_tui.share.results_file import SuiteImport, import_results, read_results
 from dlbricks_tui.share.running import execute_any
-from dlbricks_tui.share.seed import seed_of
-from dlbricks_tui.share.suite_folder import SuiteFolder
+from dlbricks_tui.share.suite import SuiteFolder, seed_of
 from dlbricks_tui.share.unpacking import Unpacker
 from dlbricks_tui.store.store import Store
 from tests.models.table_framework import TableFramework
@@ -107,13 +105,13 @@ class Trio:
         """The owner hands a suite on."""
         models = [self.taken_apart(PRIVATE_WIDTHS, level)]
         decoys = [self.taken_apart(widths, level, "decoy") for widths in DECOY_WIDTHS]
-        check = arriving(Unpacker(TableFramework(), level, GIBIBYTE))
+        check = round_trip(Unpacker(TableFramework(), level, GIBIBYTE))
         assembled = assemble(models, decoys, seed_of(seed), level, check)
         write_assembled(assembled, self.suite, key_path(self.owner.data, assembled.manifest.suite))
         return assembled
 
     def request(self, **changes: object) -> RunRequest:
-        """What the vendor asks for."""
+        """Return the vendor's request."""
         about = {"rule": FixedRuns(10), "level": SuiteFolder(self.suite).manifest.level, **changes}
         return RunRequest(models=(), runtime=FAKE, suite=SuiteChoice(self.suite, self.results), **about)  # type: ignore[arg-type]
 

@@ -14,7 +14,7 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if path.name not in ("lock", "index.npz")}
 
 
-def test_plain_tinydb_opens_what_compaction_leaves(tmp_path: Path) -> None:
+def test_plain_tinydb_opens_a_compacted_file(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         store.add(*one_of_each(), *(measurement(brick=brick(number)) for number in range(20)))
         path = store.compact()
@@ -71,7 +71,7 @@ def test_an_empty_store_can_be_compacted(tmp_path: Path) -> None:
         assert not store.damage
 
 
-def test_what_a_killed_compaction_left_is_cleared_away_by_the_next(tmp_path: Path) -> None:
+def test_compaction_deletes_the_drafts_of_a_killed_one(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         store.add(measurement())
         (tmp_path / "results-1.json.4711.new").write_bytes(b'{"dlbricks": {\n"1": {"che')

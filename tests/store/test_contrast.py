@@ -44,7 +44,7 @@ def both(store: Store) -> Contrast:
     return contrast(chosen(store, "system=here"), chosen(store, "system=there"))
 
 
-def test_what_both_have_is_paired_and_the_rest_counted(store: Store) -> None:
+def test_common_subjects_are_paired_and_the_others_counted(store: Store) -> None:
     found = both(store)
     assert len(found.pairs) == 5
     assert (found.only_first, found.only_second) == (1, 1)
@@ -94,7 +94,7 @@ def test_selections_with_nothing_in_common_have_no_ratio(store: Store) -> None:
     assert found.pairs == () and found.ratio is None and found.only_first == 6
 
 
-def test_a_comparison_that_nobody_waits_for_ends(store: Store) -> None:
+def test_a_comparison_can_be_stopped_early(store: Store) -> None:
     answers = iter([True, True, False])
     found = contrast(chosen(store, "system=here"), chosen(store, "system=there"), lambda: next(answers))
     assert len(found.pairs) == 2

@@ -1,4 +1,4 @@
-"""What was acknowledged stays, whoever dies and whoever else writes."""
+"""Acknowledged records stay, even if writers are killed or write at the same time."""
 
 import random
 import subprocess

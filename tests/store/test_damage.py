@@ -1,4 +1,4 @@
-"""What cannot be read is counted, named and set aside; all else is kept."""
+"""Damaged lines are counted, named and set aside; everything else is kept."""
 
 import tempfile
 from pathlib import Path
@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dlbricks_tui.store.documents import seal, to_document
-from dlbricks_tui.store.errors import DamagedResultError, NewerStoreError, StoreError
+from dlbricks_tui.store.errors import DamagedResultError, OtherVersionError, StoreError
 from dlbricks_tui.store.queries import records_of, select
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.store import Store
@@ -53,21 +53,19 @@ def test_a_journal_torn_at_any_byte_keeps_every_whole_line(filled: Path, data: s
         whole = max(0, torn.count(b"\n") - 1)
         assert readable(Path(folder)) == RECORDS[:whole]
         with Store(Path(folder)) as store:
-            # What is written next is not swallowed by the torn line before it.
+            # The next line is separate from the torn line before it.
             added = measurement()
             store.add(added)
             assert records_of(store.generation, Measurement) in (
                 [*RECORDS[:whole], added],
-                # The tear was just before the line break: the line is whole, though nobody was told.
+                # Only the line break was missing: the line is complete, though not acknowledged.
                 [*RECORDS[: whole + 1], added],
             )
 
 
 @anywhere
 @given(st.data())
-def test_a_flipped_bit_anywhere_in_a_journal_costs_at_most_what_stands_on_its_line(
-    filled: Path, data: st.DataObject
-) -> None:
+def test_a_flipped_bit_anywhere_in_a_journal_costs_at_most_its_line(filled: Path, data: st.DataObject) -> None:
     content = bytearray((filled / "journal-0.jsonl").read_bytes())
     position = data.draw(st.integers(0, len(content) - 1))
     content[position] ^= 1 << data.draw(st.integers(0, 7))
@@ -86,7 +84,7 @@ def test_a_flipped_bit_anywhere_in_a_journal_costs_at_most_what_stands_on_its_li
 
 @anywhere
 @given(st.data())
-def test_a_flipped_bit_anywhere_in_a_compacted_file_costs_at_most_what_stands_on_its_line(
+def test_a_flipped_bit_anywhere_in_a_compacted_file_costs_at_most_its_line(
     compacted: Path, data: st.DataObject
 ) -> None:
     content = bytearray((compacted / "results-1.json").read_bytes())
@@ -124,7 +122,7 @@ def test_a_compacted_file_cut_in_the_middle_says_how_much_of_it_is_there(compact
         assert "cut off: 3 of 6 documents are there" in str(store.damage[-1])
 
 
-def test_what_is_damaged_in_a_compacted_file_is_read_from_the_generation_before(filled: Path) -> None:
+def test_damaged_records_of_a_compacted_file_are_read_from_the_generation_before(filled: Path) -> None:
     late = measurement()
     with Store(filled) as store:
         store.delete([RECORDS[5].uuid])
@@ -163,7 +161,7 @@ def test_a_compacted_file_that_is_gone_for_good_is_missed_by_name(compacted: Pat
         assert "missing" in str(store.damage[0])
 
 
-def test_damage_that_befalls_an_open_store_costs_only_what_it_hits(filled: Path) -> None:
+def test_damage_to_an_open_store_costs_only_the_damaged_records(filled: Path) -> None:
     with Store(filled) as store:
         found = select(store.generation)
         journal = filled / "journal-0.jsonl"
@@ -194,7 +192,7 @@ with Store(Path(sys.argv[1])) as store:
     assert [record.uuid for record in readable(filled)] == [each.uuid for each in RECORDS]
 
 
-def test_a_full_disk_loses_only_what_it_says_is_lost(filled: Path) -> None:
+def test_a_full_disk_loses_no_acknowledged_result(filled: Path) -> None:
     code = """
 import resource, sys
 from pathlib import Path
@@ -287,11 +285,26 @@ def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(filled: Path, c
     with journal.open("ab") as file:
         file.write(newer + b"\n")
     before = {path.name: path.read_bytes() for path in filled.iterdir()}
-    with pytest.raises(NewerStoreError, match=r"written by a newer dlbricks \(schema 99, .* update dlbricks"):
+    with pytest.raises(OtherVersionError, match=r"written by a newer dlbricks \(schema 99, .* update dlbricks"):
         Store(filled)
-    with pytest.raises(NewerStoreError):
+    with pytest.raises(OtherVersionError):
         verify(filled)
     assert {path.name: path.read_bytes() for path in filled.iterdir()} == before
+
+
+@pytest.mark.parametrize("schema", [1, 2, 3])
+def test_a_store_of_an_unreleased_version_is_refused_and_left_as_it_is(tmp_path: Path, schema: int) -> None:
+    head = {"table": "dlbricks", "schema": schema, "format": "dlbricks results"}
+    documents = [head, {**to_document(measurement()), "schema": schema}]
+    journal = tmp_path / "journal-0.jsonl"
+    journal.write_bytes(b"".join(seal(document).text + b"\n" for document in documents))
+    before = journal.read_bytes()
+    complaint = rf"{journal} was written by a dlbricks before version 0\.2\.0, .* move the folder {tmp_path} away, or"
+    with pytest.raises(OtherVersionError, match=complaint):
+        Store(tmp_path)
+    with pytest.raises(OtherVersionError, match=complaint):
+        verify(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {journal.name: before}
 
 
 def test_a_newer_dlbricks_that_comes_while_a_store_is_open_is_noticed_before_anything_is_written(filled: Path) -> None:
@@ -300,7 +313,7 @@ def test_a_newer_dlbricks_that_comes_while_a_store_is_open_is_noticed_before_any
         with journal.open("ab") as file:
             file.write(seal({**to_document(measurement()), "schema": 99}).text + b"\n")
         before = journal.read_bytes()
-        with pytest.raises(NewerStoreError):
+        with pytest.raises(OtherVersionError):
             store.add(measurement())
         assert journal.read_bytes() == before
 

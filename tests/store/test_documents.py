@@ -96,24 +96,24 @@ def test_equal_definitions_have_equal_uuids_and_different_ones_different_uuids()
     assert len(set(uuids)) == len(uuids)
 
 
-def test_what_happened_twice_has_two_uuids() -> None:
+def test_two_equal_measurements_have_two_uuids() -> None:
     assert to_document(measurement())["uuid"] != to_document(measurement())["uuid"]
 
 
 @pytest.mark.parametrize(
     ("field", "value", "complaint"),
     [
-        ("brick", 5, "5 is no text"),
-        ("batch_size", 1.5, "1.5 is no whole number"),
-        ("batch_size", True, "True is no whole number"),
-        ("samples_ms", ["1.0"], "'1.0' is no number"),
+        ("brick", 5, "5 is not a text"),
+        ("batch_size", 1.5, "1.5 is not a whole number"),
+        ("batch_size", True, "True is not a whole number"),
+        ("samples_ms", ["1.0"], "'1.0' is not a number"),
         ("level", "melted", "'melted' is not a valid Level"),
-        ("noise", {"load": [1, 2]}, "no single value"),
+        ("noise", {"load": [1, 2]}, "not a single value"),
         ("statistics", {"count": 3}, "lacks 'trimmed_mean_ms'"),
         ("statistics", [], "wrong value"),
     ],
 )
-def test_a_document_with_a_wrong_value_is_refused_with_what_is_wrong(field: str, value: Any, complaint: str) -> None:
+def test_a_document_with_a_wrong_value_is_refused_with_the_reason(field: str, value: Any, complaint: str) -> None:
     document = {**to_document(measurement()), field: value}
     with pytest.raises(BrokenDocumentError, match=complaint):
         to_record(document)

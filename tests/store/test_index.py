@@ -42,7 +42,7 @@ def test_a_saved_index_is_the_one_that_would_be_built(filled: Path) -> None:
         assert same(store.generation.index, built_anew(filled))
 
 
-def test_a_saved_index_is_completed_by_what_was_written_after_it(filled: Path) -> None:
+def test_a_saved_index_is_completed_by_later_lines(filled: Path) -> None:
     with Store(filled) as store:
         store.add(form(3), measurement(brick=brick(7)))
         store.delete([MANY[0].uuid, MANY[7].uuid])

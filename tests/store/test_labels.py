@@ -25,7 +25,7 @@ def test_labels_of_other_bricks(operators: list[dict[str, object]], label: str) 
     assert label_of(json.dumps({"operators": operators, "data": [[[1, 3], "float32"]]})) == label
 
 
-def test_what_the_runtime_has_fused_is_known_by_what_it_holds() -> None:
+def test_a_fused_operator_is_labelled_by_its_parts() -> None:
     conv = ["conv", [["kernel", [3, 3]], ["stride", [2, 2]]], [[0, 0], [1, 0]], []]
     inner = json.dumps(["variable", "variable", conv, ["relu", [], [[2, 0]], []], [[3, 0]]])
     fused = {"op": "mxnet._sg_mkldnn_conv", "params": {"with_act": True}, "inner": [inner]}

@@ -115,12 +115,14 @@ def generation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generation]
         (["when<2026-11-03T09:00:00+01:00"], (FAST, SLOW)),
     ],
 )
-def test_filters_find_what_they_say(generation: Generation, filters: list[str], expected: tuple[Any, ...]) -> None:
+def test_filters_find_the_expected_results(
+    generation: Generation, filters: list[str], expected: tuple[Any, ...]
+) -> None:
     found = select(generation, [parse_condition(text) for text in filters])
     assert found.values("id") == [record.uuid for record in expected]
 
 
-def test_the_name_of_a_model_finds_what_its_runs_measured(tmp_path: Path) -> None:
+def test_the_name_of_a_model_finds_the_results_of_its_runs(tmp_path: Path) -> None:
     of_both = measurement(0.5, run="both", when=at(1))
     of_one = measurement(0.6, run="one", when=at(2))
     unknown = measurement(0.7, run="from elsewhere", when=at(3))
@@ -238,7 +240,7 @@ def test_of_equally_old_measurements_the_one_stored_last_counts(tmp_path: Path) 
         assert summary.id == "0d" * 16
 
 
-def test_what_was_measured_where_is_counted(generation: Generation) -> None:
+def test_results_are_counted_by_way_of_measuring(generation: Generation) -> None:
     assert combinations(generation) == [
         Combination("c5.xlarge", "mxnet-1.9.1", Level.FUSED, "hot", pairs=1, measurements=2, models=1),
         Combination("c5.2xlarge", "mxnet-1.9.1", Level.FUSED, "hot", pairs=1, measurements=1, models=0),

@@ -6,15 +6,14 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.store.errors import StoreBusyError, StoreError
-from dlbricks_tui.store.lock import StoreLock
 from dlbricks_tui.store.queries import Pair, brick_form, counts, newest_good, records_of, select, systems
 from dlbricks_tui.store.records import BrickForm, Measurement, System
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.store import Store, StoreLock
 from tests.store.processes import run_python, start_writer
 from tests.store.samples import brick, form, measurement, one_of_each, system
 
 
-def test_what_was_added_is_there_for_whoever_opens_the_store_next(tmp_path: Path) -> None:
+def test_added_records_are_there_when_the_store_is_opened_again(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         assert store.add(*one_of_each()) == 8
     with Store(tmp_path) as store:
@@ -90,7 +89,7 @@ def test_deleted_records_come_back_even_after_compactions(tmp_path: Path) -> Non
         assert select(store.generation).values("id") == deleted.values("id")
 
 
-def test_a_store_that_is_open_sees_what_other_processes_write(tmp_path: Path) -> None:
+def test_an_open_store_sees_the_writes_of_other_processes(tmp_path: Path) -> None:
     with Store(tmp_path) as reader:
         for count in (3, 5):
             with start_writer(tmp_path, "add", str(count)) as writer:
@@ -110,7 +109,7 @@ def test_a_store_that_is_open_sees_that_others_compact_and_write_on(tmp_path: Pa
             assert len(select(reader.generation)) == 3 * (round_number + 1)
 
 
-def test_what_was_selected_can_be_read_after_others_have_compacted_twice(tmp_path: Path) -> None:
+def test_selected_results_can_be_read_after_two_compactions_by_others(tmp_path: Path) -> None:
     record = measurement()
     with Store(tmp_path) as reader, Store(tmp_path) as writer:
         writer.add(record)
@@ -139,7 +138,7 @@ def test_readers_do_not_wait_for_the_lock(tmp_path: Path) -> None:
         assert len(select(reader.generation)) == 1
 
 
-def test_a_writer_that_waits_too_long_names_who_holds_the_lock(tmp_path: Path) -> None:
+def test_a_writer_that_waits_too_long_names_the_process_with_the_lock(tmp_path: Path) -> None:
     with StoreLock(tmp_path / "lock"), pytest.raises(StoreBusyError, match=f"process {os.getpid()} .* locked"):
         StoreLock(tmp_path / "lock", patience_seconds=0.01).__enter__()
 
@@ -156,7 +155,7 @@ def test_a_writer_waits_until_the_lock_is_free(tmp_path: Path) -> None:
 
 def test_the_lock_ends_with_the_process_that_holds_it(tmp_path: Path) -> None:
     code = (
-        "import os, sys; from pathlib import Path; from dlbricks_tui.store.lock import StoreLock;"
+        "import os, sys; from pathlib import Path; from dlbricks_tui.store.store import StoreLock;"
         "StoreLock(Path(sys.argv[1]) / 'lock').__enter__(); os.kill(os.getpid(), 9)"
     )
     assert run_python(code, str(tmp_path)).returncode == -9
@@ -212,7 +211,7 @@ def test_a_system_that_was_described_anew_stands_as_it_was_described_last(tmp_pa
         assert len(records_of(store.generation, System)) == 3
 
 
-def test_flags_are_what_makes_a_measurement_doubtful() -> None:
+def test_a_measurement_with_flags_is_doubtful() -> None:
     assert measurement().good
     assert not dataclasses.replace(measurement(), flags=("drift",)).good
 

@@ -22,7 +22,7 @@ def filled(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_tinydb_finds_what_is_stored(filled: Path) -> None:
+def test_tinydb_finds_stored_records(filled: Path) -> None:
     with open_tinydb(filled) as database:
         assert database.tables() == set(TABLES)
         table = database.table("measurements")
@@ -36,7 +36,7 @@ def test_an_empty_store_is_an_empty_database(tmp_path: Path) -> None:
         assert database.tables() == set()
 
 
-def test_what_tinydb_changes_is_a_line_in_the_journal(filled: Path) -> None:
+def test_a_change_by_tinydb_is_a_line_in_the_journal(filled: Path) -> None:
     journal = filled / "journal-1.jsonl"
     before = journal.read_bytes()
     with open_tinydb(filled) as database:
@@ -51,7 +51,7 @@ def test_what_tinydb_changes_is_a_line_in_the_journal(filled: Path) -> None:
         assert [each.brick for each in flagged] == [brick(1)]
 
 
-def test_what_tinydb_inserts_and_removes_is_stored(filled: Path) -> None:
+def test_inserts_and_removals_by_tinydb_are_stored(filled: Path) -> None:
     with open_tinydb(filled) as database:
         table = database.table("measurements")
         copy = {name: value for name, value in table.all()[0].items() if name != "uuid"}
@@ -78,14 +78,14 @@ def test_a_changed_definition_is_another_definition(filled: Path) -> None:
 
 def test_documents_that_are_no_records_are_refused(filled: Path) -> None:
     with open_tinydb(filled) as database:
-        with pytest.raises(StoreError, match="of table measurements is no record of dlbricks: it lacks 'when'"):
+        with pytest.raises(StoreError, match="of table measurements is not a record of dlbricks: it lacks 'when'"):
             database.table("measurements").insert({"note": "mine"})
-        with pytest.raises(StoreError, match="of table mine is no record"):
+        with pytest.raises(StoreError, match="of table mine is not a record"):
             database.table("mine").insert({"note": "mine"})
         assert len(database.table("measurements")) == 3
 
 
-def test_what_another_process_adds_meanwhile_stays(filled: Path) -> None:
+def test_records_that_another_process_adds_meanwhile_stay(filled: Path) -> None:
     with open_tinydb(filled) as database:
         table = database.table("measurements")
         assert len(table) == 3

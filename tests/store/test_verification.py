@@ -24,7 +24,7 @@ def test_stored_results_that_no_measurement_gives_are_named(tmp_path: Path) -> N
     found = verify(tmp_path)
     assert found.damage == ()
     assert {each.uuid: each.reason for each in found.implausible} == {
-        negative.uuid: "has a sample that no measurement gives",
+        negative.uuid: "has an impossible sample",
         unrelated.uuid: "has a trimmed mean that does not follow from its samples",
         future.uuid: "is from the future: 2999-01-01T00:00:00+00:00",
         unknown.uuid: f"is of brick '{brick(7)[:40]}', which is described nowhere",

@@ -1,4 +1,4 @@
-"""A process that writes to a store and says what it was told is kept; tests start it, and some kill it.
+"""A process that writes to a store and prints acknowledgements; tests start it, and some kill it.
 
 `python -m tests.store.writer FOLDER add COUNT` adds results one by one; `... FOLDER churn` adds, deletes and compacts
 until it is killed. Every line on standard output is an acknowledgement: `+uuid` or `-uuid`.
@@ -35,7 +35,7 @@ def _churn(store: Store) -> None:
         _acknowledge(*(f"+{record.uuid}" for record in batch))
         if chance.random() < 0.3:
             gone = mine.pop(chance.randrange(len(mine)))
-            # Said before and after: what was asked for and not acknowledged may have happened or not.
+            # Printed before and after: a change without an acknowledgement may have happened or not.
             _acknowledge(f"?{gone}")
             store.delete([gone])
             _acknowledge(f"-{gone}")

@@ -1,4 +1,4 @@
-"""How much of the models is the same: figures 5 (unique layers), 6 (repeated types) and 7 (similarity)."""
+"""Figures 5 (unique layers), 6 (types of repeated layers) and 7 (similarity of models)."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,13 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
 from dlbricks_tui.report import drawing
+from dlbricks_tui.report.drawing import HEATS, Ink
 from dlbricks_tui.report.evaluation import Evaluation
-from dlbricks_tui.report.exhibit import Exhibit, Section
+from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, percent, table
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
-from dlbricks_tui.report.palette import HEATS, Ink
 from dlbricks_tui.report.published import LAYERS, UNIQUE_LAYERS, published_model
-from dlbricks_tui.report.tables import Cell, percent, table
 
-# Where a shade of the grid begins; the last is for models that share everything.
+# The least similarity of each shade; the last is for models that share everything.
 _SHADES = ((0.0, "below 10 %"), (0.1, "10 to 25 %"), (0.25, "25 to 50 %"), (0.5, "50 % and more"), (1.0, "all"))
 
 
@@ -59,7 +58,7 @@ def uniqueness_section(evaluation: Evaluation) -> Section:
     return Section(
         "Figure 5: unique layers",
         name,
-        "How many of a model's layers are unlike all others in it, at level written and G = 1.",
+        "The share of unique layers in each model, at level written and G = 1.",
         (Exhibit(name, "All models", told, table(("table1_id", "model", *counts), rows), svg),),
         f"The paper counts {LAYERS:,} layers in its fifty models, {UNIQUE_LAYERS:,} of them unique "
         f"({percent(UNIQUE_LAYERS / LAYERS)}). Hollow diamonds: layers in the authors' files that differ in kind, "
@@ -68,7 +67,7 @@ def uniqueness_section(evaluation: Evaluation) -> Section:
 
 
 def repetition_section(evaluation: Evaluation) -> Section:
-    """Figure 6: of which types the repeated layers are."""
+    """Figure 6: the types of repeated layers."""
     found, name = evaluation.corpus.repeated_types, "figure-6"
     repeated = sum(it.repeated for it in found)
 
@@ -101,15 +100,15 @@ def repetition_section(evaluation: Evaluation) -> Section:
 
 
 def similarity_section(evaluation: Evaluation) -> Section:
-    """Figure 7: what every two models share."""
+    """Figure 7: the similarity of every two models."""
     jaccard, subjects, name = evaluation.corpus.jaccard, evaluation.subjects, "figure-7"
     count = len(subjects)
     if count < 2:
         return Section(
             "Figure 7: similarity of models",
             name,
-            "What two models share of all their unique layers.",
-            missing=("One model alone is similar to none: name several with `--models`.",),
+            "The share of their unique layers that two models have in common.",
+            missing=("Similarity needs two models: name several with `--models`.",),
         )
 
     def paint() -> Figure:
@@ -149,8 +148,8 @@ def similarity_section(evaluation: Evaluation) -> Section:
     return Section(
         "Figure 7: similarity of models",
         name,
-        "What every two models share of all their unique layers (Jaccard similarity): the darker, the more on light "
-        "paper, the brighter, the more on dark.",
+        "The share of their unique layers that every two models have in common (Jaccard similarity): darker is more on "
+        "a light page, brighter is more on a dark one.",
         (Exhibit(name, "All models", told, table(columns, rows), svg),),
     )
 
@@ -163,7 +162,7 @@ def _of_shade(grid: np.ndarray[tuple[int, int], np.dtype[np.float64]], number: i
 
 
 def _cells(axes: Axes, places: Sequence[tuple[int, int]], ink: Ink) -> None:
-    """All cells of one shade as one path: a grid of fifty models has 2,500."""
+    """Draw all cells of one shade as one path: a grid of fifty models has 2,500 cells."""
     if not places:
         return
     square = [(-0.46, -0.46), (0.46, -0.46), (0.46, 0.46), (-0.46, 0.46), (-0.46, -0.46)]

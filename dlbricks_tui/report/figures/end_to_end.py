@@ -5,28 +5,26 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from dlbricks_tui.report import drawing
-from dlbricks_tui.report.evaluation import Evaluation, Finding, Series
-from dlbricks_tui.report.exhibit import Exhibit, Section
+from dlbricks_tui.report.drawing import Ink, series_style
+from dlbricks_tui.report.evaluation import Evaluation, Finding, Series, Subject
+from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
 from dlbricks_tui.report.missing import untimed
-from dlbricks_tui.report.palette import Ink, series_style
 from dlbricks_tui.report.published import SYSTEMS, published_model
-from dlbricks_tui.report.subjects import Subject
-from dlbricks_tui.report.tables import Cell, table
 from dlbricks_tui.report.tracing import TRACE, trace
 
 _NAME = "figure-9"
 
 
 def end_to_end_section(evaluation: Evaluation) -> Section:
-    """End-to-end latencies on all systems, over the range of the paper's four."""
+    """Figure 9: end-to-end latencies on all systems, over the range of the paper's four."""
     timed = [(series, found) for series in evaluation.series if (found := _timed(series))]
     return Section(
         heading="Figure 9: end-to-end latency",
         anchor=_NAME,
-        explanation="What one inference takes at batch 1, with nothing cut: the 20 % trimmed mean of its samples.",
+        explanation="The latency of one inference of the whole model at batch 1: the 20 % trimmed mean of its samples.",
         exhibits=(_exhibit(evaluation, timed),) if timed else (),
-        published="Grey bars: from the quickest to the slowest of the four EC2 systems in the authors' files "
+        published="Grey bars: from the fastest to the slowest of the four EC2 systems in the authors' files "
         f"({', '.join(SYSTEMS)}).",
         missing=untimed(evaluation, {it.subject for _, found in timed for it in found}),
     )

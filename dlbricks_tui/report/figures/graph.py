@@ -15,25 +15,23 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.titles import layer_title
 from dlbricks_tui.report import drawing
-from dlbricks_tui.report.evaluation import Evaluation, Finding, Series
-from dlbricks_tui.report.exhibit import Exhibit, Section
+from dlbricks_tui.report.drawing import Ink
+from dlbricks_tui.report.evaluation import Evaluation, Finding, Series, Subject
+from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.graph_layout import GraphLayout, lay_out
 from dlbricks_tui.report.missing import without_latencies
-from dlbricks_tui.report.palette import Ink
-from dlbricks_tui.report.subjects import Subject
-from dlbricks_tui.report.tables import Cell, table
 
-# Two that branch, each in its way: modules of parallel branches, and shortcuts around blocks.
+# Two models with branches: parallel branches in modules, and shortcuts around blocks.
 _PREFERRED = ("9", "14")
 _MOST = 2
 _DETAILS = ("brick", "context", "results")
-# A drawing and a lane are so many inches wide and high, a line has so many ranks.
+# The width of a drawing and the height of a lane in inches, and the ranks of a line.
 _WIDTH, _LINE, _LANE = 7.2, 46, 0.155
 _MARGIN, _TOP, _GAP = 0.15, 0.42, 0.2
 
 
 class _Look(NamedTuple):
-    """How layers of some kinds are drawn."""
+    """The style of layers of some kinds."""
 
     label: str
     kinds: frozenset[Kind]
@@ -53,7 +51,7 @@ _OTHER = _Look("other", frozenset(), Ink.STONE, "X")
 
 
 def graph_section(evaluation: Evaluation) -> Section:
-    """Up to two of the models, with latencies where there are any."""
+    """Figures 2 and 4: up to two of the models, with their latencies if known."""
     known: dict[Subject, tuple[Series, Finding]] = {}
     for series in evaluation.series:
         for finding in series.at(1):
@@ -63,14 +61,14 @@ def graph_section(evaluation: Evaluation) -> Section:
     chosen = chosen[:_MOST]
     exhibits = []
     for subject in chosen:
-        # Names of models may be such that no file can be called so.
+        # A number: the name of a model may not be a valid file name.
         number = subject.table1_id or f"model-{evaluation.subjects.index(subject) + 1}"
         exhibits.append(_exhibit(subject, number, evaluation.graphs[subject], known.get(subject)))
     return Section(
         heading="Figures 2 and 4: models and their critical paths",
         anchor="figures-2-and-4",
-        explanation="From left to right and line by line as the model runs. What stands above or below something else "
-        "does not need its result. Larger marks take longer; the thick line is the critical path, the longest in time.",
+        explanation="Layers run from left to right and line by line. Layers above or below each other are independent. "
+        "Larger marks take longer; the thick line is the critical path, the longest in time.",
         exhibits=tuple(exhibits),
         missing=without_latencies(evaluation, [it for it in chosen if it not in known]),
     )
@@ -115,7 +113,7 @@ def _exhibit(subject: Subject, number: str, written: LayerGraph, known: tuple[Se
 
 
 class _Drawing:
-    """One graph, line by line."""
+    """A drawing of one graph, line by line."""
 
     def __init__(
         self, graph: LayerGraph, layout: GraphLayout, critical: Sequence[int], latencies: dict[int, float]
@@ -129,7 +127,7 @@ class _Drawing:
         self._extents = [self._extent(begin, end) for begin, end in self._lines]
 
     def figure(self) -> Figure:
-        """The legend, and below it the lines."""
+        """Draw the legend, and the lines below it."""
         heights = [(high - low + 1) * _LANE + _GAP for low, high in self._extents]
         figure = drawing.canvas(_WIDTH, _TOP + sum(heights))
         top = _TOP
@@ -183,7 +181,7 @@ class _Drawing:
                 )
 
     def _size(self, layer: int) -> float:
-        """Areas in square points: in proportion to latency, but never too small to be seen."""
+        """Return the area of a mark in square points: proportional to the latency, with a visible minimum."""
         if not self._most_ms:
             return 22.0
         return 10.0 + 80.0 * math.sqrt(self._latencies.get(layer, 0.0) / self._most_ms)
@@ -201,12 +199,12 @@ class _Drawing:
 
 
 def look_of(kind: Kind) -> _Look:
-    """How a layer of that kind is drawn."""
+    """Return the style of layers of a kind."""
     return next((look for look in _LOOKS if kind in look.kinds), _OTHER)
 
 
 def _within(points: Sequence[tuple[int, int]], begin: float, end: float) -> list[tuple[float, float]]:
-    """The part of a polyline between two ranks."""
+    """Return the part of a polyline between two ranks."""
     found: list[tuple[float, float]] = []
     for (left, one), (right, other) in pairwise(points):
         first, last = max(left, begin), min(right, end)

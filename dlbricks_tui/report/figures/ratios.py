@@ -6,34 +6,32 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dlbricks_tui.report import drawing
-from dlbricks_tui.report.evaluation import Evaluation, Finding, Series
-from dlbricks_tui.report.exhibit import Exhibit, Section
+from dlbricks_tui.report.drawing import Ink, series_style
+from dlbricks_tui.report.evaluation import Evaluation, Finding, Series, Subject
+from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, percent, table
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
 from dlbricks_tui.report.missing import coarser, unjudged
-from dlbricks_tui.report.palette import Ink, series_style
 from dlbricks_tui.report.published import CLOSENESS, COMPOSED_SYSTEM, published_model
-from dlbricks_tui.report.subjects import Subject
-from dlbricks_tui.report.tables import Cell, percent, table
 from dlbricks_tui.report.tracing import TRACE, trace
 
 _AXIS = "latency over the end-to-end latency (1 is equal)"
 _CLOSE = 0.05
-# One model that is far off must not press all others together.
+# The axis ends here: one model that is far off must not compress all others.
 _MOST = 2.0
 
 
 def composed_section(evaluation: Evaluation) -> Section:
-    """Figure 3: whether layers add up, or run beside each other."""
+    """Figure 3: the sequential and the parallel sum of layers over the end-to-end latency."""
     exhibits = [_composed(series, judged) for series in evaluation.series if (judged := _judged(series, 1))]
     return Section(
         heading="Figure 3: sequential and parallel latency",
         anchor="figure-3",
-        explanation="The sum of all layers, and the longest path through the model, each over the latency that was "
-        "measured end to end. A framework that runs layer after layer is where the sum is; how far the longest path "
-        "lies below it is what running independent layers at the same time could gain.",
+        explanation="The sum of all layers, and the longest path through the model, each over the end-to-end latency. "
+        "In a framework that runs layers one after another, the sum is near 1. The distance between both marks is the "
+        "possible gain from running independent layers at the same time.",
         exhibits=tuple(exhibits),
-        published=f"The authors' files have both sums for {COMPOSED_SYSTEM}, from layer times of their own: hollow "
-        "marks where the system is the same.",
+        published=f"The authors' files have both sums for {COMPOSED_SYSTEM}, from their own layer times: hollow "
+        "marks, if the system is the same.",
         missing=unjudged(evaluation, _judged_at(evaluation, 1)),
     )
 
@@ -48,9 +46,9 @@ def constructed_section(evaluation: Evaluation) -> Section:
     return Section(
         heading="Figure 10: constructed latency by model and granularity",
         anchor="figure-10",
-        explanation="The latency composed from bricks of at most G layers, over the latency that was measured end to "
-        "end. Lines are 95 % intervals of the estimate at the least G, the band is 5 % to either side, and an arrow "
-        f"stands for what is more than {_MOST:.0f}.",
+        explanation="The latency composed from bricks of at most G layers, over the end-to-end latency. Lines are 95 % "
+        "intervals of the estimate at the smallest G, the band is 5 % to either side, and an arrow marks a value above "
+        f"{_MOST:.0f}.",
         exhibits=tuple(exhibits),
         published=f"The paper calls its estimates {CLOSENESS}. Hollow diamonds: the sum of the layers that its "
         "authors timed one by one on the system of the same name.",
@@ -205,7 +203,7 @@ def _reference(axes: Axes) -> None:
 
 
 def _marks(axes: Axes, ink: Ink, shape: str, places: Sequence[tuple[int, float]]) -> None:
-    """A mark in each row; what lies beyond the axes is an arrow at their end."""
+    """Draw a mark in each row, or an arrow at the end of the axis for a value beyond it."""
     near = [(row, value) for row, value in places if value <= _MOST]
     rows, values = [row for row, _ in near], [value for _, value in near]
     axes.plot(values, rows, shape, color=ink.light, markersize=4.5, linestyle="none")

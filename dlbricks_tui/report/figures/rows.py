@@ -1,4 +1,4 @@
-"""Figures with a row for each model: fifty of them stay legible, and all stand in the same order."""
+"""Axes and marks of figures with a row for each model."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from dlbricks_tui.report import drawing
-from dlbricks_tui.report.palette import Ink
+from dlbricks_tui.report.drawing import Ink
 
 WIDTH = 6.4
 _ROW = 0.165
@@ -17,27 +17,27 @@ _RIGHT = 0.2
 _LEGEND = 0.2
 _ABOVE = 0.12
 _BELOW = 0.5
-# Letters that find room beside each other above the rows.
+# The width of the legend in letters.
 _LEGEND_LETTERS = 66
 
 
 def rows_height(rows: int, legend: Sequence[Artist]) -> float:
-    """How many inches a figure with so many rows and this legend is high."""
+    """Return the height in inches of a figure with a number of rows and a legend."""
     return _ABOVE + _legend_height(legend) + rows * _ROW + _BELOW
 
 
 def row_axes(figure: Figure, labels: Sequence[str], axis: str, legend: Sequence[Artist] = ()) -> Axes:
-    """Axes with a labelled row for each of the labels from the top down, and a legend above them."""
+    """Add axes with a row for each label from the top down, and a legend above them."""
     top = _ABOVE + _legend_height(legend)
     found = drawing.axes(figure, _LABELS, top, WIDTH - _LABELS - _RIGHT, len(labels) * _ROW)
     found.set_ylim(len(labels) - 0.5, -0.5)
     found.set_yticks([])
-    # Ticks would do the same, and take most of the time that a drawing takes.
+    # Not as ticks, which would take most of the drawing time.
     for row, label in enumerate(labels):
         row_label(found, row, label)
     found.tick_params(axis="x", length=0)
     found.grid(axis="x")
-    # Every fifth line leads the eye from the name to the mark.
+    # A line after every fifth row guides the eye.
     for row in range(4, len(labels) - 1, 5):
         found.axhline(row + 0.5, color=Ink.GRID.light, linewidth=0.5, zorder=0)
     found.spines["left"].set_visible(False)
@@ -51,13 +51,13 @@ def row_axes(figure: Figure, labels: Sequence[str], axis: str, legend: Sequence[
 
 
 def row_label(axes: Axes, row: float, label: str) -> None:
-    """Write the name of a row at its left; a dollar sign in it begins no formula."""
+    """Write the label of a row at its left; a dollar sign in it does not begin a formula."""
     text = axes.text(-0.015, row, label, ha="right", va="center_baseline", fontsize=8, parse_math=False)
     text.set_transform(axes.get_yaxis_transform())
 
 
 def mark(label: str, ink: Ink, shape: str, hollow: bool = False) -> Line2D:
-    """An entry of a legend."""
+    """Return an entry of a legend."""
     face = "none" if hollow else ink.light
     return Line2D(
         [], [], linestyle="none", marker=shape, markersize=5, label=label, color=ink.light, markerfacecolor=face

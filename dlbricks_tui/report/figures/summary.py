@@ -1,4 +1,4 @@
-"""Over all models: how close estimates come (figure 11) and what they save (figure 12)."""
+"""Figures 11 (accuracy over all models) and 12 (speed-up)."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -8,19 +8,18 @@ from matplotlib.figure import Figure
 
 from dlbricks_tui.estimate.accuracy import Accuracy
 from dlbricks_tui.report import drawing
+from dlbricks_tui.report.drawing import Ink, series_style
 from dlbricks_tui.report.evaluation import Evaluation, Series
-from dlbricks_tui.report.exhibit import Exhibit, Section
+from dlbricks_tui.report.exhibits import NOTHING, Cell, Exhibit, Section, Table, table
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, row_label, rows_height
 from dlbricks_tui.report.missing import unjudged
-from dlbricks_tui.report.palette import Ink, series_style
 from dlbricks_tui.report.published import BEST_SPEEDUP, CLOSENESS, SPEEDUP, geometric_mean
-from dlbricks_tui.report.tables import NOTHING, Cell, Table, table
 
 _TRACE = ("system", "runtime", "level", "protocol", "granularity")
 
 
 class Judged(NamedTuple):
-    """A series at a granularity, judged over its models."""
+    """The accuracy of a series at a granularity, over all its models."""
 
     series: Series
     granularity: int
@@ -28,12 +27,12 @@ class Judged(NamedTuple):
 
     @property
     def paper_system(self) -> str:
-        """The system whose published values are of the same: they are all of single layers."""
+        """The system in the paper; empty for other granularities, of which the paper has no values."""
         return self.series.paper_system if self.granularity == 1 else ""
 
 
 def judged(evaluation: Evaluation) -> list[Judged]:
-    """Every series at every granularity that anything can be said of."""
+    """Return the accuracy of every series at every granularity with judged models."""
     return [
         Judged(series, granularity, found)
         for series in evaluation.series
@@ -49,7 +48,7 @@ def closeness_section(evaluation: Evaluation, found: Sequence[Judged]) -> Sectio
         found,
         "Figure 11: geometric mean over the models",
         "figure-11",
-        "The geometric mean, over all models, of the constructed latency over the end-to-end latency: 1 is true on "
+        "The geometric mean, over all models, of the constructed latency over the end-to-end latency: 1 is exact on "
         "average. The band is 5 % to either side.",
         f"The paper calls its estimates {CLOSENESS}. Hollow diamonds: the same mean from the authors' files, of single "
         "layers.",
@@ -60,7 +59,7 @@ def closeness_section(evaluation: Evaluation, found: Sequence[Judged]) -> Sectio
 
 
 def speedup_section(evaluation: Evaluation, found: Sequence[Judged]) -> Section:
-    """Figure 12: end-to-end latencies over those of the unique bricks."""
+    """Figure 12: the sum of end-to-end latencies over that of the unique bricks."""
     return _section(
         evaluation,
         [it for it in found if it.accuracy.speedup is not None],
@@ -76,7 +75,7 @@ def speedup_section(evaluation: Evaluation, found: Sequence[Judged]) -> Section:
 
 
 def summary_table(found: Sequence[Judged]) -> Table:
-    """All that is said over all models, in a line for each series and granularity."""
+    """Return the accuracy over all models, with a line for each series and granularity."""
     named = ("system", "G", "models", "geometric mean", "published", "mean error", "worst error", "within 5 %")
     rows = []
     for one in found:
@@ -113,7 +112,7 @@ def _section(
     def paint() -> Figure:
         legend = [mark(f"G = {it}", *series_style(number)) for number, it in enumerate(granularities)]
         legend += [mark("published, single layers", Ink.STONE, "D", True)] if theirs else []
-        # Two lines for each, so that the few of them do not stick together.
+        # Two rows for each series, to space them out.
         figure = drawing.canvas(WIDTH, rows_height(2 * len(all_series), legend))
         axes = row_axes(figure, [""] * 2 * len(all_series), title, legend)
         for row, series in enumerate(all_series):

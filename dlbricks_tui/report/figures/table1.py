@@ -1,15 +1,13 @@
-"""Table 1: the models, with what is known of each."""
+"""Table 1: the models with their layers and latencies."""
 
-from dlbricks_tui.report.evaluation import Evaluation, Finding
-from dlbricks_tui.report.exhibit import Exhibit, Section
+from dlbricks_tui.report.evaluation import Evaluation, Finding, Subject
+from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.published import published_model
-from dlbricks_tui.report.subjects import Subject
-from dlbricks_tui.report.tables import Cell, table
 from dlbricks_tui.report.tracing import TRACE, trace
 
 
 def table1_section(evaluation: Evaluation) -> Section:
-    """The models by number, task and layers; with the latencies of the series that comes first."""
+    """Table 1: number, task and layers of each model, with the latencies of the first series."""
     first = next(iter(evaluation.series), None)
     known: dict[Subject, Finding] = {} if first is None else {it.subject: it for it in first.at(1)}
     rows: list[tuple[Cell, ...]] = []

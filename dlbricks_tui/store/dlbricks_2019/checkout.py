@@ -1,7 +1,9 @@
-"""The files of the authors' repository (github.com/rai-project/synthetic_benchmark): where they are, and their rows.
+"""Read the files of the authors' repository (github.com/rai-project/synthetic_benchmark).
 
-A folder per system, a file per model: `data/mxnet_model/<system>/<model>.csv` times the whole model,
-`data/mxnet_layer_sequence/seq_0/<system>/<model>.csv` each of its layers alone.
+It has a folder per system and a file per model:
+
+- `data/mxnet_model/<system>/<model>.csv`: times of the whole model.
+- `data/mxnet_layer_sequence/seq_0/<system>/<model>.csv`: times of each of its layers alone.
 """
 
 import csv
@@ -19,11 +21,11 @@ _MOST_BYTES = 32 << 20
 
 
 class BrokenFileError(StoreError):
-    """A file that is not as the authors wrote theirs."""
+    """A file that differs from the authors' format."""
 
 
 class Row(NamedTuple):
-    """What was timed, and the list of times as it stands in the file; without a layer it is the whole model."""
+    """A model or a layer, with the text of its list of times; `layer` is None for the whole model."""
 
     line: int
     model: str
@@ -33,11 +35,11 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What a kind of file calls what we read of it."""
+    """The names of the columns that are read from a kind of file."""
 
     model: str
     times: str
-    # A row is about the layers from the first to the last.
+    # The first and the last layer of a row.
     layers: tuple[str, str] | None = None
 
 
@@ -52,24 +54,24 @@ class TimesFile(NamedTuple):
     columns: Columns
 
     def rows(self) -> list[Row]:
-        """All rows; a file that cannot be read to its end is broken as a whole."""
+        """Return all rows; raise BrokenFileError if any part of the file cannot be read."""
         try:
             return list(self._rows())
         except OSError as error:
             raise BrokenFileError(f"cannot be read: {error.strerror}") from error
         except UnicodeDecodeError as error:
-            raise BrokenFileError("is no text") from error
+            raise BrokenFileError("is not text") from error
         except csv.Error as error:
-            raise BrokenFileError(f"is no table of comma-separated values: {error}") from error
+            raise BrokenFileError(f"is not a table of comma-separated values: {error}") from error
 
     def _rows(self) -> Iterator[Row]:
         if not self.path.is_file():
-            # Who opens a pipe waits for somebody to write to it.
-            raise BrokenFileError("is no file")
+            # Opening a pipe would block.
+            raise BrokenFileError("is not a file")
         if self.path.stat().st_size > _MOST_BYTES:
-            raise BrokenFileError(f"is larger than {_MOST_BYTES >> 20} MiB, which none of the authors' files is")
+            raise BrokenFileError(f"is larger than {_MOST_BYTES >> 20} MiB, unlike all of the authors' files")
         with self.path.open(encoding="utf-8-sig", newline="") as file:
-            # Strict, so that a file that was cut off within quotes is noticed.
+            # Strict: otherwise a file that ends within quotes would pass.
             table = csv.DictReader(file, strict=True)
             self._check(table.fieldnames or ())
             for fields in table:
@@ -89,19 +91,19 @@ class TimesFile(NamedTuple):
         if columns.layers is None:
             return Row(line, model, None, times)
         first, last = (fields[name] or "" for name in columns.layers)
-        # Here a sequence is one layer; several have a name that no layer has.
+        # A sequence of several layers gets a name that no layer has.
         return Row(line, model, first if first == last else f"{first} ... {last}", times)
 
 
 class SystemFiles(NamedTuple):
-    """What a checkout has of one system."""
+    """The files of one system in a checkout."""
 
     system: str
     files: tuple[TimesFile, ...]
 
 
 def systems_of(checkout: Path) -> list[SystemFiles]:
-    """The files of a checkout by system."""
+    """Return the files of a checkout by system."""
     try:
         models, layers = _folders(checkout / _MODELS), _folders(checkout / _LAYERS)
         names = sorted(models.keys() | layers.keys())

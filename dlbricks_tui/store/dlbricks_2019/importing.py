@@ -1,4 +1,4 @@
-"""Taking up a checkout of the authors' repository, file by file."""
+"""Import a checkout of the authors' repository, file by file."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -7,8 +7,7 @@ from pathlib import Path
 
 from dlbricks_tui.store.dlbricks_2019.checkout import BrokenFileError, Row, TimesFile, systems_of
 from dlbricks_tui.store.dlbricks_2019.models import PublishedModels
-from dlbricks_tui.store.dlbricks_2019.results import RUNTIME, Taken, UnusableRowError, take
-from dlbricks_tui.store.dlbricks_2019.systems import system_of
+from dlbricks_tui.store.dlbricks_2019.results import RUNTIME, Taken, UnusableRowError, system_of, take
 from dlbricks_tui.store.errors import ExchangeError
 from dlbricks_tui.store.store import Store
 
@@ -17,7 +16,7 @@ _LONGEST_NAME = 120
 
 @dataclass(frozen=True, slots=True)
 class UnmatchedRow:
-    """A row about a model of Table 1 that no result can be made of, and why."""
+    """A row about a model of Table 1 that gives no result, with the reason."""
 
     file: str
     line: int
@@ -32,23 +31,23 @@ class UnmatchedRow:
 
 @dataclass(slots=True)
 class SystemReport:
-    """What became of all that a checkout has of one system."""
+    """The outcome for one system of a checkout."""
 
     system: str
     new: int = 0
     known: int = 0
-    # The models of whose layers there are results, and those timed end to end.
+    # The models with results of layers, and those timed end to end.
     by_layers: set[str] = field(default_factory=set)
     end_to_end: set[str] = field(default_factory=set)
     unmatched: list[UnmatchedRow] = field(default_factory=list)
-    # How many rows are about models that are none of Table 1, by their names.
+    # The number of rows about each model outside of Table 1.
     outside: Counter[str] = field(default_factory=Counter)
-    # The files that nothing was taken from, each with the reason.
+    # The files that were skipped, each with the reason.
     broken: list[str] = field(default_factory=list)
 
 
 def import_checkout(store: Store, checkout: Path, models: PublishedModels) -> Iterator[SystemReport]:
-    """Takes up what the authors measured, system by system; what is there already is recognised."""
+    """Import the authors' measurements, system by system; known results are skipped."""
     systems = systems_of(checkout)
     if not systems:
         raise ExchangeError(
@@ -72,7 +71,7 @@ class _SystemImport:
     report: SystemReport
 
     def take(self, file: TimesFile) -> None:
-        """Stores a file's results all at once, or names it as broken."""
+        """Store all results of a file at once, or report it as broken."""
         name = str(file.path.relative_to(self.checkout))
         try:
             rows = file.rows()
@@ -82,7 +81,7 @@ class _SystemImport:
         taken = list(self._taken(rows, name))
         if taken:
             forms = dict.fromkeys(each.form for each in taken if each.form is not None)
-            # What results refer to comes before them, so that no crash leaves results that nobody can explain.
+            # Definitions first: a crash must not leave results that refer to nothing.
             self.store.add(system_of(self.report.system), RUNTIME, *forms)
             new = self.store.add(*(each.result for each in taken))
             self.report.new += new

@@ -1,4 +1,4 @@
-"""Which of our models and layers the names in the authors' files mean."""
+"""Match the names in the authors' files to models and layers."""
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
@@ -9,7 +9,7 @@ from dlbricks_tui.bricks.whole_model import whole_model
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import ModelSource
 
-# What the authors' files call otherwise than their paper does, by the number in Table 1.
+# Models whose name in the files differs from the paper, with their number in Table 1.
 _OTHER_NAMES = {
     "ResNet-101 Trained on YFCC100m Geotagged Data": "12",
     "Unguided Volumetric Regression Net for 3D Face Reconstruction": "47",
@@ -19,19 +19,19 @@ _QUOTES = str.maketrans("", "", "\"'`\u2018\u2019\u201c\u201d")
 
 @dataclass(frozen=True, slots=True)
 class PublishedModel:
-    """A model of Table 1: its name here, its key as a whole, and its bricks by the names of the layers."""
+    """A model of Table 1: its name here, its key, and its bricks by the names of the layers."""
 
     name: str
     key: str
     bricks: Mapping[str, Brick]
 
     def brick(self, layer: str) -> Brick | None:
-        """The brick that a layer is an occurrence of, None where the model has no such layer."""
+        """Return the brick of a layer, None if the model has no such layer."""
         return self.bricks.get(_layer_key(layer))
 
 
 class PublishedModels:
-    """The models of Table 1 by what the authors call them; each is read when it is first asked for."""
+    """The models of Table 1 by the authors' names; each is loaded on first use."""
 
     def __init__(self, sources: Iterable[ModelSource], load: Callable[[ModelSource], LayerGraph]) -> None:
         of_table1 = {source.table1_id: source for source in sources if source.table1_id is not None}
@@ -43,7 +43,7 @@ class PublishedModels:
         self._known: dict[str, PublishedModel] = {}
 
     def find(self, name: str) -> PublishedModel | None:
-        """The model of that name, None where it is none of Table 1."""
+        """Return the model of that name, None if it is not in Table 1."""
         source = self._sources.get(_model_key(name))
         if source is None:
             return None
@@ -58,10 +58,10 @@ def _published(name: str, graph: LayerGraph) -> PublishedModel:
 
 
 def _model_key(name: str) -> str:
-    # Spaces, hyphens and quotes are written now so, now otherwise; no two models differ in nothing else.
+    # The files are inconsistent in spaces, hyphens and quotes, and no two models differ only in these.
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
 
 
 def _layer_key(name: str) -> str:
-    # Layers do differ in punctuation and capitals alone: 1/2 is not 12.
+    # Some layers differ only in punctuation or capitals: 1/2 is not 12.
     return "".join(name.translate(_QUOTES).split())

@@ -1,21 +1,84 @@
-"""The authors' times as results of ours: a layer's as a measurement of its brick, a whole model's as end to end."""
+"""The authors' times as results: a layer's as a measurement of its brick, a whole model's as end to end."""
 
 import hashlib
 import json
 import math
+import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.identity import Brick
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.dlbricks_2019.checkout import Row
 from dlbricks_tui.store.dlbricks_2019.models import PublishedModel
-from dlbricks_tui.store.dlbricks_2019.wolfram import parse_numbers
-from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, EndToEnd, Measurement, Result, Runtime
+from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, EndToEnd, Measurement, Result, Runtime, System
 from dlbricks_tui.store.statistics import summarise
 
-# Each layer alone, fed from a plain array, 50 times over.
+# The digits after a backtick are the precision of the number before it.
+_NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:`[\d.]*)?(?:\*\^([+-]?\d+))?", re.ASCII)
+
+
+def parse_numbers(text: str) -> tuple[float, ...]:
+    """Return the numbers of a list as the Wolfram Language prints it, such as `{1., -2.5, 1.571141*^6}`.
+
+    Raise ValueError, whose message completes "the list ...", for anything else.
+    """
+    inside = text.strip()
+    if not (inside.startswith("{") and inside.endswith("}")):
+        raise ValueError("is not in braces")
+    inside = inside[1:-1].strip()
+    return tuple(_numbers(inside)) if inside else ()
+
+
+def _numbers(inside: str) -> Iterator[float]:
+    for item in inside.split(","):
+        match = _NUMBER.fullmatch(item.strip())
+        if not match:
+            raise ValueError(f"has {item.strip()[:40]!r} for a number")
+        digits, exponent = match.groups()
+        yield float(f"{digits}e{exponent}" if exponent else digits)
+
+
+_GIBIBYTE = 1 << 30
+_HASWELL = "Intel Xeon E5-2666 v3"
+_SKYLAKE = "Intel Xeon Platinum 8124M"
+
+
+class _Type(NamedTuple):
+    cpu: str
+    virtual_cpus: int
+    memory_gib: float
+
+
+# The instance types as Amazon describes them, with the processors of 2019.
+_TYPES = {
+    "c4.xlarge": _Type(_HASWELL, 4, 7.5),
+    "c4.2xlarge": _Type(_HASWELL, 8, 15),
+    "c5.large": _Type(_SKYLAKE, 2, 4),
+    "c5.xlarge": _Type(_SKYLAKE, 4, 8),
+    "c5.2xlarge": _Type(_SKYLAKE, 8, 16),
+    "c5n.xlarge": _Type(_SKYLAKE, 4, 10.5),
+}
+_UNKNOWN = _Type("unknown", 0, 0)
+
+
+def system_of(name: str) -> System:
+    """Return the system of a folder in the checkout; of an unknown instance type it has only the name."""
+    known = _TYPES.get(name, _UNKNOWN)
+    return System(
+        id=name,
+        name=name,
+        cpu=known.cpu,
+        cores=known.virtual_cpus,
+        memory_bytes=int(known.memory_gib * _GIBIBYTE),
+        instance_type=name,
+        facts=(("vendor", "Amazon EC2"),) if known is not _UNKNOWN else (),
+    )
+
+
+# Each layer alone, fed from a plain array, 50 times.
 PROTOCOL = "dlbricks-2019"
-# The files tell neither the framework's version nor its settings.
+# The files have neither the version nor the settings of the framework.
 RUNTIME = Runtime(
     id="mxnet-2019-wolfram",
     name="MXNet of 2019 as the Wolfram Language runs it",
@@ -24,31 +87,31 @@ RUNTIME = Runtime(
     python="none",
     threads=0,
 )
-# They tell no dates either: this is when the authors published them.
+# They have no dates either: this is the date of publication.
 _WHEN = "2019-10-19T00:00:00.000000+00:00"
 _MICROSECONDS_PER_MS = 1000.0
-# The authors have 50; the bootstrap of a list without end would take memory without end.
+# The authors have 50. The bootstrap of a very long list would take too much memory.
 _MOST_SAMPLES = 1000
 
 
 class UnusableRowError(Exception):
-    """No result can be made of a row; the message completes "it ..."."""
+    """A row that gives no result; the message completes "it ..."."""
 
 
 class Taken(NamedTuple):
-    """The result that a row becomes, and what the key of its brick stands for if it has one."""
+    """The result of a row, and the form of its brick if it has one."""
 
     result: Result
     form: BrickForm | None = None
 
 
 def take(row: Row, model: PublishedModel, system: str) -> Taken:
-    """A row as a result; each layer is a measurement of its own, however many are the same brick."""
+    """Return a row as a result; every layer is a measurement of its own, even if several are the same brick."""
     if row.layer is None:
         return Taken(_end_to_end(row, model, system))
     brick = model.brick(row.layer)
     if brick is None:
-        raise UnusableRowError("is no layer of it here")
+        raise UnusableRowError("is not a layer of it here")
     return Taken(
         _measurement(row, row.layer, model, brick, system), BrickForm(key=brick.key, canonical=brick.canonical)
     )
@@ -99,11 +162,11 @@ def _samples_ms(times: str) -> tuple[float, ...]:
     if len(microseconds) > _MOST_SAMPLES:
         raise UnusableRowError(f"has {len(microseconds)} times, more than the {_MOST_SAMPLES} that can be taken")
     if not all(0 <= each < math.inf for each in microseconds):
-        raise UnusableRowError("has a time below zero or without end")
+        raise UnusableRowError("has a negative or infinite time")
     return tuple([each / _MICROSECONDS_PER_MS for each in microseconds])
 
 
 def _uuid(*origin: object) -> str:
-    # Made of what was read and not by chance, so that importing again finds it. The statistics have no part in it:
-    # another machine may round them otherwise.
+    # A hash of the row, so that importing again finds it. Without the statistics, which another machine may round
+    # differently.
     return hashlib.sha256(json.dumps([PROTOCOL, *origin]).encode()).hexdigest()[:32]

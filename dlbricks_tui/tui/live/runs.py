@@ -4,7 +4,7 @@ from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.share.launch import start_detached
+from dlbricks_tui.share.running import start_detached
 
 
 class Runs:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.config.config import BY_DEFAULT
-from dlbricks_tui.config.errors import ConfigError
+from dlbricks_tui.config.config import BY_DEFAULT, ConfigError
 from dlbricks_tui.config.options import OPTIONS, shown
 from dlbricks_tui.config.writing import change
 from dlbricks_tui.errors import UserError
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from dlbricks_tui.config.config import Given
-    from dlbricks_tui.config.option import Option, Value
+    from dlbricks_tui.config.options import Option, Value
     from dlbricks_tui.settings import DataFolder
     from dlbricks_tui.tui.tailoring import Tailor
 

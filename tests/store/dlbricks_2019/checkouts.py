@@ -19,7 +19,7 @@ def wolfram(times: Sequence[float]) -> str:
 
 
 def model_file(checkout: Path, system: str, model: str) -> Path:
-    """Where the times of a whole model are."""
+    """Return the file with the times of a whole model."""
     return checkout / "data" / "mxnet_model" / system / f"{model.replace(' ', '_')}.csv"
 
 
@@ -29,7 +29,7 @@ def layer_file(checkout: Path, system: str, model: str) -> Path:
 
 
 def time_model(checkout: Path, system: str, model: str, times: Sequence[float]) -> Path:
-    """Publishes times, in microseconds, of a whole model."""
+    """Write times of a whole model in microseconds."""
     row = (7, model, system, *_summary(times), wolfram(times))
     return _write(model_file(checkout, system, model), MODEL_HEADER, [row])
 

@@ -12,7 +12,7 @@ from tests.store.dlbricks_2019.checkouts import time_layers, time_model
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two models on two systems; of one model only the whole was timed."""
+    """Two models on two systems; one model has only an end-to-end time."""
     folder = tmp_path / "checkout"
     for system in ("c5.xlarge", "c4.xlarge"):
         time_model(folder, system, "Tiny Net", [30.0, 31.0])
@@ -75,11 +75,11 @@ def test_a_byte_order_mark_and_foreign_line_ends_do_no_harm(tmp_path: Path) -> N
         (b"", "has no column name and no raw_time"),
         (b'"id","name"\n1,"Tiny Net"\n', "has no column raw_time"),
         (b"version https://git-lfs.github.com/spec/v1\n", "has no column name"),
-        (b'name,raw_time\n"Tiny Net","{1., 2.', "is no table of comma-separated values: unexpected end of data"),
+        (b'name,raw_time\n"Tiny Net","{1., 2.', "is not a table of comma-separated values: unexpected end of data"),
         (b'name,raw_time\n"Tiny Net"', "ends in the middle of line 2"),
-        (b'name,raw_time\n"Tiny Net"x,"{1.}"\n', "is no table of comma-separated values"),
+        (b'name,raw_time\n"Tiny Net"x,"{1.}"\n', "is not a table of comma-separated values"),
         (b'name,raw_time\n"' + b"x" * 200_000 + b'","{1.}"\n', "field larger than field limit"),
-        (b"name,raw_time\n\xff\xfe,{1.}\n", "is no text"),
+        (b"name,raw_time\n\xff\xfe,{1.}\n", "is not text"),
     ],
 )
 def test_a_file_that_is_not_as_the_authors_wrote_theirs_is_broken(
@@ -97,7 +97,7 @@ def test_a_file_larger_than_any_of_theirs_is_not_read(tmp_path: Path, monkeypatc
         only_file(tmp_path).rows()
 
 
-def test_nobody_waits_for_what_is_no_file(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     folder = time_model(tmp_path, "a", "Tiny Net", [1.0]).parent
     os.mkfifo(folder / "pipe.csv")
     (folder / "folder.csv").mkdir()
@@ -106,7 +106,7 @@ def test_nobody_waits_for_what_is_no_file(tmp_path: Path) -> None:
     assert len(files) == 4
     for file in files:
         if file.path.name != "Tiny_Net.csv":
-            with pytest.raises(BrokenFileError, match="is no file"):
+            with pytest.raises(BrokenFileError, match="is not a file"):
                 file.rows()
 
 

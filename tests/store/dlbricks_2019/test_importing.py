@@ -95,7 +95,7 @@ def test_a_whole_model_is_known_by_its_key_and_by_its_name_here(store: Store, ch
     assert found.keys() == {"Tiny Net", "Other Net"}
 
 
-def test_systems_have_what_their_instance_type_tells(store: Store, checkout: Path) -> None:
+def test_systems_are_described_by_their_instance_type(store: Store, checkout: Path) -> None:
     time_model(checkout, "x9.huge", "Tiny Net", [1.0])
     imported(store, checkout)
     found = systems(store.generation)
@@ -140,11 +140,12 @@ def test_rows_that_fit_no_layer_are_listed_and_the_others_imported(store: Store,
     report = imported(store, tmp_path)["c5.xlarge"]
     assert report.new == 1
     assert [(row.line, row.model, row.layer, row.reason) for row in report.unmatched] == [
-        (3, "Tiny Net", "3/relu", "is no layer of it here"),
-        (4, "Tiny Net", "x" * 120, "is no layer of it here"),
+        (3, "Tiny Net", "3/relu", "is not a layer of it here"),
+        (4, "Tiny Net", "x" * 120, "is not a layer of it here"),
     ]
     assert str(report.unmatched[0]) == (
-        "data/mxnet_layer_sequence/seq_0/c5.xlarge/Tiny_Net.csv line 3: Tiny Net: layer '3/relu' is no layer of it here"
+        "data/mxnet_layer_sequence/seq_0/c5.xlarge/Tiny_Net.csv line 3: Tiny Net: layer '3/relu' is not a layer of it "
+        "here"
     )
 
 
@@ -152,9 +153,9 @@ def test_rows_that_fit_no_layer_are_listed_and_the_others_imported(store: Store,
     ("times", "reason"),
     [
         ("{}", "has no times"),
-        ("{1., -2.}", "has a time below zero or without end"),
-        ("{1.*^999}", "has a time below zero or without end"),
-        ("$Failed", "has times that cannot be read: the list is no list in braces"),
+        ("{1., -2.}", "has a negative or infinite time"),
+        ("{1.*^999}", "has a negative or infinite time"),
+        ("$Failed", "has times that cannot be read: the list is not in braces"),
         ("{" + "1., " * 1000 + "1.}", "has 1001 times, more than the 1000 that can be taken"),
     ],
 )
@@ -185,7 +186,7 @@ def test_a_broken_file_is_named_and_skipped(store: Store, checkout: Path) -> Non
     report = imported(store, checkout)["c5.xlarge"]
     (named,) = report.broken
     assert named == "data/mxnet_layer_sequence/seq_0/c5.xlarge/Tiny_Net.csv ends in the middle of line 3"
-    # Nothing of it: its rows would pass for the whole model.
+    # Nothing of it is imported: its rows would pass for the whole model.
     assert report.by_layers == {"Other Net"}
     assert report.new == 4
 
@@ -199,9 +200,7 @@ def test_nul_bytes_neither_stop_the_import_nor_get_into_the_store(store: Store, 
 
 
 @pytest.mark.parametrize("made", [[], ["data/mxnet_model"], ["mxnet_model/c5.xlarge"]])
-def test_a_folder_that_is_no_checkout_is_refused_with_what_to_name(
-    store: Store, tmp_path: Path, made: list[str]
-) -> None:
+def test_a_folder_that_is_not_a_checkout_is_refused_with_advice(store: Store, tmp_path: Path, made: list[str]) -> None:
     for folder in made:
         (tmp_path / "checkout" / folder).mkdir(parents=True)
     with pytest.raises(

@@ -22,7 +22,7 @@ def source(name: str, number: str | None = "1") -> ModelSource:
 
 @pytest.fixture(scope="module")
 def fifty(tmp_path_factory: pytest.TempPathFactory) -> PublishedModels:
-    """The models of Table 1; nobody needs a framework to read them."""
+    """The models of Table 1, which are read without a framework."""
     folder = tmp_path_factory.mktemp("library")
     return PublishedModels(Library(SAMPLE_MODELS, folder).samples(), Loader(folder, TableFramework()).load)
 
@@ -79,7 +79,7 @@ def test_every_layer_of_the_fifty_has_a_name_of_its_own(fifty: PublishedModels, 
         ("Unguided Volumetric Regression Net for 3D Face Reconstruction", "47"),
     ],
 )
-def test_what_the_files_call_otherwise_than_the_paper_is_known(
+def test_names_that_differ_from_the_paper_are_known(
     fifty: PublishedModels, tmp_path: Path, published: str, number: str
 ) -> None:
     (meant,) = Library(SAMPLE_MODELS, tmp_path).find(f"table1:{number}")

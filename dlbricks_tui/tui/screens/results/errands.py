@@ -10,7 +10,8 @@ from textual.worker import get_current_worker
 from dlbricks_tui.store.conditions import Condition, where
 from dlbricks_tui.store.contrast import contrast
 from dlbricks_tui.store.errors import DamagedResultError, QueryError
-from dlbricks_tui.store.exchange import export_selection, import_file
+from dlbricks_tui.store.exporting import export_selection
+from dlbricks_tui.store.importing import import_file
 from dlbricks_tui.store.index import RESULT_TABLES
 from dlbricks_tui.store.queries import Order, select
 from dlbricks_tui.store.store import Store
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.contrast import Contrast
-    from dlbricks_tui.store.exchange import ImportReport
+    from dlbricks_tui.store.importing import ImportReport
     from dlbricks_tui.store.queries import Selection
     from dlbricks_tui.store.records import Result
     from dlbricks_tui.tui.screens.results.seeking import Question

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dlbricks_tui.store.errors import ExchangeError
-from dlbricks_tui.store.export_formats import export_format
+from dlbricks_tui.store.exporting import export_format
 from dlbricks_tui.tui.keymap import key
 from dlbricks_tui.tui.paths import ANY_FILE
 from dlbricks_tui.tui.screens.open_path import PathScreen

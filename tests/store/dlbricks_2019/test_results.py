@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.store.dlbricks_2019.wolfram import parse_numbers
+from dlbricks_tui.store.dlbricks_2019.results import parse_numbers
 
 
 @pytest.mark.parametrize(
@@ -25,9 +25,9 @@ def test_lists_are_read_as_wolfram_prints_them(text: str, numbers: tuple[float, 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "is no list in braces"),
-        ("1., 2.", "is no list in braces"),
-        ("{1., 2.", "is no list in braces"),
+        ("", "is not in braces"),
+        ("1., 2.", "is not in braces"),
+        ("{1., 2.", "is not in braces"),
         ("{1., , 2.}", "has '' for a number"),
         ("{1. 2.}", "has '1. 2.' for a number"),
         ("{{1.}, {2.}}", "has '{1.}' for a number"),
@@ -40,7 +40,7 @@ def test_lists_are_read_as_wolfram_prints_them(text: str, numbers: tuple[float, 
         ("{" + "x" * 1000 + "}", "has '" + "x" * 40 + "' for a number"),
     ],
 )
-def test_what_is_no_list_of_numbers_is_refused_with_what_is_wrong(text: str, complaint: str) -> None:
+def test_text_that_is_not_a_list_of_numbers_is_refused_with_the_reason(text: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         parse_numbers(text)
 

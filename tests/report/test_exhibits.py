@@ -1,12 +1,12 @@
 import csv
 import io
 
-from dlbricks_tui.report.tables import cell_text, percent, table
+from dlbricks_tui.report.exhibits import cell_text, percent, table
 
 TABLE = table(("model", "latency_ms", "results"), [("a, b", 0.1, "e1 e2"), ("c", None, "")], details=("results",))
 
 
-def test_csv_keeps_numbers_exact_and_leaves_out_what_is_not_known() -> None:
+def test_csv_keeps_numbers_exact_and_leaves_unknown_cells_empty() -> None:
     assert list(csv.reader(io.StringIO(TABLE.csv()))) == [
         ["model", "latency_ms", "results"],
         ["a, b", "0.1", "e1 e2"],

@@ -1,4 +1,4 @@
-"""Numbers as tables: what stands behind each figure, and what the page shows beside it."""
+"""The parts of a report: figures and tables, each with its numbers, or with the command that measures them."""
 
 import csv
 import io
@@ -8,27 +8,27 @@ from dataclasses import dataclass
 from dlbricks_tui.printable import printable
 
 Cell = None | int | float | str
-# What stands where there is no number.
+# The text of an empty cell.
 NOTHING = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells under the names of their columns; names carry the units."""
+    """Rows of cells; the names of columns include units."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    # Columns for machines: in the CSV, and not on the page.
+    # Columns that are only in the CSV file.
     details: tuple[str, ...] = ()
 
     def shown(self) -> "Table":
-        """The columns for people."""
+        """Return the table without the details."""
         held = [number for number, name in enumerate(self.columns) if name not in self.details]
         rows = tuple(tuple(row[number] for number in held) for row in self.rows)
         return Table(tuple(self.columns[number] for number in held), rows)
 
     def csv(self) -> str:
-        """The table as comma-separated values, with numbers as exact as they are."""
+        """Return the table as comma-separated values, with exact numbers."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -37,16 +37,13 @@ class Table:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], details: Sequence[str] = ()) -> Table:
-    """Return a table whose rows have a cell for each column, and some columns for machines.
-
-    Control codes in names are spelled out.
-    """
+    """Return a table; control codes in texts are spelled out."""
     cells = tuple(tuple(printable(cell) if isinstance(cell, str) else cell for cell in row) for row in rows)
     return Table(tuple(map(printable, columns)), cells, tuple(details))
 
 
 def cell_text(cell: Cell) -> str:
-    """A cell as a person reads it: numbers with four digits that count, nothing as a dash."""
+    """Return the text of a cell: numbers with four significant digits, an empty cell as a dash."""
     if cell is None:
         return NOTHING
     if isinstance(cell, float):
@@ -55,5 +52,32 @@ def cell_text(cell: Cell) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of 1 in percent."""
+    """Return a share in percent."""
     return f"{100 * share:.1f} %"
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """A drawing with its table, or a table alone."""
+
+    # Also the name of its files.
+    name: str
+    title: str
+    caption: str
+    table: Table
+    svg: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A figure or table of the paper: its explanation, its exhibits, and the missing data."""
+
+    # With the paper's number; `anchor` is for links.
+    heading: str
+    anchor: str
+    explanation: str
+    exhibits: tuple[Exhibit, ...] = ()
+    # The values of the paper and its authors' files.
+    published: str = ""
+    # The missing data, with the command that measures it.
+    missing: tuple[str, ...] = ()

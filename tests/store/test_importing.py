@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import tinydb
 
-from dlbricks_tui.store import exchange
+from dlbricks_tui.store import importing
 from dlbricks_tui.store.conditions import where
-from dlbricks_tui.store.documents import TABLES, seal, to_document
-from dlbricks_tui.store.errors import ExchangeError, NewerStoreError
-from dlbricks_tui.store.exchange import ImportReport, export_file, export_selection, import_file
+from dlbricks_tui.store.documents import TABLES, Document, seal, to_document
+from dlbricks_tui.store.errors import ExchangeError, OtherVersionError
+from dlbricks_tui.store.exporting import export_file, export_selection
 from dlbricks_tui.store.files import write_tinydb_file
-from dlbricks_tui.store.migrations import Document
+from dlbricks_tui.store.importing import ImportReport, import_file
 from dlbricks_tui.store.queries import counts, records_of, select
 from dlbricks_tui.store.records import BrickForm, Measurement, Runtime, System
 from dlbricks_tui.store.store import Store
@@ -58,14 +58,14 @@ def test_export_import_export_gives_the_same_bytes(exported: Path, tmp_path: Pat
     assert again.read_bytes() == exported.read_bytes()
 
 
-def test_a_packed_file_is_imported_like_what_it_holds(exported: Path, tmp_path: Path) -> None:
+def test_a_packed_file_is_imported_like_a_plain_one(exported: Path, tmp_path: Path) -> None:
     packed, again = tmp_path / "exported.json.gz", tmp_path / "again.json"
     packed.write_bytes(gzip.compress(exported.read_bytes()))
     with Store(tmp_path / "vendor") as store:
         assert import_file(store, packed).new == 11
         export_file(store.generation, [], again)
         packed.write_bytes(packed.read_bytes()[:-30])
-        with pytest.raises(ExchangeError, match="is packed, and not all of it is there"):
+        with pytest.raises(ExchangeError, match="is packed and incomplete"):
             import_file(store, packed)
     assert again.read_bytes() == exported.read_bytes()
 
@@ -92,7 +92,7 @@ def test_an_export_is_a_tinydb_file_that_describes_itself(exported: Path) -> Non
         assert database.table("bricks").all()[0]["canonical"]
 
 
-def test_an_export_of_some_results_takes_along_what_they_refer_to_and_nothing_else(tmp_path: Path) -> None:
+def test_an_export_of_some_results_has_only_them_and_their_references(tmp_path: Path) -> None:
     path = tmp_path / "some.json"
     with Store(tmp_path / "owner") as store:
         store.add(*one_of_each(), form(1), system("other"), runtime("other"), run("r2"))
@@ -163,7 +163,7 @@ def test_damaged_lines_are_named_and_the_others_imported(exported: Path, tmp_pat
     assert [each.reason for each in report.refused] == ["does not agree with its checksum"]
 
 
-def test_a_file_that_was_cut_off_gives_what_it_has(exported: Path, tmp_path: Path) -> None:
+def test_the_complete_lines_of_a_truncated_file_are_imported(exported: Path, tmp_path: Path) -> None:
     exported.write_bytes(exported.read_bytes()[:-200])
     with Store(tmp_path / "vendor") as store:
         report = import_file(store, exported)
@@ -174,11 +174,11 @@ def test_a_file_that_was_cut_off_gives_what_it_has(exported: Path, tmp_path: Pat
     ("change", "complaint"),
     [
         ({"key": "ab" * 32}, "has a brick key that is not the hash of its canonical form"),
-        ({"uuid": "ab" * 16}, "does not say what its uuid stands for"),
-        ({"canonical": 5}, "has a wrong value: 5 is no text"),
+        ({"uuid": "ab" * 16}, "has a uuid that is not the hash of its content"),
+        ({"canonical": 5}, "has a wrong value: 5 is not a text"),
         ({"table": "secrets"}, "lacks 'secrets'"),
-        ({"schema": "1"}, "has a wrong value"),
-        ({"schema": 0}, "lacks 0"),
+        ({"schema": "1"}, "has the unknown schema '1'"),
+        ({"schema": 0}, "has the unknown schema 0"),
     ],
 )
 def test_a_forged_brick_is_refused(tmp_path: Path, change: Document, complaint: str) -> None:
@@ -199,7 +199,7 @@ def test_a_forged_measurement_is_refused(tmp_path: Path, change: Document) -> No
 
 
 def imported_beside_a_good_one(tmp_path: Path, *forged: Document) -> ImportReport:
-    """What becomes of forged documents before a good one, where all that they refer to is known."""
+    """Import forged documents before a good one, with all their references."""
     path = write_file(tmp_path / "file.json", *forged, to_document(measurement()))
     with Store(tmp_path / "store") as store:
         store.add(form(), system(), runtime())
@@ -213,7 +213,7 @@ def with_statistic(**wrong: float) -> Document:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"samples_ms": [-1.0] * 10}, "has a sample that no measurement gives"),
+        ({"samples_ms": [-1.0] * 10}, "has an impossible sample"),
         ({"samples_ms": []}, "has 0 samples"),
         ({"samples_ms": [1.0] * 10}, "has a trimmed mean that does not follow from its samples"),
         (with_statistic(trimmed_mean_ms=-1.0), "has a trimmed mean that does not follow from its samples"),
@@ -225,10 +225,10 @@ def with_statistic(**wrong: float) -> Document:
         (with_statistic(low_ms=1.04, high_ms=1.01), "has an interval that is not among its samples"),
         ({"when": "2999-01-01T00:00:00+00:00"}, "is from the future: 2999-01-01T00:00:00+00:00"),
         ({"noise": {"warm_up": 10}}, "has a warm-up of 10 samples"),
-        ({"batch_size": 1 << 40}, "has a batch size that no model has"),
-        ({"batch_size": -1}, "has a batch size that no model has"),
+        ({"batch_size": 1 << 40}, "has an impossible batch size"),
+        ({"batch_size": -1}, "has an impossible batch size"),
         ({"run": "r" * 200_000}, "has a text of 200,000 letters"),
-        ({"noise": {"load": 1e300}}, "has a number beyond all that is counted or measured"),
+        ({"noise": {"load": 1e300}}, "has an impossibly large number"),
         ({"brick": "ab" * 32}, f"is of brick '{'ab' * 20}', which is described nowhere"),
         ({"system": "another"}, "is of system 'another', which is described nowhere"),
         ({"runtime": "another"}, "is of runtime 'another', which is described nowhere"),
@@ -266,7 +266,7 @@ def test_records_of_every_kind_have_to_be_possible(tmp_path: Path, forged: Docum
 def test_a_packed_file_that_unpacks_to_far_more_is_refused_before_it_is_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "_SMALL_BYTES", 4 << 20)
+    monkeypatch.setattr(importing, "_SMALL_BYTES", 4 << 20)
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b" " * (32 << 20)))
     with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match="unpacks to more than 4 MiB") as error:
@@ -289,15 +289,29 @@ def test_a_file_of_damaged_lines_is_given_up(tmp_path: Path) -> None:
         import_file(store, path)
 
 
-def test_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match="is no regular file"):
+    with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match="is not a regular file"):
         import_file(store, tmp_path / "pipe")
 
 
 def test_a_file_of_a_newer_version_is_refused_whole(tmp_path: Path) -> None:
     path = write_file(tmp_path / "file.json", {**to_document(form()), "schema": 99})
-    with Store(tmp_path / "store") as store, pytest.raises(NewerStoreError, match=r"file.json was written by a newer"):
+    with (
+        Store(tmp_path / "store") as store,
+        pytest.raises(OtherVersionError, match=r"file.json was .* by a newer"),
+    ):
+        import_file(store, path)
+
+
+def test_a_file_of_an_unreleased_version_is_refused_whole(tmp_path: Path) -> None:
+    head = {"table": "dlbricks", "schema": 3, "format": "dlbricks results", "documents": 1}
+    path = tmp_path / "file.json"
+    path.write_bytes(b'{"dlbricks": {\n"1": %s\n}}\n' % seal(head).text)
+    with (
+        Store(tmp_path / "store") as store,
+        pytest.raises(OtherVersionError, match=r"file.json .* version 0\.2"),
+    ):
         import_file(store, path)
 
 
@@ -329,7 +343,7 @@ def test_an_export_replaces_a_file_whole(exported: Path, tmp_path: Path) -> None
     assert {path.name for path in tmp_path.iterdir()} == {"owner", "exported.json"}
 
 
-def test_some_results_are_exported_with_what_they_refer_to_and_nothing_else(tmp_path: Path) -> None:
+def test_a_selection_is_exported_with_its_references_only(tmp_path: Path) -> None:
     path = tmp_path / "some.json"
     with Store(tmp_path / "owner") as store:
         store.add(form(0), form(1), system(), runtime(), measurement(brick=brick(0)), measurement(brick=brick(1)))

@@ -8,8 +8,8 @@ import pytest
 from dlbricks_tui.store.columns import COLUMNS
 from dlbricks_tui.store.conditions import where
 from dlbricks_tui.store.errors import ExchangeError
-from dlbricks_tui.store.exchange import export_file, export_selection, import_file
-from dlbricks_tui.store.export_formats import ExportFormat, export_format
+from dlbricks_tui.store.exporting import ExportFormat, export_file, export_format, export_selection
+from dlbricks_tui.store.importing import import_file
 from dlbricks_tui.store.queries import select
 from dlbricks_tui.store.store import Store
 from tests.store.samples import end_to_end, form, measurement, runtime, system
@@ -64,7 +64,7 @@ def test_json_lines_have_an_object_per_result(store: Store, tmp_path: Path) -> N
     assert json.loads(line)["name"] == HOSTILE
 
 
-def test_a_packed_file_holds_what_an_unpacked_one_does_and_can_be_imported(store: Store, tmp_path: Path) -> None:
+def test_a_packed_file_has_the_content_of_a_plain_one_and_can_be_imported(store: Store, tmp_path: Path) -> None:
     plain, packed = tmp_path / "x.json", tmp_path / "x.json.gz"
     for path in (plain, packed):
         assert export_file(store.generation, [], path) == 2

@@ -1,0 +1,144 @@
+"""Export results: as one TinyDB file with all that they refer to, or as a table for other programs."""
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from enum import Enum
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.printable import printable
+from dlbricks_tui.store.columns import COLUMNS, Rows
+from dlbricks_tui.store.conditions import Condition
+from dlbricks_tui.store.documents import TABLES
+from dlbricks_tui.store.errors import ExchangeError
+from dlbricks_tui.store.files import write_tinydb_file
+from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.queries import Selection, select
+
+# What a result refers to, and the table that describes it.
+_REFERENCES = {"brick": "bricks", "system": "systems", "runtime": "runtimes", "run": "runs"}
+# The rows that are read from the columns at once.
+_ROWS = 10_000
+
+
+class ExportFormat(Enum):
+    """The format of a file of results."""
+
+    # Everything, for `results import`; plain or packed by gzip.
+    JSON = ".json"
+    PACKED_JSON = ".json.gz"
+    # A row per result without its samples, for other programs.
+    CSV = ".csv"
+    JSON_LINES = ".jsonl"
+
+    @property
+    def is_table(self) -> bool:
+        """True for a row per result, without the records that results refer to."""
+        return self in (ExportFormat.CSV, ExportFormat.JSON_LINES)
+
+
+def export_format(path: Path) -> ExportFormat:
+    """Return the format for a file's ending; without an ending it is JSON."""
+    name = path.name.lower()
+    # The longest ending first.
+    for each in sorted(ExportFormat, key=lambda it: -len(it.value)):
+        if name.endswith(each.value):
+            return each
+    if path.suffix:
+        raise ExchangeError(
+            f"{path} ends in {path.suffix}, which is no format of an export: name a .json or .json.gz file, which can "
+            "be imported, or a .csv or .jsonl file with a row per result"
+        )
+    return ExportFormat.JSON
+
+
+def export_file(generation: Generation, conditions: Sequence[Condition], path: Path) -> int:
+    """Write the results that meet the conditions in the format of the path's ending, and return how many.
+
+    A JSON file also has the records that the results refer to; without conditions it has all records. The same records
+    give the same bytes, whatever store they come from.
+    """
+    form = export_format(path)
+    results = select(generation, conditions)
+    if form.is_table:
+        _replace(path, lambda file: write_rows(file, results, form))
+    elif conditions:
+        _write(generation, _with_references(generation, results.rows), path, form)
+    else:
+        _write(generation, generation.index.rows_of(*TABLES), path, form)
+    return len(results)
+
+
+def export_selection(selection: Selection, path: Path) -> int:
+    """Write these results in the format of the path's ending, and return how many."""
+    form = export_format(path)
+    if form.is_table:
+        _replace(path, lambda file: write_rows(file, selection, form))
+    else:
+        _write(selection.generation, _with_references(selection.generation, selection.rows), path, form)
+    return len(selection)
+
+
+def _write(generation: Generation, rows: Rows, path: Path, form: ExportFormat) -> None:
+    uuids = generation.index.column("uuid")[rows].view(">u8").reshape(-1, 2)
+    times, tables = generation.index.column("when")[rows], generation.index.column("table")[rows]
+    rows = rows[np.lexsort((uuids[:, 1], uuids[:, 0], times, tables))]
+
+    def write(file: BinaryIO) -> None:
+        with _packed(file) if form is ExportFormat.PACKED_JSON else nullcontext(file) as target:
+            write_tinydb_file(target, generation.texts(rows.tolist()), len(rows))
+
+    _replace(path, write)
+
+
+def _with_references(generation: Generation, results: Rows) -> Rows:
+    index = generation.index
+    rows = [results]
+    for column, table in _REFERENCES.items():
+        described = index.rows_of(table)
+        wanted = np.isin(index.column(column)[described], np.unique(index.column(column)[results]))
+        rows.append(described[wanted])
+    return np.concatenate(rows)
+
+
+def _replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    try:
+        replace_file(path, write)
+    except OSError as error:
+        raise ExchangeError(f"cannot write {path}: {error.strerror}; nothing was exported") from error
+
+
+def write_rows(file: BinaryIO, results: Selection, form: ExportFormat) -> None:
+    """Write a row per result with all columns, like `results list --csv` and `--jsonl`."""
+    columns = tuple(COLUMNS)
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    if form is ExportFormat.CSV:
+        writer.writerow(columns)
+    for start in range(0, len(results), _ROWS):
+        part = results.part(start, start + _ROWS)
+        rows = zip(*(part.values(column) for column in columns), strict=True)
+        if form is ExportFormat.CSV:
+            writer.writerows([_printable_cell(cell) for cell in row] for row in rows)
+        else:
+            text.writelines(json.dumps(dict(zip(columns, row, strict=True)), allow_nan=False) + "\n" for row in rows)
+    # The caller closes the file.
+    text.detach()
+
+
+@contextmanager
+def _packed(file: BinaryIO) -> Iterator[BinaryIO]:
+    """Open a gzip stream into a file; the same content gives the same bytes."""
+    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packing:
+        yield cast(BinaryIO, packing)
+
+
+def _printable_cell(cell: Any) -> Any:
+    return printable(cell) if isinstance(cell, str) else cell
