@@ -13,11 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from logging import getLogger
-from pathlib import Path
 
-from dlbricks_tui.answers.estimating import Question, QuestionError, Remarks, open_estimator
+from dlbricks_tui.answers.estimating import EstimateOptions, Remarks, open_estimator
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.answers.opening import library, open_loader
 from dlbricks_tui.answers.results import (
@@ -34,12 +33,9 @@ from dlbricks_tui.answers.results import (
     run_result,
 )
 from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
-from dlbricks_tui.estimate.estimate import Options
-from dlbricks_tui.estimate.rules import NO_RULES, read_rules
 from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.measure.events import Event
@@ -83,7 +79,6 @@ __all__ = [
     "ModelEstimate",
     "Order",
     "Progress",
-    "QuestionError",
     "RegionShare",
     "Remaining",
     "Residual",
@@ -107,47 +102,6 @@ __all__ = [
 # A path, a name of the library, or `table1:ID`.
 Model = str | os.PathLike[str]
 _log = getLogger("dlbricks_tui")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateOptions:
-    """How a model is cut and composed, and whose measurements count; None leaves a choice to the stored results."""
-
-    granularity: int = 1
-    level: Level | None = None
-    cut: Cut = Cut.CHAIN
-    order: Order = Order.BRANCH
-    # By input name, for models whose files do not say them.
-    inputs: Mapping[str, Shape] = field(default_factory=dict)
-    # A system by its id, name or instance type. None: this host.
-    system: str | None = None
-    # A registered runtime by its name, or one of the store.
-    runtime: str | None = None
-    threads: int | None = None
-    # Compose for this many workers, too.
-    workers: int | None = None
-    # A TOML file that says which layers may run in parallel.
-    rules: Path | None = None
-    # Let guesses from similar bricks stand in for missing ones; the interval grows accordingly.
-    bridge: bool = False
-
-    def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise QuestionError(f"workers {self.workers}: at least one worker is needed")
-
-    @property
-    def question(self) -> Question:
-        """The options as a question to the store."""
-        rules = read_rules(self.rules) if self.rules else NO_RULES
-        return Question(
-            cutting=Cutting(self.granularity, self.cut, self.order),
-            level=self.level,
-            shapes=self.inputs,
-            system=self.system,
-            runtime=self.runtime,
-            threads=self.threads,
-            options=Options(self.workers, rules, self.bridge),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +177,7 @@ def estimate(
     """Return a model's latency composed of stored results of its bricks; nothing is measured."""
     folder, options = _folder(data), options or EstimateOptions()
     source = _source(model, folder)
-    with open_estimator(options.question, folder, Remarks(_log.info, str, _shapes_used)) as estimator:
+    with open_estimator(options, folder, Remarks(_log.info, str, _shapes_used)) as estimator:
         measured = estimator.measured([source])
         (asked,) = estimator.inquiries([source], measured.level)
         return model_estimate(asked.inquiry.decomposition, estimator.estimate(asked, measured))

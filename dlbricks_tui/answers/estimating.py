@@ -4,15 +4,19 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple
 
 from dlbricks_tui.answers.opening import ShapesUsed, load_all, open_loader
+from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
+from dlbricks_tui.estimate.rules import NO_RULES, read_rules
 from dlbricks_tui.estimate.selection import best_offer, find_runtime, find_system, preferred_level
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -31,18 +35,16 @@ from dlbricks_tui.store.store import Store
 _THREADS = re.compile(r"threads-(\d{1,4})\b")
 
 
-class QuestionError(EstimateError):
-    """A question that no estimate can answer as it is asked."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """How models are cut and composed, and whose measurements count; None leaves a choice to the stored results."""
+class EstimateOptions:
+    """How a model is cut and composed, and whose measurements count; None leaves a choice to the stored results."""
 
-    cutting: Cutting = field(default_factory=Cutting)
+    granularity: int = 1
     level: Level | None = None
+    cut: Cut = Cut.CHAIN
+    order: Order = Order.BRANCH
     # By input name, for models whose files do not say them.
-    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    inputs: Mapping[str, Shape] = field(default_factory=dict)
     # A system by its id, name or instance type. None: this host.
     system: str | None = None
     # A registered runtime by its name, or one of the store.
@@ -50,7 +52,25 @@ class Question:
     # The settings that decide which runtime is the usual one on this host.
     usual_runtime: str | None = None
     threads: int | None = None
-    options: Options = field(default_factory=Options)
+    # Compose for this many workers, too.
+    workers: int | None = None
+    # A TOML file that says which layers may run in parallel.
+    rules: Path | None = None
+    # Let guesses from similar bricks stand in for missing ones; the interval grows accordingly.
+    bridge: bool = False
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise EstimateError(f"workers {self.workers}: at least one worker is needed")
+
+    @property
+    def cutting(self) -> Cutting:
+        """Granularity, cut and order."""
+        return Cutting(self.granularity, self.cut, self.order)
+
+    def compositions(self) -> Options:
+        """Return the compositions to make; this reads the file of rules."""
+        return Options(self.workers, read_rules(self.rules) if self.rules else NO_RULES, self.bridge)
 
 
 class Remarks(NamedTuple):
@@ -70,7 +90,7 @@ class Measured:
     system: str
     level: Level
     is_host: bool
-    # The identity of the runtime that the question names.
+    # The identity of the runtime that the options name.
     named: str | None
     # Otherwise, on this host, the runtimes that a run would take.
     usual: Mapping[Format, Runtime]
@@ -99,13 +119,14 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Estimator:
-    """Answers one question about any models, from one store."""
+    """Estimates any models from one store, with the same options."""
 
-    question: Question
+    options: EstimateOptions
     data: DataFolder
     generation: Generation
     loader: Loader
     remarks: Remarks
+    compositions: Options
 
     def inquiries(self, sources: Sequence[ModelSource], level: Level) -> list[Asked]:
         """Return the models with the results of their bricks.
@@ -115,24 +136,24 @@ class Estimator:
         loaded = load_all(sources, lambda source: self._graph(source, level), self.remarks.word_error)
         for line in loaded.left_out:
             self.remarks.tell(f"left out: {line}")
-        cut = ((it.source, decompose(it.graph, self.question.cutting)) for it in loaded.models)
-        return [Asked(source, Inquiry(self.generation, found, self.question.options)) for source, found in cut]
+        cut = ((it.source, decompose(it.graph, self.options.cutting)) for it in loaded.models)
+        return [Asked(source, Inquiry(self.generation, found, self.compositions)) for source, found in cut]
 
     def measured(self, sources: Sequence[ModelSource]) -> Measured:
         """Return whose measurements count for these models."""
         system, is_host = self._system()
         named = self._named(sources)
-        usual = usual_runtimes(self.data, self.question.usual_runtime, self.question.threads) if is_host else {}
+        usual = usual_runtimes(self.data, self.options.usual_runtime, self.options.threads) if is_host else {}
         found = Measured(system, Level.FUSED, is_host, named, usual)
-        if self.question.level is not None:
-            return replace(found, level=self.question.level)
+        if self.options.level is not None:
+            return replace(found, level=self.options.level)
         wanted = {found.runtime_for(source) for source in sources}
         return replace(found, level=self._level(system, wanted, others=named is None))
 
     def estimate(self, asked: Asked, measured: Measured) -> SystemEstimate:
         """Return a model's estimate from the runtime that counts for it.
 
-        If that runtime has measured nothing and the question does not name it, another one of the same framework
+        If that runtime has measured nothing and the options do not name it, another one of the same framework
         takes its place.
         """
         inquiry, wanted = asked.inquiry, measured.runtime_for(asked.source)
@@ -146,32 +167,32 @@ class Estimator:
         return found or inquiry.empty(measured.system, wanted or "")
 
     def every_way(self, sources: Sequence[ModelSource], measured: Measured) -> Iterator[SystemEstimate]:
-        """Yield each model's estimate from every system, runtime and level that the question allows."""
-        question = self.question
-        system = None if question.system is None else measured.system
-        levels = levels_measured(self.generation) if question.level is None else (question.level,)
-        for level in levels:
-            for _, inquiry in self.inquiries(sources, level):
+        """Yield each model's estimate from every system, runtime and level that the options allow."""
+        level = self.options.level
+        system = None if self.options.system is None else measured.system
+        levels = levels_measured(self.generation) if level is None else (level,)
+        for each in levels:
+            for _, inquiry in self.inquiries(sources, each):
                 for offer in inquiry.offers:
                     if system in (None, offer.way.system) and measured.named in (None, offer.way.runtime):
                         yield inquiry.by(offer.way)
 
     def level_on(self, system: str) -> Level:
         """Return the level to estimate at on a system."""
-        return self.question.level or preferred_level(levels_measured(self.generation, system, None))
+        return self.options.level or preferred_level(levels_measured(self.generation, system, None))
 
     def _graph(self, source: ModelSource, level: Level) -> LayerGraph:
         try:
-            return self.loader.load(source, level, self.question.shapes)
+            return self.loader.load(source, level, self.options.inputs)
         except FusionRefusedError as refused:
             self.remarks.tell(f"estimated as written: {source.name} cannot be fused: {refused}")
-            return self.loader.load(source, Level.WRITTEN, self.question.shapes)
+            return self.loader.load(source, Level.WRITTEN, self.options.inputs)
 
     def _system(self) -> tuple[str, bool]:
         host = fingerprint().id
-        if self.question.system is None:
+        if self.options.system is None:
             return host, True
-        found = find_system(self.question.system, systems(self.generation))
+        found = find_system(self.options.system, systems(self.generation))
         return found, found == host
 
     def _level(self, system: str, wanted: Collection[str | None], *, others: bool) -> Level:
@@ -179,11 +200,11 @@ class Estimator:
         return preferred_level(sorted(levels) or (levels_measured(self.generation, system) if others else ()))
 
     def _named(self, sources: Sequence[ModelSource]) -> str | None:
-        """Return the identity of the runtime that the question names; it has to run all of the models."""
-        asked = self.question.runtime
+        """Return the identity of the runtime that the options name; it has to run all of the models."""
+        asked = self.options.runtime
         if asked is None:
             return None
-        registered = {it.name: it.with_threads(self.question.threads) for it in Registry(self.data.path).all()}
+        registered = {it.name: it.with_threads(self.options.threads) for it in Registry(self.data.path).all()}
         if asked in registered:
             found, framework = registered[asked].identity, registered[asked].framework
         else:
@@ -193,7 +214,7 @@ class Estimator:
         runs = traits_of(framework).format
         for source in sources:
             if source.format is not runs:
-                raise QuestionError(
+                raise EstimateError(
                     f"runtime {asked} runs {runs.value} models, and {source.name} is one of {source.format.value}: "
                     "name another --runtime, or none"
                 )
@@ -208,17 +229,18 @@ def usual_runtimes(data: DataFolder, usual: str | None, threads: int | None) -> 
 
 
 @contextmanager
-def open_estimator(question: Question, data: DataFolder, remarks: Remarks) -> Iterator[Estimator]:
-    """Open a user's store, and a loader that fuses models as the runtime of the question does."""
+def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks) -> Iterator[Estimator]:
+    """Open a user's store, and a loader that fuses models as the runtime of the options does."""
+    compositions = options.compositions()
     with Store(data.store) as store:
-        runtime = _runtime_here(question, data, store.generation)
+        runtime = _runtime_here(options, data, store.generation)
         with open_loader(data, remarks.shapes_used, runtime) as loader:
-            yield Estimator(question, data, store.generation, loader, remarks)
+            yield Estimator(options, data, store.generation, loader, remarks, compositions)
 
 
-def _runtime_here(question: Question, data: DataFolder, generation: Generation) -> Runtime | None:
-    """Return the runtime of this host that the question is about, as others may fuse models otherwise."""
-    asked = question.runtime or question.usual_runtime
+def _runtime_here(options: EstimateOptions, data: DataFolder, generation: Generation) -> Runtime | None:
+    """Return the runtime of this host that the options name, as others may fuse models otherwise."""
+    asked = options.runtime or options.usual_runtime
     if asked is None:
         return None
     known = Registry(data.path).all()

@@ -7,7 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.cli.options import add_composition_options, add_cutting_options, add_models_argument, question_of
+from dlbricks_tui.cli.options import (
+    add_composition_options,
+    add_cutting_options,
+    add_models_argument,
+    estimate_options_of,
+)
 from dlbricks_tui.cli.output import Json, data_console, narrate, show, write_csv, write_json
 from dlbricks_tui.cli.parser import Groups, Status, add_schema_option
 from dlbricks_tui.cli.store import open_estimator
@@ -68,9 +73,9 @@ def estimate_models(args: argparse.Namespace) -> int:
 
     sources = library(args.data).find_all(args.models)
     output = "json" if args.json else "csv" if args.csv else "text"
-    question = question_of(args, args.system, args.runtime)
-    cures = _Cures(args.config, args.models, args.input, args.runtime, question.cutting)
-    with open_estimator(question, args.data) as estimator:
+    options = estimate_options_of(args, args.system, args.runtime)
+    cures = _Cures(args.config, args.models, args.input, args.runtime, options.cutting)
+    with open_estimator(options, args.data) as estimator:
         return _judge(estimator, sources, output) if args.accuracy else _estimate(estimator, sources, output, cures)
 
 
@@ -180,7 +185,7 @@ def _csv_rows(rows: Sequence[Mapping[str, Json]]) -> Iterator[Sequence[Json]]:
 def _tell_level(estimator: Estimator, measured: Measured) -> None:
     from dlbricks_tui.models.graph import Level
 
-    if estimator.question.level is None and measured.level is Level.WRITTEN:
+    if estimator.options.level is None and measured.level is Level.WRITTEN:
         narrate(f"{measured.system} has results at level written and none at fused: estimating at written")
 
 

@@ -6,12 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.parser import FromConfig, Parser, UsageError
+from dlbricks_tui.cli.parser import FromConfig, Parser
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.estimating import Question
+    from dlbricks_tui.answers.estimating import EstimateOptions
     from dlbricks_tui.bricks.decomposition import Cutting
-    from dlbricks_tui.estimate.estimate import Options
     from dlbricks_tui.models.graph import Level, Shape
 
 # Spelled out here, as `--help` must not load the rooms that define them; a test compares both.
@@ -112,27 +111,24 @@ def shapes_of(args: argparse.Namespace) -> dict[str, Shape]:
     return dict(parse_input(text) for text in args.input)
 
 
-def composition_of(args: argparse.Namespace) -> Options:
-    """Return the number of workers, the rules and the bridging of compositions."""
-    from dlbricks_tui.estimate.estimate import Options
-    from dlbricks_tui.estimate.rules import NO_RULES, read_rules
+def estimate_options_of(
+    args: argparse.Namespace, system: str | None = None, runtime: str | None = None
+) -> EstimateOptions:
+    """Return the options of estimates; the settings say which runtimes are the usual ones."""
+    from dlbricks_tui.answers.estimating import EstimateOptions
 
-    if args.workers is not None and args.workers < 1:
-        raise UsageError(f"--workers {args.workers}: at least one worker is needed")
-    return Options(args.workers, read_rules(args.rules) if args.rules else NO_RULES, args.bridge)
-
-
-def question_of(args: argparse.Namespace, system: str | None = None, runtime: str | None = None) -> Question:
-    """Return the question to the store; the settings say which runtimes are the usual ones."""
-    from dlbricks_tui.answers.estimating import Question
-
-    return Question(
-        cutting=cutting_of(args),
+    cutting = cutting_of(args)
+    return EstimateOptions(
+        granularity=cutting.granularity,
         level=level_of(args),
-        shapes=shapes_of(args),
+        cut=cutting.cut,
+        order=cutting.order,
+        inputs=shapes_of(args),
         system=system,
         runtime=runtime,
         usual_runtime=args.config.runtime,
         threads=args.config.threads,
-        options=composition_of(args),
+        workers=args.workers,
+        rules=args.rules,
+        bridge=args.bridge,
     )

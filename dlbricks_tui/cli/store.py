@@ -10,7 +10,7 @@ from dlbricks_tui.cli.output import narrate, worded
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.estimating import Estimator, Question
+    from dlbricks_tui.answers.estimating import EstimateOptions, Estimator
     from dlbricks_tui.answers.opening import LoadedModel
     from dlbricks_tui.models.graph import Level, Shape
     from dlbricks_tui.models.library import ModelSource
@@ -32,11 +32,11 @@ def open_store(data: DataFolder) -> Iterator[Store]:
 
 
 @contextmanager
-def open_estimator(question: Question, data: DataFolder) -> Iterator[Estimator]:
-    """Open the store to answer a question about models, and narrate its damage at the end."""
+def open_estimator(options: EstimateOptions, data: DataFolder) -> Iterator[Estimator]:
+    """Open the store to estimate models, and narrate its damage at the end."""
     from dlbricks_tui.answers import estimating
 
-    with estimating.open_estimator(question, data, estimating.Remarks(narrate, worded, _narrate_shapes)) as estimator:
+    with estimating.open_estimator(options, data, estimating.Remarks(narrate, worded, _narrate_shapes)) as estimator:
         yield estimator
         narrate_damage(estimator.generation.damage)
 

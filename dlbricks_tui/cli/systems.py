@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.options import add_composition_options, add_cutting_options, add_models_argument, question_of
+from dlbricks_tui.cli.options import (
+    add_composition_options,
+    add_cutting_options,
+    add_models_argument,
+    estimate_options_of,
+)
 from dlbricks_tui.cli.output import Json, narrate, show, write_json
 from dlbricks_tui.cli.parser import Groups, Status, add_json_option
 from dlbricks_tui.cli.store import open_estimator
@@ -107,7 +112,7 @@ def compare_systems(args: argparse.Namespace) -> int:
 
     prices = read_prices(args.data.path)
     sources = library(args.data).find_all(args.models)
-    with open_estimator(question_of(args), args.data) as estimator:
+    with open_estimator(estimate_options_of(args), args.data) as estimator:
         known = systems(estimator.generation)
         estimates = _estimates(estimator, sources, _chosen(args.systems, known))
     ranked = {name: found for name, held in estimates.items() if (found := candidates(held, known, prices))}

@@ -309,7 +309,7 @@ def test_rules_bind_what_runs_in_parallel(dlbricks: Command, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("--workers", "0"), "--workers 0"),
+        (("--workers", "0"), "workers 0"),
         (("--rules", "/nowhere/rules.toml"), "cannot be read"),
         (("--system", "m5.large"), "no system in the store is called 'm5.large'; give one of: c5.xlarge"),
         (("--runtime", "tf"), "no runtime in the store is called 'tf'; give one of: mxnet-1.5.1"),
