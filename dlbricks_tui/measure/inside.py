@@ -1,11 +1,11 @@
-"""The method `inside`: bricks are timed where they stand in a network, by the runtime's own profiler.
+"""The method `inside`: time bricks where they stand in a network, by the runtime's own profiler.
 
-1. Each whole model runs for about two seconds: that is what it takes, and people see it first.
-2. Carriers, which hold every brick that the store lacks, run in rounds. In each round a carrier runs once plainly and
-   then under the profiler. A layer's sample is its share of the profiled time, of what the plain run took.
-   How quick a network is depends a little on where in memory its arrays lie, so carriers are loaded twice and take
-   turns, and whole models are loaded anew for the rounds.
-3. A carrier is done when its plain latency is known well enough; then its bricks are stored.
+1. Time each whole model for about two seconds. The user sees its latency first.
+2. Run carriers in rounds; together they hold every brick that the store lacks. In each round a carrier runs once
+   plainly and then under the profiler. A layer's sample is the plain latency times its share of the profiled time.
+   The latency of a network depends a little on the addresses of its arrays. So carriers are loaded twice and their
+   copies take turns, and whole models are loaded again for the rounds.
+3. Store the bricks of a carrier when its plain latency is known well enough.
 """
 
 import math
@@ -37,35 +37,35 @@ from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import Facts, Statistics
 from dlbricks_tui.store.statistics import mean_statistics, trimmed_mean
 
-# How often a whole model is timed before anything else, at least and at most.
+# A whole model is timed at least and at most this often before anything else.
 _FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 3, 100
 _FEWEST_ROUNDS = FEWEST_SAMPLES
-# Noise averages out within one run of a network that takes this long.
+# Noise averages out within one run of a network slower than this.
 _SLOWEST_MS, _FEWEST_ROUNDS_OF_THE_SLOWEST = 1000.0, 2
-# In each round a carrier runs so often under the profiler, untimed and then timed; slow ones have the second pair.
+# Untimed and timed runs under the profiler in each round: of a carrier, and of a slow one.
 _PROFILED, _SLOW_PROFILED, _SLOW_MS = (1, 2), (1, 1), 150.0
-# So many models are timed in the rounds of their carriers, too.
+# Up to this many models are also timed in the rounds of their carriers.
 _FEW_MODELS = 3
 _NULL_CALLS = 10
-# The interval of fewer rounds is too often narrow by chance, unless they last long.
+# With fewer rounds an interval is too often narrow by chance, unless the rounds last long.
 _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 24, 4.0
 _REFERENCE = "reference"
 _REFERENCE_RUNS = 5
 _NANOSECONDS_PER_MS = 1e6
-# How often a carrier is loaded, unless it is slow or loading takes longer than this.
+# A carrier is loaded this often, unless it is slow or loading takes longer than this many seconds.
 COPIES, _SECONDS_TO_COPY = 2, 2.5
-# Of two networks that are loaded twice each, the means differ by no more than this share in 95 % of cases, because of
-# where they lie (`python -m benchmarks.loads`).
+# The mean latencies of two loads of a network and of two others differ by less than this share in 95 % of cases
+# (`python -m benchmarks.loads`).
 PLACEMENT_SHARE = 0.027
 
 
 @dataclass(frozen=True)
 class CarrierJob:
-    """A carrier to run: its program, the layer of each operator, and the bricks that it is to tell about by layer."""
+    """A carrier as a program, with the layer of each operator and the bricks to time by layer."""
 
-    # What the worker calls it.
+    # Its name in the worker.
     name: str
-    # The key of the model, where the carrier is all of it; empty otherwise.
+    # The key of the model if the carrier is the whole model; empty otherwise.
     key: str
     carrier: Carrier
     program: Program
@@ -92,7 +92,7 @@ class _Running:
     # The names of its copies in the worker.
     copies: tuple[str, ...]
     first_run_ms: float
-    # How long it is timed at most, unless fewer rounds than needed take longer.
+    # It is timed for no longer than this, unless its fewest rounds take longer.
     most_seconds: float
     plain_ms: list[float] = field(default_factory=list)
     layers_ms: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -100,29 +100,29 @@ class _Running:
 
     @property
     def copy(self) -> str:
-        """The copy whose turn it is."""
+        """The copy to run next."""
         return self.copies[len(self.plain_ms) % len(self.copies)]
 
     @property
     def untimed_runs(self) -> int:
-        """How often it runs before a timed run."""
+        """Untimed runs before a timed run."""
         return untimed_runs(median(self.plain_ms) if self.plain_ms else self.first_run_ms, whole=True)
 
     @property
     def profiled_runs(self) -> tuple[int, int]:
-        """How often it runs under the profiler in a round: untimed, and then timed."""
+        """Untimed and timed runs under the profiler in a round."""
         return _SLOW_PROFILED if self.first_run_ms > _SLOW_MS else _PROFILED
 
     @property
     def fewest_rounds(self) -> int:
-        """How many rounds it takes part in at least."""
+        """The rounds it takes part in at least."""
         if self.first_run_ms > _SLOWEST_MS:
             return _FEWEST_ROUNDS_OF_THE_SLOWEST
         return FEWEST_OF_THE_LONGEST if self.seconds > self.most_seconds else _FEWEST_ROUNDS
 
     @property
     def seconds_per_round(self) -> float:
-        """How long its part of a round takes."""
+        """Seconds that it takes in a round."""
         return self.seconds / len(self.plain_ms) if self.plain_ms else 0.0
 
     @property
@@ -130,19 +130,25 @@ class _Running:
         """True if its latency is not well known."""
         return is_wide(median(self.plain_ms), drifting_half_width_ms(self.plain_ms)) if self.plain_ms else True
 
-    def samples_ms(self, layer: int) -> list[float]:
-        """The samples of one pass of a layer, so that all layers add up to what they take together."""
-        factor = self.interruptions / self.what.carrier.graph.layers[layer].times
-        return [sample_ms * factor for sample_ms in self.layers_ms[layer]]
+    def samples_ms(self) -> dict[int, list[float]]:
+        """The samples of one pass of each layer, scaled so that the layers add up to the carrier.
+
+        The trimmed mean of a layer drops the rounds in which that layer was interrupted. In most rounds some layer is,
+        so that the trimmed mean of all layers together is longer than the sum of theirs.
+        """
+        together_ms = [math.fsum(layers) for layers in zip(*self.layers_ms.values(), strict=True)]
+        apart_ms = math.fsum(map(trimmed_mean, self.layers_ms.values()))
+        factor = trimmed_mean(together_ms) / apart_ms if apart_ms else 1.0
+        layers = self.what.carrier.graph.layers
+        return {
+            layer: [sample_ms * factor / layers[layer].times for sample_ms in samples_ms]
+            for layer, samples_ms in self.layers_ms.items()
+        }
 
     @property
-    def interruptions(self) -> float:
-        """How many times longer the carrier takes than its layers one by one.
-
-        A trimmed mean drops the runs in which a layer was interrupted. Of many layers one is in most runs.
-        """
-        together_ms = [math.fsum(of_all) for of_all in zip(*self.layers_ms.values(), strict=True)]
-        return trimmed_mean(together_ms) / math.fsum(map(trimmed_mean, self.layers_ms.values()))
+    def shared_doubt(self) -> float:
+        """Half of the interval that all of its layers share, as a share of their latencies."""
+        return math.hypot(drifting_half_width_ms(self.plain_ms) / median(self.plain_ms), PLACEMENT_SHARE)
 
 
 class Inside:
@@ -170,10 +176,10 @@ class Inside:
         self._worker.take_losses()
 
     def time_models(self, models: Sequence[tuple[Job, Program]]) -> None:
-        """Time each whole model for about two seconds, and store what it takes.
+        """Time each whole model for about two seconds, and store its latency.
 
-        A few models go on in the rounds of the carriers, so that an estimate and what it is compared with are of the
-        same minutes.
+        A few models are timed in the rounds of the carriers too, so that an estimate and the latency it is compared
+        with come from the same minutes.
         """
         for job, program in models:
             self._control.checkpoint()
@@ -196,7 +202,7 @@ class Inside:
         return self._kept
 
     def time_carriers(self, carriers: Sequence[CarrierJob], of: int = 0) -> None:
-        """Time carriers, all in the same rounds; they are some `of` all that a run has to time."""
+        """Time these carriers in the same rounds; `of` is the number of carriers of the whole run."""
         running = self._load(carriers, most_seconds_per_carrier(max(of, len(carriers))))
         started = list(running)
         try:
@@ -260,7 +266,7 @@ class Inside:
         )
 
     def _sample_carrier(self, it: _Running) -> Iterator[tuple[Job, float]]:
-        """Run a carrier plainly and under the profiler; what each of its layers took, by the brick it belongs to."""
+        """Run a carrier plainly and under the profiler, and yield a sample for each needed brick in it."""
         began = time.monotonic()
         taken = self._worker.sample([it.copy], it.untimed_runs, 1).get(it.copy)
         profile = self._worker.profile(it.copy, *it.profiled_runs) if taken else None
@@ -326,34 +332,41 @@ class Inside:
         return max(0, math.ceil(max(it.fewest_rounds, min(most, within))) - len(it.plain_ms))
 
     def _keep_bricks(self, started: Sequence[_Running], running: Sequence[_Running], *, finished: bool = True) -> None:
-        """Store the bricks that no running carrier says more about."""
+        """Store the bricks that no running carrier holds."""
         going_on = {job for it in running for job in it.what.bricks.values()}
         found: dict[Job, list[Occurrence]] = defaultdict(list)
-        for it in started:
-            for layer, job in it.what.bricks.items():
-                if job not in going_on and job not in self._kept and len(it.plain_ms) >= it.fewest_rounds:
-                    found[job].append(self._occurrence(it, layer))
+        for it, bricks in self._timed(started):
+            samples_ms, doubt = it.samples_ms(), it.shared_doubt
+            for layer, job in bricks.items():
+                if job not in going_on:
+                    found[job].append(self._occurrence(it, layer, samples_ms[layer], doubt))
         wide = {job for it in started if it.is_wide for job in it.what.bricks.values()}
         self._results.keep_occurrences(found, wide, self._noise, finished=finished)
         self._kept.update(found)
         self._results.save_counts()
 
-    def _occurrence(self, it: _Running, layer: int) -> Occurrence:
+    def _timed(self, started: Sequence[_Running]) -> Iterator[tuple[_Running, Mapping[int, Job]]]:
+        """Carriers with enough rounds, and the bricks in them that are not stored yet, by layer."""
+        for it in started:
+            bricks = {layer: job for layer, job in it.what.bricks.items() if job not in self._kept}
+            if bricks and len(it.plain_ms) >= it.fewest_rounds:
+                yield it, bricks
+
+    def _occurrence(self, it: _Running, layer: int, samples_ms: Sequence[float], doubt: float) -> Occurrence:
         carrier = it.what.carrier
         where: Facts = (
             ("model", carrier.model.name),
             ("layer", carrier.graph.layers[layer].name),
             ("carrier", it.what.key),
         )
-        shared = math.hypot(drifting_half_width_ms(it.plain_ms) / median(it.plain_ms), PLACEMENT_SHARE)
-        return Occurrence(where, samples_of(it.samples_ms(layer), self._rule), ((SHARED_COLUMN, shared),))
+        return Occurrence(where, samples_of(samples_ms, self._rule), ((SHARED_COLUMN, doubt),))
 
     def _provisional(self, started: Sequence[_Running]) -> Mapping[JobKey, Statistics]:
         found: dict[Job, list[Statistics]] = defaultdict(list)
-        for it in started:
-            for layer, job in it.what.bricks.items():
-                if job not in self._kept and len(it.plain_ms) >= it.fewest_rounds:
-                    found[job].append(samples_of(it.samples_ms(layer), self._rule).statistics)
+        for it, bricks in self._timed(started):
+            samples_ms = it.samples_ms()
+            for layer, job in bricks.items():
+                found[job].append(samples_of(samples_ms[layer], self._rule).statistics)
         return {job.key: mean_statistics(those) for job, those in found.items()}
 
     def _keep_whole(self, whole: _Whole, *, again: bool = False) -> None:
