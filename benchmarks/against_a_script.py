@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.chosen_models import PATIENCE_SECONDS, WHOLE, load_model
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader

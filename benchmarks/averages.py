@@ -30,7 +30,7 @@ from dlbricks_tui.measure.noise import NULL_CALL_MS
 from dlbricks_tui.measure.plan import keys_of, plan
 from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.measure.stopping import Adaptive, Samples, outliers, samples_of
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader

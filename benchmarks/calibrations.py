@@ -27,7 +27,7 @@ from dlbricks_tui.measure.jobs import JobKey, Subject
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.stopping import samples_of
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.events import EventReader

@@ -27,7 +27,7 @@ from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.measure.layer_times import in_proportion
 from dlbricks_tui.measure.warming import untimed_runs
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
@@ -68,7 +68,7 @@ def main() -> int:
         folder = Path(name)
         for model in args.models:
             source = source_named(model, folder)
-            runtime = Registry(folder).suited({source.format}).with_threads(args.threads)
+            runtime = Registry(folder).runtime_for({source.format}).with_threads(args.threads)
             graph = graph_of(source, Level(args.level), runtime, folder)
             for way, error in _told(graph, runtime.for_profiling(), folder, args.rounds).items():
                 errors[way].append(error)

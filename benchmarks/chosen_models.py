@@ -17,7 +17,7 @@ from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.bricks.programs import model_program, sequence_program
 from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.warming import untimed_runs
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader

@@ -19,7 +19,7 @@ from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.bricks.programs import model_program, sequence_program
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader

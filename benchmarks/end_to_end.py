@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
-from dlbricks_tui.runtime.inside.framework import first_meaningful_line, load_mxnet
+from dlbricks_tui.runtime.inside.mxnet_framework import first_meaningful_line, load_mxnet
 from dlbricks_tui.settings import SAMPLE_MODELS
 
 # What MXNet does with a graph before it runs it, by the level that results.

@@ -21,7 +21,7 @@ from benchmarks.store_scale import fill
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.whole_model import whole_model
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader

@@ -20,8 +20,8 @@ from benchmarks.chosen_models import ROUNDS, chosen_models, latencies_ms
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence, decompose
 from dlbricks_tui.bricks.programs import model_program
 from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.runtime.inside.binding import BoundSymbol
-from dlbricks_tui.runtime.inside.framework import load_mxnet
+from dlbricks_tui.runtime.inside.mxnet_binding import BoundSymbol
+from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
 from dlbricks_tui.runtime.protocol import Network
 from dlbricks_tui.runtime.runtime import Runtime
 

@@ -41,7 +41,7 @@ def main() -> int:
         folder = Path(name)
         for model in args.models:
             source = source_named(model, folder)
-            runtime = Registry(folder).suited({source.format}).with_threads(args.threads)
+            runtime = Registry(folder).runtime_for({source.format}).with_threads(args.threads)
             program = model_program(graph_of(source, Level.FUSED, runtime, folder))
             copies = _sampled(program, runtime.for_profiling(), folder, args.loads, args.rounds)
             squares += _squared_differences(copies)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dlbricks_tui.runtime.inside.framework import load_mxnet
+from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
 
 mxnet = load_mxnet()
 S, CELLS, NameManager = mxnet.sym, mxnet.rnn, mxnet.name.NameManager

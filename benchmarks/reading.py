@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.unrolled_lstm import unrolled_lstm
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader

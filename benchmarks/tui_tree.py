@@ -18,7 +18,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.sequence_regions import sequence_regions
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry

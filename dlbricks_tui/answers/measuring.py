@@ -134,7 +134,7 @@ def _runtime(options: MeasureOptions, formats: Collection[Format], data: DataFol
     if found is None and options.usual_runtime:
         usual = registry.find(options.usual_runtime)
         found = usual if set(formats) == {usual.traits.format} else None
-    return (found or registry.suited(formats)).with_threads(options.threads)
+    return (found or registry.runtime_for(formats)).with_threads(options.threads)
 
 
 def _rule(options: MeasureOptions) -> StoppingRule:

@@ -8,10 +8,9 @@ from typing import NamedTuple
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models import frameworks
 from dlbricks_tui.models.graph import LayerGraph, Shape
-from dlbricks_tui.models.left_out import UNLOADABLE, LeftOut
+from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import Library, ModelSource
-from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.shape_memory import ShapeMemory
+from dlbricks_tui.models.loading import UNLOADABLE, LeftOut, Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
@@ -51,10 +50,10 @@ def open_loader(data: DataFolder, shapes_used: ShapesUsed, runtime: Runtime | No
         yield loader
 
 
-def loader_of_known(data: DataFolder) -> Loader:
+def loader_from_cache(data: DataFolder) -> Loader:
     """Return a loader that starts no framework; it refuses models that need one."""
     runtimes = Registry(data.path).one_of_each_format()
-    return frameworks.loader_of_known(runtimes, data.cache, data.log / "framework.log")
+    return frameworks.loader_from_cache(runtimes, data.cache, data.log / "framework.log")
 
 
 def load_all(

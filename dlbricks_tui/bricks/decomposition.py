@@ -8,7 +8,7 @@ from dlbricks_tui.bricks.cutting import Cut, LayerSequence, cut
 from dlbricks_tui.bricks.identity import Brick, brick_of
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.bricks.ordering import Order
-from dlbricks_tui.models.allocation import without_cycle_search
+from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph
 
 

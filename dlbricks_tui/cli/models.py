@@ -42,12 +42,12 @@ def register(groups: Groups) -> None:
 
 def add(args: argparse.Namespace) -> int:
     """Add a model file to the library, or make it look into one more folder."""
-    from dlbricks_tui.answers.opening import library, loader_of_known
+    from dlbricks_tui.answers.opening import library, loader_from_cache
 
     if args.path.is_file():
         from dlbricks_tui.models.library import source_of
 
-        loader_of_known(args.data).refuse_no_model(source_of(args.path))
+        loader_from_cache(args.data).refuse_no_model(source_of(args.path))
         library(args.data).add_model(args.path)
         count = 1
     else:

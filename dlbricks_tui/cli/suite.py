@@ -51,7 +51,7 @@ def export_suite(args: argparse.Namespace) -> int:
     """Write the bricks of models and of decoys into a folder, and the key to them where only the owner reads it."""
     from dlbricks_tui.answers.opening import library
     from dlbricks_tui.bricks.decomposition import decompose
-    from dlbricks_tui.models.framework import WorkerFramework
+    from dlbricks_tui.models.frameworks import WorkerFramework
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.runtime.registry import Registry

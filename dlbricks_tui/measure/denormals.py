@@ -7,10 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dlbricks_tui.measure.params_file import open_params
-from dlbricks_tui.models.library import source_of
-from dlbricks_tui.models.onnx.weights import weights_in
-from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.models.loading import weights_in
 
 # By the size of a number in bytes: below its lowest exponent only these bits are left.
 _MANTISSA_BITS = {2: 10, 4: 23, 8: 52}
@@ -31,14 +28,8 @@ class DenormalCount:
 
 
 def denormals_in(path: Path) -> tuple[DenormalCount, ...]:
-    """The counts of each array of a `.params` file, or of each weight of a model that holds them, in their order."""
-    if source_of(path).format is Format.ONNX:
-        return tuple([_counted(name, values) for name, values in weights_in(path)])
-    with open_params(path) as params:
-        return tuple(
-            DenormalCount(array.name, array.count, sum(count_denormals(values) for values in params.values(array)))
-            for array in params.arrays
-        )
+    """Return the counts for each array of a `.params` file, or for each weight in a model file."""
+    return tuple([_counted(name, pieces) for name, pieces in weights_in(path)])
 
 
 def _counted(name: str, pieces: Iterable[NDArray[np.generic]]) -> DenormalCount:

@@ -11,9 +11,5 @@ class WorkerStartError(MeasureError):
     """No worker lives long enough to answer."""
 
 
-class ParamsFileError(MeasureError):
-    """A file of weights cannot be read."""
-
-
 class Stopped(Exception):  # noqa: N818 - not an error: the user or the time budget stops a run
     """Measuring stops here; the samples taken so far are kept."""

@@ -1,5 +1,6 @@
-"""The bytes of a model file, whatever it turns out to be."""
+"""Reading model files: their bytes, and the pause of Python's collector meanwhile."""
 
+import gc
 import gzip
 import os
 import stat
@@ -11,20 +12,20 @@ from typing import IO
 
 from dlbricks_tui.models.errors import UnreadableModelError
 
-# Five times an unrolled network of 18,000 nodes; a larger file is refused before it fills the memory.
+# Five times the size of an unrolled network of 18,000 nodes. The limit protects the memory.
 MOST_BYTES = 32 * 2**20
-# Characters: names stand in many places, and each copy of a longer one takes memory.
+# Characters. Names occur in many places, and each copy takes memory.
 LONGEST_NAME = 2**16
 GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_content(path: Path, most_bytes: int | None = None, what_it_is: str = "a symbol file") -> bytes:
-    """The content of a model file, unpacked where it is gzipped; anything but a readable regular file is refused."""
+    """Return the content of a model file, unpacked if it is gzipped. Refuse everything but a readable regular file."""
     most_bytes = most_bytes or MOST_BYTES
     with open_model_file(path) as file:
         packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
         file.seek(0)
-        # A large file is refused unread: it may be a hole on the disk that fills the memory.
+        # A large file is refused unread: a sparse file could fill the memory.
         too_large = not packed and os.fstat(file.fileno()).st_size > most_bytes
         if not too_large:
             with gzip.GzipFile(fileobj=file) if packed else file as source:
@@ -38,9 +39,9 @@ def read_content(path: Path, most_bytes: int | None = None, what_it_is: str = "a
 
 @contextmanager
 def open_model_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a regular file; whatever keeps it from being read is an UnreadableModelError."""
+    """Open a regular file; raise UnreadableModelError if that fails."""
     try:
-        # Asked before it is opened: opening a pipe would wait for somebody to write to it.
+        # Opening a named pipe would block until another process writes to it.
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
             what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
@@ -52,5 +53,20 @@ def open_model_file(path: Path) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise UnreadableModelError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        # A path with a NUL byte in it.
-        raise UnreadableModelError(f"{str(path)!r} is no path: {error}") from None
+        # The path contains a NUL byte.
+        raise UnreadableModelError(f"{str(path)!r} is not a path: {error}") from None
+
+
+@contextmanager
+def without_cycle_search() -> Iterator[None]:
+    """Pause Python's search for reference cycles, which takes as long as creating the objects of a large model.
+
+    Models hold no cycles, so unused objects are freed all the same.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

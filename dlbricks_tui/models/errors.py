@@ -1,4 +1,4 @@
-"""What can be wrong with a model, each said in one line."""
+"""Errors of this room, each with a message of one line."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from dlbricks_tui.models.graph import Shape
 
 
 class ModelError(UserError):
-    """The base of everything this room raises."""
+    """The base of all errors of this room."""
 
 
 class UnreadableModelError(ModelError):
@@ -19,9 +19,9 @@ class UnknownModelError(ModelError):
 
 
 class MissingShapeError(ModelError):
-    """Inputs have no shape, and nothing tells it.
+    """Inputs of a model have no known shape.
 
-    `examples` are shapes of as many axes as the file says, for each of the inputs.
+    `examples` are shapes for each of these inputs, with as many axes as the file declares.
     """
 
     def __init__(self, message: str, examples: Mapping[str, Shape]) -> None:
@@ -35,11 +35,11 @@ class MissingShapeError(ModelError):
 
 
 class InconsistentModelError(ModelError):
-    """The framework finds the model to contradict itself."""
+    """The framework finds a contradiction in the model."""
 
 
 class FusionRefusedError(ModelError):
-    """The framework's optimiser fails on this model: only its written layers can be had."""
+    """The framework's optimiser fails on this model. Only its written layers are available."""
 
 
 class WrongRuntimeError(ModelError):

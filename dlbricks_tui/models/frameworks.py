@@ -1,75 +1,192 @@
-"""Models of each format loaded by a framework of its own, which is started when a model needs it, or by none."""
+"""Frameworks in worker processes, and loaders that ask them."""
 
+import os
+import signal
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
 
-from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.framework import WorkerFramework
-from dlbricks_tui.models.graph import TensorType
+from dlbricks_tui.models.errors import ModelError, WrongRuntimeError
+from dlbricks_tui.models.graph import UNKNOWN_DTYPE, Shape, TensorType
+from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.loading import Answer
-from dlbricks_tui.models.shape_memory import ShapeMemory
+from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerRefusedError
+from dlbricks_tui.runtime.process import INSIDE, Worker
+from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Reason, Reply, Request, Tensor
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format, Traits
 
+# The largest graphs take seconds. Only a worker that hangs takes longer.
+ANSWER_SECONDS = 120.0
 
-class NotReadBeforeError(ModelError):
-    """Only the framework could tell, and it is not to be started."""
+AnyReply = TypeVar("AnyReply", bound=Reply)
+
+
+class WorkerFramework:
+    """Questions to one worker of a runtime. Leaving the `with` block ends it."""
+
+    def __init__(self, runtime: Runtime, log: Path, program: Path = INSIDE) -> None:
+        self._runtime = runtime
+        self._log = log
+        self._program = program
+        self._open = ExitStack()
+        self._worker: Worker | None = None
+        self._interrupted = False
+        # The message of the first failure to find the framework.
+        self._missing = ""
+
+    def __enter__(self) -> "WorkerFramework":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    def interrupt(self) -> None:
+        """Kill the worker from another thread, so that the thread that waits for its answer gets an error."""
+        self._interrupted = True
+        worker = self._worker
+        pid = worker.pid if worker is not None else None
+        if pid is not None:
+            # The worker leads its own process group, and may have ended meanwhile.
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+
+    def retry_missing(self) -> None:
+        """Try again after the framework was missing: it may have been installed since."""
+        if self._missing and self._worker is not None:
+            self._worker.end()
+        self._missing = ""
+
+    @property
+    def traits(self) -> Traits:
+        """The facts about the framework."""
+        return self._runtime.traits
+
+    @property
+    def identity(self) -> str:
+        """The framework with its version and the settings that change what it fuses."""
+        settings = [f"{name}={value}" for name, value in sorted(self._runtime.settings.environment)]
+        chosen = [setting for setting in settings if setting.startswith(self.traits.graph_variable_prefixes)]
+        return " ".join([f"{self._runtime.framework}-{self._runtime.version}", *chosen])
+
+    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+        """Return the types of all outputs."""
+        answer = self._answer(Infer(symbol, shapes, {}), Format.MXNET)
+        return Answer(_types(answer.outputs), frozenset(answer.unknown))
+
+    def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+        """Return the graph that the framework would run."""
+        answer = self._fused(Fuse(symbol, shapes, {}), Format.MXNET)
+        return Answer(_types(answer.outputs), symbol=answer.symbol, parts=answer.parts)
+
+    def optimised(self, model: str, weights: Mapping[str, TensorType]) -> str:
+        """Return the ONNX model after the framework's optimiser."""
+        shapes = {name: found.shape for name, found in weights.items() if found.shape is not None}
+        dtypes = {name: found.dtype for name, found in weights.items()}
+        return self._fused(Fuse(model, shapes, dtypes), Format.ONNX).symbol
+
+    def output_types(self, model: str) -> tuple[TensorType, ...]:
+        """Return the types of an ONNX model's outputs."""
+        answer = self._answer(Infer(model, {}, {}), Format.ONNX)
+        return tuple([found for (found,) in _types(answer.outputs)])
+
+    def _fused(self, question: Fuse, needed: Format) -> Fused:
+        try:
+            return self._answer(question, needed)
+        except WorkerDiedError as died:
+            if self._interrupted:
+                raise
+            # MXNet crashes on some graphs that it cannot fuse.
+            raise WorkerRefusedError(Reason.UNFUSABLE, str(died), None) from died
+
+    def _answer(self, question: Request[AnyReply], needed: Format) -> AnyReply:
+        # With many models, each would start the worker again and get the same error.
+        if self._missing:
+            raise FrameworkMissingError(self._missing)
+        try:
+            return self._running(needed).ask(question, ANSWER_SECONDS)
+        except FrameworkMissingError as missing:
+            self._missing = str(missing)
+            raise
+
+    def _running(self, needed: Format) -> Worker:
+        runtime = self._runtime
+        if runtime.traits.format is not needed:
+            raise WrongRuntimeError(
+                f"runtime {runtime.name} runs {runtime.traits.format.value} models, and this is one of {needed.value}"
+            )
+        if self._worker is None or self._worker.pid is None:
+            self._worker = self._open.enter_context(Worker(self._runtime, self._log, self._program))
+        return self._worker
+
+
+def _types(outputs: Sequence[Sequence[Tensor]]) -> tuple[tuple[TensorType, ...], ...]:
+    return tuple([tuple([TensorType(it.shape, it.dtype or UNKNOWN_DTYPE) for it in found]) for found in outputs])
+
+
+class NotInCacheError(ModelError):
+    """Only a framework could tell the answer, and none may be started."""
 
 
 class Frameworks:
-    """One worker for each format at most; each is asked by one thread at a time, and interrupted by any."""
+    """At most one worker per format. One thread at a time may ask each, any thread may interrupt."""
 
     def __init__(
         self, runtimes: Mapping[Format, Runtime], cache: Path, log: Path, memory: ShapeMemory | None = None
     ) -> None:
-        """`runtimes` say who runs models of which format; there is always one for MXNet's."""
+        """`runtimes` names the runtime for each format; there is always one for MXNet's."""
         self._memory = memory
         self._workers = {form: WorkerFramework(runtime, log) for form, runtime in runtimes.items()}
         self._cache = cache
 
     @property
     def identities(self) -> tuple[str, ...]:
-        """The frameworks with their versions and the settings that decide what they fuse."""
+        """The frameworks with their versions and the settings that change what they fuse."""
         return tuple(worker.identity for worker in self._workers.values())
 
     def loader(self) -> Loader:
-        """Asks the frameworks where nobody has asked before."""
+        """Return a loader that asks the frameworks for everything not in the cache."""
         return Loader(self._cache, self._workers[Format.MXNET], self._workers.get(Format.ONNX), self._memory)
 
-    def loader_of_known(self) -> Loader:
-        """Starts no framework: raises NotReadBeforeError where nobody has asked before."""
-        absent = {form: _Absent(worker.identity, worker.traits) for form, worker in self._workers.items()}
+    def loader_from_cache(self) -> Loader:
+        """Return a loader that starts no framework and raises NotInCacheError for everything not in the cache."""
+        absent = {form: _NotStarted(worker.identity, worker.traits) for form, worker in self._workers.items()}
         return Loader(self._cache, absent[Format.MXNET], absent.get(Format.ONNX), self._memory)
 
-    def look_again(self) -> None:
-        """Takes a framework that was missing for one that may be there by now."""
+    def retry_missing(self) -> None:
+        """Try again after a framework was missing."""
         for worker in self._workers.values():
-            worker.look_again()
+            worker.retry_missing()
 
     def interrupt(self) -> None:
-        """Ends the workers, and with them whatever they are asked."""
+        """End the workers, together with their current requests."""
         for worker in self._workers.values():
             worker.interrupt()
 
     def close(self) -> None:
-        """Ends the workers when nobody asks them any more."""
+        """End the workers."""
         with ExitStack() as opened:
             for worker in self._workers.values():
                 opened.push(worker)
 
 
-def loader_of_known(runtimes: Mapping[Format, Runtime], cache: Path, log: Path) -> Loader:
-    """Loads what needs no framework: it raises NotReadBeforeError for everything else."""
-    return Frameworks(runtimes, cache, log).loader_of_known()
+def loader_from_cache(runtimes: Mapping[Format, Runtime], cache: Path, log: Path) -> Loader:
+    """Return a loader that starts no framework and raises NotInCacheError for everything not in the cache."""
+    return Frameworks(runtimes, cache, log).loader_from_cache()
 
 
 @contextmanager
 def open_loader_of(
     runtimes: Mapping[Format, Runtime], cache: Path, log: Path, memory: ShapeMemory | None = None
 ) -> Iterator[Loader]:
-    """Loads models of each format as one runtime has them; its process starts when a model needs it, and ends here."""
+    """Provide a loader with one runtime per format. Worker processes start when a model needs them and end with the
+    block.
+    """
     frameworks = Frameworks(runtimes, cache, log, memory)
     try:
         yield frameworks.loader()
@@ -77,21 +194,21 @@ def open_loader_of(
         frameworks.close()
 
 
-class _Absent:
-    """Stands for a framework that is not to be started."""
+class _NotStarted:
+    """Stands in for a framework that may not be started."""
 
     def __init__(self, identity: str, traits: Traits) -> None:
         self.identity = identity
         self.traits = traits
 
     def infer(self, symbol: str, shapes: object) -> Answer:
-        raise NotReadBeforeError("this model was not read before")
+        raise NotInCacheError("this model has not been read before")
 
     def fuse(self, symbol: str, shapes: object) -> Answer:
-        raise NotReadBeforeError("this model was not read before")
+        raise NotInCacheError("this model has not been read before")
 
     def optimised(self, model: str, weights: object) -> str:
-        raise NotReadBeforeError("this model was not read before")
+        raise NotInCacheError("this model has not been read before")
 
     def output_types(self, model: str) -> Sequence[TensorType]:
-        raise NotReadBeforeError("this model was not read before")
+        raise NotInCacheError("this model has not been read before")

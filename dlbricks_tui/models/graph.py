@@ -1,11 +1,12 @@
-"""What every model file becomes: a directed acyclic graph of layers."""
+"""The layer graph, into which every model file is read: a directed acyclic graph of layers."""
 
 import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from dlbricks_tui.models.kinds import Kind
@@ -17,7 +18,7 @@ Params = tuple[tuple[str, ParamValue], ...]
 
 
 class Level(str, Enum):
-    """Which layers: those of the model file, or those that the runtime's optimiser makes of them."""
+    """The level of layers: those of the model file, or those that the runtime's optimiser makes of them."""
 
     WRITTEN = "written"
     FUSED = "fused"
@@ -25,7 +26,7 @@ class Level(str, Enum):
 
 UNKNOWN_DTYPE = "unknown"
 
-# The operators, by neutral name, that read of a table only the rows that they hand on.
+# Operators, by neutral name, that read only some rows of a table.
 LOOK_UPS = frozenset({"embedding", "mxnet.take", "mxnet._contrib_SparseEmbedding", "onnx.Gather"})
 
 _DEFAULT_ITEM_BYTES = 4
@@ -33,7 +34,7 @@ _ITEM_BYTES = {"float64": 8, "int64": 8, "float16": 2, "bfloat16": 2, "int8": 1,
 
 
 class TensorType(NamedTuple):
-    """Shape (None where inference does not reach) and dtype of a tensor."""
+    """Shape and dtype of a tensor. The shape is None if inference cannot tell it."""
 
     shape: Shape | None
     dtype: str = "float32"
@@ -44,7 +45,7 @@ class TensorType(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """What it takes in memory; of an unknown shape that of one number."""
+        """Its size in memory; for an unknown shape, the size of one number."""
         return math.prod(self.shape or ()) * _ITEM_BYTES.get(self.dtype, _DEFAULT_ITEM_BYTES)
 
 
@@ -52,7 +53,7 @@ UNKNOWN_TYPE = TensorType(None, UNKNOWN_DTYPE)
 
 
 class Origin(str, Enum):
-    """Where an operator takes an input from."""
+    """The source of an operator's input."""
 
     OPERATOR = "operator"
     DATA = "data"
@@ -68,7 +69,7 @@ class Wire(NamedTuple):
 
 
 class NativeNode(NamedTuple):
-    """The operator as its own file format spells it; `attributes` and `subgraphs` suffice to write it again."""
+    """An operator in the spelling of its file format. `attributes` and `subgraphs` suffice to write it again."""
 
     op: str
     attributes: tuple[tuple[str, str], ...] = ()
@@ -79,8 +80,8 @@ class NativeNode(NamedTuple):
 class Operator:
     """One operator of a layer, under its neutral name with normalised parameters.
 
-    `inner` is the canonical form of the graphs it carries inside, empty for a plain one; `parts` names what it
-    computes: itself, or the operators that the runtime has fused into it.
+    `inner` is the canonical form of its subgraphs. `parts` are the operators that the runtime has fused into it, or
+    itself.
     """
 
     op: str
@@ -93,7 +94,7 @@ class Operator:
 
 
 class Feed(NamedTuple):
-    """Where a data input of a layer comes from: an output of a layer, or (layer None) a graph input by number."""
+    """The source of a layer's data input: an output of a layer, or (layer None) a graph input by number."""
 
     layer: int | None
     output: int
@@ -108,36 +109,37 @@ class Layer:
     op: str
     kind: Kind
     operators: tuple[Operator, ...]
-    # Where its data inputs come from, each once, and their types.
+    # The sources of its data inputs, each once, and their types.
     feeds: tuple[Feed, ...]
     data: tuple[TensorType, ...]
     weights: tuple[TensorType, ...]
-    # Which operator outputs leave the layer, and their types.
+    # The operator outputs that leave the layer, and their types.
     results: tuple[Wire, ...]
     outputs: tuple[TensorType, ...]
     times: int = 1
-    # Why no runtime can run it, None where one can.
+    # The reason why no runtime can run it, None if one can.
     unmeasurable: str | None = None
-    # The nodes of the model file that it stands for; at level `fused` layers of both levels meet here.
+    # The nodes of the model file that it stands for. They relate the layers of both levels.
     nodes: tuple[int, ...] = ()
-    # Which array of the model each weight is, as layers may read the same ones; empty where each is one of its own.
+    # The number of the array behind each weight, as layers may share arrays. Empty if each weight has its own.
     arrays: tuple[int, ...] = ()
 
     def array(self, weight: int) -> Hashable:
-        """What tells a weight from all others of the model that are another array."""
+        """Return the identity of a weight's array among all arrays of the model."""
         return (self.weights[weight], self.arrays[weight]) if self.arrays else (self.index, weight)
 
     def type_of(self, wire: Wire) -> TensorType:
-        """Shape and dtype of what one of its operators reads."""
+        """Return the type of an input of one of its operators."""
         if wire.origin is Origin.OPERATOR:
             return self.operators[wire.number].outputs[wire.output]
         return (self.data if wire.origin is Origin.DATA else self.weights)[wire.number]
 
 
 def bytes_read(layers: Iterable[Layer], paid: int = 1) -> dict[Hashable, int]:
-    """What layers read of each weight when a model pays for them, which it does so often in an inference.
+    """Return the bytes that layers read of each weight in one inference.
 
-    What several layers read is read once, and of a table no more than the rows that are looked up.
+    `paid` is the number of repetitions that the model pays for. A shared weight counts once, and of a table only the
+    rows that are looked up.
     """
     read: dict[Hashable, int] = {}
     for layer in layers:
@@ -148,7 +150,7 @@ def bytes_read(layers: Iterable[Layer], paid: int = 1) -> dict[Hashable, int]:
 
 
 def bytes_touched(layers: Collection[Layer]) -> int:
-    """What layers read or write in one inference, of weights and of what they hand on."""
+    """Return the bytes of weights and results that layers read or write in one inference."""
     computing = (layer for layer in layers if layer.operators)
     handed_on = sum(layer.times * made.size_bytes for layer in computing for made in layer.outputs)
     return sum(bytes_read(layers).values()) + handed_on
@@ -165,7 +167,7 @@ def _bytes_read(layer: Layer, weight: int) -> int:
 
 
 class GraphInput(NamedTuple):
-    """A data input of the whole model."""
+    """A data input of the model."""
 
     name: str
     type: TensorType
@@ -173,19 +175,19 @@ class GraphInput(NamedTuple):
 
 @dataclass(frozen=True)
 class LayerGraph:
-    """A model at one level; layers stand in a topological order and are known by their index."""
+    """A model at one level. Layers are in topological order and known by their index."""
 
     name: str
     level: Level
     layers: tuple[Layer, ...]
     inputs: tuple[GraphInput, ...]
     heads: tuple[Feed, ...]
-    # The framework that it was loaded for.
+    # The framework for which it was loaded.
     traits: Traits = MXNET
 
     @property
     def format(self) -> Format:
-        """The file format, in which its native nodes are written."""
+        """The file format of its native nodes."""
         return self.traits.format
 
     @cached_property
@@ -206,7 +208,7 @@ class LayerGraph:
 
     @cached_property
     def weight_bytes(self) -> int:
-        """What one inference reads of weights."""
+        """The bytes of weights that one inference reads."""
         return sum(bytes_read(self.layers).values())
 
     @cached_property
@@ -219,7 +221,7 @@ class LayerGraph:
 
     @cached_property
     def touched_bytes(self) -> int:
-        """What one inference reads or writes of weights and of what layers hand on."""
+        """The bytes of weights and results that one inference reads or writes."""
         return bytes_touched(self.layers)
 
     @cached_property
@@ -229,13 +231,35 @@ class LayerGraph:
 
 
 def type_of(graph: LayerGraph, feed: Feed) -> TensorType:
-    """Shape and dtype of a tensor of the graph."""
+    """Return the type of a tensor of the graph."""
     if feed.layer is None:
         return graph.inputs[feed.output].type
     return graph.layers[feed.layer].outputs[feed.output]
 
 
 def shared_layers(one: LayerGraph, other: LayerGraph) -> tuple[tuple[int, ...], ...]:
-    """For each layer of `one` the layers of `other` that stand for some of the same nodes: many to many."""
+    """Return for each layer of `one` the layers of `other` that stand for some of the same nodes."""
     owner = {node: layer.index for layer in other.layers for node in layer.nodes}
     return tuple(tuple(sorted({owner[node] for node in layer.nodes if node in owner})) for layer in one.layers)
+
+
+def topological_order(sources: Sequence[Collection[int]]) -> list[int]:
+    """Return each number after its distinct sources, otherwise ascending; leave out cycles and whatever depends on
+    them.
+    """
+    readers: list[list[int]] = [[] for _ in sources]
+    for number, found in enumerate(sources):
+        for source in found:
+            readers[source].append(number)
+    waits_for = [len(found) for found in sources]
+    ready = [number for number, count in enumerate(waits_for) if not count]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        number = heappop(ready)
+        order.append(number)
+        for reader in readers[number]:
+            waits_for[reader] -= 1
+            if not waits_for[reader]:
+                heappush(ready, reader)
+    return order

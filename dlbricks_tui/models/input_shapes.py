@@ -1,22 +1,28 @@
-"""Shapes of data inputs as a person gives them, and what is said where they are missing."""
+"""Shapes of data inputs: as users write them, as messages show them, and as they are remembered."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from math import prod
+from pathlib import Path
 
+from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.graph import Shape
+from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.literals import LiteralError, parse_tuple
 
-# What numpy can hold, and with it MXNet and ONNX Runtime.
+# The limit of numpy, and so of MXNet and ONNX Runtime.
 MOST_AXES = 32
 MOST_LISTED = 8
-# What a person might give for axes that nothing tells: an image, or sequences of some length.
+# Examples for axes of unknown size: an image, or sequences.
 _IMAGE: Shape = (1, 3, 224, 224)
 _LENGTH = 128
 
 
 def parse_input(text: str) -> tuple[str, Shape]:
-    """`NAME=1,3,224,224` as a person gives it on the command line."""
+    """Parse `NAME=1,3,224,224` from the command line."""
     name, _, axes = text.rpartition("=")
     shape = read_shape(axes) if name else None
     if shape is None or any(axis <= 0 for axis in shape):
@@ -25,7 +31,7 @@ def parse_input(text: str) -> tuple[str, Shape]:
 
 
 def read_shape(text: str) -> Shape | None:
-    """Numbers between commas, perhaps in brackets; None for anything else."""
+    """Parse numbers between commas, with or without brackets; return None for anything else."""
     try:
         axes = parse_tuple(text) or ()
     except LiteralError:
@@ -47,14 +53,14 @@ def refuse_too_large(shapes: Mapping[str, Shape], most_elements: int, holder: st
 
 
 def short_shape(shape: Shape) -> str:
-    """A shape as messages show it."""
+    """Return a shape as messages show it."""
     return "x".join(map(str, shape[:MOST_AXES]))[:80]
 
 
 def missing_shapes(declared: Mapping[str, Sequence[int | str] | None], where: str) -> MissingShapeError:
-    """The complaint that some inputs have no shape; with each what the file says: sizes, and names of open axes.
+    """Return the error that inputs have no shape, with the sizes and axis names that the file declares.
 
-    None stands for an input of which not even the number of axes is known.
+    None stands for an input whose number of axes is unknown.
     """
     examples = {name: example_shape(axes) for name, axes in declared.items()}
     said = {name: _as_declared(axes) for name, axes in declared.items()}
@@ -63,7 +69,7 @@ def missing_shapes(declared: Mapping[str, Sequence[int | str] | None], where: st
 
 
 def example_shape(axes: Sequence[int | str] | None) -> Shape:
-    """A shape of as many axes as the file says, with the sizes that it says: what a person might give."""
+    """Return a shape that a user might give: as many axes as the file declares, with the declared sizes."""
     if not axes:
         return _IMAGE
     axes = axes[:MOST_AXES]
@@ -73,7 +79,7 @@ def example_shape(axes: Sequence[int | str] | None) -> Shape:
 
 
 def spelled(shapes: Mapping[str, Shape]) -> str:
-    """Shapes as a person gives them: `data=1,3,224,224 state=2,1,128`."""
+    """Return shapes as users write them: `data=1,3,224,224 state=2,1,128`."""
     return " ".join(f"{name[:80]}={','.join(map(str, shape))}" for name, shape in shapes.items())
 
 
@@ -84,7 +90,7 @@ def _as_declared(axes: Sequence[int | str] | None) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names, and the number of the others."""
     shown = ", ".join(name[:200] for name in names[:MOST_LISTED])
     return f"{shown} and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else shown
 
@@ -92,3 +98,73 @@ def listed(names: Sequence[str]) -> str:
 def _size(axis: int | str) -> str:
     open_axis = axis <= 0 if isinstance(axis, int) else not axis
     return "?" if open_axis else str(axis)[:80]
+
+
+SHAPES_FILE = "input-shapes.json"
+_PIECE_BYTES = 2**20
+
+
+def _ignore(source: ModelSource, shapes: Mapping[str, Shape]) -> None:
+    pass
+
+
+class ShapeMemory:
+    """Shapes by the content of the model file, so that copies and renamed files share them.
+
+    Where the file of shapes cannot be read or written, users have to give them again.
+    """
+
+    def __init__(self, data: Path, tell: Callable[[ModelSource, Mapping[str, Shape]], None] = _ignore) -> None:
+        """`tell` is called once for each model whose remembered shapes are used."""
+        self._file = data / SHAPES_FILE
+        self._tell = tell
+        self._reported: set[Path] = set()
+
+    def recall(self, source: ModelSource, names: tuple[str, ...]) -> Mapping[str, Shape] | None:
+        """Return the remembered shapes of these inputs; None if one of them is not known."""
+        known = self._read()
+        # Without any remembered shapes the model file need not be read.
+        shapes = known.get(_content_of(source.path), {}) if known else {}
+        if not all(name in shapes for name in names):
+            return None
+        return {name: shapes[name] for name in names}
+
+    def used(self, source: ModelSource, shapes: Mapping[str, Shape]) -> None:
+        """Report that these remembered shapes are used, once per model."""
+        if source.path not in self._reported:
+            self._reported.add(source.path)
+            self._tell(source, shapes)
+
+    def remember(self, source: ModelSource, shapes: Mapping[str, Shape]) -> None:
+        """Remember these shapes for the next time that the model is read."""
+        with suppress(OSError):
+            key = _content_of(source.path)
+            if self._read().get(key, {}).items() >= shapes.items():
+                return
+            with in_turn(self._file):
+                known = self._read()
+                known[key] = {**known.get(key, {}), **shapes}
+                write_atomically(self._file, f"{json.dumps(known, indent=1)}\n")
+
+    def _read(self) -> dict[str, dict[str, Shape]]:
+        try:
+            document = json.loads(self._file.read_bytes())
+            return {
+                str(key): {str(name): _shape(axes) for name, axes in shapes.items()} for key, shapes in document.items()
+            }
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+            return {}
+
+
+def _shape(axes: object) -> Shape:
+    if not isinstance(axes, list) or not all(type(axis) is int and axis > 0 for axis in axes):
+        raise ValueError("not a shape")
+    return tuple(axes)
+
+
+def _content_of(path: Path) -> str:
+    digest = hashlib.sha256()
+    with suppress(OSError), path.open("rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""The kinds of layers: one word that a person sorts and colours by."""
+"""The kinds of layers, by which layers are sorted and coloured."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -65,7 +65,7 @@ _KINDS: dict[Kind, str] = {
     "broadcast_logical_or broadcast_logical_xor _contrib_quantized_elemwise_add _contrib_quantized_elemwise_mul",
     Kind.CONCAT: "concat Concat stack _rnn_param_concat _contrib_quantized_concat",
     Kind.PAD: "pad Pad",
-    # The neutral "sum" adds several inputs, MXNet's own the elements of one.
+    # The neutral "sum" adds several inputs. MXNet's own "sum" adds the elements of one.
     Kind.REDUCE: "reduce_mean reduce_sum reduce_max mxnet.sum mean max min prod nansum nanprod moments argmax argmin "
     "argmax_channel",
     Kind.BROADCAST: "broadcast_to broadcast_axis broadcast_like repeat tile",
@@ -88,7 +88,7 @@ _KINDS: dict[Kind, str] = {
     Kind.CONSTANT: "_zeros _ones _full _arange _zeros_without_dtype _eye _linspace",
 }
 
-# The names that only ONNX and ONNX Runtime have.
+# Names of ONNX and ONNX Runtime only.
 _ONNX_KINDS: dict[Kind, str] = {
     Kind.CONVOLUTION: "Conv FusedConv ConvInteger QLinearConv DeformConv NhwcConv NhwcFusedConv",
     Kind.DECONVOLUTION: "ConvTranspose QLinearConvTranspose",
@@ -126,7 +126,7 @@ _ONNX_KINDS: dict[Kind, str] = {
 ONNX_KIND_OF_OP = {op: kind for kind, ops in _ONNX_KINDS.items() for op in ops.split()}
 KIND_OF_OP = ONNX_KIND_OF_OP | {op: kind for kind, ops in _KINDS.items() for op in ops.split()}
 
-# Where several operators are one layer, the first of these that occurs gives the layer its kind.
+# A layer of several operators gets the first of these kinds that occurs in it.
 _BY_WEIGHT = (
     Kind.CONVOLUTION,
     Kind.DECONVOLUTION,
@@ -152,11 +152,11 @@ _BY_WEIGHT = (
 
 
 def kind_of(op: str) -> Kind:
-    """The kind of an operator by its neutral name."""
+    """Return the kind of an operator by its neutral name."""
     return KIND_OF_OP.get(op) or KIND_OF_OP.get(op.rpartition(".")[2], Kind.OTHER)
 
 
 def heaviest(kinds: Iterable[Kind]) -> Kind:
-    """The kind of a layer made of several operators."""
+    """Return the kind of a layer of several operators."""
     present = tuple(kinds)
     return present[0] if len(present) == 1 else next((kind for kind in _BY_WEIGHT if kind in present), present[0])

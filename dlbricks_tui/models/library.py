@@ -1,4 +1,4 @@
-"""The models that a person can name: the samples, files that were added, and what lies in folders that were added."""
+"""The models that a user can name: the samples, added files, and the files in added folders."""
 
 import json
 import os
@@ -19,37 +19,37 @@ FOLDERS_FILE = "model-folders.json"
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """Where a model is, what it is called, and what is known of it before it is read."""
+    """The place and name of a model, and facts that are known before it is read."""
 
     name: str
     path: Path
     task: str | None = None
     table1_id: str | None = None
-    # The data inputs with their shapes, where a manifest says them.
+    # Shapes of the data inputs, if a manifest tells them.
     inputs: Mapping[str, Shape] = field(default_factory=dict)
-    # Inferred types that were delivered with the model.
+    # The file with inferred types that came with the model.
     types: Path | None = None
     layers: int | None = None
     unique_layers: int | None = None
 
     @property
     def format(self) -> Format:
-        """What it is written in, which its file's name tells."""
+        """The file format, by the name of the file."""
         return Format.ONNX if self.path.name.endswith(ONNX_SUFFIX) else Format.MXNET
 
 
 @dataclass(frozen=True, slots=True)
 class _Added:
-    """What the user has added to the library, as the file of the data folder keeps it."""
+    """The user's additions to the library, as stored in the data folder."""
 
     folders: tuple[Path, ...] = ()
     models: tuple[Path, ...] = ()
-    # Files in the folders that the user has removed from the list.
+    # Files in the folders that the user has removed from the library.
     left_out: tuple[Path, ...] = ()
 
 
 class Library:
-    """All models by name; the samples come first."""
+    """All models by name."""
 
     def __init__(self, samples: Path, data: Path) -> None:
         self._samples = samples
@@ -57,14 +57,14 @@ class Library:
         self._folders_file = data / FOLDERS_FILE
 
     def sources(self) -> tuple[ModelSource, ...]:
-        """Every model of the library: Table 1 by number, the other samples, the added files, then the added folders."""
+        """Return all models: Table 1 by number, the other samples, the added files, then the added folders."""
         added = self._added()
         files = [source_of(path) for path in added.models if _is_file(path)]
         in_folders = [source for folder in added.folders for source in _in_folder(folder)]
         return (*self.samples(), *files, *(source for source in in_folders if source.path not in added.left_out))
 
     def samples(self) -> tuple[ModelSource, ...]:
-        """The models that are delivered with the product."""
+        """Return the models that come with dlbricks."""
         manifest = self._samples / "manifest.json"
         try:
             entries = json.loads(manifest.read_bytes())["models"]
@@ -73,7 +73,7 @@ class Library:
             raise ModelError(f"{manifest} cannot be read ({error}); install dlbricks-tui again") from None
 
     def find(self, name: str) -> tuple[ModelSource, ...]:
-        """The model of that path, library name or `table1:ID`; `table1` gives all fifty."""
+        """Return the model of that path, library name or `table1:ID`; `table1` stands for all fifty."""
         if name == TABLE1_PREFIX:
             return tuple([source for source in self.samples() if source.table1_id is not None])
         if name.startswith(f"{TABLE1_PREFIX}:"):
@@ -90,22 +90,22 @@ class Library:
         return tuple(found.values())
 
     def find_all(self, names: Iterable[str]) -> tuple[ModelSource, ...]:
-        """The models of several names, in that order, each once."""
+        """Return the models of several names, in that order, each once."""
         found = {(source.path, source.name): source for name in names for source in self.find(name)}
         return tuple(found.values())
 
     def folders(self) -> tuple[Path, ...]:
-        """The folders that were added."""
+        """Return the added folders."""
         return self._added().folders
 
     def missing(self) -> tuple[Path, ...]:
-        """The added folders and files that are there no more, or not now."""
+        """Return the added folders and files that do not exist now."""
         added = self._added()
         folders = [folder for folder in added.folders if not _is_folder(folder)]
         return (*folders, *(path for path in added.models if not _is_file(path)))
 
     def add_folder(self, folder: Path) -> int:
-        """Adds a folder and returns how many models it holds now."""
+        """Add a folder and return the number of models in it."""
         folder = _absolute(folder)
         if not _is_folder(folder):
             raise ModelError(f"{folder} is not a folder")
@@ -122,7 +122,7 @@ class Library:
         return found
 
     def add_model(self, path: Path) -> ModelSource:
-        """Adds one file, unless the library lists it already, and returns its source."""
+        """Add a file, unless the library lists it already, and return its source."""
         source = source_of(_absolute(path))
         sample = next((each for each in self.samples() if each.path == source.path), None)
         if sample is not None:
@@ -138,7 +138,7 @@ class Library:
         return source
 
     def remove(self, path: Path) -> None:
-        """Takes a folder or a single file out of the library; all files stay where they are."""
+        """Remove a folder or a single file from the library. The files themselves stay."""
         path = _absolute(path)
 
         def without_it(added: _Added) -> _Added:
@@ -165,13 +165,11 @@ class Library:
     def _added(self) -> _Added:
         try:
             document = json.loads(self._folders_file.read_bytes())
-            # Lists from before single files could be added have folders only.
-            listed = {**{each.name: [] for each in fields(_Added)}, "folders": document["folders"], **document}
-            return _Added(**{each.name: tuple([Path(path) for path in listed[each.name]]) for each in fields(_Added)})
+            return _Added(**{each.name: tuple([Path(path) for path in document[each.name]]) for each in fields(_Added)})
         except FileNotFoundError:
             return _Added()
         except (OSError, ValueError, LookupError, TypeError) as error:
-            raise ModelError(f"{self._folders_file} cannot be read ({error}); mend or remove it") from None
+            raise ModelError(f"{self._folders_file} cannot be read ({error}); repair or remove it") from None
 
     def _change(self, change: Callable[[_Added], _Added]) -> None:
         try:
@@ -184,7 +182,7 @@ class Library:
 
 
 def source_of(path: Path) -> ModelSource:
-    """A model file as a model; it is called what the file is called."""
+    """Return the source for a model file. The model gets the name of the file."""
     return ModelSource(_stem(path), path)
 
 
@@ -193,7 +191,7 @@ def _looks_like_path(name: str) -> bool:
 
 
 def _is_folder(folder: Path) -> bool:
-    return os.path.isdir(folder)  # noqa: PTH112 - which, unlike Path's own, takes any text
+    return os.path.isdir(folder)  # noqa: PTH112 - unlike Path's own function, it accepts any text
 
 
 def _is_file(path: Path) -> bool:
@@ -235,7 +233,7 @@ def _stem(path: Path) -> str:
 
 
 def _in_folder(folder: Path) -> list[ModelSource]:
-    # os.walk neither follows links to folders nor stops at one that may not be read.
+    # os.walk does not follow links to folders, and skips folders that it may not read.
     found = [Path(where) / name for where, _, names in os.walk(folder) for name in names]
     return [source_of(path) for path in sorted(found) if path.name.endswith(MODEL_SUFFIXES)]
 

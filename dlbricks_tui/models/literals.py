@@ -1,4 +1,4 @@
-"""Parameter values as MXNet files of every vintage spell them: `(8L, 3L)`, `True`, `1`, `[1,1]`, `None`."""
+"""Parameter values in the spellings of all versions of MXNet: `(8L, 3L)`, `True`, `1`, `[1,1]`, `None`."""
 
 import re
 from struct import pack, unpack
@@ -8,16 +8,16 @@ from dlbricks_tui.models.graph import ParamValue
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None, "null": None, "": None}
 _WHOLE = re.compile(r"[+-]?[0-9]+L?\Z", re.IGNORECASE)
 _REAL = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)\Z", re.IGNORECASE)
-# Keeps reading a number quick, whatever the file holds.
+# Python takes long to read longer numbers.
 _LONGEST_NUMBER = 64
 
 
 class LiteralError(ValueError):
-    """The text is not a value of the type that the parameter has."""
+    """The text is not a value of the parameter's type."""
 
 
 def parse_value(text: str, kind: str) -> ParamValue:
-    """The value of a parameter whose declared type is `kind`: bool, int, float, tuple or text."""
+    """Parse the value of a parameter whose declared type is `kind`: bool, int, float, tuple or text."""
     text = text.strip()
     if kind == "text":
         return None if text in ("None", "") else text
@@ -35,7 +35,7 @@ def parse_value(text: str, kind: str) -> ParamValue:
 
 
 def parse_tuple(text: str) -> tuple[int | float | None, ...] | None:
-    """A tuple of numbers and Nones; a bare number is a tuple of one."""
+    """Parse a tuple of numbers and Nones; a bare number is a tuple of one."""
     text = text.strip()
     if text in ("None", ""):
         return None
@@ -47,7 +47,7 @@ def parse_tuple(text: str) -> tuple[int | float | None, ...] | None:
 
 
 def guess_value(text: str) -> ParamValue:
-    """The value of a parameter that no table declares, by its look."""
+    """Parse the value of a parameter of unknown type."""
     text = text.strip()
     word = text.lower()
     if word in _WORDS:
@@ -59,9 +59,9 @@ def guess_value(text: str) -> ParamValue:
 
 
 def single_precision(value: float) -> float:
-    """The shortest number that 32 bits hold alike: MXNet writes `0.001` as `0.0010000000474974513`, too."""
+    """Return the shortest number with the same 32-bit value: MXNet also writes `0.001` as `0.0010000000474974513`."""
     held = _held_in_32_bits(value)
-    # Nine digits always do. Adding zero takes the sign from a zero, which no operator tells apart.
+    # Nine digits always suffice. Adding zero removes the sign of a zero, which no operator distinguishes.
     spellings = (float(f"{held:.{digits}g}") for digits in range(6, 10))
     return next((short for short in spellings if _held_in_32_bits(short) == held), value) + 0.0
 

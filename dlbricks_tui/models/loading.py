@@ -1,15 +1,22 @@
-"""From a model's source to its layer graph, whatever it is written in."""
+"""From a model's source to its layer graph, in any format."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.errors import MissingShapeError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape
-from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.input_shapes import ShapeMemory
+from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.mxnet.loading import Framework, MXNetLoader
 from dlbricks_tui.models.onnx.loading import OnnxLoader, Optimiser
-from dlbricks_tui.models.shape_memory import ShapeMemory
+from dlbricks_tui.models.onnx.stored_arrays import onnx_weights
+from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.traits import Format
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Loader:
@@ -22,7 +29,7 @@ class Loader:
         optimiser: Optimiser | None = None,
         memory: ShapeMemory | None = None,
     ) -> None:
-        """`memory` has the shapes that were given for models whose files do not say them."""
+        """`memory` holds the shapes that users gave for models whose files do not declare them."""
         self._mxnet = MXNetLoader(cache, framework)
         self._onnx = OnnxLoader(cache, optimiser)
         self._memory = memory
@@ -30,7 +37,7 @@ class Loader:
     def load(
         self, source: ModelSource, level: Level = Level.WRITTEN, given: Mapping[str, Shape] | None = None
     ) -> LayerGraph:
-        """The layer graph of a model; `given` are input shapes that a person says, by name."""
+        """Return the layer graph of a model. `given` are input shapes by name."""
         loader, given = self._onnx if source.format is Format.ONNX else self._mxnet, given or {}
         try:
             found = loader.load(source, level, given)
@@ -46,10 +53,58 @@ class Loader:
         return found
 
     def refuse_no_model(self, source: ModelSource) -> None:
-        """Raise where a file is no model; a model that only lacks something, like shapes or a framework, passes."""
+        """Raise UnreadableModelError if the file is not a model. A model without shapes or framework passes."""
         try:
             self.load(source)
         except UnreadableModelError:
             raise
         except ModelError:
             return
+
+
+# Errors that concern one model, or the models of one format.
+UNLOADABLE = (ModelError, FrameworkMissingError)
+_MOST_NAMED = 5
+
+
+class LeftOut:
+    """The models that cannot be loaded, with the reasons."""
+
+    def __init__(self, worded: Callable[[UserError], str] = str) -> None:
+        """`worded` turns an error into a message that also says what to do."""
+        self._worded = worded
+        self._refusals: list[ModelError] = []
+        self._missing: dict[Format, tuple[FrameworkMissingError, list[str]]] = {}
+        self.first: ModelError | FrameworkMissingError | None = None
+
+    def add(self, source: ModelSource, refusal: ModelError | FrameworkMissingError) -> None:
+        """Add a model."""
+        self.first = self.first or refusal
+        if isinstance(refusal, ModelError):
+            self._refusals.append(refusal)
+        else:
+            self._missing.setdefault(source.format, (refusal, []))[1].append(source.name)
+
+    @property
+    def lines(self) -> list[str]:
+        """One line for each model, and one for all models that lack the same framework."""
+        return [self._worded(refusal) for refusal in self._refusals] + [
+            f"{_listed(names)}: {missing}" for missing, names in self._missing.values()
+        ]
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} others" if more > 0 else "")
+
+
+def weights_in(path: Path) -> Iterator[tuple[str, "Iterator[NDArray[Any]]"]]:
+    """Yield each array of a `.params` file, or each weight in a model file: its name, and its values in pieces."""
+    if source_of(path).format is Format.ONNX:
+        yield from onnx_weights(path)
+        return
+    from dlbricks_tui.models.mxnet.params_file import open_params
+
+    with open_params(path) as params:
+        for array in params.arrays:
+            yield array.name, params.values(array)

@@ -1,7 +1,7 @@
-"""Neutral operators: one name and one spelling of parameters for what several file formats share.
+"""Neutral operators: one name and one spelling of parameters for an operator that several file formats have.
 
-How those of a format become them is told in `mxnet/neutral.py` and `onnx/neutral.py`. What only one format has keeps
-its own name behind that of the format.
+`mxnet/neutral.py` and `onnx/neutral.py` translate. An operator of one format only keeps its own name behind the name of
+the format.
 """
 
 import json
@@ -13,8 +13,8 @@ from dlbricks_tui.models.graph import Params, ParamValue, Shape, TensorType
 
 Values = Mapping[str, ParamValue]
 
-# Every shared operator with its parameters and their defaults, as docs/identity.md lists them. A parameter of one
-# value per axis has a single default for each; one without a default has None.
+# Each shared operator with its parameters and their defaults, as in docs/identity.md. A parameter with one value per
+# axis has one default for all. None means no default.
 _WINDOW: Values = {"kernel": None, "stride": 1, "pads": 0, "dilation": 1, "layout": None}
 SHARED_OPS: Mapping[str, Values] = {
     "conv": {**_WINDOW, "groups": 1},
@@ -66,14 +66,14 @@ SHARED_OPS: Mapping[str, Values] = {
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What an operator meets where it stands: the types of its inputs and outputs."""
+    """The place of an operator in a graph: the types of its inputs and outputs."""
 
     inputs: tuple[TensorType, ...]
     outputs: tuple[TensorType, ...]
 
     @property
     def rank(self) -> int | None:
-        """How many axes the first input has."""
+        """The number of axes of the first input."""
         shape = self.inputs[0].shape if self.inputs else None
         return None if shape is None else len(shape)
 
@@ -94,14 +94,14 @@ class Translated(NamedTuple):
 
 
 class Neutral(NamedTuple):
-    """An operator under its neutral name; parameters that have their default value are left out."""
+    """An operator under its neutral name, without parameters that have their default value."""
 
     op: str
     params: Params
 
 
 def from_the_front(axis: ParamValue, rank: int | None) -> ParamValue:
-    """An axis, or a tuple of them, counted from the first one on."""
+    """Return an axis, or a tuple of them, counted from the first one on."""
     if isinstance(axis, tuple):
         return tuple([from_the_front(item, rank) for item in axis])
     if rank is not None and isinstance(axis, int) and -rank <= axis < 0:
@@ -110,12 +110,12 @@ def from_the_front(axis: ParamValue, rank: int | None) -> ParamValue:
 
 
 def plain_name(op: str) -> str:
-    """An operator without the framework or domain that it is of."""
+    """Return the name of an operator without its framework or domain."""
     return op.rpartition(".")[2].removeprefix("_contrib_").strip("_")
 
 
 def without_defaults(values: Mapping[str, ParamValue], defaults: Mapping[str, ParamValue]) -> Params:
-    """The parameters that say something, sorted by name."""
+    """Return the parameters that differ from their defaults, sorted by name."""
     kept = ((key, value) for key, value in values.items() if not _is_default(value, defaults.get(key)))
     return tuple(sorted(kept))
 
@@ -123,28 +123,28 @@ def without_defaults(values: Mapping[str, ParamValue], defaults: Mapping[str, Pa
 def _is_default(value: ParamValue, default: ParamValue) -> bool:
     if value is None or value == default:
         return True
-    # A single default stands for as many as there are axes.
+    # A single default holds for all axes.
     return isinstance(value, tuple) and not isinstance(default, tuple) and all(item == default for item in value)
 
 
 class InnerGraphsTooLargeError(Exception):
-    """The graphs inside a model's operators would fill the memory; the caller names the model."""
+    """The subgraphs of a model's operators would fill the memory. The caller adds the model's name."""
 
     def __init__(self) -> None:
         super().__init__("the graphs inside its operators are too large, or nest too deep")
 
 
 class InnerForms:
-    """Spells the canonical forms of the graphs inside the operators of one model.
+    """Writes the canonical forms of the subgraphs of one model's operators.
 
-    A form within a form has its quotes escaped, so that each level of nesting doubles them.
+    A form within a form has its quotes escaped, so each level of nesting doubles them.
     """
 
     def __init__(self) -> None:
         self._left = _MOST_INNER_FORMS
 
     def spell(self, form: Sequence[object]) -> str:
-        """The form as text; raises InnerGraphsTooLargeError where those of the model take too much memory."""
+        """Return the form as text; raise InnerGraphsTooLargeError if the forms of the model take too much memory."""
         text = json.dumps(form, separators=(",", ":"))
         self._left -= len(text)
         if self._left < 0:
@@ -152,5 +152,5 @@ class InnerForms:
         return text
 
 
-# Characters; a network of 100,000 fused operators has a third of them.
+# Characters. A network of 100,000 fused operators has a third of them.
 _MOST_INNER_FORMS = 64 * 2**20

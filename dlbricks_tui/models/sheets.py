@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from dlbricks_tui.models.graph import LayerGraph, NativeNode, TensorType
-from dlbricks_tui.models.mxnet.symbol_sheet import SymbolSheet
+from dlbricks_tui.models.mxnet.symbol_writer import SymbolSheet
 from dlbricks_tui.models.onnx.native import plain_native, version_among
 from dlbricks_tui.models.onnx.writer import OnnxSheet
 from dlbricks_tui.runtime.traits import Format, Traits
@@ -37,7 +37,7 @@ class Sheet(Protocol):
         """Write an operator that reads these outputs; `name` is the name of its layer."""
 
     def in_passing(self, entry: Entry) -> Sequence[tuple[int, int]]:
-        """Return the outputs to put out so that `entry` is computed at the same cost as in the middle of a model."""
+        """Return the outputs to request so that `entry` is computed at the same cost as in the middle of a model."""
 
     def text(self, heads: Sequence[Entry]) -> str:
         """Return the network with these outputs, as a worker reads it."""
@@ -48,8 +48,8 @@ _SHEETS: Mapping[Format, Callable[[], Sheet]] = {Format.MXNET: SymbolSheet, Form
 # Enough channels to fill the blocks of any oneDNN layout.
 _CHANNELS = 16
 _SIDE = 4
-# Short operators that use what most layers use: a convolution, and a conversion to the plain layout, as MXNet's own
-# operators read plain tensors.
+# Short operators that use the same parts of MXNet as most layers: a convolution, and a conversion to the plain layout,
+# which MXNet's own operators read.
 _WAKERS: Mapping[Format, Sequence[Waker]] = {
     Format.MXNET: (
         Waker(
@@ -63,7 +63,7 @@ _COPIES: Mapping[Format, Callable[[], NativeNode]] = {
     Format.MXNET: lambda: NativeNode("_copy"),
     Format.ONNX: lambda: plain_native("Identity"),
 }
-# Operators that keep positive values. MXNet's copy converts a tensor to the plain layout, its relu keeps the layout.
+# Operators that keep positive values. MXNet's copy converts a tensor to the plain layout. Its relu keeps the layout.
 _RELUS: Mapping[Format, Callable[[], NativeNode]] = {
     Format.MXNET: lambda: NativeNode("Activation", (("act_type", "relu"),)),
     Format.ONNX: lambda: plain_native("Relu"),

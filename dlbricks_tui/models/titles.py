@@ -1,4 +1,4 @@
-"""The few words by which a person knows a layer: `conv 3x3/2 64`, `max pool 2x2`, `concat of 4`."""
+"""Short titles of layers: `conv 3x3/2 64`, `max pool 2x2`, `concat of 4`."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,16 @@ from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.neutral import plain_name
 
 _MOST_OPERATORS = 4
-# Most are what the operator is called anyway.
+# Other titles are the neutral name of the operator.
 _SHORT_NAMES = {"conv_transpose": "deconv", "upsample_nearest": "upsample"}
 _JOINS = (Kind.CONCAT, Kind.COMBINE)
 _UNKNOWN = "?"
 
 
 def layer_title(layer: Layer) -> str:
-    """What a layer does: its operators, kernel and stride, how many outputs it has, and how many tensors it joins."""
+    """Return the operators of a layer, its kernel and stride, its number of output channels, and the number of joined
+    tensors.
+    """
     names = [_short_name(op) for op in layer.op.split("+")]
     words = "+".join(names[:_MOST_OPERATORS]) + ("+..." if len(names) > _MOST_OPERATORS else "")
     joined = len(layer.data)
@@ -26,7 +28,7 @@ def layer_title(layer: Layer) -> str:
 
 
 def shape_text(tensor: TensorType) -> str:
-    """A shape as `1x64x56x56`."""
+    """Return a shape as `1x64x56x56`."""
     return _UNKNOWN if tensor.shape is None else _by(tensor.shape) or "scalar"
 
 
@@ -41,7 +43,7 @@ def _window(layer: Layer) -> list[str]:
 
 
 def _width(layer: Layer) -> str:
-    """How many channels or features come out of a layer that is free to choose."""
+    """Return the number of output channels or features of a layer with weights."""
     shape = layer.outputs[0].shape if layer.outputs else None
     if not shape or len(shape) < 2:
         return ""
@@ -51,7 +53,9 @@ def _width(layer: Layer) -> str:
 
 
 def _params(layer: Layer) -> Mapping[str, Any]:
-    """The parameters of the first operator that slides a window, else of the first; fused ones carry theirs inside."""
+    """Return the parameters of the first operator with a kernel, else of the first operator. Fused operators hold
+    theirs inside.
+    """
     forms: list[Mapping[str, Any]] = [dict(operator.params) for operator in layer.operators]
     forms += [params for operator in layer.operators for inner in operator.inner for params in _nested_params(inner)]
     return next((params for params in forms if "kernel" in params), forms[0] if forms else {})
@@ -59,7 +63,7 @@ def _params(layer: Layer) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=1 << 10)
 def _nested_params(canonical: str) -> tuple[Mapping[str, Any], ...]:
-    """The parameters of each operator in the canonical form of a nested graph."""
+    """Return the parameters of each operator in the canonical form of a subgraph."""
     *nodes, _heads = json.loads(canonical)
     return tuple([dict(node[1]) for node in nodes if isinstance(node, list)])
 
@@ -74,5 +78,5 @@ def _by(sizes: Sequence[int] | Shape) -> str:
 
 
 def _once(sizes: Sequence[int]) -> str:
-    """`2` for a stride of two along every axis, else the stride of each."""
+    """Return `2` for a stride of two along every axis, else the stride of each."""
     return str(sizes[0]) if len(set(sizes)) == 1 else _by(sizes)

@@ -1,4 +1,4 @@
-"""What inference found, kept on disk, so that a model seen before needs no framework."""
+"""Inferred types, kept on disk, so that a model that was read before needs no framework."""
 
 import hashlib
 import json
@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.atomic_write import write_atomically
-from dlbricks_tui.models.allocation import without_cycle_search
+from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import Shape, TensorType
 
-# A change of what is stored, or of how files are read into nodes, is a new version.
+# Changes with the stored form, and with the way in which files are read into nodes.
 CACHE_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class CachedTypes:
-    """The types of every output of every node, the nodes whose operator the framework lacks, and which one it was.
+    """The types of all outputs of all nodes, the nodes that the framework does not know, and its identity.
 
-    `symbol` is the graph that the types belong to where it is not the model file itself but what was fused of it, and
-    `parts` says of each of its nodes which nodes of the model file it stands for.
+    `symbol` is the fused graph that the types belong to, and `parts` are the nodes of the model file behind each of its
+    nodes. Without them the types are those of the model file.
     """
 
     types: tuple[tuple[TensorType, ...], ...]
@@ -31,26 +31,26 @@ class CachedTypes:
 
 
 def cache_key(content: bytes, shapes: Mapping[int, Shape], *more: str) -> str:
-    """One key per file content and input shapes, and whatever else the answer depends on."""
+    """Return the key for a file content, input shapes, and further facts on which the answer depends."""
     facts = json.dumps([CACHE_VERSION, sorted(shapes.items()), *more])
     return hashlib.sha256(facts.encode() + b"\0" + content).hexdigest()
 
 
 def write_types(path: Path, key: str, found: CachedTypes) -> None:
-    """Keeps what was found; raises OSError where the folder cannot be written."""
+    """Store inferred types; raise OSError if the folder cannot be written."""
     write_atomically(path, _rendered(key, found))
 
 
 @without_cycle_search()
 def read_types(path: Path, key: str) -> CachedTypes | None:
-    """What a cache file holds, None where it is absent, damaged or about something else."""
+    """Return the content of a cache file, None if it is absent, damaged or of another key."""
     try:
         document = json.loads(path.read_bytes())
         if document["key"] != key:
             return None
         return _parsed(document)
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
-        # A cache that cannot be read is as good as none: the framework is asked again.
+        # Without a readable cache, the framework is asked again.
         return None
 
 
@@ -67,7 +67,7 @@ def _rendered(key: str, found: CachedTypes) -> str:
 
 def _parsed(document: Mapping[str, Any]) -> CachedTypes:
     distinct = [_type(raw) for raw in document["types"]]
-    # Almost every node has one output: the tuples are shared.
+    # Almost every node has one output, so the tuples are shared.
     tuples: dict[tuple[int, ...], tuple[TensorType, ...]] = {}
     types = []
     for raw in document["nodes"]:

@@ -12,11 +12,10 @@ from dlbricks_tui.estimate.accuracy import Accuracy, accuracy
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
-from dlbricks_tui.models.allocation import without_cycle_search
+from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape
-from dlbricks_tui.models.left_out import UNLOADABLE, LeftOut
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.loading import UNLOADABLE, LeftOut, Loader
 from dlbricks_tui.printable import printable
 from dlbricks_tui.report.published import SYSTEMS
 from dlbricks_tui.store.generation import Generation

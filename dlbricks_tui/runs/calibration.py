@@ -17,7 +17,7 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.results import ResultSink
 from dlbricks_tui.measure.stopping import StoppingRule
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK, TimeLeft
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest

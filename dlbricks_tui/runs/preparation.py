@@ -10,12 +10,11 @@ from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import Job, Subject, subject_of
 from dlbricks_tui.measure.supervised_worker import LOST_WORKER
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError, WrongRuntimeError
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape
-from dlbricks_tui.models.input_shapes import spelled
+from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.shape_memory import ShapeMemory
 from dlbricks_tui.runs.events import LevelLowered, ModelLeftOut, ModelLoading, ShapesRemembered
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder

@@ -73,12 +73,12 @@ class Worker:
     def ask(self, request: Request[Answer], timeout_seconds: float) -> Answer:
         """Return the answer, or raise an error of this room. The worker ends on all errors but a refusal."""
         if self._process is None:
-            raise WorkerDiedError(f"{self._who} has ended")
+            raise WorkerDiedError(f"{self._name} has ended")
         try:
             reply = decode_reply(self._exchange(self._process, encode(request), timeout_seconds))
         except ProtocolError as error:
             self.end()
-            raise WorkerGarbledError(f"{self._who} wrote what is no answer: {error}; {self._log.hint}") from error
+            raise WorkerGarbledError(f"{self._name} wrote an invalid answer: {error}; {self._log.hint}") from error
         except BaseException:
             # After an interrupted exchange, the late answer would be taken for the answer to the next request.
             self.end()
@@ -88,7 +88,7 @@ class Worker:
         if not answers(request, reply):
             self.end()
             wrong = f"answers {type(request).__name__} with {type(reply).__name__}"
-            raise WorkerGarbledError(f"{self._who} {wrong}; {self._log.hint}")
+            raise WorkerGarbledError(f"{self._name} {wrong}; {self._log.hint}")
         return cast("Answer", reply)
 
     def end(self) -> int | None:
@@ -104,7 +104,7 @@ class Worker:
         return status
 
     @property
-    def _who(self) -> str:
+    def _name(self) -> str:
         return f"the worker of {self._runtime.name}"
 
     def _start(self, worker_reads: int, worker_writes: int) -> subprocess.Popen[bytes]:
@@ -144,7 +144,7 @@ class Worker:
                 remaining = deadline - time.monotonic()
                 ready = {key.fd for key, _ in selector.select(remaining)} if remaining > 0 else set()
                 if not ready:
-                    raise WorkerHungError(f"{self._who} did not answer within {timeout_seconds:g} s; {self._log.hint}")
+                    raise WorkerHungError(f"{self._name} did not answer within {timeout_seconds:g} s; {self._log.hint}")
                 if self._replies in ready:
                     chunk = os.read(self._replies, CHUNK_BYTES)
                     if not chunk:
@@ -167,7 +167,7 @@ class Worker:
             how = _ending(process.wait(SECONDS_FROM_CLOSED_PIPE_TO_EXIT))
         except subprocess.TimeoutExpired:
             how = "closed its pipe and went on"
-        return WorkerDiedError(f"{self._who} {how}: {self._log.last_words()}; {self._log.hint}")
+        return WorkerDiedError(f"{self._name} {how}: {self._log.last_message()}; {self._log.hint}")
 
     def _refusal(self, refused: Refused) -> WorkerError:
         if refused.reason is not Reason.NO_FRAMEWORK:

@@ -55,10 +55,10 @@ class Registry:
         found = {form: runtime for form, runtime in preferred.items() if runtime is not None}
         return found if named is None else {**found, named.traits.format: named}
 
-    def suited(self, formats: Collection[Format]) -> Runtime:
+    def runtime_for(self, formats: Collection[Format]) -> Runtime:
         """Return the runtime for models of these formats unless another one is named."""
         if len(formats) > 1:
-            raise RegistryError("no runtime runs models of MXNet and of ONNX: take those of one format at a time")
+            raise RegistryError("no runtime runs both MXNet and ONNX models: choose models of one format")
         form = next(iter(formats), MXNET.format)
         found = self.preferred() if form is MXNET.format else self.preferred_for(form)
         if found is None:
@@ -106,7 +106,7 @@ class Registry:
         if at_once > 1:
             runtime = runtime.side_by_side(at_once)
         if not NAME.fullmatch(runtime.name):
-            raise RegistryError(f"{runtime.name!r} cannot be a name; take letters, digits, dots and hyphens")
+            raise RegistryError(f"{runtime.name!r} is not a valid name; use letters, digits, dots and hyphens")
 
         def with_it(registered: Sequence[Runtime]) -> list[Runtime]:
             if runtime.name in (*_OWN_NAMES, *(known.name for known in registered)):
@@ -162,7 +162,7 @@ class Registry:
         except OSError as error:
             raise RegistryError(f"cannot read {self._file}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
-            raise RegistryError(f"{self._file} is no list of runtimes: {error!r}; mend or delete it") from error
+            raise RegistryError(f"{self._file} is not a list of runtimes: {error!r}; repair or delete it") from error
 
     def _change(self, change: Callable[[Sequence[Runtime]], list[Runtime]]) -> None:
         try:
@@ -206,7 +206,9 @@ def _interpreter(text: str) -> Path:
     if path.is_dir():
         path = path / "bin" / "python"
     if not path.is_file() or not os.access(path, os.X_OK):
-        raise RegistryError(f"{path} is no program; give the path of a Python interpreter or of a virtual environment")
+        raise RegistryError(
+            f"{path} is not a program; give the path of a Python interpreter or of a virtual environment"
+        )
     return path
 
 

@@ -13,7 +13,7 @@ LONGEST_QUOTE = 200
 # Lines of a stack trace name places in the source of a framework. They do not help in a message of one line.
 STACK_TRACE = ("  ", "Stack trace", "[bt]", "Traceback")
 # MXNet's routine output when it loads a graph.
-OF_COURSE = re.compile("subgraph backend is not in use|saved by previous version|successfully upgraded")
+ROUTINE = re.compile("subgraph backend is not in use|saved by previous version|successfully upgraded")
 
 
 class WorkerLog:
@@ -21,19 +21,19 @@ class WorkerLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._begins_at = 0
+        self._start = 0
         # Stands in for a log file that cannot be written.
-        self._unkept: BinaryIO | None = None
+        self._substitute: BinaryIO | None = None
 
     @property
     def hint(self) -> str:
         """A clause for messages that names the log file."""
-        return f"its log is {self.path}" if self._unkept is None else f"its log cannot be kept in {self.path}"
+        return f"its log is {self.path}" if self._substitute is None else f"its log cannot be kept in {self.path}"
 
     @property
     def folder(self) -> Path:
         """The working folder of a worker, in which it may leave a core dump."""
-        return self.path.parent if self._unkept is None else Path(tempfile.gettempdir())
+        return self.path.parent if self._substitute is None else Path(tempfile.gettempdir())
 
     def open(self) -> BinaryIO:
         """Open the log for a new worker, and remember where its output begins."""
@@ -43,26 +43,26 @@ class WorkerLog:
             log = self.path.open("wb" if outgrown else "ab")
         except OSError:
             # A worker can run without a log.
-            self._unkept = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the worker has ended
-            log = os.fdopen(os.dup(self._unkept.fileno()), "wb")
+            self._substitute = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the worker has ended
+            log = os.fdopen(os.dup(self._substitute.fileno()), "wb")
         else:
-            self._unkept = None
-        self._begins_at = log.seek(0, os.SEEK_END)
+            self._substitute = None
+        self._start = log.seek(0, os.SEEK_END)
         return log
 
-    def last_words(self) -> str:
+    def last_message(self) -> str:
         """Return the last line of this worker that tells why it ended."""
         try:
             with self._written() as log:
                 end = log.seek(0, os.SEEK_END)
-                log.seek(max(self._begins_at, end - TAIL_BYTES))
+                log.seek(max(self._start, end - TAIL_BYTES))
                 lines = log.read().decode(errors="replace").splitlines()
         except OSError:
             lines = []
-        told = [
-            line for line in lines if line.strip() and not line.startswith(STACK_TRACE) and not OF_COURSE.search(line)
+        messages = [
+            line for line in lines if line.strip() and not line.startswith(STACK_TRACE) and not ROUTINE.search(line)
         ]
-        return told[-1].strip()[:LONGEST_QUOTE] if told else "it printed nothing"
+        return messages[-1].strip()[:LONGEST_QUOTE] if messages else "it printed nothing"
 
     def _written(self) -> BinaryIO:
-        return self.path.open("rb") if self._unkept is None else os.fdopen(os.dup(self._unkept.fileno()), "rb")
+        return self.path.open("rb") if self._substitute is None else os.fdopen(os.dup(self._substitute.fileno()), "rb")

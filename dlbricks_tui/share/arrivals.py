@@ -10,7 +10,7 @@ from dlbricks_tui.bricks.excerpts import Excerpt
 from dlbricks_tui.host.fingerprint import GIBIBYTE, fingerprint
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import Job, JobKey, expected_ms, memory_bytes
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.preparation import Workload
 from dlbricks_tui.runs.request import RunRequest, SuiteChoice

@@ -10,9 +10,9 @@ from dlbricks_tui.bricks.sequence_regions import sequence_regions
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.frameworks import Frameworks
 from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.shape_memory import ShapeMemory
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.opened import AskedShape, Opened, Wish, input_shapes
@@ -41,7 +41,7 @@ class Opener:
     def open(self, wish: Wish) -> Opened:
         """The model as wished."""
         with self._lock:
-            self._frameworks.look_again()
+            self._frameworks.retry_missing()
             graph = self._graph(wish)
             decomposition = decompose(graph, wish.cutting)
             return Opened(wish, graph, decomposition, Nesting(sequence_regions(decomposition)))
@@ -53,7 +53,7 @@ class Opener:
         """
         as_written = replace(wish, level=Level.WRITTEN, shapes={})
         with self._lock:
-            self._frameworks.look_again()
+            self._frameworks.retry_missing()
             try:
                 found = {
                     name: AskedShape(shape, shape) for name, shape in input_shapes(self._graph(as_written)).items()
@@ -67,7 +67,7 @@ class Opener:
         with self._lock:
             known = self._read.get(_key(wish))
             try:
-                graph = known or _loaded(wish, self._frameworks.loader_of_known())
+                graph = known or _loaded(wish, self._frameworks.loader_from_cache())
             except ModelError:
                 return None
             return decompose(graph, wish.cutting)
@@ -80,7 +80,7 @@ class Opener:
     def add_model(self, path: Path) -> ModelSource:
         """Adds a file to the library; one that is no model is refused."""
         with self._lock:
-            self._frameworks.loader_of_known().refuse_no_model(source_of(path))
+            self._frameworks.loader_from_cache().refuse_no_model(source_of(path))
         return self.library.add_model(path)
 
     def close(self) -> None:

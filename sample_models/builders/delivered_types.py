@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Shape
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader

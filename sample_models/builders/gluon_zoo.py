@@ -23,7 +23,7 @@ def main() -> int:
 
 def export(name: str) -> bytes:
     """The symbol file of a network of the zoo; exporting again gives the same bytes."""
-    from dlbricks_tui.runtime.inside.framework import load_mxnet
+    from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
 
     mxnet = load_mxnet()
     side = 299 if name == "inceptionv3" else 224

@@ -15,7 +15,7 @@ from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME
 # MXNet and we have one OpenMP, as a process has the libraries of a name once.
 ASKING = """
 import ctypes, os
-from dlbricks_tui.runtime.inside.framework import load_mxnet
+from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
 load_mxnet()
 with open("/proc/self/maps") as maps:
     paths = {line.split()[-1] for line in maps if "omp" in os.path.basename(line.split()[-1])}

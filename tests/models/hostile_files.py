@@ -1,4 +1,4 @@
-"""Model files that mean harm, by name: sizes that are not there, cycles, depth, huge names, terminal codes."""
+"""Hostile model files by name: false sizes, cycles, depth, huge names, terminal codes."""
 
 import copy
 import gzip
@@ -14,7 +14,7 @@ from onnx.helper import make_function, make_graph, make_node, make_opsetid, make
 from tests.models.onnx_models import floats, integers, kept_in, model, small, with_everything
 from tests.models.symbols import Document, content, document, node, small_network, variable
 
-# Sets the title of the terminal, clears it, and begins a new line at its left.
+# Sets the title of the terminal, clears it, and starts a new line.
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\nnext\x1b[A"
 SIZES = (10**8, 2**31, 10**12, 2**40, 2**62, 2**63 - 1, -1)
 TYPES = ("FLOAT", "DOUBLE", "INT64", "INT32", "UINT8", "BOOL", "FLOAT16", "INT4", "COMPLEX64", "STRING")
@@ -24,7 +24,7 @@ OPERATORS = 100
 
 
 def hostile_onnx() -> dict[str, bytes]:
-    """At least two hundred ONNX files."""
+    """Return at least two hundred ONNX files."""
     found: dict[str, ModelProto | bytes] = {}
     for make in _ONNX:
         found.update(make())
@@ -32,7 +32,7 @@ def hostile_onnx() -> dict[str, bytes]:
 
 
 def hostile_symbols() -> dict[str, bytes]:
-    """At least two hundred symbol files."""
+    """Return at least two hundred symbol files."""
     found: dict[str, Document | bytes] = {}
     for make in (_symbol_numbers, _symbol_graphs, _symbol_texts, _symbol_bytes):
         found.update(make())
@@ -52,7 +52,7 @@ def _raw(dims: Sequence[int], kind: str = "FLOAT", held: bytes = bytes(12)) -> T
 
 
 def _sizes() -> Models:
-    """Weights, inputs and constants that are said to be as large as nothing is."""
+    """Weights, inputs and constants of impossible sizes."""
     for size in SIZES:
         yield f"a weight of {size}", _adding(_raw((size,)))
         yield f"a matrix of {size} rows", _adding(_raw((size, size)))
@@ -66,7 +66,7 @@ def _sizes() -> Models:
 
 
 def _claims() -> Models:
-    """Weights that hold fewer bytes or numbers than they say."""
+    """Weights with fewer bytes or numbers than declared."""
     for kind in TYPES:
         if kind != "STRING":
             yield f"{kind}, one raw byte short", _adding(_raw((4, 4), kind, bytes(7)))
@@ -84,7 +84,7 @@ def _claims() -> Models:
 
 
 def onnx_sparse(size: int) -> Any:
-    """A constant of that size, of which almost all is zero."""
+    """Return a constant of that size, almost all zeros."""
     from onnx.helper import make_sparse_tensor
 
     value = make_sparse_tensor(make_tensor("", 1, (1,), (1.0,)), make_tensor("", 7, (1,), (size - 1,)), (size,))
@@ -92,7 +92,7 @@ def onnx_sparse(size: int) -> Any:
 
 
 def _values() -> Models:
-    """Shapes, counts and axes among the values that say where data goes."""
+    """Hostile shapes, counts and axes among the values that set shapes."""
     for size in SIZES:
         sizes = integers("s", (size,))
         filled = [make_node("ConstantOfShape", ["s"], ["c"]), make_node("Add", ["x", "c"], ["y"])]
@@ -130,7 +130,7 @@ def _values() -> Models:
 
 
 def _operators() -> Models:
-    """Operators of ONNX's own with attributes and inputs that make no sense."""
+    """ONNX's own operators with invalid attributes and inputs."""
     split = make_node("Split", ["x"], ["y"], num_outputs=10**12)
     yield "a split into 10^12", model([split], {"x": (10**12,)}, ["y"], opset=18)
     for equation in ("1", "\0", "...,i", "ii->" + "i" * 1_000):
@@ -152,7 +152,7 @@ def _random_operator(schema: defs.OpSchema, chance: random.Random) -> ModelProto
     node = make_node(schema.name, read, [f"y{place}" for place in range(max(1, min(schema.min_output, 3)))])
     texts = (b"SAME_UPPER", b"", b"nearest", b"i,j->", b"\xff")
     for name, declared in sorted(schema.attributes.items()):
-        # By its name: what stands for it differs between versions of onnx.
+        # By name: the numbers differ between versions of onnx.
         kind = AttributeProto.AttributeType.Value(str(declared.type).rpartition(".")[-1])
         value: dict[int, dict[str, Any]] = {
             AttributeProto.INT: {"i": chance.choice(sizes)},
@@ -180,12 +180,12 @@ def _cycles() -> Models:
 
 
 def calling(count: int) -> ModelProto:
-    """A model of functions each of which calls the next, and the last one the first."""
+    """Return a model whose functions each call the next, and the last one the first."""
     return _of_functions([_function(number, [(number + 1) % count]) for number in range(count)])
 
 
 def billion_nodes() -> ModelProto:
-    """A model of functions each of which calls the next one twice."""
+    """Return a model whose functions each call the next one twice."""
     last = make_function("d", "f30", ["a"], ["b"], [make_node("Relu", ["a"], ["b"])], [make_opsetid("", 13)])
     return _of_functions([*(_function(number, [number + 1] * 2) for number in range(30)), last])
 
@@ -218,7 +218,7 @@ def _depths() -> Models:
 
 
 def nested(depth: int) -> ModelProto:
-    """A model of choices within choices."""
+    """Return a model of nested `If`s."""
     made = model([], {"x": (1,)}, [])
     made.graph.CopyFrom(_nested(depth))
     made.graph.input.append(make_tensor_value_info("x", 1, (1,)))
@@ -252,7 +252,7 @@ def _varint(value: int) -> bytes:
 
 
 def _texts_of(message: Message, path: str = "") -> Iterator[tuple[str, Message, str, int | None]]:
-    """Every text of a message, with the message and field that hold it and its place in a list."""
+    """Return each text of a message, with the message and field that hold it and its place in a list."""
     for field, value in message.ListFields():
         items = value if field.is_repeated else [value]
         for place, item in enumerate(items):
@@ -291,7 +291,7 @@ def _changed(made: ModelProto, wanted: str, text: str) -> ModelProto:
 
 
 def _everywhere(made: ModelProto, wanted: str, text: str) -> ModelProto:
-    """The model with one name replaced wherever it stands, so that it stays a model."""
+    """Return the model with one name replaced everywhere, so that it stays a model."""
     changed = copy.deepcopy(made)
     old = next(
         getattr(message, field) if place is None else getattr(message, field)[place]
@@ -344,7 +344,7 @@ def _bytes() -> Models:
 
 
 def mutated(content: bytes, seed: int) -> bytes:
-    """The content with some bytes replaced, left out or doubled."""
+    """Return the content with some bytes replaced, removed or doubled."""
     changed, chance = bytearray(content), random.Random(seed)
     for _ in range(chance.randrange(1, 8)):
         place = chance.randrange(len(changed))
@@ -426,7 +426,7 @@ def _with_everything() -> list[Any]:
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where in a document there is a text or a number."""
+    """Return the places of texts and numbers in a document."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _places(inner, (*path, key))

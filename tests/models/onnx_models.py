@@ -1,4 +1,4 @@
-"""ONNX models for tests, made node by node."""
+"""ONNX models for tests, built node by node."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ OPSET = 13
 
 
 def floats(name: str, shape: Sequence[int]) -> TensorProto:
-    """A weight."""
+    """Return a weight."""
     count = 1
     for size in shape:
         count *= size
@@ -25,7 +25,7 @@ def floats(name: str, shape: Sequence[int]) -> TensorProto:
 
 
 def integers(name: str, values: Sequence[int]) -> TensorProto:
-    """A list of sizes or axes."""
+    """Return a list of sizes or axes."""
     return make_tensor(name, TensorProto.INT64, (len(values),), values)
 
 
@@ -36,7 +36,7 @@ def model(
     weights: Sequence[TensorProto] = (),
     opset: int = OPSET,
 ) -> ModelProto:
-    """A model of floats."""
+    """Return a model of floats."""
     graph = make_graph(
         list(nodes),
         "test",
@@ -48,20 +48,20 @@ def model(
 
 
 def saved(folder: Path, made: ModelProto, name: str = "net") -> Path:
-    """The model as a file."""
+    """Write the model to a file."""
     path = folder / f"{name}.onnx"
     path.write_bytes(made.SerializeToString())
     return path
 
 
 def loaded(folder: Path, made: ModelProto, given: Mapping[str, Shape] | None = None) -> LayerGraph:
-    """The layers of the model as it is written."""
+    """Return the written layers of the model."""
     loader = Loader(folder / "cache", TableFramework())
     return loader.load(source_of(saved(folder, made)), Level.WRITTEN, given)
 
 
 def small(opset: int = OPSET) -> ModelProto:
-    """A convolution, an activation, a pooling and a fully connected layer."""
+    """Return a convolution, an activation, a pooling and a fully connected layer."""
     nodes = [
         make_node("Conv", ["x", "w", "b"], ["c"], name="conv1", pads=[1, 1, 1, 1]),
         make_node("Relu", ["c"], ["r"], name="relu1"),
@@ -80,7 +80,7 @@ def small(opset: int = OPSET) -> ModelProto:
 
 
 def kept_in(location: str, weight: TensorProto, **numbers: int) -> TensorProto:
-    """The weight with its numbers in another file."""
+    """Return the weight with its numbers in another file."""
     for name in ("float_data", "int64_data"):
         weight.ClearField(name)
     weight.data_location = TensorProto.EXTERNAL
@@ -90,7 +90,7 @@ def kept_in(location: str, weight: TensorProto, **numbers: int) -> TensorProto:
 
 
 def with_everything() -> ModelProto:
-    """A choice of graphs with a constant and a weight inside, a computed shape, and a weight in the file `big`."""
+    """Return an `If` with a constant and a weight inside, a computed shape, and a weight in the file `big`."""
 
     def inside(op: str, name: str) -> GraphProto:
         nodes = [
@@ -115,25 +115,25 @@ def with_everything() -> ModelProto:
 
 
 def branch(condition: str, yes: GraphProto, no: GraphProto, output: str) -> NodeProto:
-    """An `If`."""
+    """Return an `If`."""
     return make_node("If", [condition], [output], name="choice", then_branch=yes, else_branch=no)
 
 
 def of_unknown_shapes() -> ModelProto:
-    """A model of one layer whose output has as many columns as there are values other than zero."""
+    """Return a model of one layer whose output has one column per value other than zero."""
     return model([make_node("NonZero", ["x"], ["y"])], {"x": (1, 4)}, ["y"])
 
 
 def finite_with_its_own_weights() -> ModelProto:
-    """A model that computes square roots of negative numbers unless its weights have the values of the file."""
+    """Return a model that computes square roots of negative numbers unless its weights have the values of the file."""
     nodes = [make_node("Sub", ["high", "x"], ["positive"]), make_node("Sqrt", ["positive"], ["y"])]
     return model(nodes, {"x": (1, 4)}, ["y"], [make_tensor("high", TensorProto.FLOAT, (4,), [100.0] * 4)])
 
 
 def unfusable() -> ModelProto:
-    """A model with a branch for inputs of 4 columns and one for inputs of 8, which no optimiser takes once it is told.
+    """Return a model with a branch for inputs of 4 columns and one for inputs of 8.
 
-    Whoever runs the file, which says nothing of the columns, runs one of them.
+    No optimiser accepts it once the columns are known. The file declares no columns, so it runs.
     """
 
     def columns(count: int) -> GraphProto:

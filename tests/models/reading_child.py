@@ -1,6 +1,6 @@
-"""Run by tests in a process of its own: `dlbricks tree` for every file of a folder, with what each took.
+"""Runs `dlbricks tree` for every file of a folder, in a process of its own, for tests.
 
-Prints a line of JSON for each file, with the most memory that this and those before it took.
+Prints a line of JSON for each file, with the peak of memory so far.
 """
 
 import io
@@ -22,7 +22,7 @@ from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
 from tests.models.table_framework import TableFramework
 
-# So that a file that fills the memory ends this process and disturbs no other.
+# A file that fills the memory ends this process only.
 _MOST_BYTES = 4 * 2**30
 
 
@@ -37,7 +37,7 @@ class _StrictTable(TableFramework):
 
 
 def read_all(folder: Path, data: Path) -> None:
-    """Read each model of the folder in its turn."""
+    """Read each model of the folder."""
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
 
     @contextmanager
@@ -61,7 +61,7 @@ def _read(path: Path, data: Path) -> dict[str, Any]:
 
 
 def _peak_mib() -> int:
-    # On Linux only. What getrusage says begins with the memory of the parent at the fork.
+    # On Linux only: the peak of getrusage includes the memory of the parent at the fork.
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM")), 0)

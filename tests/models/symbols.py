@@ -1,4 +1,4 @@
-"""Symbol files written by hand, in the form of any vintage."""
+"""Symbol files written by hand, in the form of any version."""
 
 import json
 from collections.abc import Sequence
@@ -9,19 +9,19 @@ Document = dict[str, Any]
 
 
 def node(op: str, name: str, *inputs: int | tuple[int, int], **attributes: str) -> Node:
-    """A node of today's format; an input is a node, or a node and which output of it."""
+    """Return a node of today's format; an input is a node, or a node and the number of an output."""
     entries = [[source, 0, 0] if isinstance(source, int) else [*source, 0] for source in inputs]
     made: Node = {"op": op, "name": name, "inputs": entries}
     return made | {"attrs": attributes} if attributes else made
 
 
 def variable(name: str, **attributes: str) -> Node:
-    """An input or a learned array."""
+    """Return an input or a weight."""
     return node("null", name, **attributes)
 
 
 def document(nodes: Sequence[Node], *heads: int | tuple[int, int], version: int | None = 10901) -> Document:
-    """The file of some nodes; without heads the last node is one."""
+    """Return a file of these nodes; without heads, the last node is the head."""
     entries = [[head, 0, 0] if isinstance(head, int) else [*head, 0] for head in heads or (len(nodes) - 1,)]
     made: Document = {
         "nodes": list(nodes),
@@ -32,12 +32,14 @@ def document(nodes: Sequence[Node], *heads: int | tuple[int, int], version: int 
 
 
 def content(nodes: Sequence[Node], *heads: int | tuple[int, int], version: int | None = 10901) -> bytes:
-    """The bytes of that file."""
+    """Return the bytes of that file."""
     return json.dumps(document(nodes, *heads, version=version)).encode()
 
 
 def small_network(data: str = "data", prefix: str = "") -> list[Node]:
-    """Convolution, batch norm, relu, a residual sum, pooling, a classifier and its loss, as MXNet 1.x writes them."""
+    """Return convolution, batch norm, relu, a residual sum, pooling, a classifier and its loss, as MXNet 1.x writes
+    them.
+    """
     return [
         variable(data),
         variable(f"{prefix}conv0_weight"),

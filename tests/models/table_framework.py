@@ -1,4 +1,4 @@
-"""A framework that stands in for the worker: it knows the shapes of a few operators, and what it was asked."""
+"""A framework for tests: it infers by a table of a few operators."""
 
 import json
 from ast import literal_eval
@@ -12,7 +12,7 @@ from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
 
 Params = Mapping[str, str]
-# The shapes of the data inputs to those of the outputs, and to those of the learned inputs.
+# From the shapes of the data inputs to those of the outputs, and to those of the weights.
 Rule = Callable[[Sequence[Shape], Params], tuple[list[Shape], list[Shape]]]
 
 
@@ -35,7 +35,7 @@ class TableFramework:
         return Answer(types, frozenset(unknown))
 
     def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
-        """Takes each relu into the convolution before it."""
+        """Fuse each relu with the convolution before it."""
         self.asked.append("fuse")
         document = json.loads(symbol)
         if any(node["op"] == "NeverFuses" for node in document["nodes"]):

@@ -1,4 +1,4 @@
-"""Operators that share a `__layer__`, what they repeat, and arrays that are layers."""
+"""Operators that share a `__layer__`, repetitions, and arrays that are layers."""
 
 from collections.abc import Mapping, Sequence
 
@@ -108,7 +108,7 @@ def test_equal_layers_are_equal_in_whatever_order_files_list_their_operators() -
 
 
 def routing(times: str = "2") -> list[Node]:
-    """A step that is written out twice: the second reads the first, and what follows reads both."""
+    """Return a step that is written twice: the second reads the first, and the next layer reads both."""
     inside = layer("step/add", "combine", times), layer("step/relu", "elementwise", times)
     return [
         variable("data"),
@@ -130,11 +130,11 @@ def test_a_repeated_layer_is_counted_once_and_paid_several_times() -> None:
 def test_edges_between_repetitions_are_dropped() -> None:
     graph = graph_of(routing())
     assert graph.predecessors == ((), (0,), (1,))
-    # The first repetition stands for all: it starts from the learned array.
+    # The first repetition stands for all: it starts from the weight.
     assert [it.inputs for it in graph.layers[0].operators] == [(Wire(Origin.WEIGHT, 0), Wire(Origin.DATA, 0))]
 
 
-def test_what_reads_several_repetitions_reads_one_layer() -> None:
+def test_the_reader_of_several_repetitions_reads_one_layer() -> None:
     joined = graph_of(routing()).layers[2]
     assert joined.feeds == (Feed(1, 0),)
     assert joined.operators[0].inputs == (Wire(Origin.DATA, 0), Wire(Origin.DATA, 0))
@@ -186,7 +186,7 @@ def test_layers_in_a_cycle_are_refused() -> None:
         node("exp", "b", 1),
         node("sqrt", "c", 2, **layer("around")),
     ]
-    assert refusal(nodes) == "net: layer 'around' is in a cycle of layers, or behind one"
+    assert refusal(nodes) == "net: layer 'around' is part of a cycle of layers, or depends on one"
 
 
 # Arrays that are layers.

@@ -73,7 +73,7 @@ def test_a_file_that_may_not_be_read_is_refused(model: Path, monkeypatch: pytest
     def forbid(path: Path, mode: str) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
-    # The owner of the machine, who may run these tests, may read everything.
+    # The superuser, who may run these tests, can read everything.
     monkeypatch.setattr(Path, "open", forbid)
     assert refusal(model) == f"{model} cannot be read: Permission denied"
 
@@ -85,7 +85,7 @@ def test_a_file_without_permissions_is_refused(model: Path) -> None:
 
 
 def test_a_path_with_a_nul_byte_is_refused() -> None:
-    assert "no path" in refusal(Path("net\0.json"))
+    assert "not a path" in refusal(Path("net\0.json"))
 
 
 def test_a_path_that_is_too_long_is_refused() -> None:
@@ -123,7 +123,7 @@ def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(model: Path, monkeypa
 
 def test_a_large_file_is_refused_before_it_is_read(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with model.open("wb") as file:
-        # Takes no room on the disk.
+        # A sparse file.
         file.truncate(2**40)
     monkeypatch.setattr(content, "MOST_BYTES", 2**16)
     assert "holds more than 0 MiB: not a symbol file" in refusal(model)

@@ -1,4 +1,4 @@
-"""Files that mean harm: each is read or refused with little memory and time, and none commands the terminal."""
+"""Hostile files: each is read or refused with little memory and time, and none controls the terminal."""
 
 import json
 import os
@@ -17,14 +17,14 @@ from tests.models.hostile_files import hostile_onnx, hostile_symbols
 
 ROOT = Path(__file__).parents[2]
 MOST_MIB = 500
-# Of processor time, which does not depend on what else runs here.
+# Processor time, which does not depend on other processes.
 MOST_SECONDS = 10
-# Everything but tabulators and line ends that a terminal takes for more than a character.
+# All control characters except tabs and line ends.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def read_by_a_child(folder: Path, files: Mapping[str, bytes], suffix: str) -> list[Any]:
-    """What `dlbricks tree` says of each file and takes for it."""
+    """Return the output of `dlbricks tree` for each file, and the resources that it took."""
     models = folder / "models"
     models.mkdir()
     for number, content in enumerate(files.values()):
@@ -45,7 +45,7 @@ def test_two_hundred_hostile_files_are_read_or_refused_in_one_line_each(
     files = make()
     assert len(files) >= 200
     read = read_by_a_child(tmp_path, files, suffix)
-    # One process reads them all, so that the first one over the limit is the one to look at.
+    # One process reads them all, so the first file over the limit is the culprit.
     assert [(it["name"], it["peak_mib"]) for it in read if it["peak_mib"] > MOST_MIB][:1] == []
     assert [it["name"] for it in read if it["seconds"] > MOST_SECONDS] == []
     assert [it["name"] for it in read if CONTROL.search(it["out"] + it["err"])] == []
@@ -53,7 +53,7 @@ def test_two_hundred_hostile_files_are_read_or_refused_in_one_line_each(
 
 
 def is_told_clearly(read: Mapping[str, Any]) -> bool:
-    """Whether a file was shown as a model, or refused in one line that a person can read."""
+    """Return true if a file was shown as a model, or refused in one readable line."""
     if read["status"] == 0:
         return bool(read["out"])
     lines = read["err"].splitlines()
@@ -62,13 +62,13 @@ def is_told_clearly(read: Mapping[str, Any]) -> bool:
 
 
 def on_a_terminal(arguments: Sequence[str]) -> bytes:
-    """What the command writes where both of its outputs are a terminal."""
+    """Return the output of the command with both streams on a terminal."""
     above, below = pty.openpty()
     command = [sys.executable, "-m", "dlbricks_tui", *arguments]
     with subprocess.Popen(command, cwd=ROOT, stdin=below, stdout=below, stderr=below) as running:
         os.close(below)
         written = bytearray()
-        # Reading from a terminal that nobody holds any more is an error on Linux, and the end elsewhere.
+        # Reading from a closed terminal is an error on Linux, and the end of file elsewhere.
         with suppress(OSError):
             while part := os.read(above, 2**16):
                 written += part
@@ -77,7 +77,7 @@ def on_a_terminal(arguments: Sequence[str]) -> bytes:
     return bytes(written)
 
 
-# What rich writes itself: colours, and the line ends of a terminal.
+# The codes that rich writes: colours, and the line ends of a terminal.
 OWN_CODES = re.compile(rb"\x1b\[[0-9;]*m|\r\n")
 
 
@@ -108,7 +108,7 @@ def test_a_terminal_gets_no_code_of_a_file(tmp_path: Path) -> None:
 def test_the_frameworks_survive_hostile_files(
     make: Callable[[], Mapping[str, bytes]], suffix: str, level: str, tmp_path: Path
 ) -> None:
-    """Each by a command of its own, with the framework that works here, its outputs a terminal."""
+    """Each file by a command of its own, with the installed framework and a terminal."""
     path = tmp_path / f"net{suffix}"
     for name, content in make().items():
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""The page on identity says what the code does."""
+"""docs/identity.md agrees with the code."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ PARAMETER = re.compile(r"`(\w+)`(?: \(([^)]*)\))?")
 
 
 def rows(heading: str) -> list[list[str]]:
-    """The table under a heading, without its head."""
+    """Return the rows of the table under a heading."""
     section = TEXT.split(f"## {heading}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
@@ -26,7 +26,7 @@ OPERATORS = rows("Neutral operators")
 
 
 def parameters_of(cell: str) -> dict[str, str]:
-    """The parameters of a row with their defaults as they are written, those of the row it refers to included."""
+    """Return the parameters of a row with their defaults as written, including those of the row that it refers to."""
     found = dict(PARAMETER.findall(cell))
     if cell.startswith("as "):
         base = next(iter(found))

@@ -5,9 +5,8 @@ import pytest
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.input_shapes import missing_shapes, parse_input
-from dlbricks_tui.models.mxnet.inputs import input_shapes
 from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
-from dlbricks_tui.models.mxnet.variables import variable_roles
+from dlbricks_tui.models.mxnet.variables import input_shapes, variable_roles
 from tests.models.symbols import Node, content, node, small_network, variable
 
 NOTHING: Mapping[str, Shape] = {}
@@ -42,7 +41,7 @@ def test_a_shape_on_the_command_line(text: str, expected: tuple[str, Shape]) -> 
     "text",
     ["", "data", "data=", "=1,3", "1,3,224", "data=1,x", "data=1,0", "data=1,-3", "data=1.5", "data=None", "d=1,,2"],
 )
-def test_what_is_no_shape_on_the_command_line_is_refused(text: str) -> None:
+def test_an_invalid_shape_on_the_command_line_is_refused(text: str) -> None:
     with pytest.raises(ModelError, match="is not NAME=1,3,224,224"):
         parse_input(text)
 
@@ -58,11 +57,11 @@ def test_an_open_batch_is_one_image(batch: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "None", "()", "(1, 3, 0, 0)", "(1, None, 8)", "large", "(1, 2.5)", "(1e99,)"])
-def test_a_shape_that_says_too_little_says_nothing(text: str) -> None:
+def test_an_incomplete_shape_counts_as_unknown(text: str) -> None:
     assert shapes(with_declared(text)) == {}
 
 
-def test_the_person_counts_for_more_than_the_manifest_and_that_for_more_than_the_file() -> None:
+def test_the_user_overrides_the_manifest_which_overrides_the_file() -> None:
     nodes = with_declared("(1, 3, 8, 8)")
     assert shapes(nodes, known={"data": (1, 3, 16, 16)}) == {"data": (1, 3, 16, 16)}
     assert shapes(nodes, {"data": (1, 3, 32, 32)}, {"data": (1, 3, 16, 16)}) == {"data": (1, 3, 32, 32)}
@@ -73,7 +72,7 @@ def test_a_name_that_the_file_lacks_is_refused_with_those_it_has() -> None:
         shapes(small_network(), {"image": (1, 3, 8, 8)})
 
 
-def test_a_manifest_may_name_what_the_file_lacks() -> None:
+def test_a_manifest_may_name_inputs_that_the_file_lacks() -> None:
     assert shapes(small_network(), known={"image": (1, 3, 8, 8)}) == {}
 
 
@@ -120,7 +119,7 @@ def test_more_axes_than_mxnet_can_hold_are_refused() -> None:
         ("nin", 224),
     ],
 )
-def test_a_network_known_by_its_name_takes_what_it_takes(name: str, side: int) -> None:
+def test_a_network_known_by_its_name_has_its_usual_shape(name: str, side: int) -> None:
     assert shapes(small_network(), name=name) == {"data": (1, 3, side, side)}
 
 
@@ -147,7 +146,7 @@ def test_only_an_image_called_data_is_guessed() -> None:
     assert shapes(small_network(data="x"), name="resnet") == {}
 
 
-def test_the_complaint_names_all_that_is_missing() -> None:
+def test_the_error_names_all_inputs_without_a_shape() -> None:
     assert str(missing_shapes({"a": None, "b": None}, "net")) == "net does not say the shape of: a, b"
     many = str(missing_shapes({f"input{number}": None for number in range(100)}, "net"))
     assert "input7 and 92 more" in many

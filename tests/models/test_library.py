@@ -32,14 +32,14 @@ def library(tmp_path: Path) -> Library:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three models, one of them further down, and what is none."""
+    """Return a folder with three models, one of them in a subfolder, and a file of another kind."""
     (tmp_path / "mine" / "deeper").mkdir(parents=True)
     for name in ("net-symbol.json", "deeper/net2-symbol.json.gz", "a-symbol.json", "notes.json", "net-0000.params"):
         (tmp_path / "mine" / name).write_text("{}")
     return tmp_path / "mine"
 
 
-def test_a_sample_carries_what_the_manifest_says(library: Library, tmp_path: Path) -> None:
+def test_a_sample_carries_the_facts_of_the_manifest(library: Library, tmp_path: Path) -> None:
     first, _, last = library.samples()
     path = tmp_path / "samples" / "table1" / "big-symbol.json"
     assert first == ModelSource("Big Net", path, "IC", "1", {"data": (1, 3, 8, 8)})
@@ -75,7 +75,7 @@ def test_a_path_is_a_model_of_its_own(library: Library, folder: Path, monkeypatc
         (".json", ".json"),
     ],
 )
-def test_a_model_is_called_what_its_file_is_called(file: str, name: str) -> None:
+def test_a_model_has_the_name_of_its_file(file: str, name: str) -> None:
     assert source_of(Path("some") / file).name == name
 
 
@@ -84,13 +84,13 @@ def test_models_are_found_in_order_and_each_once(library: Library) -> None:
     assert [it.name for it in library.find_all(names)] == ["resnet50_v1", "Big Net", "Big Net on Faces"]
 
 
-def test_a_name_that_is_nearly_right_is_corrected(library: Library) -> None:
+def test_a_similar_name_is_suggested(library: Library) -> None:
     with pytest.raises(UnknownModelError, match=r"^no model 'ResNet50': did you mean 'resnet50_v1'\?$"):
         library.find("ResNet50")
 
 
 @pytest.mark.parametrize("name", ["", "zzz", "z" * 5_000, "\0", "\ud800"])
-def test_a_name_that_nobody_has_is_refused(library: Library, name: str) -> None:
+def test_an_unknown_name_is_refused(library: Library, name: str) -> None:
     with pytest.raises(UnknownModelError, match="give the path of a ") as refusal:
         library.find(name)
     assert len(str(refusal.value)) < 1_000
@@ -138,7 +138,7 @@ def test_a_file_of_an_added_folder_can_be_removed_and_added_again(library: Libra
     assert [it.name for it in library.sources()][3:] == ["a", "net2", "net"]
 
 
-def test_a_file_that_has_gone_is_not_listed_but_named(library: Library, folder: Path) -> None:
+def test_a_deleted_file_is_reported_missing_and_not_listed(library: Library, folder: Path) -> None:
     file = folder / "net-symbol.json"
     library.add_model(file)
     file.unlink()
@@ -150,12 +150,6 @@ def test_a_file_that_has_gone_is_not_listed_but_named(library: Library, folder: 
 def test_a_sample_cannot_be_removed(library: Library) -> None:
     with pytest.raises(ModelError, match="comes with dlbricks: it stays in the library"):
         library.remove(library.samples()[0].path)
-
-
-def test_a_list_from_before_files_could_be_added_is_read(library: Library, folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "model-folders.json").write_text(json.dumps({"folders": [str(folder)]}))
-    assert len(library.sources()) == 6
 
 
 # Folders.
@@ -197,14 +191,14 @@ def test_a_removed_folder_leaves_the_library_and_its_files_stay(library: Library
     assert (folder / "net-symbol.json").exists()
 
 
-def test_a_folder_that_has_gone_holds_nothing(library: Library, folder: Path) -> None:
+def test_a_deleted_folder_holds_nothing(library: Library, folder: Path) -> None:
     library.add_folder(folder)
     folder.rename(folder.with_name("elsewhere"))
     assert len(library.sources()) == 3
     assert library.missing() == (folder,)
 
 
-def test_two_models_of_one_name_are_told_apart_by_path(library: Library, folder: Path) -> None:
+def test_two_models_of_one_name_need_a_path(library: Library, folder: Path) -> None:
     (folder / "deeper" / "net-symbol.json").write_text("{}")
     library.add_folder(folder)
     with pytest.raises(UnknownModelError, match="2 models are called 'net'; give a path: ") as refusal:
@@ -224,7 +218,7 @@ def test_links_in_a_circle_are_not_followed(library: Library, folder: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["absent", "mine/net-symbol.json", "n" * 5_000, "n\0"])
-def test_what_is_no_folder_is_refused(library: Library, folder: Path, name: str) -> None:
+def test_a_path_to_no_folder_is_refused(library: Library, folder: Path, name: str) -> None:
     with pytest.raises(ModelError, match="is not a folder"):
         library.add_folder(folder.parent / name)
 
@@ -235,7 +229,7 @@ def test_a_folder_without_models_is_refused(library: Library, tmp_path: Path) ->
         library.add_folder(tmp_path / "empty")
 
 
-def test_the_home_of_somebody_unknown_is_refused(library: Library) -> None:
+def test_the_home_of_an_unknown_user_is_refused(library: Library) -> None:
     with pytest.raises(ModelError, match="home"):
         library.add_folder(Path("~nobody-of-this-name/models"))
 
@@ -255,7 +249,7 @@ def test_a_data_folder_that_cannot_be_written_is_named(library: Library, folder:
 def test_a_broken_list_of_folders_is_named(library: Library, tmp_path: Path, text: str) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "model-folders.json").write_text(text)
-    with pytest.raises(ModelError, match=r"model-folders.json cannot be read .*; mend or remove it"):
+    with pytest.raises(ModelError, match=r"model-folders.json cannot be read .*; repair or remove it"):
         library.sources()
 
 

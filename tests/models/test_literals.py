@@ -9,7 +9,7 @@ from dlbricks_tui.models.literals import LiteralError, guess_value, parse_tuple,
 
 
 @pytest.mark.parametrize("text", ["(8, 3)", "(8L, 3L)", "[8,3]", "(8,3,)", " ( 8 , 3 ) ", "8, 3", "(8.0, 3.0)"])
-def test_a_tuple_is_one_value_however_a_vintage_spells_it(text: str) -> None:
+def test_a_tuple_is_one_value_in_the_spelling_of_any_version(text: str) -> None:
     assert parse_value(text, "tuple") == (8, 3)
 
 
@@ -22,12 +22,12 @@ def test_empty_short_and_open_tuples(text: str, value: ParamValue) -> None:
 
 
 @pytest.mark.parametrize("text", ["True", "true", "1", " TRUE "])
-def test_true_is_one_value_however_a_vintage_spells_it(text: str) -> None:
+def test_true_is_one_value_in_the_spelling_of_any_version(text: str) -> None:
     assert parse_value(text, "bool") is True
 
 
 @pytest.mark.parametrize("text", ["False", "false", "0"])
-def test_false_is_one_value_however_a_vintage_spells_it(text: str) -> None:
+def test_false_is_one_value_in_the_spelling_of_any_version(text: str) -> None:
     assert parse_value(text, "bool") is False
 
 
@@ -60,7 +60,7 @@ def test_zero_has_no_sign(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["inf", "1e300", "1e39"])
-def test_what_32_bits_cannot_hold_is_infinite(text: str) -> None:
+def test_a_number_beyond_32_bits_is_infinite(text: str) -> None:
     assert parse_value(text, "float") == float("inf")
 
 
@@ -82,7 +82,7 @@ def test_what_32_bits_cannot_hold_is_infinite(text: str) -> None:
         ("1\x00", "int"),
     ],
 )
-def test_what_is_no_value_of_its_type_is_refused(text: str, kind: str) -> None:
+def test_a_value_of_another_type_is_refused(text: str, kind: str) -> None:
     with pytest.raises(LiteralError) as refusal:
         parse_value(text, kind)
     assert len(str(refusal.value)) < 100
@@ -106,7 +106,7 @@ def test_text_is_kept_and_none_is_none() -> None:
         ("", None),
     ],
 )
-def test_a_parameter_that_no_table_declares_is_taken_by_its_look(text: str, value: ParamValue) -> None:
+def test_the_type_of_an_undeclared_parameter_is_guessed(text: str, value: ParamValue) -> None:
     assert guess_value(text) == value
 
 

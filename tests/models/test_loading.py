@@ -24,7 +24,7 @@ IMAGE = {"data": (1, 3, 32, 32)}
 
 
 class NoFramework:
-    """Stands where none may be needed."""
+    """Fails if it is asked anything."""
 
     identity = "table-1"
 
@@ -49,12 +49,12 @@ def cached_files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.json"))
 
 
-def test_a_model_seen_before_needs_no_framework(model: ModelSource, tmp_path: Path) -> None:
+def test_a_model_in_the_cache_needs_no_framework(model: ModelSource, tmp_path: Path) -> None:
     first = Loader(tmp_path / "cache", TableFramework()).load(model, given=IMAGE)
     assert Loader(tmp_path / "cache", NoFramework()).load(model, given=IMAGE) == first
 
 
-def test_a_fused_model_seen_before_needs_no_framework(model: ModelSource, tmp_path: Path) -> None:
+def test_a_fused_model_in_the_cache_needs_no_framework(model: ModelSource, tmp_path: Path) -> None:
     first = Loader(tmp_path / "cache", TableFramework()).load(model, Level.FUSED, IMAGE)
     assert Loader(tmp_path / "cache", NoFramework()).load(model, Level.FUSED, IMAGE) == first
 
@@ -66,7 +66,7 @@ def test_a_copy_of_a_model_is_known_under_any_name(model: ModelSource, tmp_path:
     assert Loader(tmp_path / "cache", NoFramework()).load(source_of(copy), given=IMAGE).name == "copy"
 
 
-def test_other_shapes_are_another_question(model: ModelSource, tmp_path: Path) -> None:
+def test_other_shapes_are_other_entries_of_the_cache(model: ModelSource, tmp_path: Path) -> None:
     framework = TableFramework()
     loader = Loader(tmp_path / "cache", framework)
     small, large = (loader.load(model, given={"data": (1, 3, side, side)}) for side in (16, 32))
@@ -82,7 +82,7 @@ def test_delivered_types_need_neither_framework_nor_cache(model: ModelSource, tm
     assert not (tmp_path / "nothing").exists()
 
 
-def test_a_changed_file_does_not_take_the_types_of_what_it_was(model: ModelSource, tmp_path: Path) -> None:
+def test_a_changed_file_does_not_get_its_old_types(model: ModelSource, tmp_path: Path) -> None:
     framework = TableFramework()
     loader = Loader(tmp_path / "cache", framework)
     loader.load(model, given=IMAGE)
@@ -109,7 +109,7 @@ def test_a_changed_file_does_not_take_the_types_of_what_it_was(model: ModelSourc
         lambda text: "[" * 100_000,
     ],
 )
-def test_a_damaged_cache_is_as_good_as_none(model: ModelSource, tmp_path: Path, damage: object) -> None:
+def test_a_damaged_cache_is_ignored(model: ModelSource, tmp_path: Path, damage: object) -> None:
     framework = TableFramework()
     loader = Loader(tmp_path / "cache", framework)
     first = loader.load(model, given=IMAGE)
@@ -121,7 +121,7 @@ def test_a_damaged_cache_is_as_good_as_none(model: ModelSource, tmp_path: Path, 
     assert framework.asked == ["infer", "infer"]
 
 
-def test_without_a_folder_to_write_to_everything_works(model: ModelSource, tmp_path: Path) -> None:
+def test_models_load_without_a_writable_folder(model: ModelSource, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     framework = TableFramework()
     loader = Loader(tmp_path / "file" / "cache", framework)
@@ -141,7 +141,7 @@ def test_another_framework_is_asked_again_where_the_first_lacked_an_operator(tmp
     assert newer.asked == ["infer"]
 
 
-def test_what_one_framework_fuses_is_not_taken_for_what_another_does(model: ModelSource, tmp_path: Path) -> None:
+def test_fused_graphs_of_different_frameworks_stay_apart(model: ModelSource, tmp_path: Path) -> None:
     for identity in ("mxnet-1.8", "mxnet-1.9"):
         framework = TableFramework(identity)
         Loader(tmp_path / "cache", framework).load(model, Level.FUSED, IMAGE)
@@ -173,7 +173,7 @@ def test_an_input_that_inference_does_not_reach_is_asked_for(tmp_path: Path) -> 
 # What the framework refuses.
 
 
-def test_a_contradiction_is_told_in_the_names_of_the_model(tmp_path: Path) -> None:
+def test_a_contradiction_is_reported_in_the_names_of_the_model(tmp_path: Path) -> None:
     nodes = [variable("one"), variable("other"), node("elemwise_add", "my sum", 0, 1)]
     with pytest.raises(InconsistentModelError, match=r"^net: operator 'my sum' disagrees$"):
         Loader(tmp_path, TableFramework()).load(saved(tmp_path, nodes), given={"one": (1, 2), "other": (1, 3)})
@@ -232,7 +232,7 @@ def test_fused_layers_are_those_that_the_framework_runs(levels: tuple[LayerGraph
     assert fused.layers[0].outputs == written.layers[1].outputs
 
 
-def test_a_fused_layer_is_called_what_the_first_layer_in_it_is_called(levels: tuple[LayerGraph, LayerGraph]) -> None:
+def test_a_fused_layer_has_the_name_of_its_first_layer(levels: tuple[LayerGraph, LayerGraph]) -> None:
     _, fused = levels
     assert [it.name for it in fused.layers] == ["first", "Grid", "third"]
     assert [it.name for it in fused.inputs] == ["picture"]

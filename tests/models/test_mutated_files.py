@@ -1,4 +1,4 @@
-"""Real symbol files, damaged in every way: whatever comes out is a model, or one line saying what is wrong."""
+"""Real symbol files, damaged in every way: the result is a model, or one line with the fault."""
 
 import copy
 import json
@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.mxnet.inputs import input_shapes
 from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, parse_symbol
-from dlbricks_tui.models.mxnet.variables import variable_roles
+from dlbricks_tui.models.mxnet.variables import input_shapes, variable_roles
 from dlbricks_tui.settings import SAMPLE_MODELS
 from tests.models.symbols import document, node, small_network, variable
 
@@ -50,7 +49,7 @@ WEIRD: list[Any] = [
 
 @st.composite
 def mutated_documents(draw: st.DrawFn) -> bytes:
-    """A document with parts removed, replaced, doubled or exchanged."""
+    """Documents with parts removed, replaced, doubled or exchanged."""
     found = {"": copy.deepcopy(draw(st.sampled_from(DOCUMENTS)))}
     for _ in range(draw(st.integers(1, 4))):
         holder, key = draw_place(draw, found)
@@ -68,7 +67,7 @@ def mutated_documents(draw: st.DrawFn) -> bytes:
 
 
 def draw_place(draw: st.DrawFn, root: dict[str, Any]) -> tuple[Any, Any]:
-    """Somewhere in the document, deep rather than not: what holds it, and under which key or index."""
+    """Return a place in the document, preferably deep: its container, and its key or index."""
     holder: Any = root
     key: Any = ""
     while isinstance(holder[key], (dict, list)) and holder[key] and draw(st.sampled_from((True,) * 9 + (False,))):
@@ -76,14 +75,14 @@ def draw_place(draw: st.DrawFn, root: dict[str, Any]) -> tuple[Any, Any]:
         if isinstance(holder, list):
             key = draw(st.integers(0, len(holder) - 1))
         else:
-            # Most of what can be wrong with a file is wrong with its nodes.
+            # Most faults of a file are faults of its nodes.
             key = "nodes" if "nodes" in holder and draw(st.booleans()) else draw(st.sampled_from(sorted(holder)))
     return holder, key
 
 
 @st.composite
 def damaged_bytes(draw: st.DrawFn) -> bytes:
-    """A file with bytes changed, cut out or doubled."""
+    """A file with bytes changed, removed or doubled."""
     data = bytearray(json.dumps(draw(st.sampled_from(DOCUMENTS))).encode())
     for _ in range(draw(st.integers(1, 5))):
         begin = draw(st.integers(0, len(data) - 1))
@@ -116,7 +115,7 @@ shuffles = st.randoms(use_true_random=False)
 
 
 def check(data: bytes, answer: Types, shuffle: random.Random) -> None:
-    """Reads the file as the loader does, and cuts what it gives."""
+    """Read the file as the loader does, and cut the result."""
     try:
         file = parse_symbol(data, "net")
         roles = variable_roles(file, {"data"})

@@ -26,7 +26,7 @@ def refusal(data: bytes | str) -> str:
 
 
 @pytest.mark.parametrize("key", ["param", "attr", "attrs"])
-def test_parameters_stand_under_the_key_of_their_vintage(key: str) -> None:
+def test_parameters_stand_under_the_key_of_their_version(key: str) -> None:
     file = parsed([variable("data"), {"op": "Flatten", "name": "f", key: {"axis": "1"}, "inputs": [[0, 0]]}])
     assert file.nodes[1].attributes == {"axis": "1"}
 
@@ -36,7 +36,7 @@ def test_parameters_and_annotations_may_stand_under_two_keys() -> None:
     assert parsed([variable("data"), raw]).nodes[1].attributes == {"a": "1", "__layer__": "x", "b": "2"}
 
 
-def test_notes_to_the_trainer_are_no_parameters() -> None:
+def test_annotations_for_training_are_not_parameters() -> None:
     noted = {"lr_mult": "2", "weight_lr_mult": "2", "ctx_group": "gpu", "__wd_mult__": "0"}
     raw = {"op": "Convolution", "name": "c", "attr": {"kernel": "(3,3)", **noted}, "inputs": [[0, 0]]}
     assert parsed([variable("data"), raw]).nodes[1].params == {"kernel": "(3,3)"}
@@ -99,7 +99,7 @@ def test_nodes_come_after_those_that_they_read() -> None:
     assert file.heads == (Entry(3, 0),)
 
 
-def test_what_no_head_needs_is_dropped() -> None:
+def test_nodes_that_no_head_needs_are_dropped() -> None:
     nodes = [variable("unread"), variable("data"), node("relu", "r", 1), node("relu", "dead", 0)]
     assert [it.name for it in parsed(nodes, 2).nodes] == ["data", "r"]
 
@@ -175,14 +175,17 @@ def test_graphs_inside_graphs_end_somewhere() -> None:
         (b'{"nodes": []}', "net: there is no list of nodes: not an MXNet symbol file"),
         (b'{"nodes": [7], "heads": [[0, 0]]}', "net: node 0 is not an object with an 'op'"),
         (b'{"nodes": [{"name": "a"}]}', "net: node 0 ('a') is not an object with an 'op'"),
-        (b'{"nodes": [{"op": "null"}]}', "net: there is no list of heads: nothing says what the network puts out"),
+        (
+            b'{"nodes": [{"op": "null"}]}',
+            "net: there is no list of heads",
+        ),
         (
             b'{"nodes": [{"op": "null"}], "heads": {}}',
-            "net: there is no list of heads: nothing says what the network puts out",
+            "net: there is no list of heads",
         ),
         (
             b'{"nodes": [{"op": "null"}], "heads": []}',
-            "net: there is no list of heads: nothing says what the network puts out",
+            "net: there is no list of heads",
         ),
         (
             b'{"nodes": [{"op": "null"}], "heads": [[1, 0]]}',
@@ -190,7 +193,7 @@ def test_graphs_inside_graphs_end_somewhere() -> None:
         ),
     ],
 )
-def test_what_is_no_symbol_file_is_refused_in_one_line(data: bytes, expected: str) -> None:
+def test_an_invalid_symbol_file_is_refused_in_one_line(data: bytes, expected: str) -> None:
     assert refusal(data).startswith(expected)
 
 
@@ -210,7 +213,7 @@ def test_a_part_of_a_wrong_type_is_refused_with_its_node(key: str, values: list[
         assert refusal(content([variable("data"), raw])).startswith("net: node 1 "), value
 
 
-def test_half_a_character_is_as_good_a_name_as_any() -> None:
+def test_half_a_character_is_a_valid_name() -> None:
     nodes = [variable("\ud800"), node("\ud800", "\udfff", 0, __layer__="\ud800")]
     assert parse_symbol(parsed(nodes).render(), "net").nodes[1].op == "\ud800"
 
@@ -231,7 +234,7 @@ def test_half_a_character_is_as_good_a_name_as_any() -> None:
         ([0, -1], "reads output -1 of node 0, which is no output number"),
         ([0, 10**12], "reads output 1000000000000 of node 0, which is no output number"),
         ([0, 1], "reads output 1 of a variable, which has but one"),
-        ([1, 0], "is in a cycle, or behind one"),
+        ([1, 0], "is part of a cycle, or depends on one"),
     ],
 )
 def test_an_edge_to_nowhere_is_refused_with_its_node(entry: Any, expected: str) -> None:
@@ -241,7 +244,7 @@ def test_an_edge_to_nowhere_is_refused_with_its_node(entry: Any, expected: str) 
 
 def test_a_cycle_is_refused() -> None:
     nodes = [variable("data"), node("add", "a", 0, 3), node("relu", "b", 1), node("relu", "c", 2), node("relu", "d", 3)]
-    assert refusal(content(nodes)) == "net: node 1 ('a') is in a cycle, or behind one"
+    assert refusal(content(nodes)) == "net: node 1 ('a') is part of a cycle, or depends on one"
 
 
 def test_a_variable_with_inputs_is_refused() -> None:
@@ -276,7 +279,7 @@ def test_long_names_are_shortened_in_messages() -> None:
 @pytest.mark.parametrize(
     "attributes", [None, [], 7, "text", {"mxnet_version": {}}, {"mxnet_version": []}, {"mxnet_version": ["int", "new"]}]
 )
-def test_a_file_that_says_nothing_useful_of_its_version_is_an_old_one(attributes: Any) -> None:
+def test_a_file_without_a_valid_version_is_an_old_one(attributes: Any) -> None:
     raw = document([variable("data"), node("argmax", "a", 0, axis="-1")]) | {"attrs": attributes}
     assert parse_symbol(json.dumps(raw), "net").nodes[1].attributes == {}
 

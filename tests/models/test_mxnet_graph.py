@@ -28,7 +28,7 @@ IMAGE = (1, 3, 32, 32)
 def graph_of(
     nodes: Sequence[Node], *heads: int | tuple[int, int], shapes: Mapping[str, Shape] | None = None
 ) -> LayerGraph:
-    """The graph with the types that the table infers; `shapes` are by node name, `data` an image by default."""
+    """Return the graph with the types that the table infers; `shapes` are by node name, `data` defaults to an image."""
     file = parse_symbol(content(nodes, *heads), "net")
     given = {"data": IMAGE} if shapes is None else shapes
     by_number = {f"n{number}": given[it.name] for number, it in enumerate(file.nodes) if it.name in given}
@@ -65,7 +65,7 @@ def test_a_label_is_bound_once_like_a_weight() -> None:
     assert loss.feeds == (Feed(6, 0),)
 
 
-def test_a_layer_keeps_how_its_own_format_spells_it() -> None:
+def test_a_layer_keeps_its_native_spelling() -> None:
     nodes = [variable("data"), node("Flatten", "f", 0, axis="1", __layer__="x", __profile__="y")]
     assert graph_of(nodes).layers[0].operators[0].native == NativeNode("Flatten", (("axis", "1"),))
 
@@ -84,7 +84,7 @@ def test_edges_carry_any_output_of_a_layer() -> None:
         node("elemwise_add", "sum", (1, 1), 2),
     ]
     graph = graph_of(nodes, 3, (1, 0), shapes={"data": (1, 4, 5)})
-    # Outputs that nothing reads do not leave the layer; those that leave are numbered among themselves.
+    # Unread outputs stay in the layer. The others are numbered among themselves.
     assert graph.layers[0].results == (Wire(Origin.OPERATOR, 0, 0), Wire(Origin.OPERATOR, 0, 1))
     assert graph.layers[0].outputs == (TensorType((1, 2, 5)),) * 2
     assert graph.layers[1].feeds == (Feed(0, 1),)
@@ -137,7 +137,7 @@ def test_an_unknown_operator_is_named_and_only_what_depends_on_its_shape_is_unme
     assert graph.edges == ((0, 1), (1, 2), (0, 3))
 
 
-def test_what_inference_leaves_open_is_unmeasurable() -> None:
+def test_layers_of_unknown_types_are_unmeasurable() -> None:
     file = parse_symbol(content([variable("data"), node("relu", "r", 0)]), "net")
     for known in (TensorType((1, 8), "unknown"), TensorType(None)):
         graph = build_graph(InferredFile(file, variable_roles(file), [[TensorType((1, 8))], [known]]), "net")

@@ -8,7 +8,7 @@ def roles(nodes: list[Node], *named: str) -> dict[str, Role]:
     return {file.nodes[number].name: role for number, role in variable_roles(file, named).items()}
 
 
-def test_what_operators_declare_to_be_learned_is_a_weight_and_a_label_too() -> None:
+def test_declared_weights_and_labels_are_weights() -> None:
     found = roles(small_network())
     assert found.pop("data") is Role.INPUT
     assert set(found.values()) == {Role.WEIGHT}
@@ -39,7 +39,7 @@ def test_the_states_of_an_old_batch_norm_are_learned() -> None:
     }
 
 
-def test_an_array_called_after_what_is_learned_is_a_weight() -> None:
+def test_an_array_named_like_a_weight_is_a_weight() -> None:
     nodes = [variable("x"), variable("pixel_mean"), node("broadcast_sub", "s", 0, 1)]
     assert roles(nodes) == {"x": Role.INPUT, "pixel_mean": Role.WEIGHT}
 
@@ -50,12 +50,12 @@ def test_an_array_of_known_shape_beside_a_computed_tensor_is_a_weight() -> None:
     assert roles([*nodes[:1], variable("anchors"), *nodes[2:]])["anchors"] is Role.INPUT
 
 
-def test_what_a_person_calls_an_input_is_one() -> None:
+def test_an_input_named_by_the_user_is_an_input() -> None:
     nodes = [variable("x"), variable("pixel_mean"), node("broadcast_sub", "s", 0, 1)]
     assert roles(nodes, "pixel_mean")["pixel_mean"] is Role.INPUT
 
 
-def test_what_an_operator_declares_counts_for_more_than_what_a_person_says() -> None:
+def test_the_declaration_of_an_operator_overrides_the_user() -> None:
     assert roles(small_network(), "conv0_weight")["conv0_weight"] is Role.WEIGHT
 
 

@@ -89,7 +89,7 @@ DIFFERENT: list[tuple[str, Attributes, str, Attributes]] = [
             {"dilate": "(2, 2)"},
             {"num_group": "8"},
             {"layout": "NHWC"},
-            # Not a parameter of this MXNet: whatever it does, it is not nothing.
+            # This MXNet does not have the parameter, so it may be significant.
             {"precision": "low"},
             {"kernel": "three"},
         )
@@ -157,16 +157,18 @@ DIFFERENT: list[tuple[str, Attributes, str, Attributes]] = [
 
 
 @pytest.mark.parametrize(("op", "attributes", "other", "others"), EQUAL)
-def test_what_runs_alike_is_one_operator(op: str, attributes: Attributes, other: str, others: Attributes) -> None:
+def test_equal_computations_are_one_operator(op: str, attributes: Attributes, other: str, others: Attributes) -> None:
     assert neutral(op, attributes) == neutral(other, others)
 
 
 @pytest.mark.parametrize(("op", "attributes", "other", "others"), DIFFERENT)
-def test_what_runs_differently_is_two(op: str, attributes: Attributes, other: str, others: Attributes) -> None:
+def test_different_computations_are_two_operators(
+    op: str, attributes: Attributes, other: str, others: Attributes
+) -> None:
     assert neutral(op, attributes) != neutral(other, others)
 
 
-def test_flattening_what_is_flat_is_not_told_apart() -> None:
+def test_flattening_a_flat_tensor_changes_nothing() -> None:
     assert neutral("FullyConnected", {"flatten": "False"}, VECTOR) == neutral("FullyConnected", {}, VECTOR)
 
 
@@ -190,7 +192,7 @@ def test_where_no_shape_is_known_parameters_stay_as_they_are() -> None:
     )
 
 
-def test_an_operator_that_nobody_knows_keeps_its_name_and_all_its_parameters() -> None:
+def test_an_unknown_operator_keeps_its_name_and_all_its_parameters() -> None:
     assert neutral("NobodyHasThis", {"momentum": "0.9", "mode": "fast"}) == Neutral(
         "mxnet.NobodyHasThis", (("mode", "fast"), ("momentum", 0.9))
     )

@@ -1,4 +1,4 @@
-"""Files that are whole, and those that are not: each of them gets one line."""
+"""ONNX files, valid ones, and invalid ones with one line each."""
 
 import random
 import re
@@ -36,7 +36,7 @@ def refusal(folder: Path, made: ModelProto) -> str:
 
 def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     content = small().SerializeToString()
-    with pytest.raises(UnreadableModelError, match=r"^net is no ONNX file, or not all of it"):
+    with pytest.raises(UnreadableModelError, match=r"^net is not an ONNX file, or is damaged"):
         parse_onnx(content[: len(content) // 2], "net")
 
 
@@ -60,7 +60,7 @@ def test_operators_of_a_later_version_are_refused(tmp_path: Path) -> None:
 
 def test_a_domain_that_the_file_does_not_declare_is_refused(tmp_path: Path) -> None:
     made = model([make_node("Magic", ["x"], ["y"], name="trick", domain="some.where")], {"x": (1, 2)}, ["y"])
-    message = "node 0 ('trick') is an operator of the domain 'some.where', of which the file says no version"
+    message = "node 0 ('trick') is an operator of the domain 'some.where', whose version the file does not declare"
     assert message in refusal(tmp_path, made)
 
 
@@ -75,7 +75,9 @@ def test_an_operator_of_a_domain_that_onnx_lacks_is_an_unmeasurable_layer(tmp_pa
 
 def test_a_cycle_is_refused(tmp_path: Path) -> None:
     nodes = [make_node("Add", ["x", "b"], ["a"], name="one"), make_node("Relu", ["a"], ["b"], name="other")]
-    assert "node 0 ('one') is in a cycle, or behind one" in refusal(tmp_path, model(nodes, {"x": (1, 2)}, ["b"]))
+    assert "node 0 ('one') is part of a cycle, or depends on one" in refusal(
+        tmp_path, model(nodes, {"x": (1, 2)}, ["b"])
+    )
 
 
 def test_nodes_may_stand_in_any_order(tmp_path: Path) -> None:
@@ -89,8 +91,8 @@ def test_nodes_may_stand_in_any_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("nodes", "output", "complaint"),
     [
-        ([make_node("Relu", ["nowhere"], ["y"], name="n")], "y", "node 0 ('n') reads 'nowhere', which nothing writes"),
-        ([make_node("Relu", ["x"], ["y"])], "z", "it puts out 'z', which nothing writes"),
+        ([make_node("Relu", ["nowhere"], ["y"], name="n")], "y", "node 0 ('n') reads 'nowhere', which no node writes"),
+        ([make_node("Relu", ["x"], ["y"])], "z", "its output is 'z', which no node writes"),
         (
             [make_node("Relu", ["x"], ["y"]), make_node("Exp", ["x"], ["y"], name="n")],
             "y",
@@ -99,9 +101,7 @@ def test_nodes_may_stand_in_any_order(tmp_path: Path) -> None:
         ([], "x", "there are no nodes"),
     ],
 )
-def test_what_does_not_hang_together_is_refused(
-    nodes: list[object], output: str, complaint: str, tmp_path: Path
-) -> None:
+def test_an_inconsistent_file_is_refused(nodes: list[object], output: str, complaint: str, tmp_path: Path) -> None:
     made = model([], {"x": (1, 2)}, [output])
     made.graph.node.extend(nodes)
     assert complaint in refusal(tmp_path, made)
@@ -109,9 +109,9 @@ def test_what_does_not_hang_together_is_refused(
 
 def test_weights_that_are_not_beside_the_model_are_named(tmp_path: Path) -> None:
     made = with_weights_in("big.bin", 0, 12)
-    assert "'w' is kept in 'big.bin', which is no file beside the model" in refusal(tmp_path, made)
+    assert "'w' is kept in 'big.bin', which is not beside the model" in refusal(tmp_path, made)
     (tmp_path / "big.bin").write_bytes(bytes(11))
-    assert "'w' is kept in 'big.bin', which ends before it" in refusal(tmp_path, made)
+    assert "'w' is kept in 'big.bin', which is too short" in refusal(tmp_path, made)
     (tmp_path / "big.bin").write_bytes(bytes(12))
     (layer,) = loaded(tmp_path, made).layers
     assert layer.weights[0].shape == (3,)
@@ -153,7 +153,7 @@ def test_a_weight_beside_the_model_is_as_long_as_its_type_says(tmp_path: Path) -
     made.graph.initializer[0].dims[:] = [10**12]
     assert "12 bytes, but float32 1000000000000 takes 4,000,000,000,000" in refusal(tmp_path, made)
     del made.graph.initializer[0].external_data[1:]
-    assert "which ends before it" in refusal(tmp_path, made)
+    assert "which is too short" in refusal(tmp_path, made)
 
 
 def test_a_link_out_of_the_folder_of_the_model_is_not_followed(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_link_out_of_the_folder_of_the_model_is_not_followed(tmp_path: Path) -
 
 
 def test_a_link_within_the_folder_is_followed_and_so_is_that_of_the_model(tmp_path: Path) -> None:
-    """Caches of downloads hold links to both, which lie side by side."""
+    """Download caches hold links to both, beside each other."""
     folder, files = tmp_path / "snapshot", tmp_path / "files"
     folder.mkdir()
     files.mkdir()
@@ -203,7 +203,7 @@ def test_graphs_within_graphs_are_read_down_to_eight_levels(depth: int, tmp_path
 
 @pytest.mark.parametrize("location", ["../outside.bin", "/etc/hostname", ""])
 def test_weights_are_looked_for_beside_the_model_only(location: str, tmp_path: Path) -> None:
-    assert "which is no file beside the model" in refusal(tmp_path, with_weights_in(location, 0, 1))
+    assert "which is not beside the model" in refusal(tmp_path, with_weights_in(location, 0, 1))
 
 
 def with_weights_in(location: str, offset: int, length: int) -> ModelProto:
@@ -211,22 +211,22 @@ def with_weights_in(location: str, offset: int, length: int) -> ModelProto:
     return model([make_node("Add", ["x", "w"], ["y"])], {"x": (1, 3)}, ["y"], [weight])
 
 
-def test_a_weight_that_is_said_to_be_elsewhere_and_nowhere_is_named(tmp_path: Path) -> None:
+def test_external_data_without_a_file_name_is_reported(tmp_path: Path) -> None:
     made = with_weights_in("", 0, 1)
     del made.graph.initializer[0].external_data[:]
-    assert "the weight 'w' is kept in '', which is no file beside the model" in refusal(tmp_path, made)
+    assert "the weight 'w' is kept in '', which is not beside the model" in refusal(tmp_path, made)
 
 
-def test_what_the_graphs_inside_of_nodes_keep_elsewhere_is_looked_for_too(tmp_path: Path) -> None:
+def test_external_data_of_subgraphs_is_checked_too(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(bytes(16))
     made = with_everything()
     kept_in("inner", made.graph.node[-1].attribute[0].g.initializer[0], offset=0, length=16)
-    assert "the weight 'no_w' is kept in 'inner', which is no file beside the model" in refusal(tmp_path, made)
+    assert "the weight 'no_w' is kept in 'inner', which is not beside the model" in refusal(tmp_path, made)
 
     made = with_everything()
     constant = made.graph.node[-1].attribute[0].g.node[0]
     kept_in("inner", constant.attribute[0].t, offset=0, length=16)
-    assert "the value of 'Constant' is kept in 'inner', which is no file" in refusal(tmp_path, made)
+    assert "the value of 'Constant' is kept in 'inner', which is not beside" in refusal(tmp_path, made)
     (tmp_path / "inner").write_bytes(bytes(16))
     assert loaded(tmp_path, made).layers[-1].op == "onnx.If"
 
@@ -319,7 +319,7 @@ FILES = [small().SerializeToString(), with_everything().SerializeToString()]
 def test_a_mutated_file_is_a_model_that_can_be_cut_or_gets_one_line(
     content: bytes, seed: int, changes: int, tmp_path: Path
 ) -> None:
-    """Bytes are replaced, left out or doubled."""
+    """Bytes are replaced, removed or doubled."""
     mutated, chance = bytearray(content), random.Random(seed)
     for _ in range(changes):
         place = chance.randrange(len(mutated))
@@ -343,7 +343,7 @@ def test_a_mutated_file_is_a_model_that_can_be_cut_or_gets_one_line(
 
 
 class NeverAsked(TableFramework):
-    """Fails where it is given a model."""
+    """Fails if it is asked to fuse a model."""
 
     @property
     def traits(self) -> Traits:

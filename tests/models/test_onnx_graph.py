@@ -1,4 +1,4 @@
-"""What of an ONNX model is a layer, and what is not."""
+"""The layers of an ONNX model."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def test_each_node_is_a_layer_with_its_shapes(tmp_path: Path) -> None:
     assert graph.level is Level.WRITTEN
 
 
-def test_what_follows_from_weights_and_shapes_alone_is_no_layer(tmp_path: Path) -> None:
+def test_results_of_weights_and_shapes_alone_are_not_layers(tmp_path: Path) -> None:
     nodes = [
         make_node("ConstantOfShape", ["sizes"], ["w"], value=make_tensor("v", TensorProto.FLOAT, (1,), (0.5,))),
         make_node("Unsqueeze", ["bias", "axes"], ["wide"]),
@@ -71,7 +71,7 @@ def test_a_branch_or_a_loop_is_one_layer_that_reads_what_the_graphs_inside_read(
     assert len(found.operators[0].inner) == 2
 
 
-def test_what_is_inside_of_a_branch_is_told_as_in_other_formats(tmp_path: Path) -> None:
+def test_the_inside_of_a_branch_has_the_form_of_other_formats(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(bytes(16))
     graph = loaded(tmp_path, with_everything())
     canonical = brick_of(graph, (graph.layers[-1].index,)).canonical
@@ -80,7 +80,7 @@ def test_what_is_inside_of_a_branch_is_told_as_in_other_formats(tmp_path: Path) 
     assert sorted(features.ops) == ["onnx.Add", "onnx.Constant", "onnx.Constant", "onnx.Mul", "onnx.Mul", "onnx.Mul"]
 
 
-def test_values_of_weights_do_not_count_and_those_that_say_where_data_goes_do(tmp_path: Path) -> None:
+def test_only_values_that_set_shapes_are_part_of_a_brick(tmp_path: Path) -> None:
     def key(weight: float, axis: int) -> str:
         stored = make_tensor("w", TensorProto.FLOAT, (3,), [weight] * 3)
         nodes = [make_node("Add", ["x", "w"], ["a"]), make_node("Gather", ["a", "rows"], ["y"], axis=0)]

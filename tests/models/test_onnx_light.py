@@ -1,4 +1,4 @@
-"""Nine published networks that the onnx package holds, without the values of their weights."""
+"""Nine published networks from the onnx package, without the values of their weights."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def test_a_published_network_has_as_many_layers_as_operators_that_depend_on_its_
 def test_a_transformers_encoder_has_its_layers_and_few_of_them_are_unique(tmp_path: Path) -> None:
     (tmp_path / "encoder.onnx").write_bytes(encoder().SerializeToString())
     graph = Loader(tmp_path, TableFramework()).load(source_of(tmp_path / "encoder.onnx"))
-    # Embeddings, their sum and its norm; then blocks of attention and of what follows it.
+    # Embeddings, their sum and its norm; then blocks of attention and its following layers.
     assert len(graph.layers) == 3 + 12 * (22 + 11)
     assert [layer.name for layer in graph.layers if layer.unmeasurable is not None] == []
     assert [layer.name for layer in graph.layers if layer.kind is Kind.OTHER] == []

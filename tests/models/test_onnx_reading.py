@@ -1,4 +1,4 @@
-"""The bytes of ONNX files: large arrays stay on disk, and what would fill the memory is refused unread."""
+"""Reading ONNX files: large arrays stay on disk, and oversized files are refused unread."""
 
 import gzip
 import tracemalloc
@@ -15,7 +15,7 @@ from onnx.numpy_helper import from_array
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.onnx import reading
 from dlbricks_tui.models.onnx.reading import read_onnx
-from dlbricks_tui.models.onnx.weights import weights_in
+from dlbricks_tui.models.onnx.stored_arrays import onnx_weights
 from tests.models.onnx_models import loaded, model, saved, small
 
 LARGE = 5 * 2**20
@@ -33,7 +33,7 @@ def little_memory(most_bytes: int) -> Iterator[None]:
 
 
 def with_large_arrays() -> ModelProto:
-    """Three large arrays: one of raw bytes, one of numbers, and one that a node holds."""
+    """Return a model with three large arrays: one of raw bytes, one of numbers, and one inside a node."""
     values = numpy.arange(LARGE, dtype=numpy.float32)
     numbers = TensorProto(name="numbers", data_type=TensorProto.FLOAT, dims=(LARGE,), float_data=values)
     nodes = [
@@ -66,7 +66,7 @@ def test_large_arrays_stay_on_disk_and_are_found_there(tmp_path: Path) -> None:
         content = read_onnx(path, "net")
     assert len(content) < 2_000
     assert [layer.weights[0].shape for layer in loaded(tmp_path, made).layers] == [(LARGE,)] * 3
-    weights = {name: numpy.concatenate(list(values)) for name, values in weights_in(path)}
+    weights = {name: numpy.concatenate(list(values)) for name, values in onnx_weights(path)}
     assert set(weights) == {"raw", "numbers"}
     for values in weights.values():
         assert numpy.array_equal(values, numpy.arange(LARGE, dtype=numpy.float32))
@@ -77,14 +77,14 @@ def test_a_hole_of_a_gigabyte_is_refused_unread(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(2**30)
     with little_memory(2**20):
-        assert refusal(path) == "net is no ONNX file, or not all of it: its bytes do not fit together"
+        assert refusal(path) == "net is not an ONNX file, or is damaged"
 
 
 def test_a_large_file_that_ends_too_early_is_refused(tmp_path: Path) -> None:
     path = saved(tmp_path, with_large_arrays())
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
-    assert refusal(path) == "net is no ONNX file, or not all of it: its bytes do not fit together"
+    assert refusal(path) == "net is not an ONNX file, or is damaged"
 
 
 def test_a_file_larger_than_protobuf_can_be_is_refused(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_file_larger_than_protobuf_can_be_is_refused(tmp_path: Path) -> None:
     assert refusal(path) == "net holds more than 2047 MiB: not an ONNX file"
 
 
-def test_much_that_is_no_array_is_refused_unread(tmp_path: Path) -> None:
+def test_too_many_bytes_beside_the_arrays_are_refused_unread(tmp_path: Path) -> None:
     made = small()
     made.doc_string = "n" * (65 * 2**20)
     path = saved(tmp_path, made)
@@ -110,6 +110,6 @@ def test_countless_small_parts_are_refused_before_they_fill_the_memory(
     monkeypatch.setattr(reading, "_SMALL_FILE", small_file)
     monkeypatch.setattr(reading, "_MOST_PARTS", 1_000)
     path = tmp_path / "net.onnx"
-    # An opset that says nothing, in two bytes.
+    # An empty opset, in two bytes.
     path.write_bytes(b"\x42\x00" * 1_001)
     assert refusal(path) == "net holds more than 1,000 names and numbers: not an ONNX model"

@@ -1,4 +1,4 @@
-"""Input shapes that are given once and known from then on."""
+"""Input shapes that are given once and remembered."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,30 +8,30 @@ from onnx.helper import make_node
 
 from dlbricks_tui.models.errors import MissingShapeError
 from dlbricks_tui.models.graph import Level, Shape
+from dlbricks_tui.models.input_shapes import SHAPES_FILE, ShapeMemory
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.shape_memory import SHAPES_FILE, ShapeMemory
 from tests.models.onnx_models import model, saved
 from tests.models.table_framework import TableFramework
 
 
 def open_model(folder: Path, name: str = "net") -> ModelSource:
-    """A model that does not say how large its input is."""
+    """Return a model that does not declare the size of its input."""
     return source_of(saved(folder, model([make_node("Relu", ["x"], ["y"])], {"x": [None, None]}, ["y"]), name))
 
 
 def load(data: Path, source: ModelSource, given: Mapping[str, Shape] | None = None) -> tuple[Shape | None, list[str]]:
-    """The shape of its input, and the models whose shapes were remembered."""
+    """Return the shape of its input, and the models whose shapes were remembered."""
     told: list[str] = []
     memory = ShapeMemory(data, lambda source, shapes: told.append(f"{source.name} {dict(shapes)}"))
     loader = Loader(data / "cache", TableFramework(), memory=memory)
     graph = loader.load(source, Level.WRITTEN, given)
-    # Told once, however often it is read.
+    # It is reported once, however often it is read.
     loader.load(source, Level.WRITTEN, given)
     return graph.inputs[0].type.shape, told
 
 
-def test_a_shape_that_was_given_is_known_the_next_time_and_that_is_told(tmp_path: Path) -> None:
+def test_a_given_shape_is_remembered_and_its_use_is_reported(tmp_path: Path) -> None:
     source = open_model(tmp_path)
     with pytest.raises(MissingShapeError) as missing:
         load(tmp_path, source)
@@ -57,7 +57,7 @@ def test_a_shape_that_the_file_says_is_not_replaced_by_a_remembered_one(tmp_path
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', '{"a": {"x": "many"}}', '{"a": {"x": [0]}}', "[" * 100_000])
-def test_a_damaged_memory_remembers_nothing_and_learns_anew(text: str, tmp_path: Path) -> None:
+def test_a_damaged_file_of_shapes_is_replaced(text: str, tmp_path: Path) -> None:
     source = open_model(tmp_path)
     (tmp_path / SHAPES_FILE).write_text(text)
     with pytest.raises(MissingShapeError):

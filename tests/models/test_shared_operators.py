@@ -1,4 +1,4 @@
-"""Operators that both formats have are the same bricks, whichever file they stand in."""
+"""Operators that both formats have are the same bricks in files of either format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ def numbers(name: str, *values: float) -> TensorProto:
 
 @dataclass(frozen=True)
 class Pair:
-    """An operator as each format has it; `stored` are what ONNX's reads behind its data, learned or told."""
+    """An operator in each format; `stored` are the inputs of ONNX's after its data."""
 
     mxnet: str
     onnx: str
@@ -167,7 +167,7 @@ def test_an_operator_of_both_formats_is_one_brick(pair: Pair, tmp_path: Path) ->
 
 
 def read_mxnet(folder: Path, pair: Pair, twin: Layer) -> LayerGraph:
-    """A network of that operator, by a framework that infers what ONNX does."""
+    """Return a network of that operator, with the types that ONNX's inference finds."""
 
     def infer(data: Sequence[Shape], params: Params) -> tuple[list[Shape], list[Shape]]:
         return [it.shape or () for it in twin.outputs], [it.shape or () for it in twin.weights]
@@ -183,6 +183,6 @@ def read_mxnet(folder: Path, pair: Pair, twin: Layer) -> LayerGraph:
 
 
 def test_each_operator_that_becomes_a_shared_one_is_compared() -> None:
-    # Which takes two axes, and is compared with the others that a network of images has.
+    # It takes two axes, and is compared with the others of an image network.
     elsewhere = {"Gemm"}
     assert {pair.onnx for pair in PAIRS} == ONNX_TRANSLATIONS.keys() - elsewhere

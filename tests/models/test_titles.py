@@ -29,7 +29,7 @@ def params(**values: ParamValue) -> Params:
 
 
 def layer(op: str, *data: Shape, out: Shape = IMAGE, inner: tuple[str, ...] = (), **values: ParamValue) -> Layer:
-    """A layer of one operator that reads tensors of these shapes."""
+    """Return a layer of one operator that reads tensors of these shapes."""
     names = op.split("+")
     operator = Operator(
         names[0],
@@ -75,7 +75,7 @@ def layer(op: str, *data: Shape, out: Shape = IMAGE, inner: tuple[str, ...] = ()
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_title_says_what_a_layer_does(described: Layer, title: str) -> None:
+def test_a_title_names_operators_window_and_width(described: Layer, title: str) -> None:
     assert layer_title(described) == title
 
 

@@ -19,7 +19,7 @@ answers = st.builds(
 
 
 @given(answers, st.none() | st.text(), st.lists(st.lists(st.integers(0, 9), max_size=3).map(tuple), max_size=4))
-def test_what_was_written_is_read(found: CachedTypes, symbol: str | None, parts: list[tuple[int, ...]]) -> None:
+def test_written_types_are_read_back(found: CachedTypes, symbol: str | None, parts: list[tuple[int, ...]]) -> None:
     if symbol is not None:
         found = CachedTypes(found.types, found.unknown, found.framework, symbol, tuple(parts))
     with TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Models read with the real MXNet: what it infers, fuses and refuses."""
+"""Models read with the real MXNet: inference, fusion and refusals."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import pytest
 from benchmarks.unrolled_lstm import unrolled_lstm
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.models.errors import InconsistentModelError, ModelError
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level, NativeNode, shared_layers
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
@@ -37,7 +37,9 @@ def saved(folder: Path, written: Document | bytes, name: str = "net") -> Path:
 
 
 @pytest.mark.parametrize("level", Level)
-def test_three_vintages_of_a_network_are_the_same_bricks(loader: Loader, tmp_path: Path, level: Level) -> None:
+def test_a_network_in_three_versions_of_the_format_has_the_same_bricks(
+    loader: Loader, tmp_path: Path, level: Level
+) -> None:
     paths = [saved(tmp_path, write(small_network()), write.__name__) for write in VINTAGES]
     graphs = [loader.load(source_of(path), level, IMAGE) for path in paths]
     found = [[it.brick.key for it in decompose(graph).occurrences] for graph in graphs]
@@ -71,7 +73,7 @@ def test_the_rest_of_a_model_with_an_unknown_operator_is_usable(loader: Loader, 
     }
 
 
-def test_what_is_made_of_nothing_is_as_large_as_its_readers_want(loader: Loader, tmp_path: Path) -> None:
+def test_a_new_array_gets_the_size_that_its_readers_need(loader: Loader, tmp_path: Path) -> None:
     def start(shape: str) -> NativeNode:
         nodes = [variable("data"), node("_zeros", "start", shape=shape), node("elemwise_add", "sum", 0, 1)]
         graph = loader.load(source_of(saved(tmp_path, content(nodes, 2))), given={"data": (5, 7)})
@@ -81,7 +83,7 @@ def test_what_is_made_of_nothing_is_as_large_as_its_readers_want(loader: Loader,
     assert start("(0, 7)") == start("(-1, 7)") == start("(5, 7)") == NativeNode("_zeros", (("shape", "(5, 7)"),))
 
 
-def test_what_is_fused_keeps_copies_of_weights_that_others_read_too(loader: Loader, tmp_path: Path) -> None:
+def test_a_fused_operator_keeps_copies_of_shared_weights(loader: Loader, tmp_path: Path) -> None:
     arrays = [variable("data"), variable("fc_weight"), variable("fc_bias")]
     about = {"num_hidden": "512", "flatten": "False"}
     steps = [node("FullyConnected", f"step{place}", last, 1, 2, **about) for place, last in enumerate((0, 3))]
@@ -121,9 +123,7 @@ CONVOLUTION = [variable("data"), variable("conv_weight"), variable("conv_bias")]
         "an output that is not there",
     ],
 )
-def test_what_mxnet_refuses_is_told_in_one_line_with_the_node(
-    loader: Loader, tmp_path: Path, nodes: list[Node]
-) -> None:
+def test_refusals_of_mxnet_name_the_node_in_one_line(loader: Loader, tmp_path: Path, nodes: list[Node]) -> None:
     with pytest.raises(ModelError) as refusal:
         loader.load(source_of(saved(tmp_path, content(nodes))), given=IMAGE)
     message = str(refusal.value)
@@ -132,7 +132,7 @@ def test_what_mxnet_refuses_is_told_in_one_line_with_the_node(
     assert "conv" in message or "relu" in message
 
 
-def test_inputs_that_contradict_each_other_are_told_by_their_names(loader: Loader, tmp_path: Path) -> None:
+def test_contradicting_inputs_are_named(loader: Loader, tmp_path: Path) -> None:
     nodes = [variable("left"), variable("right"), node("elemwise_add", "my sum", 0, 1)]
     path = saved(tmp_path, content(nodes))
     with pytest.raises(InconsistentModelError, match="'my sum'"):

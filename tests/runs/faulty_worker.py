@@ -23,14 +23,14 @@ def main() -> None:
     worker = runpy.run_path(str(INSIDE / "__main__.py"))
     sys.path.insert(0, str(INSIDE))
     worker["_make_package_known"]()
-    from dlbricks_tui.runtime.inside.framework import load_mxnet
+    from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
 
     # Our modules need the names that numpy lacks.
     mxnet = load_mxnet()
-    from dlbricks_tui.runtime.inside import binding
+    from dlbricks_tui.runtime.inside import mxnet_binding
 
     faults = json.loads(os.environ["FAULTS"])
-    run = binding.BoundSymbol.run
+    run = mxnet_binding.BoundSymbol.run
     runs: Counter[int] = Counter()
 
     def run_badly(self: Any) -> None:
@@ -41,7 +41,7 @@ def main() -> None:
             if fault and runs[id(self)] >= number:
                 self._asked(partial(FAULTS[fault], mxnet, self))
 
-    binding.BoundSymbol.run = run_badly  # type: ignore[method-assign]
+    mxnet_binding.BoundSymbol.run = run_badly  # type: ignore[method-assign]
     # It puts itself in order once more.
     sys.path.insert(0, str(INSIDE))
     worker["main"]()

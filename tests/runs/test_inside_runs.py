@@ -11,7 +11,7 @@ from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.measure.events import Event, RoundDone
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader

@@ -116,7 +116,7 @@ def test_its_runtime_is_calibrated_on_networks_of_its_format(
 def test_models_of_two_formats_are_run_apart(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, _, told = dlbricks(model, capsys, "run", str(model), "resnet18_v1")
     assert status == 2
-    assert "take those of one format at a time" in told
+    assert "choose models of one format" in told
 
 
 def test_a_runtime_of_the_other_format_is_named(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

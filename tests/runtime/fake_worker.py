@@ -1,6 +1,6 @@
-"""Speaks the real protocol and misbehaves on demand; no framework is involved.
+"""A fake worker that speaks the real protocol and fails on demand, without a framework.
 
-The variable FAKE_WORKER says how: one word, after which the fake answers each request as `Describe` would be.
+The variable FAKE_WORKER is the kind of failure. Otherwise it answers each request like `Describe`.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What the system knows of a process."""
+"""The operating system's view of a process."""
 
 import time
 from pathlib import Path
@@ -7,7 +7,7 @@ PATIENCE_SECONDS = 30.0
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process still does anything; one that has ended but was not waited for does not."""
+    """Return true if the process still runs; one that has ended but was not waited for does not."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:
@@ -16,12 +16,12 @@ def is_alive(pid: int) -> bool:
 
 
 def is_listed(pid: int) -> bool:
-    """Whether the system still keeps anything of the process."""
+    """Return true if the process table still lists the process."""
     return Path(f"/proc/{pid}").exists()
 
 
 def ends(pid: int) -> bool:
-    """Whether the process ends by itself, soon."""
+    """Return true if the process ends by itself, soon."""
     give_up = time.monotonic() + PATIENCE_SECONDS
     while is_alive(pid) and time.monotonic() < give_up:
         time.sleep(0.01)

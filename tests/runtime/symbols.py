@@ -1,4 +1,4 @@
-"""Symbol files written down node by node, wrong ones too."""
+"""Symbol files written node by node, invalid ones too."""
 
 import json
 from collections.abc import Sequence
@@ -8,49 +8,49 @@ Node = dict[str, Any]
 
 
 def node(op: str, name: str, *inputs: tuple[int, int], **attributes: str) -> Node:
-    """One entry of a symbol file, its inputs as (node, output)."""
+    """Return one node of a symbol file, its inputs as (node, output)."""
     return {"op": op, "name": name, "attrs": attributes, "inputs": [[*edge, 0] for edge in inputs]}
 
 
 def symbol_of(nodes: Sequence[Node], *heads: tuple[int, int]) -> str:
-    """A symbol file of these nodes."""
+    """Return a symbol file of these nodes."""
     versions = {"mxnet_version": ["int", 10901]}
     return json.dumps({"nodes": nodes, "heads": [[*head, 0] for head in heads], "attrs": versions})
 
 
 class Network:
-    """A symbol file whose nodes call their inputs by name; a name that is not there yet becomes a variable."""
+    """A symbol file whose nodes name their inputs; an unknown name becomes a variable."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self._index: dict[str, int] = {}
 
     def add(self, op: str, name: str, *inputs: str, **attributes: str) -> str:
-        """Adds a node, which is known by its name from now on."""
+        """Add a node under a name."""
         edges = [(self._find(source), 0) for source in inputs]
         self._index[name] = len(self.nodes)
         self.nodes.append(node(op, name, *edges, **attributes))
         return name
 
     def convolution(self, name: str, data: str) -> str:
-        """A convolution that keeps the shape of an image with three channels."""
+        """Return a convolution that keeps the shape of an image with three channels."""
         weights = (f"{name}_weight", f"{name}_bias")
         return self.add("Convolution", name, data, *weights, kernel="(3, 3)", pad="(1, 1)", num_filter="3")
 
     def batch_norm(self, name: str, data: str) -> str:
-        """A batch norm."""
+        """Return a batch norm."""
         return self.add("BatchNorm", name, data, *(f"{name}_{role}" for role in ("gamma", "beta", "mean", "var")))
 
     def relu(self, name: str, data: str) -> str:
-        """A relu of the kind that convolutions are fused with."""
+        """Return a relu that MXNet fuses with convolutions."""
         return self.add("Activation", name, data, act_type="relu")
 
     def linear(self, name: str, data: str) -> str:
-        """A fully connected layer of ten outputs."""
+        """Return a fully connected layer of ten outputs."""
         return self.add("FullyConnected", name, data, f"{name}_weight", f"{name}_bias", num_hidden="10")
 
     def symbol(self, *heads: str) -> str:
-        """The file."""
+        """Return the file."""
         return symbol_of(self.nodes, *((self._index[head], 0) for head in heads))
 
     def _find(self, name: str) -> int:

@@ -1,4 +1,4 @@
-"""The other interpreter may be as old as Python 3.7 and has nothing of ours installed."""
+"""Code for the other interpreter runs on Python 3.7 without our dependencies."""
 
 import ast
 import sys
@@ -26,12 +26,12 @@ def imported(tree: ast.AST) -> Iterator[str]:
 def test_its_syntax_is_that_of_python_37(path: Path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 7))
     annotated = any(isinstance(node, (ast.arg, ast.AnnAssign)) and node.annotation for node in ast.walk(tree))
-    # Annotations in today's spelling must not be evaluated there.
+    # Python 3.7 must not evaluate annotations in today's syntax.
     assert not annotated or "from __future__ import annotations" in path.read_text()
 
 
 @pytest.mark.parametrize("path", [*SHARED, *INSIDE], ids=lambda path: path.stem)
-def test_it_imports_only_what_is_there(path: Path) -> None:
+def test_it_imports_only_available_modules(path: Path) -> None:
     for name in imported(ast.parse(path.read_text())):
         root = name.partition(".")[0]
         assert name.startswith(OURS_THERE) or root in sys.stdlib_module_names | INSTALLED_THERE

@@ -1,11 +1,11 @@
-"""What runs before what is timed; the backend only notes it."""
+"""The order of runs around a timed run. The backend only records it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, ProfiledNetwork
-from dlbricks_tui.runtime.inside.measuring import Bench
+from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
 from dlbricks_tui.runtime.protocol import (
     ArrayType,
     Described,
@@ -27,7 +27,7 @@ def network(name: str) -> Network:
 
 
 class Noted(BoundNetwork):
-    """A network that notes its name whenever it runs."""
+    """A network that records its name whenever it runs."""
 
     def __init__(self, name: str, runs: list[str]) -> None:
         self.inputs, self.outputs = [name], [name]
@@ -40,7 +40,7 @@ class Noted(BoundNetwork):
         return [ONE]
 
     def refuse_infinite_values(self) -> None:
-        """There are none."""
+        """Accept all values."""
 
     def profiled(self) -> ProfiledNetwork:
         raise NotImplementedError
@@ -69,9 +69,9 @@ class Noting(Backend):
 
 
 def runs_of(*programs: Program, warm: int, repeat: int) -> list[str]:
-    """What runs when these are sampled together."""
+    """Return the names of the networks that run when these programs are sampled together."""
     backend = Noting()
-    bench = Bench(backend)
+    bench = LoadedPrograms(backend)
     names = tuple(str(number) for number in range(len(programs)))
     for name, program in zip(names, programs, strict=True):
         bench.load(Load(name, program, check_values=False))
@@ -88,7 +88,7 @@ def test_a_program_and_its_prelude_each_run_untimed_and_then_timed() -> None:
     assert runs_of(WARM, warm=2, repeat=1) == ["prelude"] * 3 + ["brick"] * 3
 
 
-def test_what_is_evicted_is_so_before_each_run_that_is_timed_and_before_no_other() -> None:
+def test_caches_are_evicted_before_each_timed_run_only() -> None:
     evicted = replace(WARM, evicted=True)
     part = ["prelude", "evict", "prelude", "evict", "prelude"]
     assert runs_of(evicted, warm=1, repeat=2) == [*part, *(name.replace("prelude", "brick") for name in part)]
@@ -99,7 +99,7 @@ def test_memory_is_passed_over_before_each_run_of_a_carrier() -> None:
     assert runs_of(carrier, warm=1, repeat=2) == ["pass over 8", "carrier"] * 3
 
 
-def test_the_caches_are_swept_once_for_all_that_is_cold_which_comes_last() -> None:
+def test_cold_programs_come_last_after_one_sweep_of_the_caches() -> None:
     cold = replace(WARM, cold=True)
     swept = ["sweep", "prelude", "prelude", "sweep", "brick", "brick"]
     assert runs_of(cold, WARM, cold, warm=1, repeat=1) == ["prelude", "prelude", "brick", "brick", *swept]

@@ -1,4 +1,4 @@
-"""Bricks execute in MXNet what their models execute: kernels, layouts and conversions alike."""
+"""In MXNet, bricks execute what their models execute: the same kernels, layouts and conversions."""
 
 from dataclasses import replace
 from importlib.util import find_spec
@@ -9,7 +9,7 @@ import pytest
 from benchmarks.contexts import TELLING, Listener, compared
 from benchmarks.made_up_networks import network
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
@@ -18,15 +18,15 @@ from dlbricks_tui.runtime.registry import Registry
 
 pytestmark = pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is not installed here")
 
-# Processors with more have other kernels; all that run MXNet in good time have these.
+# Processors with larger instruction sets have other kernels. All processors that suit MXNet have these.
 SETTINGS = replace(TELLING, environment=(*TELLING.environment, ("DNNL_MAX_CPU_ISA", "AVX2")))
 
-# It has sums of two and of many, partly plain ones, windows far apart, and channels that fill no block.
+# It has sums of two and of many tensors, partly plain ones, windows far apart, and channels that fill no block.
 MANIFOLD = 20
 
 
 @pytest.mark.parametrize("level", Level)
-def test_a_made_up_network_and_its_bricks_execute_the_same_primitives(tmp_path: Path, level: Level) -> None:
+def test_a_random_network_and_its_bricks_execute_the_same_primitives(tmp_path: Path, level: Level) -> None:
     path = tmp_path / "net-symbol.json"
     path.write_bytes(network(MANIFOLD))
     runtime = Registry(tmp_path).default()

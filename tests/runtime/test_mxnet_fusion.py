@@ -1,4 +1,4 @@
-"""What the worker finds that the real MXNet would run."""
+"""Fusion by a worker with the real MXNet."""
 
 import json
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def fuse(worker: Worker, symbol: str, shapes: Mapping[str, tuple[int, ...]]) -> 
 
 
 def parts_by_name(symbol: str, fused: Fused) -> dict[str, list[str]]:
-    """The names of the written operators that each operator of the fused graph stands for."""
+    """Return for each operator of the fused graph the names of the written operators that it stands for."""
     written = [entry["name"] for entry in json.loads(symbol)["nodes"]]
     nodes = json.loads(fused.symbol)["nodes"]
     return {
@@ -38,7 +38,7 @@ def parts_by_name(symbol: str, fused: Fused) -> dict[str, list[str]]:
     }
 
 
-def test_a_convolution_takes_in_what_follows_it(fusing_worker: Worker) -> None:
+def test_a_convolution_is_fused_with_the_next_operators(fusing_worker: Worker) -> None:
     net = Network()
     stem = net.relu("relu", net.batch_norm("bn", net.convolution("conv", "data")))
     branch = net.batch_norm("bn2", net.convolution("conv2", stem))
@@ -137,7 +137,7 @@ def test_a_network_as_large_as_vgg_takes_no_memory_to_fuse(mxnet_worker: Worker)
     symbol = net.symbol(net.add("FullyConnected", "next", wide, "next_weight", no_bias="True", num_hidden="32768"))
     before = resident_bytes(mxnet_worker)
     fuse(mxnet_worker, symbol, {"data": (1, 16)})
-    # Its weights alone would be 4 GiB.
+    # Its weights alone would take 4 GiB.
     assert resident_bytes(mxnet_worker) - before < 1 << 28
 
 

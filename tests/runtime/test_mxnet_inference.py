@@ -1,4 +1,4 @@
-"""What the worker infers with the real MXNet."""
+"""Inference by a worker with the real MXNet."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ def test_all_outputs_of_a_network_have_shapes_and_dtypes_variables_too(mxnet_wor
     assert shapes["data"] == [IMAGE]
     assert shapes["conv_weight"] == [(3, 3, 3, 3)]
     assert shapes["bn_var"] == [(3,)]
-    # The mean and the variance that a batch norm keeps for itself are hidden.
+    # The mean and the variance of a batch norm are hidden outputs.
     assert shapes["bn"] == [IMAGE]
     assert shapes["fc_weight"] == [(10, 3072)]
     assert shapes["fc"] == [(1, 10)]
@@ -100,13 +100,13 @@ def test_outputs_belong_to_the_nodes_of_the_file_in_whatever_order_it_has_them(m
 @pytest.mark.parametrize(
     "name", ["twice", "", "self", "kwargs", "0", "#1#", "relu_output0", "a b", "é中", "\x00\x01", 'q"\\u0041']
 )
-def test_a_name_is_only_a_name(mxnet_worker: Worker, name: str) -> None:
+def test_names_do_not_change_inference(mxnet_worker: Worker, name: str) -> None:
     nodes = [node("null", name), node("relu", name, (0, 0), __layer__=name), node("Flatten", name, (1, 0))]
     inferred = infer(mxnet_worker, symbol_of(nodes, (2, 0)), {name: (2, 3, 4)})
     assert [tensors[0].shape for tensors in inferred.outputs] == [(2, 3, 4), (2, 3, 4), (2, 12)]
 
 
-def test_what_depends_on_an_unknown_operator_is_unknown_and_the_rest_is_not(mxnet_worker: Worker) -> None:
+def test_only_results_of_an_unknown_operator_are_unknown(mxnet_worker: Worker) -> None:
     nodes = [
         node("null", "data"),
         node("null", "weight"),
@@ -125,11 +125,11 @@ def test_what_depends_on_an_unknown_operator_is_unknown_and_the_rest_is_not(mxne
     assert shapes["weight"] == [(8, 3, 3, 3)]
     assert (shapes["before"], shapes["beside"]) == ([(1, 8, 30, 30)], [(1, 8, 30, 30)])
     assert shapes["after"] == [None]
-    # Both inputs of a sum have one shape, whoever makes them.
+    # Both inputs of a sum have one shape.
     assert shapes["agrees"] == [(1, 8, 30, 30)]
 
 
-def test_an_unknown_operator_that_nobody_reads_leaves_its_inputs_known(mxnet_worker: Worker) -> None:
+def test_an_unread_unknown_operator_leaves_its_inputs_known(mxnet_worker: Worker) -> None:
     nodes = [node("null", "data"), node("relu", "relu", (0, 0)), node("NobodyHasThis", "unknown", (1, 0))]
     inferred = infer(mxnet_worker, symbol_of(nodes, (2, 0)), {"data": (2, 3)})
     assert inferred.outputs == ((Tensor((2, 3), "float32"),), (Tensor((2, 3), "float32"),), (NOTHING,))
@@ -177,7 +177,7 @@ def test_dtypes_follow_the_casts_of_the_graph(mxnet_worker: Worker) -> None:
 
 
 def test_a_given_dtype_counts_and_a_declared_one_too(mxnet_worker: Worker) -> None:
-    # 4 is what MXNet calls int32.
+    # 4 is MXNet's number for int32.
     nodes = [
         node("null", "given"),
         node("null", "declared", __dtype__="4"),
@@ -238,7 +238,7 @@ def test_bad_input_is_refused_in_one_line(
 @pytest.mark.parametrize(
     "symbol", ["", "[]", "{}", "null", '{"nodes": [], "heads": []}', '{"nodes": [1], "heads": [[0]]}', "[" * 100_000]
 )
-def test_what_is_no_symbol_file_is_refused(mxnet_worker: Worker, symbol: str) -> None:
+def test_an_invalid_symbol_file_is_refused(mxnet_worker: Worker, symbol: str) -> None:
     assert refusal(mxnet_worker, symbol, {}).reason is Reason.MALFORMED
 
 

@@ -1,4 +1,4 @@
-"""What the worker loads and times with the real MXNet."""
+"""Programs loaded and timed by a worker with the real MXNet."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ def arrays(shapes: Mapping[str, tuple[int, ...]], dtype: str = "float32") -> dic
 
 
 def convolution(name: str) -> dict[str, tuple[int, ...]]:
-    """The weights of one that keeps the shape of an image with three channels."""
+    """Return the weights of a convolution that keeps the shape of an image with three channels."""
     return {f"{name}_weight": (3, 3, 3, 3), f"{name}_bias": (3,)}
 
 
@@ -49,7 +49,7 @@ def batch_norm(name: str) -> dict[str, tuple[int, ...]]:
 
 
 def one_operator(op: str, dtype: str = "float32", /, **attributes: str) -> Program:
-    """An operator on an image."""
+    """Return a program of one operator on an image."""
     net = symbols.Network()
     return Program(Network(net.symbol(net.add(op, "it", "data", **attributes)), arrays({"data": IMAGE}, dtype), {}))
 
@@ -81,7 +81,7 @@ def test_a_program_that_is_loaded_has_run_once(mxnet_worker: Worker) -> None:
     assert loaded.bytes == 4 * (2 * 3 * 32 * 32 + 3 * 3 * 3 * 3 + 3)
 
 
-def test_what_mxnet_cannot_build_is_refused_in_its_own_words(mxnet_worker: Worker) -> None:
+def test_a_refusal_to_build_has_the_message_of_mxnet(mxnet_worker: Worker) -> None:
     program = small()
     wrong = {**program.network.weights, "conv_weight": ArrayType((3, 4, 3, 3), "float32")}
     reason, message = refusal(mxnet_worker, Program(replace(program.network, weights=wrong)))
@@ -96,17 +96,17 @@ def test_an_operator_that_mxnet_lacks_is_named(mxnet_worker: Worker) -> None:
     assert refusal(mxnet_worker, program) == (Reason.UNKNOWN_OPERATOR, "MXNet lacks the operators of mine")
 
 
-def test_what_mxnet_objects_to_as_it_runs_is_refused_and_costs_no_worker(mxnet_worker: Worker) -> None:
+def test_an_error_in_the_first_run_is_refused_and_the_worker_survives(mxnet_worker: Worker) -> None:
     net = symbols.Network()
     symbol = net.symbol(net.add("gather_nd", "found", "table", "places"))
-    # Of a table with one row there is no second one.
+    # A table with one row has no second one.
     inputs = {"table": ArrayType((1, 3), "float32"), "places": ArrayType((2, 40), "int32")}
     reason, message = refusal(mxnet_worker, Program(Network(symbol, inputs, {})))
     assert (reason, message) == (Reason.UNBUILDABLE, "IndexError: index 1 is out of bounds for axis 0 with size 1")
     load(mxnet_worker, small())
 
 
-def test_values_that_are_not_finite_are_refused_unless_nobody_minds(mxnet_worker: Worker) -> None:
+def test_infinite_values_are_refused_if_they_are_checked(mxnet_worker: Worker) -> None:
     net = symbols.Network()
     symbol = net.symbol(net.add("log", "log", net.add("negative", "minus", "data")))
     program = Program(Network(symbol, arrays({"data": (2, 3)}), {}))
@@ -123,7 +123,7 @@ def test_arrays_beyond_the_limit_are_never_made(mxnet_worker: Worker) -> None:
 @pytest.mark.parametrize(
     ("program", "message"),
     [
-        (Program(replace(small().network, weights={})), "nobody says what conv_weight is"),
+        (Program(replace(small().network, weights={})), "conv_weight has no type"),
         (Program(replace(small().network, inputs=arrays({"nobodys": (1,)}))), "there is no input called nobodys"),
         (
             Program(small().network, producer=one_operator("Flatten").network),
@@ -163,7 +163,7 @@ def test_a_fused_graph_runs(mxnet_worker: Worker) -> None:
     program = small()
     fused = mxnet_worker.ask(Fuse(program.network.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
     assert load(mxnet_worker, Program(replace(program.network, symbol=fused.symbol))).outputs == (IMAGE,)
-    # Loading has changed nothing about what fuses.
+    # Loading does not change what is fused.
     load(mxnet_worker, program)
     again = mxnet_worker.ask(Fuse(program.network.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
     assert again == fused
@@ -208,7 +208,7 @@ def test_an_operator_that_reads_nothing_runs(mxnet_worker: Worker) -> None:
 
 
 def abreast(count: int) -> Program:
-    """Convolutions that do not need one another."""
+    """Return a program of independent convolutions."""
     net = symbols.Network()
     heads = [net.convolution(f"conv{number}", "data") for number in range(count)]
     weights = {name: shape for number in range(count) for name, shape in convolution(f"conv{number}").items()}
@@ -217,7 +217,7 @@ def abreast(count: int) -> Program:
 
 
 def share_abreast(worker: Worker, program: Program) -> float:
-    """How often, while it runs, more than one thread of the worker computes, or would if it had a core."""
+    """Return the share of time in which several threads of the worker compute, or wait for a core."""
     assert load(worker, program).outputs == ((1, 3, 512, 512),)
     computing: list[int] = []
     with ThreadPoolExecutor(1) as beside:
@@ -237,7 +237,7 @@ def share_abreast(worker: Worker, program: Program) -> float:
 def test_operators_of_a_program_run_side_by_side_where_it_may(our_runtime: Runtime, tmp_path: Path) -> None:
     runtime = replace(our_runtime, settings=Settings(1)).side_by_side(2)
     with Worker(runtime, tmp_path / "worker.log") as worker:
-        # Of an executor's it is 2 %, but for a host where others want the cores, where it can be half.
+        # An executor reaches 2 %, or half on a busy host.
         assert share_abreast(worker, abreast(8)) > 0.4
 
 
@@ -261,18 +261,18 @@ def test_cold_programs_are_timed_like_others_in_whatever_order(mxnet_worker: Wor
     assert all(duration > 0 for duration in durations[1])
 
 
-def test_what_takes_the_nearest_caches_runs_beside_a_program(mxnet_worker: Worker) -> None:
+def test_the_private_caches_are_evicted_before_a_program(mxnet_worker: Worker) -> None:
     load(mxnet_worker, replace(small(), evicted=True), "evicted")
     (durations,) = mxnet_worker.ask(Sample(("evicted",), 1, 8), PATIENCE_SECONDS).durations_ns
     assert len(durations) == 8
     assert min(durations) > 0
 
 
-def test_what_is_not_asked_about_is_taken_off(mxnet_worker: Worker) -> None:
+def test_the_time_of_the_prelude_is_subtracted(mxnet_worker: Worker) -> None:
     program = small()
     load(mxnet_worker, Program(program.network, prelude=program.network), "nothing")
     durations = mxnet_worker.ask(Sample(("nothing",), 1, 20), PATIENCE_SECONDS).durations_ns[0]
-    # Half of the time nothing takes less than nothing.
+    # Half of the time, the difference of two equal runs is negative.
     assert 0 in durations
     assert min(durations) == 0
 
@@ -290,7 +290,7 @@ def test_a_program_that_is_unloaded_is_gone(mxnet_worker: Worker) -> None:
         mxnet_worker.ask(Sample(("gone",), 1, 1), PATIENCE_SECONDS)
 
 
-def test_a_name_stands_for_what_was_loaded_last(mxnet_worker: Worker) -> None:
+def test_a_name_stands_for_the_program_loaded_last(mxnet_worker: Worker) -> None:
     load(mxnet_worker, small(), "it")
     refusal(mxnet_worker, small(), limit=1)
     with pytest.raises(WorkerRefusedError, match="no program is loaded as it"):
@@ -298,9 +298,9 @@ def test_a_name_stands_for_what_was_loaded_last(mxnet_worker: Worker) -> None:
 
 
 RUN_AGAIN = """
-from dlbricks_tui.runtime.inside.framework import load_mxnet
+from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
 mxnet = load_mxnet()
-from dlbricks_tui.runtime.inside.binding import BoundSymbol
+from dlbricks_tui.runtime.inside.mxnet_binding import BoundSymbol
 from tests.runtime.test_mxnet_measuring import fused_sum
 
 network = BoundSymbol(mxnet, fused_sum(mxnet))
@@ -313,8 +313,8 @@ print(abs(network.outputs[0].asnumpy() / first - 1).max() < 1e-6)
 
 
 def fused_sum(mxnet: object) -> Network:
-    """A convolution that adds to a copy of an input in place."""
-    from dlbricks_tui.runtime.inside.fuse import fuse
+    """Return a convolution that adds to a copy of an input in place."""
+    from dlbricks_tui.runtime.inside.mxnet_inference import fuse
 
     net = symbols.Network()
     symbol = net.symbol(net.add("elemwise_add", "sum", net.convolution("conv", "data"), net.relu("copy", "other")))
@@ -322,7 +322,7 @@ def fused_sum(mxnet: object) -> Network:
     return Network(fuse(mxnet, Fuse(symbol, shapes, {})).symbol, arrays(shapes), arrays(convolution("conv")))
 
 
-def test_runs_do_not_add_up(our_runtime: Runtime) -> None:
+def test_runs_do_not_change_the_inputs(our_runtime: Runtime) -> None:
     command = [our_runtime.python, "-c", RUN_AGAIN]
     assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout == "True\n"
 
@@ -337,7 +337,7 @@ def telling_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def telling_worker(our_runtime: Runtime, telling_log: Path) -> Iterator[Worker]:
-    """One whose oneDNN prints what it computes."""
+    """Start a worker whose oneDNN prints the primitives that it executes."""
     runtime = replace(our_runtime, settings=Settings(environment=(("DNNL_VERBOSE", "1"),)))
     with Worker(runtime, telling_log) as worker:
         if not worker.ask(Describe(), PATIENCE_SECONDS).fuses:
@@ -346,7 +346,7 @@ def telling_worker(our_runtime: Runtime, telling_log: Path) -> Iterator[Worker]:
 
 
 def computed(worker: Worker, log: Path, program: Program) -> list[str]:
-    """The kinds of oneDNN primitives of one run, in order."""
+    """Return the kinds of oneDNN primitives of one run, in order."""
     load(worker, program)
     before = log.stat().st_size
     worker.ask(Sample(("it",), 0, 1), PATIENCE_SECONDS)
@@ -378,7 +378,7 @@ def test_an_input_arrives_in_the_layout_that_its_producer_gives_it(telling_worke
     producer = Network(net.symbol(made), arrays({"data": shape}), arrays({"weight": (32, 32, 3, 3)}))
     exp = Network(one_operator("exp").network.symbol, arrays({"data": shape}), {})
     assert computed(telling_worker, telling_log, Program(exp)) == []
-    # It is computed in the plain layout, into which its input is converted at every run.
+    # It needs the plain layout, so each run converts its input.
     for _ in range(2):
         assert computed(telling_worker, telling_log, Program(exp, producer)) == ["reorder"]
 

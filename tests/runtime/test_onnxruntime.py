@@ -1,4 +1,4 @@
-"""The real ONNX Runtime in a worker."""
+"""A worker with the real ONNX Runtime."""
 
 import platform
 import sys
@@ -13,7 +13,7 @@ from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_in
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.programs import model_program, sequence_program
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
@@ -27,7 +27,7 @@ from tests.models.onnx_models import LIGHT, branch, floats, integers, model, sav
 from tests.models.table_framework import TableFramework
 
 SECONDS = 120.0
-# The newest that onnx knows may be one that is not released, of which ONNX Runtime says so.
+# The onnx package may know a later one that ONNX Runtime does not support yet.
 NEWEST_OPSET = 24
 RUNTIME = Runtime("ort", sys.executable, ONNX_RUNTIME.framework, "", "")
 
@@ -72,13 +72,13 @@ def test_a_model_and_each_of_its_layers_run_at_either_level(
         layer = graph.layers[layers[-1]]
         shape = layer.outputs[0].shape
         assert shape is not None
-        # Of what a layer hands on without touching it there is but the shape to put out.
+        # Of memory that a layer only passes on, just the shape is put out.
         assert loaded.outputs[-1] == ((len(shape),) if layer.op == "reshape" else shape)
     (durations, _) = worker.ask(Sample(("brick", "model"), 1, 3), SECONDS).durations_ns
     assert len(durations) == 3
 
 
-def test_at_level_fused_the_layers_are_what_onnx_runtime_runs(loader: Loader, tmp_path: Path) -> None:
+def test_at_level_fused_the_layers_are_those_of_onnx_runtime(loader: Loader, tmp_path: Path) -> None:
     source = source_of(saved(tmp_path, small()))
     written, fused = loader.load(source), loader.load(source, Level.FUSED)
     assert len(fused.layers) < len(written.layers) + 3
@@ -89,7 +89,7 @@ def test_at_level_fused_the_layers_are_what_onnx_runtime_runs(loader: Loader, tm
     assert [it.name for it in fused.inputs] == ["x"]
 
 
-def test_what_was_fused_before_needs_no_onnx_runtime(loader: Loader, tmp_path: Path) -> None:
+def test_a_fused_model_in_the_cache_needs_no_onnx_runtime(loader: Loader, tmp_path: Path) -> None:
     with WorkerFramework(RUNTIME, tmp_path / "log") as framework:
         first = Loader(tmp_path / "cache", TableFramework(), framework).load(
             source_of(saved(tmp_path, small())), Level.FUSED
@@ -100,24 +100,24 @@ def test_what_was_fused_before_needs_no_onnx_runtime(loader: Loader, tmp_path: P
     assert known.load(source_of(tmp_path / "net.onnx"), Level.FUSED) == first
 
 
-def test_without_onnx_runtime_only_the_fused_layers_cannot_be_had(tmp_path: Path) -> None:
+def test_without_onnx_runtime_only_fused_layers_are_missing(tmp_path: Path) -> None:
     loader = Loader(tmp_path / "cache", TableFramework())
     source = source_of(saved(tmp_path, small()))
     assert len(loader.load(source).layers) == 5
-    with pytest.raises(ModelError, match=r"only ONNX Runtime tells .* pip install 'dlbricks-tui\[onnx\]'"):
+    with pytest.raises(
+        ModelError, match=r"fusing an ONNX model needs ONNX Runtime: pip install 'dlbricks-tui\[onnx\]'"
+    ):
         loader.load(source, Level.FUSED)
 
 
-def test_values_that_say_where_data_goes_reach_the_worker(worker: Worker, loader: Loader, tmp_path: Path) -> None:
+def test_values_that_set_shapes_reach_the_worker(worker: Worker, loader: Loader, tmp_path: Path) -> None:
     nodes = [make_node("Gather", ["x", "rows"], ["g"], axis=0), make_node("Add", ["g", "w"], ["y"])]
     made = model(nodes, {"x": (4, 3)}, ["y"], [integers("rows", (3, 1)), floats("w", (3,))])
     graph = loader.load(source_of(saved(tmp_path, made)))
     assert worker.ask(Load("rows", model_program(graph)), SECONDS).outputs == ((2, 3),)
 
 
-def test_branches_run_with_what_the_graphs_inside_read_from_around_them(
-    worker: Worker, loader: Loader, tmp_path: Path
-) -> None:
+def test_branches_run_with_the_outer_tensors_of_their_subgraphs(worker: Worker, loader: Loader, tmp_path: Path) -> None:
     def inside(op: str) -> GraphProto:
         result = make_tensor_value_info(f"{op}_result", TensorProto.FLOAT, None)
         return make_graph([make_node(op, ["r", "w"], [f"{op}_result"])], op, [], [result])
@@ -131,7 +131,7 @@ def test_branches_run_with_what_the_graphs_inside_read_from_around_them(
 
 
 def body(reads: Sequence[ValueInfoProto], more: Sequence[NodeProto], writes: Sequence[str]) -> GraphProto:
-    """The graph inside of a loop, which adds `w` to its state."""
+    """Return the body of a loop, which adds `w` to its state."""
     nodes = [make_node("Add", ["state", "w"], ["new"]), *more]
     found = [make_tensor_value_info(name, TensorProto.FLOAT, (1, 4)) for name in writes]
     if reads[0].name == "turn":
@@ -187,7 +187,7 @@ def test_a_model_runs_its_operators_side_by_side(loader: Loader, tmp_path: Path)
     assert "ORT_INTER_OP_THREADS=2" in runtime.identity
 
 
-def test_what_is_no_model_is_refused_in_one_line(worker: Worker, loader: Loader, tmp_path: Path) -> None:
+def test_an_invalid_model_is_refused_in_one_line(worker: Worker, loader: Loader, tmp_path: Path) -> None:
     program = model_program(loader.load(source_of(saved(tmp_path, small()))))
     for symbol in ("no base64!", "AAAA"):
         broken = type(program.network)(symbol, {}, {})

@@ -1,4 +1,4 @@
-"""What sessions of ONNX Runtime are given, in this process: its worker tells nothing of that."""
+"""The settings of ONNX Runtime's sessions, tested in this process, as a worker does not report them."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ def backend(ort: Any) -> OnnxRuntime:
     return OnnxRuntime(ort)
 
 
-def test_what_is_timed_runs_as_it_stands_with_the_threads_that_all_share(
+def test_timed_sessions_do_not_optimise_and_share_their_threads(
     backend: OnnxRuntime, ort: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = []

@@ -76,7 +76,7 @@ def test_an_interpreter_that_cannot_be_started_comes_with_what_to_do(fake: MakeW
         pytest.fail("it started")
 
 
-def test_a_killed_worker_is_reported_with_the_signal_and_its_last_words(fake: MakeWorker, log: Path) -> None:
+def test_a_killed_worker_is_reported_with_the_signal_and_its_last_line(fake: MakeWorker, log: Path) -> None:
     with fake("crash") as worker:
         with pytest.raises(WorkerDiedError) as caught:
             worker.ask(Describe(), PATIENCE_SECONDS)
@@ -90,7 +90,7 @@ def test_a_worker_that_exits_is_reported_with_its_status(fake: MakeWorker) -> No
         worker.ask(Describe(), PATIENCE_SECONDS)
 
 
-def test_the_last_words_are_those_of_this_worker(fake: MakeWorker, log: Path) -> None:
+def test_the_last_line_is_one_of_this_worker(fake: MakeWorker, log: Path) -> None:
     log.parent.mkdir()
     log.write_text("of another one\n")
     with fake("crash") as worker, pytest.raises(WorkerDiedError, match="the last words"):
@@ -103,7 +103,7 @@ def test_a_worker_that_hangs_is_ended_and_leaves_no_zombie(fake: MakeWorker, man
     with fake(manner) as worker:
         pid = worker.pid
         assert pid is not None
-        # More than a pipe holds, so that a worker that does not read stops us in the middle of the request.
+        # More than a pipe holds, so that a worker that does not read blocks the request halfway.
         request = Infer("x" * 1_000_000, {}, {})
         with pytest.raises(WorkerHungError, match=r"did not answer within 0\.2 s"):
             worker.ask(request, MOMENT_SECONDS)
@@ -119,7 +119,7 @@ def test_a_worker_that_hangs_is_ended_and_leaves_no_zombie(fake: MakeWorker, man
         ("endless line", "a line without an end"),
     ],
 )
-def test_what_is_no_answer_ends_the_worker(
+def test_an_invalid_answer_ends_the_worker(
     fake: MakeWorker, manner: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "LONGEST_REPLY_BYTES", 50_000)
@@ -160,10 +160,10 @@ def test_no_pipe_is_left_open(fake: MakeWorker) -> None:
     assert sorted(Path("/proc/self/fd").iterdir()) == before
 
 
-def test_what_the_framework_prints_goes_to_the_log_only(
+def test_output_of_the_framework_goes_to_the_log_only(
     fake: MakeWorker, log: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A terminal UI puts objects without a file behind them in the place of both.
+    # A terminal UI replaces both by objects without a file.
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with fake() as worker:
@@ -172,7 +172,7 @@ def test_what_the_framework_prints_goes_to_the_log_only(
     assert log.read_text() == "the framework greets\n"
 
 
-def test_a_log_that_has_grown_large_is_begun_anew(fake: MakeWorker, log: Path) -> None:
+def test_a_large_log_starts_again(fake: MakeWorker, log: Path) -> None:
     log.parent.mkdir()
     log.write_bytes(b"x" * (2 << 20))
     with fake() as worker:
@@ -180,7 +180,7 @@ def test_a_log_that_has_grown_large_is_begun_anew(fake: MakeWorker, log: Path) -
     assert log.read_text() == "the framework greets\n"
 
 
-def test_where_no_log_can_be_kept_a_worker_answers_and_its_last_words_are_heard(fake: MakeWorker, log: Path) -> None:
+def test_without_a_log_file_a_worker_answers_and_its_last_line_is_reported(fake: MakeWorker, log: Path) -> None:
     log.parent.write_text("a file in the place of the folder")
     with fake() as worker:
         assert worker.ask(Describe(), PATIENCE_SECONDS) == DESCRIBED

@@ -102,7 +102,7 @@ def test_a_reply_with_a_wrong_field_is_a_protocol_error_or_another_reply(reply: 
         changed = decode_reply(json.dumps(fields).encode())
     except ProtocolError:
         return
-    # What passes is of the declared types all through: it can be sent and read again.
+    # An accepted message has the declared types throughout: it can be sent and read again.
     assert decode_reply(encode(changed)) == changed
 
 
@@ -125,7 +125,7 @@ def test_a_reply_with_a_wrong_field_is_a_protocol_error_or_another_reply(reply: 
         b"",
     ],
 )
-def test_nothing_is_guessed(line: bytes) -> None:
+def test_fields_are_never_guessed(line: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_reply(line)
 

@@ -32,7 +32,7 @@ def program(path: Path, script: str) -> str:
 
 @pytest.fixture
 def fake_python(tmp_path: Path) -> str:
-    """An interpreter that runs the fake in the place of whatever it is told to run."""
+    """Return an interpreter that runs the fake worker instead of any program."""
     return program(tmp_path / "env" / "bin" / "python", f'shift; exec "{sys.executable}" "{FAKE_WORKER}" "$@"')
 
 
@@ -69,8 +69,8 @@ def test_a_program_that_is_no_interpreter_is_refused(registry: Registry, tmp_pat
 
 
 @pytest.mark.parametrize("path", ["/no/such/python", __file__, str(Path(__file__).parent)])
-def test_what_is_no_program_is_refused(registry: Registry, path: str) -> None:
-    with pytest.raises(RegistryError, match="is no program"):
+def test_a_path_to_no_program_is_refused(registry: Registry, path: str) -> None:
+    with pytest.raises(RegistryError, match="is not a program"):
         registry.add(path)
 
 
@@ -79,11 +79,11 @@ def test_a_name_is_given_once(registry: Registry, fake_python: str) -> None:
     for name in ("old", "default"):
         with pytest.raises(RegistryError, match=f"a runtime called {name} already"):
             registry.add(fake_python, name=name)
-    with pytest.raises(RegistryError, match="cannot be a name"):
+    with pytest.raises(RegistryError, match="is not a valid name"):
         registry.add(fake_python, name="../old")
 
 
-def test_a_check_finds_what_has_been_installed_since(registry: Registry, folder: Path, fake_python: str) -> None:
+def test_a_check_finds_a_new_version(registry: Registry, folder: Path, fake_python: str) -> None:
     added = registry.add(fake_python, name="old")
     file = folder / "runtimes.json"
     file.write_text(file.read_text().replace('"version": "1.0"', '"version": "0.9"'))
@@ -120,23 +120,21 @@ def test_the_default_runtime_keeps_its_identity_when_its_framework_is_gone(
     assert registry.default() == before
 
 
-def test_models_of_each_format_have_a_runtime_where_nobody_names_one(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert registry.suited({Format.MXNET}) == registry.preferred()
-    assert registry.suited({Format.ONNX}).name == "default-onnx"
+def test_models_of_each_format_have_a_default_runtime(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert registry.runtime_for({Format.MXNET}) == registry.preferred()
+    assert registry.runtime_for({Format.ONNX}).name == "default-onnx"
     assert {form: it.traits.format for form, it in registry.one_of_each_format().items()} == {
         form: form for form in Format
     }
-    with pytest.raises(RegistryError, match="take those of one format at a time"):
-        registry.suited(set(Format))
+    with pytest.raises(RegistryError, match="choose models of one format"):
+        registry.runtime_for(set(Format))
 
     def gone(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", gone)
     with pytest.raises(RegistryError, match=r"no runtime here runs ONNX models: pip install 'dlbricks-tui\[onnx\]'"):
-        registry.suited({Format.ONNX})
+        registry.runtime_for({Format.ONNX})
 
 
 def test_an_interpreter_with_both_frameworks_is_registered_by_the_one_that_is_named(registry: Registry) -> None:
@@ -182,7 +180,7 @@ def test_a_broken_list_is_named_and_left_alone(registry: Registry, folder: Path,
     file = folder / "runtimes.json"
     folder.mkdir()
     file.write_text(content)
-    with pytest.raises(RegistryError, match=rf"{file} is no list of runtimes: .*; mend or delete it"):
+    with pytest.raises(RegistryError, match=rf"{file} is not a list of runtimes: .*; repair or delete it"):
         registry.all()
     assert file.read_text() == content
 

@@ -14,7 +14,7 @@ def runtime(
     return Runtime(name, python, "mxnet", "1.9.1", python_version, settings)
 
 
-def test_neither_its_name_nor_its_place_nor_a_repair_of_python_makes_another_runtime() -> None:
+def test_name_path_and_micro_version_of_python_make_no_other_runtime() -> None:
     assert runtime().identity == runtime(name="theirs", python="/elsewhere", python_version="3.11.9").identity
 
 
@@ -28,7 +28,7 @@ def test_neither_its_name_nor_its_place_nor_a_repair_of_python_makes_another_run
         runtime(settings=Settings(2, (("MXNET_SUBGRAPH_BACKEND", "NONE"),))),
     ],
 )
-def test_what_can_change_a_result_makes_another_runtime(other: Runtime) -> None:
+def test_settings_that_can_change_a_result_make_another_runtime(other: Runtime) -> None:
     assert runtime().identity != other.identity
 
 
@@ -94,5 +94,5 @@ def test_the_tuning_of_a_shell_becomes_settings() -> None:
     assert settings_from({}) == Settings()
 
 
-def test_a_number_of_threads_that_is_none_is_passed_on_as_it_is() -> None:
+def test_an_invalid_number_of_threads_is_passed_on() -> None:
     assert settings_from({"OMP_NUM_THREADS": "4,2"}) == Settings(None, (("OMP_NUM_THREADS", "4,2"),))

@@ -1,3 +1,4 @@
+from dataclasses import fields
 from pathlib import Path
 from unittest import mock
 
@@ -8,7 +9,7 @@ from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.inside.answering import BACKENDS
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, TRAITS, Format, traits_of, usual_traits
+from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, TRAITS, Format, Traits, traits_of, usual_traits
 
 
 def test_each_framework_has_a_backend_in_the_worker() -> None:
@@ -16,9 +17,13 @@ def test_each_framework_has_a_backend_in_the_worker() -> None:
 
 
 @pytest.mark.parametrize("traits", TRAITS.values(), ids=list(TRAITS))
-def test_estimates_can_apply_the_constants_of_each_framework(traits: object) -> None:
-    assert isinstance(traits, type(MXNET))
+def test_estimates_can_apply_the_constants_of_each_framework(traits: Traits) -> None:
     assert set(traits.calibration_constants) <= {CALL_MS, *TERMS}
+
+
+def test_the_page_on_runtimes_explains_each_fact() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "backends.md").read_text(encoding="utf-8")
+    assert [it.name for it in fields(Traits) if f"`{it.name}`" not in page] == []
 
 
 def test_each_format_has_a_usual_framework() -> None:

@@ -1,4 +1,4 @@
-"""The numbers that networks are timed with; numpy is there, a framework is not needed."""
+"""The synthetic values of networks. They need numpy, but no framework."""
 
 import json
 from math import prod
@@ -33,11 +33,11 @@ def test_all_values_are_positive_and_not_denormal(shape: tuple[int, ...], dtype:
         assert values.max() < 8
 
 
-def test_all_channels_of_what_is_fed_are_alike_and_none_is_flat() -> None:
+def test_all_channels_of_an_input_are_alike_and_none_is_flat() -> None:
     values = data_values((2, 5, 7, 9), "float32")
     assert (values == values[0, 0]).all()
     assert len(numpy.unique(values[0, 0])) == 7 * 9
-    # Rows of features are no channels, and where each has one value only they differ.
+    # Rows of features are no channels. With one value per channel, channels differ.
     for shape in ((2, 50), (1, 100, 1, 1)):
         assert len(numpy.unique(data_values(shape, "float32"))) == 100
 
@@ -50,7 +50,7 @@ def test_whole_numbers_are_flags(shape: tuple[int, ...], dtype: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(64, 3, 7, 7), (512, 512, 3, 3), (1000, 2048)])
-def test_a_layer_hands_on_about_the_mean_of_what_it_gets(shape: tuple[int, ...]) -> None:
+def test_the_mean_stays_about_the_same_from_layer_to_layer(shape: tuple[int, ...]) -> None:
     rows = learned_values(shape, "float32").reshape(shape[0], prod(shape[1:])).sum(axis=1)
     assert rows.min() > 0.8
     assert rows.max() < 1.2
@@ -69,7 +69,7 @@ def test_numbers_of_rows_name_rows_from_all_over_a_table(rows: int, dtype: str) 
     assert (numbers == numpy.floor(numbers)).all()
 
 
-def test_what_holds_numbers_of_rows_is_known_by_who_reads_it() -> None:
+def test_row_numbers_are_known_by_the_operator_that_reads_them() -> None:
     net = Network()
     found = net.add("Embedding", "embedding", "words", "table", input_dim="90", output_dim="4")
     net.add("elemwise_add", "sum", found, net.add("take", "take", "other", "places"))

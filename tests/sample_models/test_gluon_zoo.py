@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.runtime.inside.framework import load_mxnet
-from dlbricks_tui.runtime.inside.refusal import RefusalError
+from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
 from sample_models.builders import gluon
 from sample_models.builders.__main__ import SAMPLES
 from sample_models.builders.catalogue import MANIFEST

@@ -15,7 +15,7 @@ from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.bricks.programs import sequence_program
-from dlbricks_tui.models.framework import WorkerFramework
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level, NativeNode, TensorType
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader

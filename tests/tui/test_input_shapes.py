@@ -11,9 +11,9 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError
 from dlbricks_tui.models.frameworks import Frameworks
+from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.shape_memory import ShapeMemory
 from dlbricks_tui.runs.request import InputShape, read_request
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.settings import DataFolder

@@ -263,7 +263,7 @@ def test_a_runtime_of_the_config_that_there_is_none_of_is_told(tmp_path: Path) -
 
 def test_models_of_two_formats_are_not_run_together(tmp_path: Path) -> None:
     found = (*sources("alexnet"), source_of(tmp_path / "mine.onnx"))
-    with pytest.raises(RegistryError, match="take those of one format at a time"):
+    with pytest.raises(RegistryError, match="choose models of one format"):
         settings_for(Choices(), found, tmp_path, Config())
 
 

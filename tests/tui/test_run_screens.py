@@ -390,7 +390,7 @@ async def test_the_settings_of_a_run_step_both_ways(measured: DataFolder) -> Non
 
 
 async def test_where_the_runtime_was_calibrated_before_no_time_is_foretold_for_it(measured: DataFolder) -> None:
-    runtime = Registry(measured.path).suited({Format.MXNET}).identity
+    runtime = Registry(measured.path).runtime_for({Format.MXNET}).identity
     with Store(measured.store) as store:
         way = {"system": fingerprint().id, "runtime": runtime, "level": Level.WRITTEN, "protocol": Method.ALONE.id}
         found = {"constants": MXNET.calibration_constants, "residuals": NETWORKS}

@@ -1,11 +1,11 @@
-"""An MXNet file with the types that inference found becomes a layer graph."""
+"""From an MXNet file with inferred types to a layer graph."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from dlbricks_tui.models.allocation import without_cycle_search
+from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.graph import (
     UNKNOWN_TYPE,
@@ -22,21 +22,18 @@ from dlbricks_tui.models.graph import (
 )
 from dlbricks_tui.models.kinds import Kind, heaviest, kind_of
 from dlbricks_tui.models.mxnet.layers import Group, group_layers
-from dlbricks_tui.models.mxnet.nested import NestedGraph, nested_graph
-from dlbricks_tui.models.mxnet.neutral import neutral_operator
+from dlbricks_tui.models.mxnet.neutral import NestedGraph, nested_graph, neutral_operator
 from dlbricks_tui.models.mxnet.symbol_file import Entry, Subgraph, SymbolFile, SymbolNode
-from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, Role
+from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, MOST_ELEMENTS, Role
 from dlbricks_tui.models.neutral import InnerForms, InnerGraphsTooLargeError, Site
 
-# MXNet counts elements in 32 bits.
-MOST_ELEMENTS = 2**31 - 1
 SHAPE = "shape"
 _SIZE = re.compile(r"-?\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class FusedFrom:
-    """The model file of a fused graph, and for each node of that graph those of the file that it stands for."""
+    """The model file of a fused graph, and the nodes of that file behind each node of the graph."""
 
     file: SymbolFile
     parts: Sequence[Sequence[int]]
@@ -44,19 +41,19 @@ class FusedFrom:
 
 @dataclass(frozen=True, slots=True)
 class InferredFile:
-    """A symbol file with the role of every variable, the types of every output, and the nodes nobody knows."""
+    """A symbol file with the role of each variable, the types of each output, and the nodes that MXNet lacks."""
 
     file: SymbolFile
     roles: Mapping[int, Role]
     types: Sequence[Sequence[TensorType]]
     unknown: frozenset[int] = frozenset()
-    # Where the file is a fused graph.
+    # Set if the file is a fused graph.
     fused_from: FusedFrom | None = None
 
 
 @without_cycle_search()
 def build_graph(inferred: InferredFile, name: str) -> LayerGraph:
-    """The layers of a model; at level `written`, operators that share a `__layer__` are one layer."""
+    """Return the layers of a model. At level `written`, operators that share a `__layer__` are one layer."""
     return _Builder(inferred, name).graph()
 
 
@@ -73,7 +70,7 @@ class _Builder:
         self._groups = group_layers(inferred.file, inferred.roles, name, composites=inferred.fused_from is None)
         inputs = (node for node, role in self._roles.items() if role is Role.INPUT)
         self._input_numbers = {node: number for number, node in enumerate(inputs)}
-        # Where each node stands: its layer, and its number among the nodes of one repetition.
+        # The place of each node: its layer, and its number among the nodes of one repetition.
         self._place = {
             node: (layer, number)
             for layer, group in enumerate(self._groups)
@@ -95,12 +92,12 @@ class _Builder:
             Level.WRITTEN if self._fused_from is None else Level.FUSED,
             tuple([self._layer(index, group) for index, group in enumerate(self._groups)]),
             tuple(inputs),
-            # Some files put out a learned array as it is, which no layer computes.
+            # Some files put out a weight, which no layer computes.
             tuple([self._feed(head) for head in self._heads if self._roles.get(head.node) is not Role.WEIGHT]),
         )
 
     def _layer_results(self) -> list[dict[tuple[int, int], int]]:
-        """For each layer the outputs that leave it, (node among its repetition, output) to number."""
+        """Return the outputs that leave each layer: (node within the repetition, output) to number."""
         leaving: list[set[tuple[int, int]]] = [set() for _ in self._groups]
         place = self._place
         for number, node in enumerate(self._nodes):
@@ -142,12 +139,12 @@ class _Builder:
             times=group.times,
             unmeasurable=self._why_unmeasurable(group, (*reads.data, *weights)),
             nodes=nodes,
-            # Operators that are fused keep copies of their own, in a layout that they choose when they first run.
+            # Fused operators keep copies of their weights, in a layout that they choose in their first run.
             arrays=() if any(operator.inner for operator in operators) else tuple(reads.weights),
         )
 
     def _operators(self, group: Group, reads: "_Reads") -> tuple[Operator, ...]:
-        """The operators of a layer; what they read from outside is added to `reads`."""
+        """Return the operators of a layer, and add their inputs to `reads`."""
         inside = {node: number for number, node in enumerate(group.members)}
         operators = []
         for member in group.members:
@@ -173,7 +170,7 @@ class _Builder:
         if node.subgraphs:
             nested = [self._nested(subgraph) for subgraph in node.subgraphs]
             inner = tuple([graph.canonical for graph in nested])
-            # A loop is what it is; a fused operator is named for what it holds.
+            # A loop keeps its own name. A fused operator gets the names of its parts.
             if kind_of(neutral.op) is Kind.OTHER:
                 parts = tuple([op for graph in nested for op in graph.ops]) or parts
         return Operator(neutral.op, neutral.params, wires, outputs, native, inner, parts)
@@ -192,7 +189,7 @@ class _Builder:
         return Feed(layer, self._results[layer][member, entry.output])
 
     def _original_nodes(self, group: Group) -> tuple[int, ...]:
-        """The nodes of the model file that a layer stands for, ascending."""
+        """Return the nodes of the model file behind a layer, ascending."""
         if self._fused_from is None and len(group.members) == group.times == 1:
             return group.members
         numbers = [number for repetition in group.repetitions for number in repetition]
@@ -201,14 +198,14 @@ class _Builder:
         return tuple(sorted(numbers))
 
     def _title(self, group: Group, nodes: Sequence[int]) -> str:
-        """A fused layer is called what the first written layer in it is called."""
+        """Return the name of the first written layer in a fused layer."""
         if self._fused_from is None or not nodes:
             return group.name
         node = self._fused_from.file.nodes[nodes[0]]
         return node.attributes.get(LAYER_ATTRIBUTE) or node.name or group.name
 
     def _label(self, number: int) -> str:
-        """What the model file calls a node."""
+        """Return the name of a node in the model file."""
         if self._fused_from is not None and self._fused_from.parts[number]:
             return self._fused_from.file.nodes[self._fused_from.parts[number][0]].name
         return self._nodes[number].name
@@ -242,7 +239,7 @@ class _Builder:
 
 
 def _with_sizes(node: SymbolNode, outputs: Sequence[TensorType]) -> Mapping[str, str]:
-    """The parameters of an operator; what is made of nothing may leave it to its readers how large it is."""
+    """Return the parameters of an operator. The size of a new array counts only if its readers do not determine it."""
     declared = node.params.get(SHAPE)
     if node.inputs or declared is None or not outputs[0].is_known:
         return node.params
@@ -251,7 +248,7 @@ def _with_sizes(node: SymbolNode, outputs: Sequence[TensorType]) -> Mapping[str,
 
 
 class _Reads:
-    """What the operators of a layer read from outside it, each once, numbered in the order of reading."""
+    """The inputs of a layer, each once, numbered in the order of reading."""
 
     def __init__(self) -> None:
         self.feeds: dict[Feed, int] = {}

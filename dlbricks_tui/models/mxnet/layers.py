@@ -1,4 +1,4 @@
-"""Which operators of an MXNet file form one layer, and how often it is paid."""
+"""The operators of an MXNet file that form one layer, and its number of repetitions."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.graph import topological_order
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.mxnet.symbol_document import VARIABLE
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode
+from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, Role
-from dlbricks_tui.models.topology import topological_order
 
 KIND_ATTRIBUTE = "__kind__"
 TIMES_ATTRIBUTE = "__times__"
@@ -20,7 +20,7 @@ _KINDS = {kind.value: kind for kind in Kind}
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The nodes of one layer, operators or stored arrays: those of each repetition, in one and the same order."""
+    """The nodes of one layer: operators or a stored array. Each repetition has the same order."""
 
     name: str
     kind: Kind | None
@@ -28,7 +28,7 @@ class Group:
 
     @property
     def members(self) -> tuple[int, ...]:
-        """The nodes of the first repetition, which stands for all."""
+        """The nodes of the first repetition."""
         return self.repetitions[0]
 
     @property
@@ -37,7 +37,7 @@ class Group:
 
 
 def group_layers(file: SymbolFile, roles: Mapping[int, Role], where: str, composites: bool) -> tuple[Group, ...]:
-    """The layers of a file in a topological order; `composites` says whether `__layer__` is heeded."""
+    """Return the layers of a file in topological order. Without `composites`, `__layer__` is ignored."""
     members: dict[str | int, list[int]] = defaultdict(list)
     for number, node in enumerate(file.nodes):
         if node.op == VARIABLE and roles[number] is not Role.CONSTANT:
@@ -86,7 +86,7 @@ class _Composite:
         text = self._agreed(TIMES_ATTRIBUTE)
         if text is None:
             return 1
-        # The length comes first: a long row of digits takes long to read.
+        # Check the length first: Python takes long to read a long row of digits.
         if len(text) > 7 or not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= MOST_TIMES:
             self._refuse(f"has {TIMES_ATTRIBUTE} {text[:20]!r}; give a number from 1 to {MOST_TIMES}")
         return int(text)
@@ -109,7 +109,9 @@ class _Composite:
 
 
 def _depth_first(nodes: Sequence[SymbolNode], members: Sequence[int]) -> list[int]:
-    """The places of the members in an order that follows from who reads whom: files list equal layers differently."""
+    """Return the places of the members in an order that depends on the wiring only, as files list equal layers
+    differently.
+    """
     place = {number: position for position, number in enumerate(members)}
     sources = [[place[entry.node] for entry in nodes[number].inputs if entry.node in place] for number in members]
     read = {source for found in sources for source in found}
@@ -128,7 +130,7 @@ def _depth_first(nodes: Sequence[SymbolNode], members: Sequence[int]) -> list[in
 
 
 def _in_order(file: SymbolFile, groups: Sequence[Group], where: str) -> tuple[Group, ...]:
-    """Producers before readers, otherwise as the file has them."""
+    """Return the groups in topological order, otherwise in the order of the file."""
     owner = {node: number for number, group in enumerate(groups) for nodes in group.repetitions for node in nodes}
     sources = [
         {owner[entry.node] for node in group.members for entry in file.nodes[node].inputs if entry.node in owner}
@@ -140,5 +142,7 @@ def _in_order(file: SymbolFile, groups: Sequence[Group], where: str) -> tuple[Gr
     order = topological_order(sources)
     if len(order) < len(groups):
         stuck = groups[min(set(range(len(groups))).difference(order))]
-        raise UnreadableModelError(f"{where}: layer {stuck.name[:80]!r} is in a cycle of layers, or behind one")
+        raise UnreadableModelError(
+            f"{where}: layer {stuck.name[:80]!r} is part of a cycle of layers, or depends on one"
+        )
     return tuple([groups[number] for number in order])

@@ -1,4 +1,4 @@
-"""MXNet's models: read as they are written, or as MXNet would run them; it is asked only for what nobody knows yet."""
+"""Loads MXNet models at either level. The framework is asked only for types that are not in the cache."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,19 +12,18 @@ from dlbricks_tui.models.errors import FusionRefusedError, InconsistentModelErro
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape, TensorType
 from dlbricks_tui.models.input_shapes import missing_shapes
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.mxnet.inputs import declared_axes, input_shapes
 from dlbricks_tui.models.mxnet.layer_graph import FusedFrom, InferredFile, build_graph
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, parse_symbol, unique_name
-from dlbricks_tui.models.mxnet.variables import Role, variable_roles
+from dlbricks_tui.models.mxnet.variables import Role, declared_axes, input_shapes, variable_roles
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
 
 
 class Answer(NamedTuple):
-    """What a framework says of a graph: types of every output of every node, and the nodes that it does not know.
+    """A framework's answer about a graph: the types of all outputs of all nodes, and the nodes that it does not know.
 
-    Of fusing also the graph that results, and for each of its nodes those of the model file that it stands for.
+    After fusing, also the fused graph, and the nodes of the model file behind each of its nodes.
     """
 
     types: Sequence[Sequence[TensorType]]
@@ -34,20 +33,20 @@ class Answer(NamedTuple):
 
 
 class Framework(Protocol):
-    """Whoever infers types and fuses graphs: a worker process, in tests a table.
+    """The interface of a framework that infers types and fuses graphs.
 
-    Both questions may be refused with a WorkerRefusedError.
+    Both methods may raise WorkerRefusedError.
     """
 
     @property
     def identity(self) -> str:
-        """The framework with its version: answers of different ones are not mixed."""
+        """The framework with its version. The cache separates their answers."""
 
     def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
-        """The types of all outputs, given those of the inputs by name."""
+        """Return the types of all outputs, given the shapes of inputs by name."""
 
     def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
-        """The graph after the framework's own optimiser, with its types."""
+        """Return the graph after the framework's optimiser, with its types."""
 
 
 class MXNetLoader:
@@ -58,7 +57,7 @@ class MXNetLoader:
         self._framework = framework
 
     def load(self, source: ModelSource, level: Level, given: Mapping[str, Shape]) -> LayerGraph:
-        """The layer graph of the model in a file."""
+        """Return the layer graph of a model file."""
         content = read_content(source.path)
         file = parse_symbol(content, source.name)
         roles = variable_roles(file, {*given, *source.inputs})
@@ -88,7 +87,7 @@ class MXNetLoader:
         path = self._cache / "fused" / f"{key}.json"
         known = read_types(path, key)
         if known is None or known.symbol is None:
-            # Inference first: it names the inputs that lack a shape, and the operators that nobody knows.
+            # Inference first: its errors name inputs without a shape and unknown operators.
             self._written(model)
             answer = model.ask(self._framework.fuse)
             parts = tuple([tuple(numbers) for numbers in answer.parts])
@@ -126,7 +125,7 @@ class _Model:
             raise missing_shapes({node.name: declared_axes(node) for node in nodes}, self.source.name)
 
     def ask(self, question: Callable[[str, Mapping[str, Shape]], Answer]) -> Answer:
-        """The framework's answer; a refusal is told in the names of the model file."""
+        """Return the framework's answer. A refusal is reworded with the names of the model file."""
         try:
             return question(self.file.render(), {unique_name(number): shape for number, shape in self.shapes.items()})
         except WorkerRefusedError as refused:
@@ -157,6 +156,6 @@ def _frozen(types: Sequence[Sequence[TensorType]]) -> tuple[tuple[TensorType, ..
 
 
 def _keep(path: Path, key: str, known: CachedTypes) -> None:
-    # Without a cache everything works, only slower the next time.
+    # Without a cache, the next read asks the framework again.
     with suppress(OSError):
         write_types(path, key, known)

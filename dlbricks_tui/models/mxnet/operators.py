@@ -1,4 +1,4 @@
-"""What MXNet 1.9.1 declares of its operators, from a table, so that reading a model needs no MXNet."""
+"""MXNet 1.9.1's declarations of its operators, from a table, so that reading a model needs no MXNet."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from dlbricks_tui.models.literals import LiteralError, guess_value, parse_value
 
 Values = dict[str, ParamValue]
 
-# Inputs that hold what a network has learned or carries along, or the labels it is trained with; others are data.
+# Inputs for weights, states or training labels. All other inputs are data.
 _BOUND_ONCE = frozenset(
     {"weight", "bias", "gamma", "beta", "moving_mean", "moving_var", "parameters", "state", "state_cell", "label"}
     | {"moving_inv_var", "min_data", "max_data", "min_weight", "max_weight", "min_bias", "max_bias"}
@@ -31,21 +31,21 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a node says of its parameters; only of `declared` ones does the table know what each value means."""
+    """The parameters of a node. The table declares only those in `declared`."""
 
     values: Values
     declared: bool
 
 
 def schema(op: str) -> Schema | None:
-    """The schema of an operator by any of its names, None for one that MXNet does not have."""
+    """Return the schema of an operator by any of its names, None for an unknown one."""
     return _table().get(op)
 
 
 def parameters(known: Schema | None, attributes: Iterable[tuple[str, str]]) -> Parameters:
-    """All parameters with their values, defaults included.
+    """Return all parameters with their values, defaults included.
 
-    A value of another type than the table declares is taken by its look: whether it will do is for MXNet to judge.
+    A value of another type than the declared one is guessed: MXNet itself will accept or reject it.
     """
     values, declared = (dict(known.defaults), True) if known else ({}, False)
     for key, text in attributes:
@@ -60,11 +60,11 @@ def parameters(known: Schema | None, attributes: Iterable[tuple[str, str]]) -> P
 
 @lru_cache(maxsize=1 << 10)
 def bound_once(op: str, inputs: int) -> tuple[bool, ...]:
-    """For each input of a node with so many whether it takes a learned array, a state or a label."""
+    """Return for each input of a node whether it takes a weight, a state or a label."""
     known = schema(op)
     if known is None or not known.inputs:
         return (False,) * inputs
-    # Operators of many inputs repeat their last.
+    # Operators of many inputs repeat their last one.
     names = known.inputs + known.inputs[-1:] * (inputs - len(known.inputs))
     return tuple(name in _BOUND_ONCE for name in names[:inputs])
 

@@ -1,21 +1,83 @@
-"""MXNet symbol files of every vintage, read into one form."""
+"""Parses symbol files of all versions of MXNet into the form of version 1.5.
+
+MXNet would convert older files on loading, but we write them again in today's form.
+
+"""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dlbricks_tui.models.allocation import without_cycle_search
-from dlbricks_tui.models.content import LONGEST_NAME
+from dlbricks_tui.models.content import LONGEST_NAME, without_cycle_search
 from dlbricks_tui.models.errors import UnreadableModelError
-from dlbricks_tui.models.mxnet.symbol_document import VARIABLE, symbol_document
-from dlbricks_tui.models.mxnet.vintages import FlawError, file_version, missing_states, node_attributes
-from dlbricks_tui.models.topology import topological_order
+from dlbricks_tui.models.graph import topological_order
+from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE, symbol_document
 
-# Graphs inside operators of graphs inside operators: real files have two levels.
+
+class FlawError(Exception):
+    """A fault in a part of a symbol file. The caller adds the place."""
+
+
+# Files from before 0.9 do not declare their version.
+OLDEST_VERSION = 800
+AXIS_MAY_BE_NONE = 905
+
+# The keys of a node's parameters. Some files have two, one of them with annotations.
+_ATTRIBUTE_KEYS = ("attr", "param", "attrs")
+# Annotations for training, which once stood among the parameters without underscores around them.
+_ANNOTATIONS = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage", "profiler_scope")
+
+# Inputs of operators with states, which files from before 0.9 left out.
+_INPUTS_WITH_STATES = {
+    "BatchNorm": ("data", "gamma", "beta", "moving_mean", "moving_var"),
+    "BatchNorm_v1": ("data", "gamma", "beta", "moving_mean", "moving_var"),
+}
+
+
+def file_version(document: Any) -> int:
+    """Return the version of MXNet that saved the file, as major * 10000 + minor * 100 + patch."""
+    for key in _ATTRIBUTE_KEYS:
+        facts = document.get(key) if isinstance(document, dict) else None
+        declared = facts.get("mxnet_version") if isinstance(facts, dict) else None
+        if isinstance(declared, list) and declared:
+            declared = declared[-1]
+        if isinstance(declared, int):
+            return declared
+    return OLDEST_VERSION
+
+
+def node_attributes(raw: Mapping[str, Any], version: int) -> dict[str, str]:
+    """Return the parameters and annotations of a node."""
+    attributes: dict[str, str] = {}
+    for key in _ATTRIBUTE_KEYS:
+        found = raw.get(key)
+        if not found:
+            continue
+        if not isinstance(found, dict):
+            raise FlawError(f"has {key!r} that is not an object")
+        for name, value in found.items():
+            if name.endswith(_ANNOTATIONS):
+                continue
+            if not isinstance(value, (str, int, float)):
+                raise FlawError(f"has a parameter {name[:40]!r} that is neither text nor a number")
+            attributes[name] = value if type(value) is str else str(value)
+    if version < AXIS_MAY_BE_NONE and raw["op"] in ("argmax", "argmin") and attributes.get("axis") == "-1":
+        # It meant all axes together, which is the default now.
+        del attributes["axis"]
+    return attributes
+
+
+def missing_states(op: str, inputs: int) -> Sequence[str]:
+    """Return the names of the states that are missing in a node with that many inputs."""
+    states = _INPUTS_WITH_STATES.get(op, ())
+    return states[inputs:] if inputs else ()
+
+
+# Subgraphs within subgraphs: real files have two levels.
 DEEPEST_NESTING = 8
 MOST_OUTPUTS = 2**16
-# Keys and values take up to thirty times the memory of their text; a network of 100,000 nodes has fewer.
+# Keys and values take up to thirty times the memory of their text. A network of 100,000 nodes has fewer.
 MOST_VALUES = 2_000_000
 
 
@@ -27,9 +89,9 @@ class Entry(NamedTuple):
 
 
 class Subgraph(NamedTuple):
-    """A graph that an operator carries inside, as it stands in the file and as it was read.
+    """A subgraph of an operator, as text and parsed.
 
-    The text of a graph deeper inside is part of the text around it, and left out here.
+    The text excludes deeper subgraphs.
     """
 
     text: str
@@ -51,19 +113,19 @@ class SymbolNode(NamedTuple):
 
     @property
     def params(self) -> dict[str, str]:
-        """What the operator itself reads; what stands between underscores is for others."""
+        """The parameters of the operator itself; names between underscores are annotations."""
         return {key: text for key, text in self.attributes.items() if not key.startswith("__")}
 
 
 @dataclass(frozen=True, slots=True)
 class SymbolFile:
-    """A symbol file: nodes in an order in which each reads only earlier ones, all of them needed by the heads."""
+    """A symbol file: nodes in topological order, all of them needed by the heads."""
 
     nodes: tuple[SymbolNode, ...]
     heads: tuple[Entry, ...]
 
     def render(self) -> str:
-        """A symbol file of today's format in which node i is called `n<i>`.
+        """Return a symbol file of today's format in which node i is called `n<i>`.
 
         Real files repeat node names, and MXNet binds and infers by name.
         """
@@ -80,13 +142,13 @@ class SymbolFile:
 
 
 def unique_name(number: int) -> str:
-    """What node `number` is called wherever MXNet sees the graph."""
+    """Return the name of a node in all graphs for MXNet."""
     return f"n{number}"
 
 
 @without_cycle_search()
 def parse_symbol(content: bytes | str, where: str) -> SymbolFile:
-    """The nodes of a symbol file; `where` names it in messages."""
+    """Return the parsed symbol file; `where` names it in messages."""
     if not content.strip():
         raise UnreadableModelError(f"{where} is empty")
     if isinstance(content, bytes) and sum(content.count(sign) for sign in (b",", b"[", b"{", b":")) > MOST_VALUES:
@@ -98,7 +160,7 @@ def parse_symbol(content: bytes | str, where: str) -> SymbolFile:
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise UnreadableModelError(f"{where} is not JSON: {error}") from None
     except ValueError:
-        # Python's own limit, which keeps reading a number from taking forever.
+        # Python limits the digits of a number, as reading them takes quadratic time.
         raise UnreadableModelError(f"{where} holds a number of thousands of digits: not a symbol file") from None
     try:
         return _symbol(document, file_version(document), DEEPEST_NESTING)
@@ -119,7 +181,7 @@ def _symbol(document: Any, version: int, nesting: int) -> SymbolFile:
             raise FlawError(f"{_label(number, raw)} {flaw}") from None
     raw_heads = document.get("heads", [])
     if not isinstance(raw_heads, list) or not raw_heads:
-        raise FlawError("there is no list of heads: nothing says what the network puts out")
+        raise FlawError("there is no list of heads")
     try:
         heads = _entries(raw_heads, count)
     except FlawError as flaw:
@@ -164,7 +226,7 @@ def _subgraphs(raw: Any, version: int, nesting: int) -> Iterable[Subgraph]:
 def _entries(raw: list[Any], count: int) -> tuple[Entry, ...]:
     entries = []
     for item in raw:
-        # Before 0.9 an entry had no third number, which counts how often a state was written.
+        # Before 0.9 an entry had no third number, the version of a state.
         if not isinstance(item, list) or not 2 <= len(item) <= 3:
             raise FlawError("has an entry that is not [node, output]")
         node, output = item[0], item[1]
@@ -179,7 +241,7 @@ def _entries(raw: list[Any], count: int) -> tuple[Entry, ...]:
 
 
 def _in_order(nodes: list[SymbolNode], heads: tuple[Entry, ...]) -> SymbolFile:
-    """Drops what no head needs, puts producers before readers, and adds the states that old files left out."""
+    """Remove nodes that no head needs, put producers before readers, and add the states that old files left out."""
     needed = _needed(nodes, heads)
     order = needed if _is_in_order(nodes, needed) else _sorted(nodes, needed)
     position: dict[int, int] = {}
@@ -200,7 +262,7 @@ def _in_order(nodes: list[SymbolNode], heads: tuple[Entry, ...]) -> SymbolFile:
 
 
 def _needed(nodes: Sequence[SymbolNode], heads: Sequence[Entry]) -> list[int]:
-    """The nodes that some path leads from to a head, ascending."""
+    """Return the nodes that the heads need, ascending."""
     found = {head.node for head in heads}
     waiting = list(found)
     while waiting:
@@ -220,7 +282,7 @@ def _sorted(nodes: Sequence[SymbolNode], needed: Sequence[int]) -> list[int]:
     order = topological_order([{position[entry.node] for entry in nodes[number].inputs} for number in needed])
     if len(order) < len(needed):
         stuck = needed[min(set(range(len(needed))).difference(order))]
-        raise FlawError(f"{_label(stuck, nodes[stuck])} is in a cycle, or behind one")
+        raise FlawError(f"{_label(stuck, nodes[stuck])} is part of a cycle, or depends on one")
     return [needed[place] for place in order]
 
 

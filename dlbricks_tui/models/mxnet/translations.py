@@ -1,11 +1,11 @@
-"""How MXNet's operators become those that several file formats share."""
+"""Translations of MXNet's operators into shared ones."""
 
 from collections.abc import Callable, Mapping
 
 from dlbricks_tui.models.graph import ParamValue
 from dlbricks_tui.models.neutral import Site, Translated, Values, from_the_front
 
-# None where MXNet's operator does more than the shared one can say.
+# None if MXNet's operator does more than the shared one.
 Translation = Callable[[Values, Site], Translated | None]
 
 
@@ -19,7 +19,7 @@ def _plain(op: str, **renamed: str) -> Translation:
 
 
 def _window(values: Values) -> dict[str, ParamValue]:
-    """Kernel, stride, padding and dilation of a sliding window, each spelled for every axis of the image."""
+    """Return kernel, stride, padding and dilation, each with one value per axis of the image."""
     pad = values.get("pad")
     return {
         "kernel": values.get("kernel"),
@@ -94,7 +94,7 @@ def _linear(values: Values, site: Site) -> Translated:
 
 
 def _dropout(values: Values, site: Site) -> Translated | None:
-    # The other mode drops at inference, too.
+    # The other mode also drops at inference.
     return Translated("dropout", {"ratio": values.get("p")}) if values.get("mode") == "training" else None
 
 
@@ -136,7 +136,7 @@ def _pad(values: Values, site: Site) -> Translated | None:
 
 
 def _to_shape(op: str) -> Translation:
-    """However the target is spelled (0, -1, -4, reverse), the resulting shape is what is done."""
+    """Use the shape of the result: there are many spellings of the target (0, -1, -4, reverse)."""
 
     def translate(values: Values, site: Site) -> Translated | None:
         return None if site.result is None else Translated(op, {"shape": site.result})

@@ -1,11 +1,18 @@
-"""Which variables of an MXNet file are data inputs, which are learned, and which are layers."""
+"""The variables of an MXNet file: their roles, and the shapes of the data inputs."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping
 from enum import Enum
 
-from dlbricks_tui.models.mxnet.operators import bound_once
-from dlbricks_tui.models.mxnet.symbol_document import VARIABLE
-from dlbricks_tui.models.mxnet.symbol_file import SymbolFile
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import Shape
+from dlbricks_tui.models.input_shapes import listed, read_shape, refuse_too_large
+from dlbricks_tui.models.mxnet.operators import bound_once, schema
+from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode
+from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE
+
+# MXNet counts elements in 32 bits.
+MOST_ELEMENTS = 2**31 - 1
 
 LAYER_ATTRIBUTE = "__layer__"
 SHAPE_ATTRIBUTE = "__shape__"
@@ -13,19 +20,19 @@ _LEARNED_SUFFIXES = ("weight", "bias", "gamma", "beta", "mean", "var", "scale", 
 
 
 class Role(str, Enum):
-    """What a variable is for."""
+    """The role of a variable."""
 
     INPUT = "input"
-    # Also labels and recurrent states: bound once, never fed by a layer.
+    # Includes labels and recurrent states: bound once, never fed by a layer.
     WEIGHT = "weight"
     CONSTANT = "constant"
 
 
 def variable_roles(file: SymbolFile, named_inputs: Collection[str] = ()) -> dict[int, Role]:
-    """The role of every variable by its node number.
+    """Return the role of each variable by node number.
 
-    `named_inputs` are what a person or a manifest calls an input: that counts for more than a guess by name, and for
-    less than what an operator declares.
+    `named_inputs` are names that the user or a manifest calls inputs. They count more than a guess by name, and less
+    than the declaration of an operator.
     """
     bound, beside_computed = _where_read(file)
     composites = {node.attributes.get(LAYER_ATTRIBUTE) for node in file.nodes if node.op != VARIABLE}
@@ -37,19 +44,19 @@ def variable_roles(file: SymbolFile, named_inputs: Collection[str] = ()) -> dict
         if node.name in named_inputs and number not in bound:
             roles[number] = Role.INPUT
         elif layer is not None:
-            # An array that stands in a layer of operators is one of its weights.
+            # An array in a layer of operators is one of its weights.
             roles[number] = Role.WEIGHT if layer in composites else Role.CONSTANT
         elif number in bound or node.name.lower().endswith(_LEARNED_SUFFIXES):
             roles[number] = Role.WEIGHT
         else:
-            # A variable of known shape that joins a computed tensor is a learned vector, not something to be fed.
+            # A variable of known shape that joins a computed tensor is a weight.
             fixed = number in beside_computed and SHAPE_ATTRIBUTE in node.attributes
             roles[number] = Role.WEIGHT if fixed else Role.INPUT
     return roles
 
 
 def _where_read(file: SymbolFile) -> tuple[set[int], set[int]]:
-    """The variables that some operator declares to be learned, and those that stand beside a computed tensor."""
+    """Return the variables that an operator declares to be weights, and those that join a computed tensor."""
     bound: set[int] = set()
     beside_computed: set[int] = set()
     nodes = file.nodes
@@ -63,3 +70,81 @@ def _where_read(file: SymbolFile) -> tuple[set[int], set[int]]:
             if is_bound and nodes[entry.node].op == VARIABLE:
                 bound.add(entry.node)
     return bound, beside_computed
+
+
+# Input shapes of published networks whose files do not declare them. The first pattern found in the model's name
+# counts.
+KNOWN_NETWORKS: tuple[tuple[re.Pattern[str], Shape], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), shape)
+    for pattern, shape in (
+        # Except for the end of "mobilenet" or "googlenet".
+        (r"(?<![a-z])lenet|mnist", (1, 1, 28, 28)),
+        (r"cifar", (1, 3, 32, 32)),
+        (r"ssd\D*300", (1, 3, 300, 300)),
+        (r"ssd\D*512", (1, 3, 512, 512)),
+        (r"yolo", (1, 3, 416, 416)),
+        (r"inception[-_. ]?(v?3|v?4|resnet)|xception", (1, 3, 299, 299)),
+        (r"alexnet|vgg|res-?ne[xs]?t|inception|googlenet|squeezenet|mobilenet|densenet", (1, 3, 224, 224)),
+        (r"senet|shufflenet|efficientnet|caffenet|(?<![a-z])nin(?![a-z])|dpn|mnasnet|ghostnet", (1, 3, 224, 224)),
+    )
+)
+
+
+def input_shapes(
+    file: SymbolFile, roles: Mapping[int, Role], given: Mapping[str, Shape], known: Mapping[str, Shape], where: str
+) -> dict[int, Shape]:
+    """Return the known shapes of data inputs by node number.
+
+    `given` are shapes from the user, for variables of the file; `known` are those of a manifest.
+    """
+    inputs = [number for number, role in roles.items() if role is Role.INPUT]
+    names = {file.nodes[number].name for number in roles}
+    for name in given:
+        if name not in names:
+            there = listed([file.nodes[number].name for number in inputs]) or "none"
+            raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {there}")
+    # Users may also give the shape of a weight.
+    shapes = {number: given[file.nodes[number].name] for number in roles if file.nodes[number].name in given}
+    for number in inputs:
+        node = file.nodes[number]
+        found = shapes.get(number) or known.get(node.name) or _declared(node)
+        if found is None and len(inputs) == 1:
+            found = _of_known_network(file, number, where)
+        if found is not None:
+            shapes[number] = found
+    refuse_too_large(
+        {file.nodes[number].name: shape for number, shape in shapes.items()}, MOST_ELEMENTS, "MXNet", where
+    )
+    return shapes
+
+
+def declared_axes(node: SymbolNode) -> Shape | None:
+    """Return the declared sizes, 0 or less for an open axis; None where the number of axes is unknown."""
+    return read_shape(node.attributes.get(SHAPE_ATTRIBUTE, ""))
+
+
+def _declared(node: SymbolNode) -> Shape | None:
+    shape = declared_axes(node)
+    if shape is None or any(axis <= 0 for axis in shape[1:]):
+        return None
+    # An open batch axis means one image.
+    return (max(shape[0], 1), *shape[1:])
+
+
+def _of_known_network(file: SymbolFile, number: int, name: str) -> Shape | None:
+    if file.nodes[number].name != "data":
+        return None
+    found = next((shape for pattern, shape in KNOWN_NETWORKS if pattern.search(name)), None)
+    return found if found is not None and _is_image(file, number) else None
+
+
+def _is_image(file: SymbolFile, number: int) -> bool:
+    """Return true if the first convolution behind the input has a kernel of two axes."""
+    reached = {number}
+    for position, node in enumerate(file.nodes):
+        if any(entry.node in reached for entry in node.inputs):
+            known = schema(node.op)
+            if known is not None and known.name == "Convolution":
+                return len(read_shape(node.attributes.get("kernel", "")) or ()) == 2
+            reached.add(position)
+    return False

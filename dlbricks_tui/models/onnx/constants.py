@@ -1,7 +1,7 @@
-"""What of an ONNX model is there before it runs: stored arrays, and what follows from vectors and shapes alone.
+"""Constants of an ONNX model: stored arrays, and results that follow from short vectors and shapes alone.
 
-That says how layers are set up, and is no layer: its result is a weight of those that read it. Work on a stored matrix
-is a layer, which an optimiser may do away with.
+They set up layers and are not layers: their results are weights of the layers that read them. Work on a stored matrix
+is a layer, which an optimiser may remove.
 """
 
 import re
@@ -14,27 +14,34 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, TensorType
 from dlbricks_tui.models.input_shapes import short_shape
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, reads
-from dlbricks_tui.models.onnx.tensor_types import MOST_ELEMENTS, declared, inferred, type_of_value, type_of_weight
-from dlbricks_tui.models.onnx.values import DamagedValueError, is_whole
+from dlbricks_tui.models.onnx.tensors import (
+    MOST_ELEMENTS,
+    DamagedValueError,
+    declared,
+    inferred,
+    is_whole,
+    type_of_value,
+    type_of_weight,
+)
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto, TypeProto
 
-# Values of more elements say where data goes in no real model; they are of weights.
-_MOST_WHOLE, _MOST_OTHERS = 2**16, 2**6
-SAY_WHERE = frozenset({"int64", "int32", "bool", "object"})
-# What constant nodes may compute together: a small file can ask for any amount.
+# Larger values are weights: no real model has so many sizes, axes or indices.
+_MOST_INTEGERS, _MOST_OTHERS = 2**16, 2**6
+INDEX_DTYPES = frozenset({"int64", "int32", "bool", "object"})
+# The elements that constant nodes may compute together. A small file could ask for any number.
 _MOST_COMPUTED = 2**22
 # Shapes and axes follow from short lists only.
-_MOST_SAYING_SHAPES = 2**10
+_MOST_SIZES = 2**10
 _RANDOM = frozenset(
     {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
 )
-# What these put out is as good as stored: they read nothing but a shape.
+# Operators that read at most a shape. Their result counts as stored.
 _STORED = frozenset({"Constant", "ConstantOfShape"})
 _ONLY_THE_SHAPE = frozenset({"Shape", "Size"})
-# The operators whose values are computed: those that models work out shapes, axes and indices with. Each takes time in
-# proportion to what it reads and writes, which not every operator does.
+# Operators that are evaluated: those with which models compute shapes, axes and indices. Each takes time in proportion
+# to the size of its inputs and outputs.
 _COMPUTED_NAMES = """
 Abs Add And Cast CastLike Ceil Clip Concat Constant ConstantOfShape CumSum Div Equal Exp Expand Flatten Floor Gather
 Greater GreaterOrEqual Identity Less LessOrEqual Log Max Min Mod Mul Neg Not Or Pad Pow Range Reciprocal ReduceMax
@@ -42,8 +49,8 @@ ReduceMean ReduceMin ReduceProd ReduceSum Reshape Round Shape Sign Size Slice Sp
 Trilu Unsqueeze Where Xor
 """
 _COMPUTED = frozenset(_COMPUTED_NAMES.split())
-# What the reference evaluator answers where it lacks an operator, or is given what makes no sense: it is written in
-# Python, and checks little.
+# Errors of the reference evaluator for missing operators and inconsistent inputs. It is written in Python and checks
+# little.
 _LACKS = (
     ArithmeticError,
     AssertionError,
@@ -62,8 +69,8 @@ _LACKS = (
 
 
 @dataclass(slots=True)
-class Settled:
-    """The types of all tensors, those that are there before the model runs, and of small ones the values."""
+class Analysis:
+    """The types of all tensors, the constants among them, and the values of small ones."""
 
     types: dict[str, TensorType]
     constants: set[str] = field(default_factory=set)
@@ -73,58 +80,58 @@ class Settled:
     matrices: set[str] = field(default_factory=set)
 
     def type_of(self, name: str) -> TensorType:
-        """The type of a tensor, as far as it is known."""
+        """Return the type of a tensor as far as it is known."""
         return self.types.get(name, UNKNOWN_TYPE)
 
 
-def settle(file: OnnxFile, inputs: Mapping[str, TensorType]) -> Settled:
-    """Tell layers from constants and infer the types of all tensors.
+def analyse(file: OnnxFile, inputs: Mapping[str, TensorType]) -> Analysis:
+    """Separate layers from constants and infer the types of all tensors.
 
-    One pass: each node stands behind those that it reads.
+    One pass, as nodes are in topological order.
     """
-    settling = _Settling(file.opsets, Settled(dict(inputs)))
+    one_pass = _Pass(file.opsets, Analysis(dict(inputs)))
     for weight in file.weights:
-        settling.note(weight.name, weight)
-    settling.note_matrices(weight.name for weight in file.weights)
+        one_pass.note(weight.name, weight)
+    one_pass.note_matrices(weight.name for weight in file.weights)
     for node in file.nodes:
-        settling.take(node)
-    return settling.settled
+        one_pass.take(node)
+    return one_pass.analysis
 
 
-class _Settling:
-    def __init__(self, opsets: Mapping[str, int], settled: Settled) -> None:
-        self.settled = settled
+class _Pass:
+    def __init__(self, opsets: Mapping[str, int], analysis: Analysis) -> None:
+        self.analysis = analysis
         self._opsets = opsets
-        # The types as onnx says them: of some tensors not all sizes are known.
+        # Types in the form of the onnx package, possibly with unknown sizes.
         self._declared: dict[str, TypeProto] = {}
         self._computed_elements = 0
 
     def note(self, name: str, value: "TensorProto") -> None:
-        """Keep the type of a stored array, and the value of a small one that is at hand."""
-        settled = self.settled
+        """Keep the type of a stored array, and the value of a small one."""
+        analysis = self.analysis
         self._set_type(name, type_of_weight(value))
-        settled.constants.add(name)
-        if _is_small(settled.types[name]) and is_whole(value):
-            settled.values[name] = _named(value, name)
+        analysis.constants.add(name)
+        if _is_small(analysis.types[name]) and is_whole(value):
+            analysis.values[name] = _named(value, name)
 
     def take(self, node: "NodeProto") -> None:
-        """Infer the types that a node writes, and take it for a layer or for a constant."""
-        settled = self.settled
+        """Infer the types of a node's outputs, and classify it as layer or constant."""
+        analysis = self.analysis
         for name, found in self._inferred(node).items():
             self._declared[name] = found
             self._set_type(name, type_of_value(found))
-        if not _is_constant(node, settled):
-            settled.layers.append(node)
+        if not _is_constant(node, analysis):
+            analysis.layers.append(node)
             return
         outputs = list(filter(None, node.output))
-        settled.constants.update(outputs)
+        analysis.constants.update(outputs)
         for name, value in zip(outputs, self._values(node, outputs), strict=False):
             self.note(name, value)
         if node.op_type in _STORED:
             self.note_matrices(outputs)
 
     def note_matrices(self, names: Iterable[str]) -> None:
-        self.settled.matrices.update(name for name in names if _is_matrix(self.settled.type_of(name)))
+        self.analysis.matrices.update(name for name in names if _is_matrix(self.analysis.type_of(name)))
 
     def _set_type(self, name: str, found: TensorType) -> None:
         if found.shape is not None and prod(found.shape) > MOST_ELEMENTS:
@@ -132,7 +139,7 @@ class _Settling:
             raise DamagedValueError(
                 f"the tensor {name[:80]!r} would have a shape of {shape}, which no machine can hold"
             )
-        self.settled.types[name] = found
+        self.analysis.types[name] = found
 
     def _inferred(self, node: "NodeProto") -> Mapping[str, "TypeProto"]:
         if _constant_value(node) is not None:
@@ -140,8 +147,8 @@ class _Settling:
         types: dict[str, TypeProto] = {}
         values: list[TensorProto] = []
         for name in filter(None, dict.fromkeys(reads(node))):
-            found, value = self.settled.type_of(name), self.settled.values.get(name)
-            if value is not None and prod(found.shape or ()) <= _MOST_SAYING_SHAPES:
+            found, value = self.analysis.type_of(name), self.analysis.values.get(name)
+            if value is not None and prod(found.shape or ()) <= _MOST_SIZES:
                 values.append(value)
             elif name in self._declared:
                 types[name] = self._declared[name]
@@ -150,26 +157,26 @@ class _Settling:
         return inferred(node, types, values, self._opsets)
 
     def _values(self, node: "NodeProto", outputs: Sequence[str]) -> Sequence["TensorProto"]:
-        """What a constant node computes, where that is little; else nothing."""
-        settled = self.settled
+        """Return the values of a constant node, if they are few."""
+        analysis = self.analysis
         stored = _constant_value(node)
         if stored is not None:
             return (stored,)
-        if _is_of_known_shape(node, settled):
-            return (_shape_value(node, settled.type_of(node.input[0])),)
-        types = [settled.type_of(name) for name in outputs]
+        if _is_of_known_shape(node, analysis):
+            return (_shape_value(node, analysis.type_of(node.input[0])),)
+        types = [analysis.type_of(name) for name in outputs]
         if node.op_type not in _COMPUTED or not all(map(_is_small, types)):
             return ()
-        if any(name not in settled.values for name in node.input if name):
+        if any(name not in analysis.values for name in node.input if name):
             return ()
         self._computed_elements += sum(prod(found.shape or ()) for found in types)
         if self._computed_elements > _MOST_COMPUTED:
             return ()
-        return _computed(node, [settled.values[name] for name in dict.fromkeys(node.input) if name], self._opsets)
+        return _computed(node, [analysis.values[name] for name in dict.fromkeys(node.input) if name], self._opsets)
 
 
 def _constant_value(node: "NodeProto") -> "TensorProto | None":
-    """The array that a node holds and does nothing but put out."""
+    """Return the array of a node that only puts out an array."""
     if node.op_type != "Constant" or node.domain:
         return None
     return next((it.t for it in node.attribute if it.name == "value" and it.HasField("t")), None)
@@ -186,19 +193,19 @@ def _named(value: "TensorProto", name: str) -> "TensorProto":
     return copy
 
 
-def _is_constant(node: "NodeProto", settled: Settled) -> bool:
+def _is_constant(node: "NodeProto", analysis: Analysis) -> bool:
     if node.domain or node.op_type in _RANDOM or any(True for _ in graphs_inside(node)):
         return False
-    if _is_of_known_shape(node, settled):
+    if _is_of_known_shape(node, analysis):
         return True
     read = [name for name in node.input if name]
-    return all(name in settled.constants and name not in settled.matrices for name in read)
+    return all(name in analysis.constants and name not in analysis.matrices for name in read)
 
 
-def _is_of_known_shape(node: "NodeProto", settled: Settled) -> bool:
-    """Whether it tells a shape or size that is known."""
+def _is_of_known_shape(node: "NodeProto", analysis: Analysis) -> bool:
+    """Return true if the node reads a shape or size that is known."""
     asks = node.op_type in _ONLY_THE_SHAPE and len(node.input) > 0
-    return asks and settled.type_of(node.input[0]).shape is not None
+    return asks and analysis.type_of(node.input[0]).shape is not None
 
 
 def _shape_value(node: "NodeProto", found: TensorType) -> "TensorProto":
@@ -235,7 +242,7 @@ def _computed(node: "NodeProto", values: Sequence["TensorProto"], opsets: Mappin
             found = ReferenceEvaluator(model).run(None, fed)
         return [from_array(numpy.asarray(value)) for value in found]
     except _LACKS:
-        # Then it is a weight like any other.
+        # It is a weight like any other.
         return ()
 
 
@@ -244,5 +251,5 @@ def _is_matrix(found: TensorType) -> bool:
 
 
 def _is_small(found: TensorType) -> bool:
-    most = _MOST_WHOLE if found.dtype in SAY_WHERE else _MOST_OTHERS
+    most = _MOST_INTEGERS if found.dtype in INDEX_DTYPES else _MOST_OTHERS
     return found.shape is not None and prod(found.shape) <= most

@@ -1,4 +1,4 @@
-"""An ONNX graph whose tensors have types becomes a layer graph: each node is a layer."""
+"""From an ONNX graph with types to a layer graph: each node is a layer."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,19 +21,18 @@ from dlbricks_tui.models.graph import (
 )
 from dlbricks_tui.models.kinds import Kind, kind_of
 from dlbricks_tui.models.neutral import InnerForms
-from dlbricks_tui.models.onnx.constants import SAY_WHERE, Settled
-from dlbricks_tui.models.onnx.model_file import captured, graphs_inside, reads
+from dlbricks_tui.models.onnx.constants import INDEX_DTYPES, Analysis
+from dlbricks_tui.models.onnx.model_file import graphs_inside, outer_tensors, reads
 from dlbricks_tui.models.onnx.native import native_node, text_of
 from dlbricks_tui.models.onnx.neutral import OnnxSite, neutral_onnx
-from dlbricks_tui.models.onnx.tensor_types import dtype_name
-from dlbricks_tui.models.onnx.values import value_of
+from dlbricks_tui.models.onnx.tensors import dtype_name, value_of
 from dlbricks_tui.runtime.traits import Traits
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto
 
-# Floats whose values say where data goes or how much of it there is, by operator and place.
-_FLOATS_SAY: Mapping[str, frozenset[int]] = {
+# Float inputs whose values set the shape of the result, by operator and place.
+_SHAPE_FLOATS: Mapping[str, frozenset[int]] = {
     "Clip": frozenset({1, 2}),
     "Dropout": frozenset({1}),
     "OneHot": frozenset({2}),
@@ -43,19 +42,20 @@ _FLOATS_SAY: Mapping[str, frozenset[int]] = {
     "Resize": frozenset({1, 2}),
     "Upsample": frozenset({1}),
 }
-# Single numbers beside these are kept, as runtimes look for some of them; no key tells one from another.
+# Single numbers that these operators read are kept, as runtimes treat some of them specially. They are not part of
+# keys.
 _BESIDE_SCALARS = frozenset(
     ["Add", "Sub", "Mul", "Div", "Max", "Min", "Where", "Greater", "Less", "Equal", "GreaterOrEqual", "LessOrEqual"]
 )
-# What they read is learned, whatever its type.
+# Operators whose integer inputs are weights.
 _LEARN_INTEGERS = frozenset(["QLinearConv", "ConvInteger", "QLinearMatMul", "MatMulInteger", "QGemm"])
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxGraph:
-    """Layers and what is there before them, and which nodes of the file a node stands for."""
+    """Nodes and constants, and the nodes of the file behind each node."""
 
-    settled: Settled
+    analysis: Analysis
     inputs: Mapping[str, TensorType]
     outputs: Sequence[str]
     opsets: Mapping[str, int]
@@ -65,12 +65,12 @@ class OnnxGraph:
 
 
 def build_onnx_graph(found: OnnxGraph, name: str, level: Level) -> LayerGraph:
-    """The layers of a model."""
+    """Return the layers of a model."""
     return _Builder(found, name, level).graph()
 
 
 class _Reads:
-    """What a layer reads from outside it, each once and numbered."""
+    """The inputs of a layer, each once and numbered."""
 
     def __init__(self) -> None:
         self.feeds: dict[Feed, int] = {}
@@ -79,14 +79,14 @@ class _Reads:
         self.weight_types: list[TensorType] = []
 
     def feed(self, feed: Feed, found: TensorType) -> Wire:
-        """The wire from an input of the model or from another layer."""
+        """Return the wire from an input of the model or from another layer."""
         if feed not in self.feeds:
             self.feeds[feed] = len(self.data)
             self.data.append(found)
         return Wire(Origin.DATA, self.feeds[feed])
 
     def weight(self, name: str, found: TensorType) -> Wire:
-        """The wire from a stored array."""
+        """Return the wire from a stored array."""
         if name not in self.weights:
             self.weights[name] = len(self.weight_types)
             self.weight_types.append(found)
@@ -96,8 +96,8 @@ class _Reads:
 class _Builder:
     def __init__(self, found: OnnxGraph, name: str, level: Level) -> None:
         self._found = found
-        self._settled = found.settled
-        self._nodes = found.settled.layers
+        self._analysis = found.analysis
+        self._nodes = found.analysis.layers
         self._name = name
         self._level = level
         self._inputs = {name: number for number, name in enumerate(found.inputs)}
@@ -107,7 +107,7 @@ class _Builder:
         # Values that are part of layers: as parameters and as text.
         self._values: dict[str, ParamValue] = {}
         self._texts: dict[str, str] = {}
-        # By name where a tensor is made, and of each node which of its outputs others read, with their numbers.
+        # The producer of each tensor by name, and for each node the numbers of the outputs that others read.
         read = {name for node in self._nodes for name in reads(node)}.union(found.outputs)
         self._made: dict[str, Feed] = {}
         self._results: list[list[int]] = []
@@ -125,7 +125,7 @@ class _Builder:
             self._level,
             tuple([self._layer(index) for index in range(len(self._nodes))]),
             tuple([GraphInput(name, found) for name, found in self._found.inputs.items()]),
-            tuple([self._feed(name) for name in self._found.outputs if name not in self._settled.constants]),
+            tuple([self._feed(name) for name in self._found.outputs if name not in self._analysis.constants]),
             self._found.traits,
         )
 
@@ -140,7 +140,7 @@ class _Builder:
             index=index,
             name=self._found.names[index],
             op=operator.op,
-            kind=_kind(node, operator.op, self._settled),
+            kind=_kind(node, operator.op, self._analysis),
             operators=(operator,),
             feeds=tuple(taken.feeds),
             data=data,
@@ -153,33 +153,33 @@ class _Builder:
         )
 
     def _operator(self, node: "NodeProto", taken: _Reads) -> Operator:
-        told: dict[int, str] = {}
+        stored: dict[int, str] = {}
         facts: dict[int, ParamValue] = {}
         wires: list[Wire] = []
         for place, name in enumerate(reads(node)):
-            value = self._settled.values.get(name)
+            value = self._analysis.values.get(name)
             if not name:
                 continue
             if value is not None and (fact := self._fact(node, place, name, value)) is not None:
                 # Layers that read the same value share its text.
                 if name not in self._texts:
                     self._texts[name] = text_of(value)
-                told[place], facts[place] = self._texts[name], fact
+                stored[place], facts[place] = self._texts[name], fact
             else:
                 wires.append(self._wire(name, taken))
         version = self._found.opsets[node.domain]
-        outputs = tuple([self._settled.type_of(name) for name in node.output if name])
-        inputs = [self._settled.type_of(name) for place, name in enumerate(node.input) if name and place not in told]
+        outputs = tuple([self._analysis.type_of(name) for name in node.output if name])
+        inputs = [self._analysis.type_of(name) for place, name in enumerate(node.input) if name and place not in stored]
         neutral = neutral_onnx(node, OnnxSite(tuple(inputs), outputs, version, facts, len(outputs)))
-        inner = tuple([_canonical(graph, captured(node), self._forms) for graph in graphs_inside(node)])
-        native = native_node(node, told, version)
+        inner = tuple([_canonical(graph, outer_tensors(node), self._forms) for graph in graphs_inside(node)])
+        native = native_node(node, stored, version)
         return Operator(neutral.op, neutral.params, tuple(wires), outputs, native, inner, (neutral.op,))
 
     def _fact(self, node: "NodeProto", place: int, name: str, value: "TensorProto") -> ParamValue:
-        """What of a stored value makes the layer another one; None where it is learned."""
-        found = self._settled.type_of(name)
-        says_where = found.dtype in SAY_WHERE and node.op_type not in _LEARN_INTEGERS
-        if says_where or place in _FLOATS_SAY.get(node.op_type, ()):
+        """Return the parameter that a stored value becomes; None for a weight."""
+        found = self._analysis.type_of(name)
+        says_where = found.dtype in INDEX_DTYPES and node.op_type not in _LEARN_INTEGERS
+        if says_where or place in _SHAPE_FLOATS.get(node.op_type, ()):
             if name not in self._values:
                 self._values[name] = value_of(value)
             return self._values[name]
@@ -187,8 +187,8 @@ class _Builder:
         return f"{found.dtype} {found.shape}" if single and node.op_type in _BESIDE_SCALARS else None
 
     def _wire(self, name: str, taken: _Reads) -> Wire:
-        found = self._settled.type_of(name)
-        return taken.weight(name, found) if name in self._settled.constants else taken.feed(self._feed(name), found)
+        found = self._analysis.type_of(name)
+        return taken.weight(name, found) if name in self._analysis.constants else taken.feed(self._feed(name), found)
 
     def _feed(self, name: str) -> Feed:
         return Feed(None, self._inputs[name]) if name in self._inputs else self._made[name]
@@ -206,9 +206,9 @@ class _Builder:
         return "its shapes follow from values, which only the whole model knows, or from an operator that onnx lacks"
 
 
-def _kind(node: "NodeProto", op: str, settled: Settled) -> Kind:
-    """The kind by name; a look-up in a stored table is an embedding."""
-    if node.op_type == "Gather" and node.input and node.input[0] in settled.constants:
+def _kind(node: "NodeProto", op: str, analysis: Analysis) -> Kind:
+    """Return the kind by name; a look-up in a stored table is an embedding."""
+    if node.op_type == "Gather" and node.input and node.input[0] in analysis.constants:
         return Kind.EMBEDDING
     return kind_of(op)
 
@@ -224,9 +224,9 @@ def _is_known_operator(node: "NodeProto", version: int) -> bool:
 
 
 def _canonical(graph: "GraphProto", outer: Sequence[str], forms: InnerForms) -> str:
-    """What a graph inside an operator computes, without names; values of weights do not count.
+    """Return the canonical form of a subgraph, without names and without the values of weights.
 
-    Spelled as those of other formats: operators are lists of four, all else is words, and the outputs come last.
+    As in other formats, operators are lists of four items, all else is text, and the outputs come last.
     """
     numbers = {name: ["outer", number] for number, name in enumerate(outer)}
     numbers |= {it.name: ["input", number] for number, it in enumerate(graph.input)}
@@ -237,7 +237,7 @@ def _canonical(graph: "GraphProto", outer: Sequence[str], forms: InnerForms) -> 
     for node in graph.node:
         site = OnnxSite((UNKNOWN_TYPE,) * len(node.input), (), 0, {}, len(node.output))
         neutral = neutral_onnx(node, site)
-        inner = [_canonical(found, [*outer, *captured(node)], forms) for found in graphs_inside(node)]
+        inner = [_canonical(found, [*outer, *outer_tensors(node)], forms) for found in graphs_inside(node)]
         for output, name in enumerate(node.output):
             numbers[name] = [len(form), output]
         read = [numbers.get(name, [UNKNOWN_DTYPE, 0]) for name in reads(node)]

@@ -1,4 +1,4 @@
-"""ONNX models: read as they are written, or as ONNX Runtime makes them ready to run."""
+"""Loads ONNX models at either level."""
 
 import platform
 import re
@@ -7,36 +7,88 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from dlbricks_tui.models.allocation import without_cycle_search
+from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape, TensorType
+from dlbricks_tui.models.input_shapes import listed, missing_shapes, refuse_too_large, short_shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
-from dlbricks_tui.models.onnx.constants import Settled, settle
-from dlbricks_tui.models.onnx.inputs import input_types
+from dlbricks_tui.models.onnx.constants import Analysis, analyse
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
 from dlbricks_tui.models.onnx.model_file import OnnxFile, parse_onnx
 from dlbricks_tui.models.onnx.reading import read_onnx
 from dlbricks_tui.models.onnx.stored_arrays import refuse_damaged_arrays, stored_bytes
-from dlbricks_tui.models.onnx.tensor_types import type_of_weight
-from dlbricks_tui.models.onnx.values import DamagedValueError, is_elsewhere
+from dlbricks_tui.models.onnx.tensors import MOST_ELEMENTS, DamagedValueError, dtype_name, is_external, type_of_weight
 from dlbricks_tui.models.onnx.writer import WholeModel, typed_outputs, whole_model
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.traits import Format, Traits, usual_traits
 
-# The tensor that ONNX Runtime has named a node for, or that it writes.
-_OF_OURS = re.compile(r"t(\d{1,9})_\d{1,9}(?!\d)")
-# The worker makes arrays for all constants of a model, those that the file only describes included.
+if TYPE_CHECKING:
+    from onnx import ValueInfoProto
+
+
+Axes = list[int | str]
+
+
+def input_types(
+    inputs: Sequence["ValueInfoProto"], given: Mapping[str, Shape], known: Mapping[str, Shape], where: str
+) -> dict[str, TensorType]:
+    """Return the type of each input by name.
+
+    An open first axis means one image. An axis with a name has the size that is given for that name in any input.
+    """
+    names = [it.name for it in inputs]
+    for name in given:
+        if name not in names:
+            raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed(names) or 'none'}")
+    stated = {**known, **given}
+    sizes: dict[str, int] = {}
+    for it in inputs:
+        axes = _axes(it)
+        if it.name in stated and axes is not None:
+            if len(axes) != len(stated[it.name]):
+                shown = short_shape(stated[it.name])
+                raise ModelError(f"{where}: input {it.name[:80]!r} has {len(axes)} axes, and {shown} has others")
+            pairs = zip(axes, stated[it.name], strict=True)
+            sizes.update((axis, size) for axis, size in pairs if isinstance(axis, str) and axis)
+    shapes = {it.name: stated.get(it.name, _sized(_axes(it), sizes)) for it in inputs}
+    missing = {it.name: _axes(it) for it in inputs if shapes[it.name] is None}
+    if missing:
+        raise missing_shapes(missing, where)
+    refuse_too_large({name: shape for name, shape in shapes.items() if shape}, MOST_ELEMENTS, "ONNX Runtime", where)
+    return {it.name: TensorType(shapes[it.name], dtype_name(it.type.tensor_type.elem_type)) for it in inputs}
+
+
+def _axes(declared: "ValueInfoProto") -> Axes | None:
+    """Return the sizes, and the names of open axes; None where the number of axes is unknown."""
+    tensor = declared.type.tensor_type
+    if not declared.type.HasField("tensor_type") or not tensor.HasField("shape"):
+        return None
+    return [axis.dim_value if axis.dim_value > 0 else axis.dim_param for axis in tensor.shape.dim]
+
+
+def _sized(axes: Axes | None, sizes: Mapping[str, int]) -> Shape | None:
+    if axes is None:
+        return None
+    found = [
+        sizes.get(axis, 1 if place == 0 else 0) if isinstance(axis, str) else axis for place, axis in enumerate(axes)
+    ]
+    return tuple(found) if all(found) else None
+
+
+# The tensor after which ONNX Runtime names a node or its output.
+_OUR_TENSOR = re.compile(r"t(\d{1,9})_\d{1,9}(?!\d)")
+# The worker creates all constants of a model, including those that the file only describes.
 _MOST_COMPUTED_BYTES = 2**30
 # Characters of all nodes as text, each with a copy of the small values that it reads.
 _MOST_NODE_TEXT = 64 * 2**20
 
 
 class Optimiser(Protocol):
-    """Whoever makes ONNX models ready to run: a worker process, in tests a table."""
+    """The interface of a framework that optimises ONNX models."""
 
     @property
     def traits(self) -> Traits:
@@ -44,25 +96,25 @@ class Optimiser(Protocol):
 
     @property
     def identity(self) -> str:
-        """The framework with its version: answers of different ones are not mixed."""
+        """The framework with its version. The cache separates their answers."""
 
     def optimised(self, model: str, weights: Mapping[str, TensorType]) -> str:
-        """The model after the framework's own optimiser; nobody but the types says anything of its weights."""
+        """Return the model after the framework's own optimiser. The model holds the types of its weights only."""
 
     def output_types(self, model: str) -> Sequence[TensorType]:
-        """The types of what a model puts out, which is run as it stands."""
+        """Return the types of a model's outputs, without optimising it."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxLoader:
-    """Loads ONNX models at either level; nobody is needed to read them as they are written."""
+    """Loads ONNX models at either level. Only the fused level needs a framework."""
 
     cache: Path
     optimiser: Optimiser | None
 
     @without_cycle_search()
     def load(self, source: ModelSource, level: Level, given: Mapping[str, Shape]) -> LayerGraph:
-        """The layer graph of the model in a file."""
+        """Return the layer graph of a model file."""
         path, name = source.path, source.name
         try:
             file = parse_onnx(read_onnx(path, name), name)
@@ -70,7 +122,7 @@ class OnnxLoader:
             inputs = input_types(file.inputs, given, source.inputs, name)
             written = build_onnx_graph(_written(file, inputs, self._traits), name, Level.WRITTEN)
         except UnicodeDecodeError:
-            raise UnreadableModelError(f"{name} has a name in it that is no text: the file is damaged") from None
+            raise UnreadableModelError(f"{name} contains a name that is not valid text: the file is damaged") from None
         except (DamagedValueError, InnerGraphsTooLargeError) as damaged:
             raise UnreadableModelError(f"{name}: {damaged}") from None
         return written if level is Level.WRITTEN else self._fused(written, stored_bytes(file))
@@ -82,12 +134,12 @@ class OnnxLoader:
     def _fused(self, written: LayerGraph, stored: int) -> LayerGraph:
         if self.optimiser is None:
             raise ModelError(
-                f"{written.name}: only ONNX Runtime tells what it makes of an ONNX model: pip install "
-                "'dlbricks-tui[onnx]', or register an interpreter that has it: dlbricks runtimes add PATH"
+                f"{written.name}: fusing an ONNX model needs {self._traits.title}: {self._traits.install_here}, "
+                "or register an interpreter that has it: dlbricks runtimes add PATH"
             )
         nameless = [layer.name for layer in written.layers if not all(it.is_known for it in layer.weights)]
         if nameless:
-            raise FusionRefusedError(f"{written.name}: nobody knows the shape of a weight of {nameless[0][:80]!r}")
+            raise FusionRefusedError(f"{written.name}: the shape of a weight of {nameless[0][:80]!r} is unknown")
         operators = [operator for layer in written.layers for operator in layer.operators]
         if sum(len(text) for it in operators for _, text in it.native.attributes) > _MOST_NODE_TEXT:
             raise FusionRefusedError(
@@ -99,13 +151,13 @@ class OnnxLoader:
             raise FusionRefusedError(
                 f"{written.name} computes constants of more than {most} from shapes; read its layers as written"
             )
-        # How tensors are laid out follows from the processor, and folders are shared between machines.
+        # The layouts of tensors depend on the processor, and machines may share a cache folder.
         key = cache_key(model.text.encode(), {}, "onnx", self.optimiser.identity, platform.node())
         path = self.cache / "fused" / f"{key}.json"
         cached = read_types(path, key)
         if cached is None or cached.symbol is None:
             cached = self._asked(written.name, model, self.optimiser)
-            # Without a cache everything works, only slower the next time.
+            # Without a cache, the next read asks the framework again.
             with suppress(OSError):
                 write_types(path, key, cached)
         file = parse_onnx(b64decode(cached.symbol or ""), f"{written.name}, fused")
@@ -125,39 +177,41 @@ class OnnxLoader:
 
 
 def _written(file: OnnxFile, inputs: Mapping[str, TensorType], traits: Traits) -> OnnxGraph:
-    settled = settle(file, inputs)
+    analysis = analyse(file, inputs)
     numbers = {name: number for number, node in enumerate(file.nodes) for name in node.output if name}
-    parts = [numbers[next(filter(None, node.output))] for node in settled.layers]
-    names = [node.name or f"{node.op_type.lower()}{number}" for number, node in zip(parts, settled.layers, strict=True)]
-    return OnnxGraph(settled, inputs, file.outputs, file.opsets, names, [(number,) for number in parts], traits)
+    parts = [numbers[next(filter(None, node.output))] for node in analysis.layers]
+    names = [
+        node.name or f"{node.op_type.lower()}{number}" for number, node in zip(parts, analysis.layers, strict=True)
+    ]
+    return OnnxGraph(analysis, inputs, file.outputs, file.opsets, names, [(number,) for number in parts], traits)
 
 
 def _fused_graph(
     file: OnnxFile, types: Sequence[Sequence[TensorType]], written: LayerGraph, owners: Mapping[int, int]
 ) -> OnnxGraph:
     inputs = {f"data{number}": found.type for number, found in enumerate(written.inputs)}
-    settled = Settled(dict(inputs), layers=list(file.nodes))
+    analysis = Analysis(dict(inputs), layers=list(file.nodes))
     for weight in file.weights:
-        settled.types[weight.name] = type_of_weight(weight)
-        settled.constants.add(weight.name)
-        if not is_elsewhere(weight):
-            settled.values[weight.name] = weight
+        analysis.types[weight.name] = type_of_weight(weight)
+        analysis.constants.add(weight.name)
+        if not is_external(weight):
+            analysis.values[weight.name] = weight
     for node, found in zip(file.nodes, types, strict=True):
-        settled.types.update(zip(filter(None, node.output), found, strict=True))
+        analysis.types.update(zip(filter(None, node.output), found, strict=True))
     stands_for = _stands_for(file, written, owners)
     names = [
         written.layers[found[-1]].name if found else node.name or node.op_type.lower()
         for node, found in zip(file.nodes, stands_for, strict=True)
     ]
     parts = [tuple(sorted({part for index in found for part in written.layers[index].nodes})) for found in stands_for]
-    return OnnxGraph(settled, inputs, file.outputs, file.opsets, names, parts, written.traits)
+    return OnnxGraph(analysis, inputs, file.outputs, file.opsets, names, parts, written.traits)
 
 
 def _stands_for(file: OnnxFile, written: LayerGraph, owners: Mapping[int, int]) -> list[list[int]]:
-    """For each node the written layers that it stands for, the one that it is named for last.
+    """Return for each node the written layers behind it, with the one that names it last.
 
-    ONNX Runtime does not say that. It keeps the names of tensors, or names a node for one: that is the layer. Written
-    layers before it that no node is named for were merged into it.
+    ONNX Runtime keeps the names of tensors, or names a node after one: that gives the layer. Written layers before it
+    that no node is named after were merged into it.
     """
     named = [_named_for(node.name, list(node.output), owners) for node in file.nodes]
     taken = {index for index in named if index is not None}
@@ -177,7 +231,7 @@ def _stands_for(file: OnnxFile, written: LayerGraph, owners: Mapping[int, int]) 
 
 def _named_for(name: str, outputs: Sequence[str], owners: Mapping[int, int]) -> int | None:
     for text in (*outputs, name):
-        match = _OF_OURS.match(text)
+        match = _OUR_TENSOR.match(text)
         if match and int(match[1]) in owners:
             return owners[int(match[1])]
     return None

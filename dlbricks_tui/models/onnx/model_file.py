@@ -1,4 +1,4 @@
-"""ONNX files: read, found to be whole, and their nodes put in order."""
+"""Parses ONNX files, checks them, and orders their nodes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.content import LONGEST_NAME
 from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.graph import topological_order
 from dlbricks_tui.models.onnx.reading import no_onnx_file
-from dlbricks_tui.models.topology import topological_order
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
-# Before version 3 a file did not say which operators it uses.
+# Before version 3 files did not declare their operator sets.
 _OLDEST_WITH_OPSETS = 3
-# Graphs inside operators of graphs inside operators: real files have three levels.
+# Subgraphs within subgraphs: real files have three levels.
 DEEPEST_NESTING = 8
-# Nodes in all, once the functions of a file stand where they are called: functions that call functions multiply them.
+# All nodes after functions are expanded. Functions that call functions multiply them.
 _MOST_NODES = 200_000
 _DEEPEST_CALLS = 64
 _NAMES_OF_ONNX = ("", "ai.onnx")
@@ -28,18 +28,18 @@ class OnnxMissingError(UnreadableModelError):
 
 @dataclass(frozen=True, slots=True)
 class OnnxFile:
-    """The main graph of a file: nodes that some output needs, each behind those that it reads."""
+    """The main graph of a file: the nodes that some output needs, in topological order."""
 
     nodes: tuple["NodeProto", ...]
     inputs: tuple["ValueInfoProto", ...]
     weights: tuple["TensorProto", ...]
     outputs: tuple[str, ...]
-    # The version of each set of operators, by domain; ONNX's own is "".
+    # The version of each operator set by domain; ONNX's own domain is "".
     opsets: Mapping[str, int]
 
 
 def parse_onnx(content: bytes, where: str) -> OnnxFile:
-    """The graph of an ONNX file; `where` names it in messages."""
+    """Return the graph of an ONNX file; `where` names it in messages."""
     model = _parsed(content, where)
     try:
         opsets = _opsets(model)
@@ -51,12 +51,12 @@ def parse_onnx(content: bytes, where: str) -> OnnxFile:
 
 
 def reads(node: "NodeProto") -> tuple[str, ...]:
-    """What a node reads, then what the graphs inside it read from around it; each of those once."""
-    return (*node.input, *captured(node))
+    """Return the inputs of a node, then the outer tensors that its subgraphs read, each once."""
+    return (*node.input, *outer_tensors(node))
 
 
-def captured(node: "NodeProto") -> tuple[str, ...]:
-    """What the graphs inside a node read from around it, each once."""
+def outer_tensors(node: "NodeProto") -> tuple[str, ...]:
+    """Return the outer tensors that the subgraphs of a node read, each once."""
     found: dict[str, None] = {}
     for graph in graphs_inside(node):
         found.update(dict.fromkeys(_read_from_outside(graph)))
@@ -64,7 +64,7 @@ def captured(node: "NodeProto") -> tuple[str, ...]:
 
 
 def graphs_inside(node: "NodeProto") -> Iterator["GraphProto"]:
-    """The graphs that a node carries, not those within them."""
+    """Return the direct subgraphs of a node."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
             yield attribute.g
@@ -72,7 +72,7 @@ def graphs_inside(node: "NodeProto") -> Iterator["GraphProto"]:
 
 
 class _FlawError(Exception):
-    """What is wrong with a part of a file; who knows where the part stands says so."""
+    """A fault in a part of a file. The caller adds the place."""
 
 
 def _parsed(content: bytes, where: str) -> "ModelProto":
@@ -92,7 +92,7 @@ def _parsed(content: bytes, where: str) -> "ModelProto":
     if not 1 <= model.ir_version <= newest:
         said = f"version {model.ir_version}" if model.ir_version else "no version"
         raise UnreadableModelError(
-            f"{where} says that it is of {said} of the ONNX format; onnx {onnx.__version__} reads 1 to {newest}"
+            f"{where} declares {said} of the ONNX format; onnx {onnx.__version__} reads 1 to {newest}"
         )
     return model
 
@@ -118,11 +118,11 @@ def _without_functions(model: "ModelProto") -> "ModelProto":
     try:
         return inline_local_functions(model)
     except (RuntimeError, ValueError, ValidationError) as error:
-        raise _FlawError(f"its functions cannot be written out: {_first_line(error)}") from None
+        raise _FlawError(f"its functions cannot be expanded: {_first_line(error)}") from None
 
 
 class _Expansion:
-    """Counts the nodes of a model whose functions stand where they are called."""
+    """Counts the nodes of a model after its functions are expanded."""
 
     def __init__(self, model: "ModelProto") -> None:
         self._functions = {(it.domain, it.name): it for it in model.functions}
@@ -130,7 +130,7 @@ class _Expansion:
         self._known: dict[tuple[str, str], int | None] = {}
 
     def nodes(self, nodes: Iterable["NodeProto"]) -> int:
-        """How many nodes these stand for."""
+        """Return the number of nodes that these expand to."""
         return sum(self._of(node) for node in nodes)
 
     def _of(self, node: "NodeProto") -> int:
@@ -162,7 +162,7 @@ def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:
     if not graph.node:
         raise _FlawError("there are no nodes: not an ONNX model, or only the beginning of one")
     if not graph.output:
-        raise _FlawError("nothing says what the network puts out")
+        raise _FlawError("the file does not declare the outputs of the network")
     if graph.sparse_initializer:
         raise _FlawError("it has sparse weights, which are not supported")
     weights = {weight.name: weight for weight in graph.initializer}
@@ -175,18 +175,18 @@ def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:
             node.domain = ""
         if node.domain not in opsets:
             of = f"the domain {node.domain[:80]!r}" if node.domain else "ONNX itself"
-            raise _FlawError(f"{_label(number, node)} is an operator of {of}, of which the file says no version")
+            raise _FlawError(f"{_label(number, node)} is an operator of {of}, whose version the file does not declare")
         for name in filter(None, reads(node)):
             if name not in known:
-                raise _FlawError(f"{_label(number, node)} reads {name[:80]!r}, which nothing writes")
+                raise _FlawError(f"{_label(number, node)} reads {name[:80]!r}, which no node writes")
         sources.append({writers[name] for name in reads(node) if name in writers})
     for output in graph.output:
         if output.name not in known:
-            raise _FlawError(f"it puts out {output.name[:80]!r}, which nothing writes")
+            raise _FlawError(f"its output is {output.name[:80]!r}, which no node writes")
     order = topological_order(sources)
     if len(order) < len(sources):
         stuck = min(set(range(len(sources))).difference(order))
-        raise _FlawError(f"{_label(stuck, graph.node[stuck])} is in a cycle, or behind one")
+        raise _FlawError(f"{_label(stuck, graph.node[stuck])} is part of a cycle, or depends on one")
     needed = _needed(sources, (writers[it.name] for it in graph.output if it.name in writers))
     outputs = tuple(dict.fromkeys(it.name for it in graph.output))
     nodes = tuple([graph.node[number] for number in order if number in needed])
@@ -199,7 +199,7 @@ def _nests_deeper(graph: "GraphProto", levels: int) -> bool:
 
 
 def _texts(graph: "GraphProto") -> Iterator[object]:
-    """All that has to be text: protobuf gives bytes for what is none."""
+    """Return all texts of the graph; protobuf gives bytes for invalid text."""
     for node in graph.node:
         yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
         yield from (attribute.name for attribute in node.attribute)
@@ -212,7 +212,7 @@ def _texts(graph: "GraphProto") -> Iterator[object]:
 
 
 def _writers(nodes: Iterable["NodeProto"], taken: set[str]) -> dict[str, int]:
-    """Which node writes a tensor."""
+    """Return the writing node of each tensor."""
     writers: dict[str, int] = {}
     for number, node in enumerate(nodes):
         for name in filter(None, node.output):

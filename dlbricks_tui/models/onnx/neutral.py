@@ -1,4 +1,4 @@
-"""ONNX operators under their neutral names: how those that other formats share become them."""
+"""ONNX's operators under their neutral names."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import ParamValue, Shape
 from dlbricks_tui.models.neutral import SHARED_OPS, Neutral, Site, Translated, from_the_front, without_defaults
-from dlbricks_tui.models.onnx.values import DamagedValueError, attribute_value
+from dlbricks_tui.models.onnx.tensors import DamagedValueError, attribute_value
 
 if TYPE_CHECKING:
     from onnx import NodeProto
@@ -19,33 +19,33 @@ Values = Mapping[str, ParamValue]
 
 @dataclass(frozen=True, slots=True)
 class OnnxSite(Site):
-    """What an ONNX operator meets where it stands.
+    """The place of an ONNX operator in a graph.
 
-    `told` are inputs that are part of the operator, by their place; `inputs` are the types of all others.
+    `stored` are inputs that are part of the operator, by place; `inputs` are the types of all others.
     """
 
     version: int
-    told: Mapping[int, ParamValue]
+    stored: Mapping[int, ParamValue]
     results: int
 
     @property
     def is_elementwise_alike(self) -> bool:
-        """Whether all inputs have the shape of the result, so that nothing is repeated along an axis."""
+        """Return true if all inputs have the shape of the result, so that nothing is broadcast."""
         return all(it.shape is not None and it.shape == self.result for it in self.inputs)
 
 
-# None where ONNX's operator does more than the shared one can say.
+# None if ONNX's operator does more than the shared one.
 Translation = Callable[[Values, OnnxSite], Translated | None]
 
 
 def neutral_onnx(node: "NodeProto", site: OnnxSite) -> Neutral:
-    """The neutral form of a node; graphs inside it are not part of the parameters."""
+    """Return the neutral form of a node; its subgraphs are not part of the parameters."""
     attributes = _attributes(node)
     if not node.domain and (translate := ONNX_TRANSLATIONS.get(node.op_type)) is not None:
         translated = translate(attributes, site)
         if translated is not None:
             return Neutral(translated.op, without_defaults(translated.values, SHARED_OPS[translated.op]))
-    values = {**attributes, **{f"input{place}": value for place, value in site.told.items()}}
+    values = {**attributes, **{f"input{place}": value for place, value in site.stored.items()}}
     domain = f"{node.domain}." if node.domain else ""
     return Neutral(
         f"{ONNX_PREFIX}{domain}{node.op_type}",
@@ -86,7 +86,7 @@ def _ints(value: ParamValue) -> tuple[int, ...] | None:
 
 
 def _window(values: Values, site: OnnxSite, kernel: Shape) -> dict[str, ParamValue] | None:
-    """Kernel, stride, padding and dilation of a sliding window, each spelled for every axis of the image."""
+    """Return kernel, stride, padding and dilation, each with one value per axis of the image."""
     strides = _ints(values.get("strides")) or (1,) * len(kernel)
     dilations = _ints(values.get("dilations")) or (1,) * len(kernel)
     axes = len(kernel)
@@ -117,10 +117,10 @@ def _pads(values: Values, site: OnnxSite, kernel: Shape, strides: Shape, dilatio
 
 
 def _kernel(values: Values, site: OnnxSite) -> Shape | None:
-    """The kernel of a convolution, which its weight tells where nothing else does."""
-    told = _ints(values.get("kernel_shape"))
+    """Return the kernel of a convolution; without an attribute, the weight's shape tells it."""
+    stored = _ints(values.get("kernel_shape"))
     weight = site.inputs[1].shape if len(site.inputs) > 1 else None
-    return told or (weight[2:] if weight is not None else None)
+    return stored or (weight[2:] if weight is not None else None)
 
 
 def _conv(values: Values, site: OnnxSite) -> Translated | None:
@@ -180,7 +180,7 @@ def _batch_norm(values: Values, site: OnnxSite) -> Translated | None:
 
 
 def _gemm(values: Values, site: OnnxSite) -> Translated | None:
-    """Fully connected as others have it: rows of the weight are what comes out."""
+    """A fully connected layer whose weight has one row per output."""
     plain = values.get("alpha", 1.0) == 1.0 and values.get("beta", 1.0) == 1.0 and not values.get("transA")
     if not plain or values.get("transB") != 1 or len(site.inputs) < 2:
         return None
@@ -191,30 +191,30 @@ def _gemm(values: Values, site: OnnxSite) -> Translated | None:
 
 
 def _dropout(values: Values, site: OnnxSite) -> Translated | None:
-    if site.told.get(2) or values.get("is_test") == 0:
+    if site.stored.get(2) or values.get("is_test") == 0:
         return None
-    return Translated("dropout", {"ratio": site.told.get(1, values.get("ratio", 0.5))})
+    return Translated("dropout", {"ratio": site.stored.get(1, values.get("ratio", 0.5))})
 
 
 def _softmax(values: Values, site: OnnxSite) -> Translated | None:
     if site.rank is None:
         return None
     axis = from_the_front(values.get("axis", -1 if site.version >= 13 else 1), site.rank)
-    # Before version 13 all axes from this one on were one.
+    # Before version 13 this axis and all later ones were one.
     return Translated("softmax", {"axis": axis}) if site.version >= 13 or axis == site.rank - 1 else None
 
 
 def _alike(op: str) -> Translation:
-    """Where shapes differ, or a value is part of the operator, it is another one."""
+    """Elementwise operators are the shared ones only without broadcasting and without stored values."""
 
     def translate(values: Values, site: OnnxSite) -> Translated | None:
-        return Translated(op, {}) if site.is_elementwise_alike and not site.told else None
+        return Translated(op, {}) if site.is_elementwise_alike and not site.stored else None
 
     return translate
 
 
 def _concat(values: Values, site: OnnxSite) -> Translated | None:
-    return None if site.told else Translated("concat", {"axis": from_the_front(values.get("axis", 1), site.rank)})
+    return None if site.stored else Translated("concat", {"axis": from_the_front(values.get("axis", 1), site.rank)})
 
 
 def _flatten(values: Values, site: OnnxSite) -> Translated | None:
@@ -223,9 +223,9 @@ def _flatten(values: Values, site: OnnxSite) -> Translated | None:
 
 def _to_shape(op: str) -> Translation:
     def translate(values: Values, site: OnnxSite) -> Translated | None:
-        told = 1 in site.told or "shape" in values
+        stored = 1 in site.stored or "shape" in values
         alike = op == "reshape" or (site.result is not None and site.rank == len(site.result))
-        return Translated(op, {"shape": site.result}) if told and alike and site.result is not None else None
+        return Translated(op, {"shape": site.result}) if stored and alike and site.result is not None else None
 
     return translate
 
@@ -237,15 +237,15 @@ def _transpose(values: Values, site: OnnxSite) -> Translated | None:
 
 
 def _pad(values: Values, site: OnnxSite) -> Translated | None:
-    pads, mode = site.told.get(1, values.get("pads", values.get("paddings"))), values.get("mode", "constant")
-    if not isinstance(pads, tuple) or 3 in site.told or len(site.inputs) > 1:
+    pads, mode = site.stored.get(1, values.get("pads", values.get("paddings"))), values.get("mode", "constant")
+    if not isinstance(pads, tuple) or 3 in site.stored or len(site.inputs) > 1:
         return None
-    value = site.told.get(2, values.get("value", 0.0)) if mode == "constant" else None
+    value = site.stored.get(2, values.get("value", 0.0)) if mode == "constant" else None
     return Translated("pad", {"pads": pads, "mode": mode, "value": value})
 
 
 def _clip(values: Values, site: OnnxSite) -> Translated | None:
-    least, most = site.told.get(1, values.get("min")), site.told.get(2, values.get("max"))
+    least, most = site.stored.get(1, values.get("min")), site.stored.get(2, values.get("max"))
     if least is None or most is None or len(site.inputs) > 1:
         return None
     return Translated("clip", {"min": least, "max": most})
@@ -253,7 +253,7 @@ def _clip(values: Values, site: OnnxSite) -> Translated | None:
 
 def _reduce(op: str) -> Translation:
     def translate(values: Values, site: OnnxSite) -> Translated | None:
-        axes = _ints(site.told.get(1, values.get("axes")))
+        axes = _ints(site.stored.get(1, values.get("axes")))
         if values.get("noop_with_empty_axes") or site.rank is None or len(site.inputs) > 1:
             return None
         found = sorted({axis % site.rank for axis in axes or () if site.rank})
@@ -268,7 +268,7 @@ def _gelu(values: Values, site: OnnxSite) -> Translated | None:
 
 
 def _upsample(values: Values, site: OnnxSite) -> Translated | None:
-    scales = site.told.get(1, values.get("scales"))
+    scales = site.stored.get(1, values.get("scales"))
     if values.get("mode", "nearest") != "nearest" or not isinstance(scales, tuple) or len(scales) != 4:
         return None
     whole = [scale for scale in scales if isinstance(scale, float) and scale.is_integer()]

@@ -1,6 +1,6 @@
-"""The bytes of an ONNX file: large arrays stay on disk, and a file that would fill the memory is refused.
+"""Reads the bytes of an ONNX file. Large arrays stay on disk, and oversized files are refused.
 
-A large array becomes one that is kept in another file, as ONNX says it, where that file is the model itself.
+A large array becomes external data, as ONNX defines it, in the model file itself.
 """
 
 import os
@@ -15,29 +15,29 @@ from dlbricks_tui.models.errors import UnreadableModelError
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
 
-# What protobuf can parse.
+# The limit of protobuf.
 _MOST_IN_ALL = 2**31 - 1
 # Names, operators and small arrays of a network of 100,000 layers take half of it.
 _MOST_BYTES = 64 * 2**20
-# Messages, names and numbers; each takes up to a hundred times the memory of its bytes.
+# Messages, names and numbers. Each takes up to a hundred times the memory of its bytes.
 _MOST_PARTS = 2_000_000
 _DEEPEST = 100
 _LARGE_ARRAY = 2**20
-# Of a file that is not longer, nothing stays on disk.
+# Smaller files are read as a whole.
 _SMALL_FILE = 16 * 2**20
 
-# How a field is written, as the last three bits of its tag say.
+# The wire types of fields, the last three bits of a tag.
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
-# The numbers of fields in ModelProto, GraphProto, NodeProto, AttributeProto and TensorProto.
+# Field numbers in ModelProto, GraphProto, NodeProto, AttributeProto and TensorProto.
 _GRAPH, _NODE, _INITIALIZER, _ATTRIBUTE, _TENSOR = 7, 1, 5, 5, 5
 _OP_TYPE = 4
-# Arrays whose bytes in the file are those of their elements.
+# Fields that hold the elements of an array as they are.
 _FLOAT_DATA, _RAW_DATA, _DOUBLE_DATA = 4, 9, 10
 _EXTERNAL_DATA, _DATA_LOCATION, _EXTERNAL = 13, 14, 1
 
 
 def read_onnx(path: Path, where: str) -> bytes:
-    """The content of an ONNX file without its large arrays; `where` names it in messages."""
+    """Return the content of an ONNX file without its large arrays; `where` names it in messages."""
     with open_model_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
@@ -53,12 +53,12 @@ def read_onnx(path: Path, where: str) -> bytes:
 
 
 def no_onnx_file(where: str) -> UnreadableModelError:
-    """The complaint about bytes that are no protobuf message."""
-    return UnreadableModelError(f"{where} is no ONNX file, or not all of it: its bytes do not fit together")
+    """Return the error for bytes that are not a protobuf message."""
+    return UnreadableModelError(f"{where} is not an ONNX file, or is damaged")
 
 
 class _Field(NamedTuple):
-    """A field of a message, with where it begins, where its value begins, and where it ends."""
+    """A field of a message: its begin, the begin of its value, and its end."""
 
     number: int
     kind: int
@@ -68,11 +68,11 @@ class _Field(NamedTuple):
 
 
 class _MalformedError(Exception):
-    """Bytes that are no protobuf message."""
+    """The bytes are not a protobuf message."""
 
 
 class _OnDisk:
-    """A large file, of which only what is not an array is read."""
+    """A large file that is read without its arrays."""
 
     def __init__(self, file: IO[bytes], size: int, name: str, where: str) -> None:
         self._file = file
@@ -83,7 +83,7 @@ class _OnDisk:
         self._parts = self._bytes = 0
 
     def content(self) -> bytes:
-        """The file with its large arrays left where they are."""
+        """Return the file with its large arrays as external data."""
         try:
             return b"".join(self._model())
         except _MalformedError:
@@ -129,7 +129,7 @@ class _OnDisk:
                 yield self._copy(field)
 
     def _is(self, field: _Field, number: int) -> bool:
-        """Whether a field is that message, and large enough to hold a large array."""
+        """Return true if a field is that message, and large enough to hold a large array."""
         return field.number == number and field.kind == _BYTES and field.end - field.value > _LARGE_ARRAY
 
     def _message(self, field: _Field, parts: Iterator[bytes]) -> bytes:
@@ -164,7 +164,7 @@ class _OnDisk:
 
 
 class _Parts:
-    """The messages, names and numbers of a file, counted before protobuf makes objects of them."""
+    """The messages, names and numbers of a file, counted before protobuf creates objects for them."""
 
     def __init__(self, content: bytes, where: str) -> None:
         self._content = content
@@ -172,7 +172,7 @@ class _Parts:
         self._count = 0
 
     def refuse_too_many(self) -> None:
-        """Raise UnreadableModelError where there are too many, or the bytes are no protobuf message."""
+        """Raise UnreadableModelError if there are too many, or the bytes are not a protobuf message."""
         from onnx import ModelProto
 
         try:
@@ -188,7 +188,7 @@ class _Parts:
             field = _field(self._content, begin, end)
             self._count += 1
             if field.number in numbers and field.kind == _BYTES:
-                # Numbers one after another take a byte each in the file, and eight in memory.
+                # Packed numbers take a byte each in the file, and eight in memory.
                 self._count += (field.end - field.value) // 8
             if self._count > _MOST_PARTS:
                 raise _too_many_parts(self._where)

@@ -1,55 +1,56 @@
-"""The arrays that an ONNX file stores: each is checked against the bytes that are there."""
+"""The arrays that an ONNX file stores: checked against the bytes that exist, and read."""
 
 from collections.abc import Iterator
 from functools import cache
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.input_shapes import MOST_AXES, short_shape
-from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside
-from dlbricks_tui.models.onnx.tensor_types import dtype_name
-from dlbricks_tui.models.onnx.values import is_elsewhere
+from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx
+from dlbricks_tui.models.onnx.reading import read_onnx
+from dlbricks_tui.models.onnx.tensors import DamagedValueError, array_of, dtype_name, is_external
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
 
-# The data types of which several elements share a byte.
+
+# Data types with several elements per byte.
 _BITS = {"UINT4": 4, "INT4": 4, "FLOAT4E2M1": 4, "UINT2": 2, "INT2": 2}
 
 
 def refuse_damaged_arrays(file: OnnxFile, path: Path, where: str) -> None:
-    """Raise UnreadableModelError for an array that is not there as the file says; `path` is the model's file.
+    """Raise UnreadableModelError for an array whose bytes do not match its type; `path` is the model's file.
 
-    Everything after this may take the sizes of stored arrays for true.
+    All later code may trust the sizes of stored arrays.
     """
-    beside = _Beside(path)
+    beside = _ExternalFiles(path)
     for called, stored in _stored(file):
         label = f"{where}: {called}"
         _refuse_impossible_shape(stored, label)
-        if is_elsewhere(stored):
+        if is_external(stored):
             beside.refuse_missing(stored, label)
         else:
             _refuse_missing_bytes(stored, label)
 
 
 def stored_bytes(file: OnnxFile) -> int:
-    """How many bytes all arrays of a file take."""
+    """Return the size of all arrays of a file."""
     return sum(_needed_bytes(stored) or 0 for _, stored in _stored(file))
 
 
-class _Beside:
+class _ExternalFiles:
     """The files beside a model that hold its large arrays."""
 
     def __init__(self, path: Path) -> None:
         self._folder = path.parent
-        # Where the model is a link, such as in a cache of downloads, its arrays may be beside the file it leads to.
+        # If the model is a link, as in a download cache, its arrays may be beside the target of the link.
         self._trusted = [self._folder.resolve(), path.resolve().parent]
         self._sizes: dict[str, int] = {}
 
     def refuse_missing(self, stored: "TensorProto", label: str) -> None:
-        """Raise where the file beside the model is not there, may not be read or ends too early."""
+        """Raise UnreadableModelError if the file beside the model is missing, forbidden or too short."""
         facts = {entry.key: str(entry.value) for entry in stored.external_data}
         location = facts.get("location", "")
         label = f"{label} is kept in {location[:80]!r}"
@@ -57,17 +58,17 @@ class _Beside:
             self._sizes[location] = self._size(location, label)
         numbers = [facts.get(key) or "0" for key in ("offset", "length")]
         if not all(number.isdecimal() and len(number) < 19 for number in numbers):
-            raise UnreadableModelError(f"{label}, of which it says no place; copy that file anew")
+            raise UnreadableModelError(f"{label} at an invalid offset; copy the model again")
         offset, length = map(int, numbers)
         needed = _needed_bytes(stored)
         if needed is not None and length not in (0, needed):
-            raise UnreadableModelError(f"{label}: {length:,} bytes, but {_said(stored)} takes {needed:,}")
+            raise UnreadableModelError(f"{label}: {length:,} bytes, but {_described(stored)} takes {needed:,}")
         if offset + max(length, needed or 0) > self._sizes[location]:
-            raise UnreadableModelError(f"{label}, which ends before it; copy that file anew")
+            raise UnreadableModelError(f"{label}, which is too short; copy that file again")
 
     def _size(self, location: str, label: str) -> int:
         inside = Path(location)
-        missing = UnreadableModelError(f"{label}, which is no file beside the model; put it there")
+        missing = UnreadableModelError(f"{label}, which is not beside the model; put it there")
         if not location or "\0" in location or inside.is_absolute() or ".." in inside.parts:
             raise missing
         try:
@@ -96,28 +97,28 @@ def _refuse_missing_bytes(stored: "TensorProto", label: str) -> None:
     if stored.HasField("raw_data"):
         if needed is not None and needed != len(stored.raw_data):
             there = f"there are {len(stored.raw_data):,}"
-            raise UnreadableModelError(f"{label}: {_said(stored)} takes {needed:,} bytes, but {there}")
+            raise UnreadableModelError(f"{label}: {_described(stored)} takes {needed:,} bytes, but {there}")
         return
     found = _typed_numbers(stored)
     if found is None:
         return
     expected, held = found
     if expected != held:
-        raise UnreadableModelError(f"{label}: {_said(stored)} takes {expected:,} numbers, but there are {held:,}")
+        raise UnreadableModelError(f"{label}: {_described(stored)} takes {expected:,} numbers, but there are {held:,}")
 
 
-def _said(stored: "TensorProto") -> str:
+def _described(stored: "TensorProto") -> str:
     return f"{dtype_name(stored.data_type)} {short_shape(tuple(stored.dims)) or 'scalar'}"
 
 
 def _needed_bytes(stored: "TensorProto") -> int | None:
-    """How many bytes the elements take; None for texts and for types that the installed onnx lacks."""
+    """Return the size of the elements; None for texts and for types that the installed onnx lacks."""
     bits = _element_bits(stored.data_type)
     return None if bits is None else -(-prod(stored.dims) * bits // 8)
 
 
 def _typed_numbers(stored: "TensorProto") -> tuple[int, int] | None:
-    """How many numbers the field of the array's data type has to hold, and how many it holds."""
+    """Return the expected and the actual count of numbers in the field of the array's data type."""
     from onnx import TensorProto
     from onnx.helper import tensor_dtype_to_field
 
@@ -149,7 +150,7 @@ def _element_bits(data_type: int) -> int | None:
 
 
 def _stored(file: OnnxFile) -> Iterator[tuple[str, "TensorProto"]]:
-    """All arrays of a file, with those of nodes and of the graphs inside them, each as people know it."""
+    """Return all arrays of a file, including those in nodes and subgraphs, with a label for messages."""
     yield from ((_weight(weight), weight) for weight in file.weights)
     for node in file.nodes:
         yield from _stored_in(node)
@@ -172,3 +173,43 @@ def _stored_in(node: "NodeProto") -> Iterator[tuple[str, "TensorProto"]]:
 
 def _weight(weight: "TensorProto") -> str:
     return f"the weight {weight.name[:80]!r}"
+
+
+_CHUNK_VALUES = 1 << 20
+
+
+def onnx_weights(path: Path) -> Iterator[tuple[str, Iterator[Any]]]:
+    """Return each weight by its name, with its values as numpy arrays: in pieces if it has a file of its own."""
+    where = str(path)
+    file = parse_onnx(read_onnx(path, where), where)
+    refuse_damaged_arrays(file, path, where)
+    for weight in file.weights:
+        yield weight.name, _values(path, weight)
+
+
+def _values(path: Path, weight: "TensorProto") -> Iterator[Any]:
+    try:
+        if is_external(weight):
+            yield from _from_beside(path.parent, weight)
+        else:
+            yield array_of(weight)
+    except (DamagedValueError, LookupError, OSError) as damaged:
+        raise UnreadableModelError(f"{path}: the weight {weight.name[:80]!r} cannot be read: {damaged}") from None
+
+
+def _from_beside(folder: Path, weight: "TensorProto") -> Iterator[Any]:
+    from math import prod
+
+    import numpy
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    facts = {entry.key: entry.value for entry in weight.external_data}
+    dtype, left = tensor_dtype_to_np_dtype(weight.data_type), prod(weight.dims)
+    with (folder / facts["location"]).open("rb") as file:
+        file.seek(int(facts.get("offset") or 0))
+        while left > 0:
+            found = numpy.fromfile(file, dtype, min(left, _CHUNK_VALUES))
+            if not found.size:
+                raise DamagedValueError("its numbers end too early")
+            left -= found.size
+            yield found

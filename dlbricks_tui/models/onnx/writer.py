@@ -1,4 +1,4 @@
-"""Writes layers as an ONNX model whose weights have types and no values: whoever runs it makes them."""
+"""Writes layers as an ONNX model whose weights have types and no values. The worker creates the values."""
 
 from base64 import b64encode
 from collections.abc import Hashable, Mapping, Sequence
@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.models.graph import Feed, LayerGraph, NativeNode, Origin, TensorType
 from dlbricks_tui.models.onnx.model_file import OnnxFile
 from dlbricks_tui.models.onnx.native import NodeInPlace
-from dlbricks_tui.models.onnx.tensor_types import dtype_number
-from dlbricks_tui.models.onnx.values import is_elsewhere
+from dlbricks_tui.models.onnx.tensors import dtype_number, is_external
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-# Of the versions that any runtime of today reads, and enough for nodes that do not say theirs.
+# Versions that all current runtimes read, for nodes that do not declare theirs.
 _IR_VERSION, _USUAL_OPSET = 8, 13
-# They do not touch their tensor: inside of a model the result is the same memory by another shape.
-_HAND_ON = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
-# Where the values of a weight are said to be.
-MADE_UP = "made up by the worker"
+# They return the memory of their input with another shape.
+_SAME_MEMORY = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+# The location of external data for weights.
+SYNTHETIC = "made up by the worker"
 
 
 class OnnxSheet:
@@ -31,21 +30,21 @@ class OnnxSheet:
         self._graph = GraphProto(name="layers")
         self._names: list[str] = []
         self._opsets: dict[str, int] = {}
-        # What nodes read that hand on the memory of their input.
-        self._handed_on: dict[int, tuple[int, int]] = {}
+        # The inputs of nodes that return the memory of their input.
+        self._same_memory: dict[int, tuple[int, int]] = {}
 
     def fresh(self, name: str) -> str:
-        """The name itself: nodes are called otherwise."""
+        """Return the name itself: nodes have names of another form."""
         return name
 
     def variable(self, name: str, found: TensorType, *, learned: bool) -> int:
-        """An array of that name, a weight or an input."""
+        """Write an array of that name, a weight or an input."""
         from onnx import StringStringEntryProto, TensorProto
         from onnx.helper import make_tensor_value_info
 
         number = dtype_number(found.dtype)
         if learned:
-            where = StringStringEntryProto(key="location", value=MADE_UP)
+            where = StringStringEntryProto(key="location", value=SYNTHETIC)
             location = TensorProto.EXTERNAL
             self._graph.initializer.append(
                 TensorProto(
@@ -58,7 +57,7 @@ class OnnxSheet:
         return len(self._names) - 1
 
     def operator(self, native: NativeNode, name: str, inputs: Sequence[tuple[int, int]]) -> int:
-        """A node that reads these outputs of others."""
+        """Write a node that reads these outputs."""
         kept = NodeInPlace(native)
         number = len(self._names)
         self._names.append("")
@@ -68,18 +67,19 @@ class OnnxSheet:
         self._graph.initializer.extend(values)
         if kept.version is not None:
             self._opsets[kept.domain] = kept.version
-        if not kept.domain and kept.op in _HAND_ON:
-            self._handed_on[number] = inputs[0]
+        if not kept.domain and kept.op in _SAME_MEMORY:
+            self._same_memory[number] = inputs[0]
         return number
 
     def in_passing(self, entry: tuple[int, int]) -> list[tuple[int, int]]:
-        """What to put out so that an output is made as inside of a model.
+        """Return the outputs to request so that `entry` is computed as in the middle of a model.
 
-        A runtime has arrays of their own for what a graph puts out, into which what is only handed on would be copied.
+        A runtime has an array of its own for each output of a graph, into which it would copy memory that a node only
+        passes on.
         """
         from onnx import NodeProto
 
-        source = self._handed_on.get(entry[0])
+        source = self._same_memory.get(entry[0])
         if source is None:
             return [entry] if not self._names[entry[0]] else []
         number = len(self._names)
@@ -91,14 +91,14 @@ class OnnxSheet:
         return [*self.in_passing(source), (number, 0)]
 
     def text(self, heads: Sequence[tuple[int, int]]) -> str:
-        """The model that puts these out, as text."""
+        """Return the model with these outputs, as text."""
         from onnx import ModelProto, NodeProto, ValueInfoProto
         from onnx.helper import make_operatorsetid
 
         for place, entry in enumerate(heads):
             name = self._name(*entry)
             if self._names[entry[0]] or entry in heads[:place]:
-                # A runtime takes an input, or the same tensor twice, for no output of a graph.
+                # A runtime rejects an input, or a tensor that occurs twice, as an output.
                 name, again = f"head{place}", name
                 self._graph.node.append(NodeProto(op_type="Identity", name=name, input=[again], output=[name]))
             self._graph.output.append(ValueInfoProto(name=name))
@@ -113,13 +113,13 @@ class OnnxSheet:
 
 
 def tensor_name(node: int, output: int) -> str:
-    """What an output of a node is called."""
+    """Return the name of a node's output."""
     return f"t{node}_{output}"
 
 
 @dataclass(frozen=True, slots=True)
 class WholeModel:
-    """All layers of a model as text, the types of its weights by name, and which layer each node is of."""
+    """All layers of a model as text, the types of its weights by name, and the layer of each node."""
 
     text: str
     weights: Mapping[str, TensorType]
@@ -127,7 +127,7 @@ class WholeModel:
 
 
 def whole_model(graph: LayerGraph) -> WholeModel:
-    """A model as one graph."""
+    """Return a model as one graph."""
     sheet = OnnxSheet()
     owners: dict[int, int] = {}
     weights: dict[str, TensorType] = {}
@@ -154,17 +154,17 @@ def whole_model(graph: LayerGraph) -> WholeModel:
 
 
 def typed_outputs(file: OnnxFile) -> tuple[str, list[int]]:
-    """A model that puts out all that is written in a graph, in order, and how many tensors each node writes."""
+    """Return a model that puts out all tensors of a graph in order, and the number of outputs per node."""
     from onnx import GraphProto, ModelProto, ValueInfoProto
     from onnx.helper import make_operatorsetid, make_tensor_value_info
 
-    large = [weight for weight in file.weights if is_elsewhere(weight)]
+    large = [weight for weight in file.weights if is_external(weight)]
     written = [list(filter(None, node.output)) for node in file.nodes]
     graph = GraphProto(
         name="types",
         node=file.nodes,
-        initializer=[weight for weight in file.weights if not is_elsewhere(weight)],
-        # Only the types of the large ones count here, and an input needs no values.
+        initializer=[weight for weight in file.weights if not is_external(weight)],
+        # Only the types of large weights count here, and an input needs no values.
         input=[*file.inputs, *(make_tensor_value_info(it.name, it.data_type, list(it.dims)) for it in large)],
         output=[ValueInfoProto(name=name) for names in written for name in names],
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from dlbricks_tui.runtime.inside.backend import Backend
-from dlbricks_tui.runtime.inside.framework import load_mxnet, refuse_without
-from dlbricks_tui.runtime.inside.refusal import RefusalError
+from dlbricks_tui.runtime.inside.backend import Backend, RefusalError
+from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet, refuse_without
 from dlbricks_tui.runtime.lines import ProtocolError, decode_request, encode
 from dlbricks_tui.runtime.protocol import (
     Describe,
@@ -66,16 +65,16 @@ BACKENDS: dict[str, Callable[[], Backend]] = {"mxnet": _mxnet, "onnxruntime": _o
 
 def _performers(backend: Backend) -> dict[type[Request[Any]], Callable[[Any], Reply]]:
     """Return the function for each type of request."""
-    from dlbricks_tui.runtime.inside.measuring import Bench
+    from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
 
-    bench = Bench(backend)
+    programs = LoadedPrograms(backend)
     return {
         Describe: lambda request: backend.describe(),
         Infer: backend.infer,
         Fuse: backend.fuse,
-        Load: bench.load,
-        Sample: bench.sample,
-        Profile: bench.profile,
-        NullCalls: bench.null_calls,
-        Unload: bench.unload,
+        Load: programs.load,
+        Sample: programs.sample,
+        Profile: programs.profile,
+        NullCalls: programs.null_calls,
+        Unload: programs.unload,
     }

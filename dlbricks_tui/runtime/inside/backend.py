@@ -6,7 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network
+from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason, Refused
+
+
+class RefusalError(Exception):
+    """The request is answered with `refused`."""
+
+    def __init__(self, reason: Reason, message: str, node: int | None = None) -> None:
+        super().__init__(message)
+        self.refused = Refused(reason, message, node)
 
 
 class OperatorTime(NamedTuple):

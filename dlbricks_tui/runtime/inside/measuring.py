@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter, perf_counter_ns
 
-from dlbricks_tui.runtime.inside.arrays import array_bytes
-from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, OperatorTime, ProfiledNetwork
-from dlbricks_tui.runtime.inside.refusal import RefusalError
+from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, OperatorTime, ProfiledNetwork, RefusalError
+from dlbricks_tui.runtime.inside.values import array_bytes
 from dlbricks_tui.runtime.protocol import (
     Load,
     Loaded,
@@ -25,15 +24,15 @@ from dlbricks_tui.runtime.protocol import (
 )
 
 
-class Bench:
+class LoadedPrograms:
     """The loaded programs of one worker by their names."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._programs: dict[str, _BoundProgram] = {}
         self._null = _BoundProgram(backend, Program(backend.nothing))
-        self._broom: BoundNetwork | None = None
-        self._guest: BoundNetwork | None = None
+        self._sweeper: BoundNetwork | None = None
+        self._evictor: BoundNetwork | None = None
 
     def load(self, request: Load) -> Loaded:
         """Prepare a program and run it once."""
@@ -94,15 +93,15 @@ class Bench:
 
     def _sweep_caches(self) -> None:
         """Replace the contents of the caches of all cores."""
-        if self._broom is None:
-            self._broom = self._backend.bind(self._backend.sweep)
-        self._broom.run()
+        if self._sweeper is None:
+            self._sweeper = self._backend.bind(self._backend.sweep)
+        self._sweeper.run()
 
     def _evict(self) -> None:
         """Replace the contents of the cores' private caches."""
-        if self._guest is None:
-            self._guest = self._backend.bind(self._backend.evict)
-        self._guest.run()
+        if self._evictor is None:
+            self._evictor = self._backend.bind(self._backend.evict)
+        self._evictor.run()
 
     def _load(self, request: Load, needed_bytes: int) -> Loaded:
         begin = perf_counter()
@@ -179,7 +178,7 @@ def _profiled(runs: list[list[OperatorTime]]) -> Profiled:
     """Return the rows of a reply; refuse runs with different operators."""
     nodes = tuple(time.node for time in runs[0]) if runs else ()
     if any(tuple(time.node for time in run) != nodes for run in runs):
-        raise RefusalError(Reason.UNBUILDABLE, "the profiler shows other operators in one run than in another")
+        raise RefusalError(Reason.UNBUILDABLE, "the profiler shows different operators in different runs")
     starts = [run[0].start_ns if run else 0 for run in runs]
     return Profiled(
         nodes,

@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import EVICTING, ONE, SWEPT, Backend, BoundNetwork, rows_of
-from dlbricks_tui.runtime.inside.binding import BoundSymbol, SideBySideSymbol
-from dlbricks_tui.runtime.inside.framework import describe
-from dlbricks_tui.runtime.inside.fuse import fuse
-from dlbricks_tui.runtime.inside.infer import infer
+from dlbricks_tui.runtime.inside.mxnet_binding import BoundSymbol, SideBySideSymbol
+from dlbricks_tui.runtime.inside.mxnet_framework import describe
+from dlbricks_tui.runtime.inside.mxnet_inference import fuse, infer
 from dlbricks_tui.runtime.protocol import Described, Fuse, Fused, Infer, Inferred, Network
 
 _DATA = {"op": "null", "name": "data", "inputs": []}

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.runtime.inside.backend import OperatorTime, ProfiledNetwork
-from dlbricks_tui.runtime.inside.refusal import RefusalError
+from dlbricks_tui.runtime.inside.backend import OperatorTime, ProfiledNetwork, RefusalError
 from dlbricks_tui.runtime.inside.symbol_file import ALIAS
 from dlbricks_tui.runtime.protocol import Reason
 

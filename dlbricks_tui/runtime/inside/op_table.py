@@ -12,7 +12,7 @@ import re
 import sys
 from typing import Any
 
-from dlbricks_tui.runtime.inside.framework import load_mxnet, operators
+from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet, operators
 
 INPUT_TYPES = ("NDArray-or-Symbol", "NDArray-or-Symbol[]", "Symbol", "Symbol or Symbol[]")
 DEFAULT = re.compile(r"optional, ?default=(.*)$", re.DOTALL)

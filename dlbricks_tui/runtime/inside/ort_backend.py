@@ -12,10 +12,17 @@ from typing import Any
 
 import numpy
 
-from dlbricks_tui.runtime.inside.arrays import numpy_dtype
-from dlbricks_tui.runtime.inside.backend import EVICTING, ONE, SWEPT, Backend, BoundNetwork, ProfiledNetwork, rows_of
-from dlbricks_tui.runtime.inside.onnx_rows import rows_counted
-from dlbricks_tui.runtime.inside.onnx_wire import one_operator
+from dlbricks_tui.runtime.inside.backend import (
+    EVICTING,
+    ONE,
+    SWEPT,
+    Backend,
+    BoundNetwork,
+    ProfiledNetwork,
+    RefusalError,
+    rows_of,
+)
+from dlbricks_tui.runtime.inside.onnx_bytes import one_operator, rows_counted
 from dlbricks_tui.runtime.inside.ort_profiler import ProfiledModel
 from dlbricks_tui.runtime.inside.ort_session import (
     ask,
@@ -27,8 +34,7 @@ from dlbricks_tui.runtime.inside.ort_session import (
     tensor_type,
     weight_values,
 )
-from dlbricks_tui.runtime.inside.refusal import RefusalError
-from dlbricks_tui.runtime.inside.values import data_values, row_numbers
+from dlbricks_tui.runtime.inside.values import data_values, numpy_dtype, row_numbers
 from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason
 
 # Larger weights are written beside an optimised model, as the size of a model file is limited.
@@ -94,7 +100,7 @@ class _BoundModel(BoundNetwork):
             if network.file
             else session_with(ort, network.symbol, self._weights, settings, Reason.UNBUILDABLE)
         )
-        self.inputs = list(fed) if fed is not None else self._made(network)
+        self.inputs = list(fed) if fed is not None else self._filled(network)
         self.outputs: list[Any] = []
         self._names = [output.name for output in self._session.get_outputs()]
         self._binding = self._session.io_binding()
@@ -137,7 +143,7 @@ class _BoundModel(BoundNetwork):
             if _is_of_floats(value) and not numpy.isfinite(value.numpy()).all():
                 raise RefusalError(Reason.NOT_FINITE, f"output {self._names[place]} holds values that are not finite")
 
-    def _made(self, network: Network) -> list[Any]:
+    def _filled(self, network: Network) -> list[Any]:
         rows = rows_counted(b64decode(network.symbol), network.weights) if network.weights else {}
         made = []
         for name, found in network.inputs.items():

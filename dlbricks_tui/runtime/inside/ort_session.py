@@ -10,9 +10,8 @@ from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dlbricks_tui.runtime.inside.arrays import numpy_dtype
-from dlbricks_tui.runtime.inside.refusal import RefusalError
-from dlbricks_tui.runtime.inside.values import learned_values
+from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.values import learned_values, numpy_dtype
 from dlbricks_tui.runtime.protocol import ArrayType, Reason, Tensor
 
 THREADS_VARIABLE = "OMP_NUM_THREADS"

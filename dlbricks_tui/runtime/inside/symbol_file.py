@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-from dlbricks_tui.runtime.inside.refusal import RefusalError
+from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.protocol import Reason
 
 VARIABLE = "null"

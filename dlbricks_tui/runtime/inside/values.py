@@ -2,18 +2,35 @@
 
 A denormal number, an infinity or a NaN can make a kernel ten times slower. So all values are positive and near one, and
 weights are such that the mean stays about the same from layer to layer, however deep the network.
+
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache, reduce
 from operator import mul
 from typing import Any
 
 import numpy
 
+from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.symbol_file import SymbolFile
+from dlbricks_tui.runtime.protocol import ArrayType, Reason
+
+
+def array_bytes(arrays: Iterable[ArrayType]) -> int:
+    """Return the size of arrays of these types."""
+    return sum(reduce(mul, shape, numpy_dtype(dtype).itemsize) for shape, dtype in arrays)
+
+
+def numpy_dtype(name: str) -> Any:
+    """Return numpy's data type of that name."""
+    try:
+        return numpy.dtype(name)
+    except TypeError as error:
+        raise RefusalError(Reason.UNBUILDABLE, f"numpy has no {name} to make values of") from error
+
 
 # A prime number of values, so that the rows of a matrix differ.
 VALUES = 65521

@@ -114,7 +114,7 @@ def request_for(
 
 def _runtimes(registry: Registry, sources: Sequence[ModelSource]) -> tuple[str, ...]:
     """Those that run all these models, the usual one first."""
-    usual = registry.suited({source.format for source in sources})
+    usual = registry.runtime_for({source.format for source in sources})
     others = [it.name for it in registry.all() if it.traits.format is usual.traits.format and it.name != usual.name]
     return (usual.name, *others)
 

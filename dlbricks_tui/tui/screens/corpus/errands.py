@@ -14,7 +14,7 @@ from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.estimate.accuracy import accuracy, by_group
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.left_out import UNLOADABLE
+from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.store.conditions import where
 from dlbricks_tui.store.queries import combinations, runs, select
 from dlbricks_tui.tui import errands

@@ -1,4 +1,4 @@
-"""MXNet `.params` files: the weights of a model, read array by array without a framework."""
+"""Reads `.params` files of MXNet, the weights of a model, without a framework."""
 
 import struct
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from dlbricks_tui.measure.errors import ParamsFileError
+from dlbricks_tui.models.errors import UnreadableModelError
 
 _LIST_MAGIC = 0x112
-# Since 0.12 arrays name their storage type; before, they began with a magic number, and earlier with their shape.
+# Arrays begin with a magic number, since 0.12 followed by the storage type. The oldest begin with their shape.
 _V1, _V2, _V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 _DENSE, _ROW_SPARSE, _CSR = 0, 1, 2
-# How many arrays of indices come with each storage type.
+# The number of index arrays of each storage type.
 _INDEX_ARRAYS = {_DENSE: 0, _ROW_SPARSE: 1, _CSR: 2}
 _DTYPES = {0: "<f4", 1: "<f8", 2: "<f2", 3: "u1", 4: "<i4", 5: "i1", 6: "<i8", 7: "?"}
 _MOST_DIMENSIONS = 32
@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """Where the values of an array stand in a file."""
+    """The place of an array in a file."""
 
     name: str
     dtype: str
@@ -35,7 +35,7 @@ class StoredArray:
 
 
 class ParamsFile:
-    """The arrays of an open file; values are read in pieces, as a file may be larger than the memory."""
+    """The arrays of an open file. Values are read in pieces, as a file may be larger than the memory."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self._path = path
@@ -45,7 +45,7 @@ class ParamsFile:
         self.arrays = self._read_directory()
 
     def values(self, array: StoredArray) -> Iterator[NDArray[np.generic]]:
-        """All values of an array, in pieces."""
+        """Yield all values of an array, in pieces."""
         dtype = np.dtype(array.dtype)
         self._file.seek(array.offset)
         left = array.count
@@ -73,19 +73,19 @@ class ParamsFile:
         magic = self._number("<I")
         storage = self._number("<i") if magic in (_V2, _V3) else _DENSE
         if storage not in _INDEX_ARRAYS:
-            raise self._broken(f"has an array of the storage type {storage}, which nobody knows")
+            raise self._broken(f"has an array of the unknown storage type {storage}")
         indices = _INDEX_ARRAYS[storage]
         stored_shape = self._shape(magic) if indices else None
         shape = self._shape(magic)
         if not shape and magic != _V3:
-            # Only the newest format has scalars; before, an array without dimensions is none.
+            # Only the newest format has scalars. In older ones an array without dimensions is empty.
             return StoredArray("", "u1", self._file.tell(), 0)
-        # The device that it was saved from, and its number.
+        # The type and number of the device that saved it.
         self._bytes(8)
         dtype = self._dtype()
         index_arrays = [(self._dtype(), self._shape(magic)) for _ in range(indices)]
         offset = self._file.tell()
-        # What a CSR array says of its own stored shape is wrong: it has a value per column index.
+        # The stored shape of a CSR array is wrong: it has one value per column index.
         count = prod(index_arrays[-1][1] if storage == _CSR else stored_shape or shape)
         self._skip(count * np.dtype(dtype).itemsize)
         for index_dtype, index_shape in index_arrays:
@@ -94,7 +94,7 @@ class ParamsFile:
 
     def _shape(self, magic: int) -> tuple[int, ...]:
         old = magic not in (_V1, _V2, _V3)
-        # Before there was a magic number, the number of dimensions stood in its place.
+        # The oldest arrays have the number of dimensions in place of the magic number.
         dimensions = magic if old else self._number("<i")
         if not 0 <= dimensions <= _MOST_DIMENSIONS:
             raise self._broken(f"has an array of {dimensions} dimensions")
@@ -106,7 +106,7 @@ class ParamsFile:
     def _dtype(self) -> str:
         flag = self._number("<i")
         if flag not in _DTYPES:
-            raise self._broken(f"has an array of the data type {flag}, which nobody knows")
+            raise self._broken(f"has an array of the unknown data type {flag}")
         return _DTYPES[flag]
 
     def _count(self, at_least_bytes: int = 1) -> int:
@@ -130,15 +130,15 @@ class ParamsFile:
             raise self._broken("is cut off")
         self._file.seek(count, 1)
 
-    def _broken(self, how: str) -> ParamsFileError:
-        return ParamsFileError(f"{self._path} {how}; give the path of a *.params file that MXNet has saved")
+    def _broken(self, how: str) -> UnreadableModelError:
+        return UnreadableModelError(f"{self._path} {how}; give the path of a *.params file that MXNet has saved")
 
 
 @contextmanager
 def open_params(path: Path) -> Iterator[ParamsFile]:
-    """The arrays of a `.params` file."""
+    """Open a `.params` file."""
     try:
         with path.open("rb") as file:
             yield ParamsFile(path, file)
     except OSError as error:
-        raise ParamsFileError(f"{path} cannot be read: {error.strerror}") from error
+        raise UnreadableModelError(f"{path} cannot be read: {error.strerror}") from error

@@ -4,6 +4,7 @@ MXNet runs a graph in an executor or in a CachedOp. An executor is the default f
 layouts once. A CachedOp with all flags takes at least 0.3 ms longer on the same graph, and converts an input array to
 another layout for good. But an executor has one workspace for its operators, so convolutions never run at the same
 time. So networks run in an executor, and side by side in a CachedOp.
+
 """
 
 from __future__ import annotations
@@ -17,15 +18,14 @@ from typing import Any
 
 import numpy
 
-from dlbricks_tui.runtime.inside.arrays import numpy_dtype
-from dlbricks_tui.runtime.inside.backend import BoundNetwork, ProfiledNetwork
-from dlbricks_tui.runtime.inside.loading import ask, load, refuse_unknown, save
+from dlbricks_tui.runtime.inside.backend import BoundNetwork, ProfiledNetwork, RefusalError
+from dlbricks_tui.runtime.inside.mxnet_framework import ask, load, refuse_unknown, save
 from dlbricks_tui.runtime.inside.mxnet_profiler import ProfiledSymbol
-from dlbricks_tui.runtime.inside.refusal import RefusalError
 from dlbricks_tui.runtime.inside.symbol_file import VARIABLE, SymbolFile
 from dlbricks_tui.runtime.inside.values import (
     data_values,
     learned_values,
+    numpy_dtype,
     row_numbers,
     rows_counted,
     variance_values,
@@ -36,7 +36,7 @@ from dlbricks_tui.runtime.protocol import ArrayType, Network, Reason
 BACKEND_VARIABLE = "MXNET_SUBGRAPH_BACKEND"
 # Before 1.6 MXNet had no subgraph backend and did not know this value.
 NO_BACKEND = "NONE"
-EQUALS_ONCE_VARIABLE = "MXNET_ELIMINATE_COMMON_EXPR"
+MERGE_EQUALS_VARIABLE = "MXNET_ELIMINATE_COMMON_EXPR"
 BULK_VARIABLE = "MXNET_EXEC_BULK_EXEC_INFERENCE"
 WORKERS_VARIABLE = "MXNET_CPU_WORKER_NTHREADS"
 # The number of branches with memory of their own. Operators that write to the same memory wait for each other.
@@ -56,7 +56,7 @@ class _Symbol(BoundNetwork):
         self._mxnet = mxnet
         self._file = SymbolFile(network.symbol)
         refuse_unknown(mxnet, self._file)
-        self._arrays = _made(mxnet, self._file, network, fed)
+        self._arrays = _filled(mxnet, self._file, network, fed)
         self.inputs = [self._arrays[self._file.alias(name)] for name in network.inputs]
         self._asked(lambda: self._bind(load(self._mxnet, self._file)))
 
@@ -77,7 +77,7 @@ class _Symbol(BoundNetwork):
 
     def _array(self, alias: str) -> Any:
         if alias not in self._arrays:
-            raise RefusalError(Reason.MALFORMED, f"nobody says what {self._file.restored(alias)} is")
+            raise RefusalError(Reason.MALFORMED, f"{self._file.restored(alias)} has no type")
         return self._arrays[alias]
 
     def _asked(self, question: Callable[[], Any]) -> Any:
@@ -108,7 +108,7 @@ class BoundSymbol(_Symbol):
     def _executor_of(self, symbol: Any, sharing: Any = None) -> Any:
         arguments = {alias: self._array(alias) for alias in symbol.list_arguments()}
         states = {alias: self._array(alias) for alias in symbol.list_auxiliary_states()}
-        with variables(_as_it_stands(self._mxnet)):
+        with variables(_without_optimiser(self._mxnet)):
             return symbol.bind(self._mxnet.cpu(), arguments, aux_states=states, grad_req="null", shared_exec=sharing)
 
     def _bind(self, symbol: Any) -> None:
@@ -132,7 +132,7 @@ class SideBySideSymbol(_Symbol):
         self._read = [self._array(alias) for alias in symbol.list_inputs()]
         # The first run plans the memory.
         apart = {BRANCHES_VARIABLE: os.environ.get(WORKERS_VARIABLE)}
-        with variables({**_as_it_stands(self._mxnet), **apart}):
+        with variables({**_without_optimiser(self._mxnet), **apart}):
             self._operator = self._mxnet.nd.CachedOp(symbol, ONE_BY_ONE)
             self._run()
 
@@ -146,12 +146,12 @@ class SideBySideSymbol(_Symbol):
         raise RefusalError(Reason.UNBUILDABLE, "operators that run side by side cannot be profiled one by one")
 
 
-def _made(mxnet: Any, file: SymbolFile, network: Network, fed: Sequence[Any] | None) -> dict[str, Any]:
+def _filled(mxnet: Any, file: SymbolFile, network: Network, fed: Sequence[Any] | None) -> dict[str, Any]:
     """Return the arrays by the aliases of their variables."""
     types = {**network.inputs, **network.weights}
     rows = rows_counted(file, {file.variable(name): shape for name, (shape, _) in types.items()})
     divisors = variances(file)
-    arrays = {} if fed is None else _in_their_places(network, fed)
+    arrays = {} if fed is None else _by_name(network, fed)
     for name in types.keys() - arrays.keys():
         number, shape, dtype = file.variable(name), types[name].shape, numpy_dtype(types[name].dtype)
         if number in rows:
@@ -166,17 +166,17 @@ def _made(mxnet: Any, file: SymbolFile, network: Network, fed: Sequence[Any] | N
     return {file.alias(name): array for name, array in arrays.items()}
 
 
-def _in_their_places(network: Network, fed: Sequence[Any]) -> dict[str, Any]:
+def _by_name(network: Network, fed: Sequence[Any]) -> dict[str, Any]:
     wanted, given = [shape for shape, _ in network.inputs.values()], [array.shape for array in fed]
     if wanted != given:
         raise RefusalError(Reason.MALFORMED, f"the inputs have the shapes {wanted} and are fed {given}")
     return {name: fed[place] for place, name in enumerate(network.inputs)}
 
 
-def _as_it_stands(mxnet: Any) -> dict[str, str | None]:
+def _without_optimiser(mxnet: Any) -> dict[str, str | None]:
     """Return the variables with which MXNet neither fuses a graph nor merges equal operators."""
     knows_backends = hasattr(mxnet.executor.Executor, "get_optimized_symbol")
-    return {BACKEND_VARIABLE: NO_BACKEND if knows_backends else None, EQUALS_ONCE_VARIABLE: "0"}
+    return {BACKEND_VARIABLE: NO_BACKEND if knows_backends else None, MERGE_EQUALS_VARIABLE: "0"}
 
 
 @contextmanager
