@@ -50,7 +50,7 @@ from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import CalibrationPolicy
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import State
-from dlbricks_tui.runs.session import Workplace
+from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.settings import DataFolder, data_folder
 from dlbricks_tui.store.columns import Summary

@@ -187,7 +187,7 @@ def carry_out(folder: RunFolder, request: RunRequest, data: DataFolder, showing:
         return _start_detached(folder, data, as_json=showing.json)
     from dlbricks_tui.cli.run_progress import shown
     from dlbricks_tui.host.host_lock import host_lock
-    from dlbricks_tui.runs.session import Workplace
+    from dlbricks_tui.runs.work import Workplace
     from dlbricks_tui.share.running import execute_any
 
     place = Workplace(data, spent_seconds=time.monotonic() - showing.began)

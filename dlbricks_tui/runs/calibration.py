@@ -21,7 +21,7 @@ from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
-from dlbricks_tui.runs.session import Session, measure_alone
+from dlbricks_tui.runs.work import Session, measure_alone
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.records import Calibration, Constants, utc_now
 from dlbricks_tui.store.store import Store

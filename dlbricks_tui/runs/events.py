@@ -7,17 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.measure.events import (
-    BatchRestarted,
-    BatchStarted,
-    Calibrated,
-    Calibrating,
-    CalibrationFailed,
-    DriftNoted,
-    Event,
-    RoundDone,
-    RoundRepeated,
-)
+from dlbricks_tui.measure import events as measuring
+from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.errors import RunError
 
 _CHUNK = 1 << 20
@@ -215,36 +206,11 @@ class RunEnded(Event):
     seconds: float
 
 
+# The kinds of both modules, by name.
 EVENTS: dict[str, type[Event]] = {
-    kind.__name__: kind
-    for kind in (
-        RunStarted,
-        Waiting,
-        ModelLoading,
-        ModelLeftOut,
-        ShapesRemembered,
-        LevelLowered,
-        LayerUnmeasurable,
-        FailedBefore,
-        Planned,
-        BatchStarted,
-        ProgramLoaded,
-        RoundDone,
-        RoundRepeated,
-        BatchRestarted,
-        Calibrating,
-        Calibrated,
-        CalibrationFailed,
-        ProgramMeasured,
-        ProgramUnfinished,
-        ProgramFailed,
-        WorkerReplaced,
-        EstimateChanged,
-        DriftNoted,
-        Paused,
-        Resumed,
-        RunEnded,
-    )
+    name: kind
+    for name, kind in {**vars(measuring), **globals()}.items()
+    if isinstance(kind, type) and issubclass(kind, Event)
 }
 
 

@@ -11,7 +11,7 @@ from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import RunRequest, read_request, write_request
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders
-from dlbricks_tui.runs.session import Workplace
+from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.settings import DataFolder
 

@@ -18,12 +18,12 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.calibration import calibrate_levels
 from dlbricks_tui.runs.control import Control, only_process
 from dlbricks_tui.runs.events import EventWriter, RunStarted
+from dlbricks_tui.runs.planning import plan_run
 from dlbricks_tui.runs.preparation import Preparation, Workload, prepare
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
-from dlbricks_tui.runs.session import Session, Workplace
 from dlbricks_tui.runs.stop_signals import RunStopped, StopSignals
-from dlbricks_tui.runs.work import measure, plan_run
+from dlbricks_tui.runs.work import Session, Workplace, measure
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.store import Store
 
@@ -92,7 +92,7 @@ def execute(
                 planned = plan_run(session, workload, store)
                 try:
                     calibrate_levels(session, planned.levels, planned.time_left, store)
-                    measure(session, workload, planned, store)
+                    measure(session, workload.models, planned.jobs, planned.counts, planned.time_left, store)
                 except RunStopped as early:
                     stopped = early
                 estimates = _estimates(workload.models, store, session.system.id, request.runtime.identity)

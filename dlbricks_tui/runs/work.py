@@ -1,80 +1,163 @@
-"""The plan of a run, and its measurements: what the store lacks is timed and stored."""
+"""The work of a run: where it works, and how its jobs are measured."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from dlbricks_tui.measure.alone import program_of
-from dlbricks_tui.measure.calibration_nets import NETWORKS
+from dlbricks_tui.host.fingerprint import GIBIBYTE
+from dlbricks_tui.measure.alone import Alone, program_of
+from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.carriers import carrier_jobs, groups
+from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.inside import Inside
-from dlbricks_tui.measure.jobs import JobKey, Subject
-from dlbricks_tui.measure.known import known_in, with_earlier
+from dlbricks_tui.measure.jobs import Job, Subject
+from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.plan import Plan, keys_of, plan
+from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.reference import reference_program
-from dlbricks_tui.measure.results import Recorder, runtime_record
-from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.time_left import TimeLeft, expected_seconds
-from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runs.calibration import levels_due
+from dlbricks_tui.measure.results import Recorder, ResultSink, conditions_of
+from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
+from dlbricks_tui.measure.supervised_worker import SupervisedWorker
+from dlbricks_tui.measure.time_left import TimeLeft
+from dlbricks_tui.runs.control import Control
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.events import FailedBefore, LayerUnmeasurable, Planned
-from dlbricks_tui.runs.preparation import Workload
+from dlbricks_tui.runs.events import WorkerReplaced
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.results import Counts, LiveEstimates, RunResults
-from dlbricks_tui.runs.run_folder import State, Tally
-from dlbricks_tui.runs.session import Session, measure_alone
-from dlbricks_tui.runs.stop_signals import RunStopped
-from dlbricks_tui.store.records import Run, utc_now
+from dlbricks_tui.runs.run_folder import RunFolder, State, Tally
+from dlbricks_tui.runs.stop_signals import RunStopped, StopSignals
+from dlbricks_tui.runtime.process import INSIDE, Worker
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.store.records import Run, System, utc_now
 from dlbricks_tui.store.store import Store
+
+# Address space that a framework reserves and never touches.
+_RESERVED_BYTES = 8 * GIBIBYTE
+# One batch may take this part of the host's memory.
+_PARTS_OF_MEMORY = 2
+# The share of a time budget that may go into repeated rounds.
+_MOST_OF_A_BUDGET_TO_REPEAT = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """The jobs of a run, the levels to calibrate for them, and the time left."""
+class Workplace:
+    """Where a run works: the data folder, sample models, the program of its workers, limits and clock."""
 
-    plan: Plan
-    counts: Counts
-    levels: tuple[Level, ...]
-    time_left: TimeLeft
-
-
-def plan_run(session: Session, workload: Workload, store: Store) -> PlannedRun:
-    """Return what the store lacks of a workload, and tell it."""
-    request, conditions = session.request, session.conditions
-    keys = keys_of(workload.models, request.end_to_end, request.method) + tuple(job.key for job in workload.bricks)
-    # A resumed run goes on from its own results.
-    since = session.control.state.started if request.again else ""
-    known = known_in(store.generation, conditions, keys, since)
-    if request.retry_failed:
-        known = replace(known, failed={})
-    found = plan(workload.models, known, request.rule, request.end_to_end, workload.bricks, request.method)
-    found = replace(found, jobs=with_earlier(found.jobs, store.generation, conditions, known))
-    seconds = expected_seconds(request.method, request.rule, found.jobs, session.competing)
-    levels = levels_due(request, workload.models, found.jobs, conditions, store.generation, seconds)
-    networks = len(NETWORKS) * len(levels)
-    time_left = TimeLeft(
-        networks, seconds, lambda: session.control.seconds_left, session.place.clock, session.competing
-    )
-    planned = PlannedRun(found, Counts(_tally(found, whole=False), _tally(found, whole=True)), levels, time_left)
-    _tell_plan(session, planned)
-    session.control.count(*planned.counts)
-    store.add(session.system, runtime_record(request.runtime, session.system))
-    return planned
+    data: DataFolder
+    samples: Path = SAMPLE_MODELS
+    worker_program: Path = INSIDE
+    limits: BatchLimits = field(default_factory=BatchLimits)
+    clock: Callable[[], float] = time.monotonic
+    # Seconds between the start of the command and the start of the run: a time budget includes them.
+    spent_seconds: float = 0.0
 
 
-def measure(session: Session, workload: Workload, planned: PlannedRun, store: Store) -> None:
-    """Measure the jobs of a plan; if the run is stopped, what was measured until then is in the store."""
-    request, jobs = session.request, planned.plan.jobs
-    estimates = LiveEstimates(workload.models, store.generation, session.conditions)
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A run in progress: the request, where it works, and how it is stopped and told about."""
+
+    folder: RunFolder
+    request: RunRequest
+    place: Workplace
+    control: Control
+    signals: StopSignals
+    tell: Callable[[Event], None]
+    system: System
+    # Running threads of other programs per processor, counted before the run has a worker.
+    competing: float
+    # One for all batches: their rounds see the same host.
+    noise: NoiseMonitor = field(init=False)
+
+    def __post_init__(self) -> None:
+        budget = self.request.time_budget_seconds
+        seconds = math.inf if budget is None else _MOST_OF_A_BUDGET_TO_REPEAT * budget
+        object.__setattr__(self, "noise", NoiseMonitor(most_seconds=seconds))
+
+    @property
+    def conditions(self) -> Conditions:
+        """The conditions under which the run measures."""
+        return conditions_of(self.system.id, self.request.runtime, self.request.method)
+
+    @property
+    def batch_limits(self) -> BatchLimits:
+        """The limits of the place, with more memory on a large host: programs of one batch are comparable."""
+        usual = self.place.limits
+        return replace(usual, memory_bytes=max(usual.memory_bytes, self.memory_limit_bytes // _PARTS_OF_MEMORY))
+
+    @property
+    def memory_limit_bytes(self) -> int:
+        """The memory that a program may take."""
+        return self.request.memory_limit_bytes or self.system.memory_bytes
+
+    @contextmanager
+    def worker(self, runtime: Runtime) -> Iterator[SupervisedWorker]:
+        """Start a worker of a runtime; leaving the block ends it."""
+        limit = self.memory_limit_bytes + _RESERVED_BYTES
+        limited = replace(runtime, settings=replace(runtime.settings, memory_limit_bytes=limit))
+        with SupervisedWorker(
+            lambda: Worker(limited, self.folder.worker_log, self.place.worker_program),
+            self.signals.waiting,
+            lambda message: self.tell(WorkerReplaced(message=message)),
+            self.request.time_limits,
+            self.memory_limit_bytes,
+        ) as worker:
+            self._require_version(worker.describe().version)
+            yield worker
+
+    def _require_version(self, version: str) -> None:
+        runtime = self.request.runtime
+        if version != runtime.version:
+            raise RunError(
+                f"runtime {runtime.name} has {runtime.framework} {version} by now, and {runtime.version} when the run "
+                f"was requested; `dlbricks runtimes check {runtime.name}`, then start a new run"
+            )
+
+
+def measure_alone(
+    session: Session,
+    jobs: Sequence[Job],
+    rule: StoppingRule,
+    results: ResultSink,
+    time_left: TimeLeft,
+    *,
+    side_by_side: bool,
+) -> None:
+    """Time each job as a program of its own, in a new worker."""
+    with session.worker(session.request.runtime) as worker:
+        alone = Alone(
+            worker,
+            results,
+            session.control,
+            rule,
+            session.tell,
+            side_by_side=side_by_side,
+            noise=session.noise,
+            time_left=time_left,
+            clock=session.place.clock,
+        )
+        alone.use_reference(reference_program(session.request.runtime.traits.format))
+        alone.measure(jobs, session.batch_limits)
+
+
+def measure(
+    session: Session, models: Sequence[Subject], jobs: Sequence[Job], counts: Counts, time_left: TimeLeft, store: Store
+) -> None:
+    """Measure the jobs of a plan; if the run is stopped, the results until then are in the store."""
+    request = session.request
+    estimates = LiveEstimates(models, store.generation, session.conditions)
     recorder = Recorder(session.folder.run, session.conditions)
-    results = RunResults(store, recorder, estimates, session.tell, planned.counts, session.control.count)
+    results = RunResults(store, recorder, estimates, session.tell, counts, session.control.count)
     state = State.INTERRUPTED
     try:
         if jobs and request.method is Method.INSIDE:
-            _measure_inside(session, workload.models, planned, results)
+            _measure_inside(session, models, jobs, results, time_left)
         elif jobs:
             side_by_side = request.runtime.at_once > 1
-            measure_alone(session, jobs, request.rule, results, planned.time_left, side_by_side=side_by_side)
+            measure_alone(session, jobs, request.rule, results, time_left, side_by_side=side_by_side)
         state = State.FINISHED
     except RunStopped as stopped:
         state = stopped.state
@@ -85,9 +168,11 @@ def measure(session: Session, workload: Workload, planned: PlannedRun, store: St
         results.tell_estimates()
 
 
-def _measure_inside(session: Session, models: Sequence[Subject], planned: PlannedRun, results: RunResults) -> None:
+def _measure_inside(
+    session: Session, models: Sequence[Subject], jobs: Sequence[Job], results: RunResults, time_left: TimeLeft
+) -> None:
     """Time whole models, then carriers, and at last alone the bricks that no carrier holds."""
-    request, jobs = session.request, planned.plan.jobs
+    request = session.request
     if not isinstance(request.rule, Adaptive):
         raise RunError("a fixed number of runs applies to bricks that are timed alone: use --method alone")
     bricks = {job.key.brick: job for job in jobs if not job.whole}
@@ -100,28 +185,7 @@ def _measure_inside(session: Session, models: Sequence[Subject], planned: Planne
             inside.time_carriers(group, of=len(carriers))
     left = [job for job in bricks.values() if job not in inside.kept]
     if left:
-        measure_alone(session, left, request.rule, results, planned.time_left, side_by_side=False)
-
-
-def _tell_plan(session: Session, planned: PlannedRun) -> None:
-    for layer in planned.plan.unmeasurable:
-        session.tell(LayerUnmeasurable(**layer._asdict()))
-    for job, reason in planned.plan.failed.items():
-        session.tell(FailedBefore(label=job.label, reason=reason, **job.key._asdict()))
-    bricks, models = planned.counts
-    session.tell(
-        Planned(
-            system=session.conditions.system,
-            runtime=session.conditions.runtime,
-            bricks=bricks.total,
-            bricks_reused=bricks.reused,
-            bricks_failed_before=bricks.failed,
-            models=models.total,
-            models_reused=models.reused,
-            models_failed_before=models.failed,
-            expected_seconds=planned.time_left.total(0.0),
-        )
-    )
+        measure_alone(session, left, request.rule, results, time_left, side_by_side=False)
 
 
 def _record(session: Session, state: State, bricks: Tally) -> Run:
@@ -148,11 +212,3 @@ def _record(session: Session, state: State, bricks: Tally) -> Run:
             ("time_budget_seconds", request.time_budget_seconds),
         ),
     )
-
-
-def _tally(plan: Plan, *, whole: bool) -> Tally:
-    def count(keys: Iterable[JobKey]) -> int:
-        return sum(bool(key.brick) is not whole for key in keys)
-
-    reused, failed = count(plan.reused), count(job.key for job in plan.failed)
-    return Tally(count(job.key for job in plan.jobs) + reused + failed, 0, reused, failed)

@@ -15,7 +15,7 @@ from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.preparation import Workload
 from dlbricks_tui.runs.request import RunRequest, SuiteChoice
 from dlbricks_tui.runs.run_folder import RunFolder
-from dlbricks_tui.runs.session import Workplace
+from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.share.errors import BrokenBrickError, SuiteFileError
 from dlbricks_tui.share.suite import SuiteFolder
 from dlbricks_tui.share.unpacking import Unpacker

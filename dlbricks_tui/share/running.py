@@ -11,7 +11,7 @@ from dlbricks_tui.runs import launch
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run import RunOutcome, execute
 from dlbricks_tui.runs.run_folder import RunFolder
-from dlbricks_tui.runs.session import Workplace
+from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.share.arrivals import Arriving
 from dlbricks_tui.share.results_file import write_results

@@ -21,7 +21,7 @@ from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest, chosen, read_request
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunState
-from dlbricks_tui.runs.session import Workplace
+from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.queries import records_of
