@@ -63,7 +63,11 @@ def validate(args: argparse.Namespace) -> int:
         write_json({"config": str(args.data.config), "valid": not problems, "problems": problems})
     elif not problems:
         there = args.data.config.exists()
-        narrate(f"{args.data.config} is right" if there else f"there is no {args.data.config}: nothing can be wrong")
+        narrate(
+            f"{args.data.config} is valid"
+            if there
+            else f"there is no {args.data.config}, so all settings have their defaults"
+        )
     for problem in problems:
         narrate(f"dlbricks: error: {problem}")
     return Status.BAD_INPUT if problems else Status.DONE

@@ -35,7 +35,7 @@ def corpus_view(
     pen = pen_for(console, _WITHOUT_BARS)
     yield _totals(corpus, unit)
     if speedup is not None:
-        yield Text(f"measured on this host, the unique bricks take {speedup:.2f} times less time than the models")
+        yield Text(f"measured on this host, the models take {speedup:.2f} times as long as their unique bricks")
     yield _uniqueness(corpus, labels, unit, pen)
     yield _repeated(corpus, unit, pen)
     if len(labels) > 1:

@@ -192,7 +192,7 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
         + (f"all else in parallel would save {_ms(gained_ms)}{of_part}" if gained_ms else "nothing can run beside it")
     )
     if composed.call_ms:
-        yield Text(f"one call of the runtime, {_ms(composed.call_ms)}, is in each of them")
+        yield Text(f"each composition includes one call of the runtime, {_ms(composed.call_ms)}")
     explained = residual(one)
     if explained is not None:
         parts = [f"sampling allows for {_ms(explained.sampling_ms)}"]
@@ -202,8 +202,8 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
         rest = (
             f"{_ms(abs(explained.unexplained_ms))} unexplained" if explained.unexplained_ms else "nothing unexplained"
         )
-        direction = "more" if explained.residual_ms >= 0 else "less"
-        yield Text(f"residual: {_ms(abs(explained.residual_ms))} {direction} was measured; {', '.join(parts)}: {rest}")
+        more = f"{_ms(abs(explained.residual_ms))} {'more' if explained.residual_ms >= 0 else 'less'}"
+        yield Text(f"residual: {more} measured than estimated; {', '.join(parts)}: {rest}")
         if explained.host_told:
             told = f"the host was {explained.host_told} while the model was timed as while its bricks were"
             yield Text(f"{told}; {_TOGETHER}")

@@ -132,7 +132,7 @@ def _data_folder(chosen: str | None) -> DataFolder:
         if not standing.is_dir():
             raise UsageError(f"the data folder cannot be {folder.path}: {standing} is a file; {cure}")
     except NoHomeFolderError as error:
-        raise UsageError(f"there is no home folder to make {error} a path, so no place for data; {cure}") from error
+        raise UsageError(f"there is no home folder for the path {error}, so no place for data; {cure}") from error
     except OSError as error:
         raise UsageError(f"the data folder cannot be reached: {error}; {cure}") from error
     return folder

@@ -126,7 +126,7 @@ def compare_systems(args: argparse.Namespace) -> int:
     without = [source.name for source in sources if source.name not in ranked]
     if without:
         others = f" and {len(without) - _MOST_TOLD} others" if len(without) > _MOST_TOLD else ""
-        narrate(f"nothing was measured there of {', '.join(without[:_MOST_TOLD])}{others}")
+        narrate(f"these systems have no results of {', '.join(without[:_MOST_TOLD])}{others}")
     return Status.DONE_WITH_FAILURES if without else Status.DONE
 
 

@@ -40,7 +40,9 @@ def test_validate_names_all_that_is_wrong_in_a_line_each(file: Path, capsys: pyt
     assert second.startswith(f"dlbricks: error: {file}:3: there is no setting run.memory; ")
 
 
-@pytest.mark.parametrize(("text", "told"), [(None, "nothing can be wrong"), ("[run]\nthreads = 2\n", "is right")])
+@pytest.mark.parametrize(
+    ("text", "told"), [(None, "so all settings have their defaults"), ("[run]\nthreads = 2\n", "is valid")]
+)
 def test_validate_says_so_where_all_is_well(
     text: str | None, told: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

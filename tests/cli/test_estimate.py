@@ -116,7 +116,7 @@ def test_the_call_of_the_runtime_is_in_the_estimate_and_told_of(dlbricks: Comman
     assert (status, found["call_ms"]) == (0, 0.5)
     assert found["sequential_ms"] == pytest.approx(sum_ms(SQUEEZENET) + 0.5)
     _, out, _ = dlbricks([], "estimate", "table1:16", "--system", "c5.xlarge")
-    assert "one call of the runtime, 0.5000 ms, is in each of them" in out
+    assert "each composition includes one call of the runtime, 0.5000 ms" in out
 
 
 def test_an_estimate_says_that_the_host_was_another_for_the_model_than_for_its_bricks(dlbricks: Command) -> None:

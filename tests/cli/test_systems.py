@@ -96,4 +96,4 @@ def test_a_model_that_nobody_has_measured_is_named(systems: Command) -> None:
     status, out, err = systems("compare", "table1:16", "table1:38", "--json")
     assert status == 1
     assert len(json.loads(out)) == 2
-    assert "nothing was measured there of Very Deep Net" in err
+    assert "these systems have no results of Very Deep Net" in err
