@@ -311,5 +311,6 @@ def _by_format(answers: Sequence[Answer]) -> list[list[Answer]]:
 
 
 def _names(answers: Sequence[Answer]) -> str:
-    more = f" and {len(answers) - _MOST_TOLD} others" if len(answers) > _MOST_TOLD else ""
-    return ", ".join(it.source.name for it in answers[:_MOST_TOLD]) + more
+    from dlbricks_tui.wording.runs import names_of
+
+    return names_of([it.source.name for it in answers], _MOST_TOLD)

@@ -117,13 +117,14 @@ def _tell_system(report: SystemReport) -> None:
 
 
 def _tell_checkout(checkout: Path, reports: Sequence[SystemReport]) -> None:
+    from dlbricks_tui.wording.runs import names_of
+
     outside = sorted({name for report in reports for name in report.outside})
     if outside:
         rows = sum(report.outside.total() for report in reports)
-        more = f" and {len(outside) - _MOST_NAMED} others" if len(outside) > _MOST_NAMED else ""
         narrate(
             f"left out: {counted(rows, 'row')} of {counted(len(outside), 'model')} that Table 1 does not have: "
-            f"{', '.join(outside[:_MOST_NAMED])}{more}"
+            f"{names_of(outside, _MOST_NAMED)}"
         )
     new, known = sum(report.new for report in reports), sum(report.known for report in reports)
     narrate(f"{checkout}: {counted(new, 'result')} new, {known} known, on {counted(len(reports), 'system')}")

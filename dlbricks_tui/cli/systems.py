@@ -125,8 +125,9 @@ def compare_systems(args: argparse.Namespace) -> int:
         show(*comparison_view(ranked, data_console()))
     without = [source.name for source in sources if source.name not in ranked]
     if without:
-        others = f" and {len(without) - _MOST_TOLD} others" if len(without) > _MOST_TOLD else ""
-        narrate(f"these systems have no results of {', '.join(without[:_MOST_TOLD])}{others}")
+        from dlbricks_tui.wording.runs import names_of
+
+        narrate(f"these systems have no results of {names_of(without, _MOST_TOLD)}")
     return Status.DONE_WITH_FAILURES if without else Status.DONE
 
 
