@@ -81,8 +81,11 @@ def _default_folder() -> Path:
     # Loaded here: a command with --data-dir does without.
     from platformdirs import user_data_path
 
-    folder = user_data_path("dlbricks", appauthor=False)
-    # The XDG specification asks to ignore a relative path, which platformdirs takes.
+    try:
+        folder = user_data_path("dlbricks", appauthor=False)
+    except RuntimeError as error:
+        raise NoHomeFolderError("~") from error
+    # Older versions of platformdirs take a relative XDG_DATA_HOME, and do not object to a missing home folder.
     return folder if folder.is_absolute() else _expanded("~/.local/share/dlbricks")
 
 

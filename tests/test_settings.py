@@ -1,3 +1,4 @@
+import pwd
 import sys
 from pathlib import Path
 
@@ -58,6 +59,18 @@ def test_a_relative_folder_stays_where_it_was_named(tmp_path: Path, monkeypatch:
 def test_an_unknown_home_folder_is_refused() -> None:
     with pytest.raises(NoHomeFolderError, match="~nobody-of-this-name"):
         data_folder("~nobody-of-this-name/bricks")
+
+
+def test_a_user_without_a_home_folder_has_to_name_the_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_such_user(uid: int) -> pwd.struct_passwd:
+        raise KeyError(uid)
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", no_such_user)
+    with pytest.raises(NoHomeFolderError, match="~"):
+        data_folder(None, {})
+    assert data_folder("/named", {}).path == Path("/named")
 
 
 def test_looking_a_folder_up_makes_nothing(tmp_path: Path) -> None:
