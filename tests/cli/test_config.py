@@ -52,7 +52,7 @@ def test_validate_says_so_where_all_is_well(
     assert told in capsys.readouterr().err
 
 
-def test_validate_knows_what_keys_the_workbench_refuses(
+def test_validate_names_keys_that_the_workbench_refuses(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file.write_text('[keys]\nmodels.mark = "q"\n')
@@ -77,7 +77,7 @@ def test_help_needs_no_settings(file: Path, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out.startswith("usage: dlbricks")
 
 
-def test_the_list_says_who_gave_each_setting(
+def test_the_list_names_the_origin_of_each_setting(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file.write_text("[run]\nthreads = 2\n[keys]\ntree.expand = 'x'\n")

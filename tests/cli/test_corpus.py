@@ -37,7 +37,7 @@ def view(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
 
 
 def row(lines: list[str], start: str) -> list[str]:
-    """The words of the first line that begins with these words."""
+    """Return the words of the first line that begins with these words."""
     return next(line.split() for line in lines if line.split()[: len(start.split())] == start.split())
 
 
@@ -74,7 +74,7 @@ def test_at_a_higher_granularity_sequences_are_counted_beside_layers(capsys: pyt
     assert "sequences" in view(capsys, "vgg16", "-g", "4")[0]
 
 
-def test_the_speedup_is_what_was_measured_of_the_models_over_the_unique_bricks(
+def test_the_speedup_is_the_time_of_the_models_over_that_of_their_unique_bricks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = tmp_path / "data"
@@ -86,7 +86,7 @@ def test_the_speedup_is_what_was_measured_of_the_models_over_the_unique_bricks(
     corpus = document(capsys, "table1:16", "--data-dir", str(data))
     assert corpus["speedup"] == pytest.approx(40.0 / unique_ms)
     assert "times as long as their unique bricks" in view(capsys, "table1:16", "--data-dir", str(data))[1]
-    # VGG-16 was not measured and has no say in it.
+    # VGG-16 has no results and does not count.
     assert document(capsys, "table1:16", "table1:17", "--data-dir", str(data))["speedup"] == corpus["speedup"]
     assert document(capsys, "table1:17", "--data-dir", str(data))["speedup"] is None
 
@@ -139,7 +139,7 @@ def test_a_pipe_gets_every_name_whole_and_no_colours(
 
 
 class Terminal(io.StringIO):
-    """A standard output that a person watches."""
+    """A standard output that is a terminal."""
 
     encoding = "utf-8"
 

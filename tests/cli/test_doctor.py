@@ -8,7 +8,7 @@ from dlbricks_tui.host.noise import SOURCES
 from tests.measure.test_denormals import WEIGHTS, params
 
 
-def test_every_source_of_noise_is_told_with_its_state_effect_and_cure(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_source_of_noise_has_its_state_effect_and_cure(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {it["source"] for it in found["noise"]} == {source.name for source in SOURCES}

@@ -34,7 +34,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def dlbricks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs `dlbricks ...` with these records in the store: exit status, standard output and standard error."""
+    """Run `dlbricks ...` with these records in the store, and return its status and both outputs."""
 
     def run(records: Sequence[Record], *arguments: str) -> tuple[int, str, str]:
         store_of(tmp_path / "data" / "store", *records).close()
@@ -86,7 +86,7 @@ def test_results_of_this_host_are_taken_where_no_system_is_named(dlbricks: Comma
     assert json.loads(out)[0]["system"] == ours["system"]
 
 
-def test_a_system_with_written_results_only_is_estimated_at_written_and_that_is_said(dlbricks: Command) -> None:
+def test_a_system_with_written_results_only_is_estimated_at_written_with_a_remark(dlbricks: Command) -> None:
     status, out, err = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:16", "--system", "c5", "--json")
     assert (status, json.loads(out)[0]["level"]) == (0, "written")
     assert "c5.xlarge has results at level written and none at fused" in err
@@ -109,7 +109,7 @@ def test_a_person_sees_bars_types_bricks_regions_and_the_residual(dlbricks: Comm
         assert said in out
 
 
-def test_the_call_of_the_runtime_is_in_the_estimate_and_told_of(dlbricks: Command) -> None:
+def test_an_estimate_includes_and_names_the_call_of_the_runtime(dlbricks: Command) -> None:
     called = calibration(constants=((CALL_MS, 0.5),), level=Level.WRITTEN, **ON_C5)
     status, out, _ = dlbricks([*on_c5(SQUEEZENET), called], "estimate", "table1:16", "--system", "c5.xlarge", "--json")
     (found,) = json.loads(out)
@@ -210,7 +210,7 @@ def test_missing_bricks_are_counted_and_the_command_that_measures_them_is_named(
 
 
 @pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is not installed here")
-def test_the_command_for_what_is_missing_measures_the_very_bricks(dlbricks: Command, tmp_path: Path) -> None:
+def test_the_command_for_missing_bricks_measures_exactly_those(dlbricks: Command, tmp_path: Path) -> None:
     file = tmp_path / "my net-symbol.json.gz"
     file.write_bytes(next(SAMPLE_MODELS.glob("*/vgg11-symbol.json*")).read_bytes())
     shape = "data=1,3,224,224"
@@ -224,7 +224,7 @@ def test_the_command_for_what_is_missing_measures_the_very_bricks(dlbricks: Comm
     ]  # fmt: skip
 
 
-def test_gaps_of_many_models_are_told_together(dlbricks: Command) -> None:
+def test_gaps_of_many_models_share_a_line(dlbricks: Command) -> None:
     # VGG-16, of which others have some bricks.
     some = on_c5(VGG, without=sorted(VGG.suite)[:1])
     models = [f"table1:{number}" for number in ("2", "3", "5", "11", "17", "18", "39", "40")]
@@ -265,7 +265,7 @@ def test_unmeasurable_layers_are_named_on_standard_error(dlbricks: Command) -> N
     assert "crashed: signal 11" in err
 
 
-def test_with_nothing_measured_there_is_no_number_and_what_to_run_is_said(dlbricks: Command) -> None:
+def test_without_results_there_is_no_number_but_a_command_to_run(dlbricks: Command) -> None:
     status, out, err = dlbricks([], "estimate", "table1:16", "--level", "written", "--json")
     (found,) = json.loads(out)
     assert status == 1
@@ -280,7 +280,7 @@ def test_with_nothing_measured_there_is_no_number_and_what_to_run_is_said(dlbric
     [("--system", "c5.xlarge", "--runtime", "default"), ("--level", "written")],
     ids=["another runtime", "another system"],
 )
-def test_where_nothing_fits_what_there_is_instead_is_said(dlbricks: Command, asked: tuple[str, ...]) -> None:
+def test_where_nothing_fits_the_other_results_are_named(dlbricks: Command, asked: tuple[str, ...]) -> None:
     status, _, err = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:16", "--level", "written", *asked)
     assert status == 1
     assert "nothing fits SqueezeNet" in err
@@ -317,7 +317,7 @@ def test_rules_bind_what_runs_in_parallel(dlbricks: Command, tmp_path: Path) -> 
         (("--json", "--csv"), "not allowed with"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_line(
+def test_impossible_options_are_refused_in_one_line(
     dlbricks: Command, arguments: tuple[str, ...], complaint: str
 ) -> None:
     status, out, err = dlbricks(PAPER, "estimate", "table1:16", "--level", "written", *arguments)
@@ -326,7 +326,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(
     assert len(err.splitlines()) == 1
 
 
-def test_accuracy_is_told_for_each_way_of_measuring(dlbricks: Command) -> None:
+def test_accuracy_has_a_line_for_each_way_of_measuring(dlbricks: Command) -> None:
     faster: dict[str, Any] = {"system": "c5.2xlarge", "runtime": "mxnet-1.5.1"}
     records = [
         *on_c5(SQUEEZENET),
@@ -360,7 +360,7 @@ def test_without_end_to_end_results_accuracy_says_how_to_get_them(dlbricks: Comm
     assert "--end-to-end" in err
 
 
-def test_a_model_of_which_too_little_can_be_measured_has_no_number_and_says_what_to_do(dlbricks: Command) -> None:
+def test_a_model_with_too_few_measurable_layers_has_no_number_but_a_hint(dlbricks: Command) -> None:
     kept, *gone = sorted(SQUEEZENET.suite)
     broken: dict[str, Any] = {**ON_C5, "level": SQUEEZENET.graph.level, "reason": "crashed", "message": "signal 11"}
     failures = [failure(brick=brick, context=context, **broken) for brick, context in gone]

@@ -1,4 +1,4 @@
-"""Commands about models of several formats: each is asked of who runs it, and one that cannot be had costs no other."""
+"""Commands about models of several formats: each has its runtime, and models without one cost no others."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ def net(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def usual(tmp_path: Path) -> tuple[Runtime, Runtime]:
-    """Who runs MXNet's models here, and who ONNX models."""
+    """The runtimes of this host for MXNet and for ONNX models."""
     registry = Registry(tmp_path / "data")
     onnx = registry.preferred_for(Format.ONNX)
     assert onnx is not None
@@ -76,7 +76,7 @@ def store(tmp_path: Path, *records: Sequence[Record]) -> None:
     store_of(tmp_path / "data" / "store", *(record for some in records for record in some)).close()
 
 
-def test_each_model_of_a_list_is_estimated_by_who_runs_its_format(
+def test_each_model_of_a_list_is_estimated_by_the_runtime_of_its_format(
     dlbricks: Command, net: Path, usual: tuple[Runtime, Runtime], tmp_path: Path
 ) -> None:
     mxnet, onnx = usual
@@ -88,14 +88,14 @@ def test_each_model_of_a_list_is_estimated_by_who_runs_its_format(
     assert [model["runtime"] for model in json.loads(out)] == [mxnet.identity, onnx.identity]
 
 
-def test_what_to_run_is_a_command_for_each_format(dlbricks: Command, net: Path) -> None:
+def test_missing_bricks_get_a_command_for_each_format(dlbricks: Command, net: Path) -> None:
     status, _, told = dlbricks("estimate", "table1:16", str(net), "--level", "written")
     assert status == 1
     assert "run `dlbricks run table1:16 --level written`" in told
     assert f"run `dlbricks run {net} --level written`" in told
 
 
-def test_many_gaps_are_told_together_with_a_command_for_each_format(
+def test_many_gaps_share_a_line_with_a_command_for_each_format(
     dlbricks: Command, net: Path, usual: tuple[Runtime, Runtime], tmp_path: Path
 ) -> None:
     mxnet, onnx = usual
@@ -156,14 +156,14 @@ def test_where_the_usual_runtime_has_measured_nothing_another_of_its_framework_i
 
 @pytest.fixture
 def without_mxnet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interpreter that MXNet was in is gone."""
+    """A data folder whose MXNet interpreter is gone."""
     gone = Runtime("gone", "/nowhere/python", MXNET.framework, "1.9.1", "3.11.0")
     monkeypatch.setattr(Registry, "preferred", lambda registry: gone)
 
 
 @pytest.fixture
 def unread(tmp_path: Path) -> list[str]:
-    """Two models of MXNet that nobody has read before."""
+    """Two MXNet models that were never read before."""
     writer = SymbolWriter()
     content = writer.render(writer.op("Activation", writer.input("data", (1, 3, 8, 8)), act_type="relu"))
     paths = [tmp_path / f"{name}-symbol.json" for name in ("one", "other")]
@@ -196,7 +196,7 @@ def test_a_report_is_about_the_models_whose_framework_is_there(net: Path, unread
     assert networks.left_out.lines == ["one, other: no MXNet"]
 
 
-def test_a_suite_is_for_runtimes_that_run_what_it_holds(dlbricks: Command, tmp_path: Path) -> None:
+def test_a_suite_is_for_runtimes_of_its_format(dlbricks: Command, tmp_path: Path) -> None:
     brick = SuiteBrick("ab" * 16, 1, Caches.WARM, 2, sha256(b"{}"))
     write_suite(tmp_path / "suite", Manifest("cd" * 16, Level.WRITTEN, (brick,)), {brick.id: b"{}"})
     asked = ["suite", "run", str(tmp_path / "suite"), "-o", str(tmp_path / "results.json")]

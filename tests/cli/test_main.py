@@ -16,7 +16,7 @@ Handler = Callable[[argparse.Namespace], int]
 
 
 class Command:
-    """A group of one command, `work`, that does what the test wants."""
+    """A group of one command, `work`, whose handler the test gives."""
 
     def __init__(self, handler: Handler) -> None:
         self.handler = handler
@@ -80,7 +80,7 @@ def test_a_command_line_that_makes_no_sense_is_one_line_and_status_two(
     assert capsys.readouterr() == ("", f"dlbricks: error: {complaint}\n")
 
 
-def test_what_a_person_can_act_on_is_one_line_and_status_two(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_the_user_is_one_line_and_status_two(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["work"], [failing(UserError("vgg.json: no such file; see `dlbricks models`"))]) == 2
     assert capsys.readouterr().err == "dlbricks: error: vgg.json: no such file; see `dlbricks models`\n"
 
@@ -165,7 +165,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
 @pytest.mark.parametrize(
     "arguments", [["--version"], ["config"], ["config", "--json"], ["results", "list", "--csv"]], ids=" ".join
 )
-def test_a_full_disk_is_said_in_one_line(arguments: list[str]) -> None:
+def test_a_full_disk_gets_one_line(arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         run = run_dlbricks(*arguments, stdout=full.fileno())
     assert run.returncode == 2

@@ -64,7 +64,7 @@ def test_listing_the_samples_loads_none_of_them(data: Path, capsys: pytest.Captu
     assert not data.exists()
 
 
-def test_a_person_sees_what_to_type_and_how_much_is_unique(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_has_names_to_type_and_the_share_of_unique_layers(capsys: pytest.CaptureFixture[str]) -> None:
     lines = view(capsys)
     assert lines[0].split() == ["MODEL", "NAME", "TASK", "LAYERS", "UNIQUE", "INPUTS"]
     adain = next(line for line in lines if line.startswith("table1:22 "))

@@ -8,7 +8,7 @@ from dlbricks_tui.cli.output import data_console, narrate, show, write, write_js
 
 
 class Terminal(io.StringIO):
-    """A standard output that a person watches."""
+    """A standard output that is a terminal."""
 
     encoding = "utf-8"
 
@@ -41,7 +41,7 @@ def test_json_is_one_document_on_one_line(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == '{"layers": 174, "speedup": null, "name": "r\\u00e9seau\\n"}\n'
 
 
-def test_what_json_has_no_word_for_is_refused() -> None:
+def test_numbers_that_json_lacks_are_refused() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json({"latency_ms": float("nan")})
 

@@ -34,7 +34,7 @@ Report = Callable[..., Path]
 
 @pytest.fixture
 def report(tmp_path: Path) -> Report:
-    """Reports on a store with these records, and gives the folder."""
+    """Report on a store with these records, and return the folder."""
 
     def make(records: Sequence[Record], *arguments: str, status: int = 0) -> Path:
         store_of(tmp_path / "data" / "store", *records).close()
@@ -60,7 +60,7 @@ def rows(folder: Path, name: str) -> list[dict[str, str]]:
 
 
 class Page(HTMLParser):
-    """What a browser would find: ids, links, texts, and whether everything that is opened is closed."""
+    """The ids, links and texts of a page, and the tags that are not closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ def page(folder: Path) -> Page:
     return found
 
 
-def test_the_page_comes_out_of_an_empty_store_and_says_what_is_missing_and_how_to_get_it(
+def test_the_page_of_an_empty_store_says_how_to_get_the_missing_results(
     report: Report, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = report([])
@@ -132,7 +132,7 @@ def test_a_full_store_gives_every_figure_with_its_numbers(report: Report) -> Non
     assert "lacks" not in page(folder).text
 
 
-def test_the_page_asks_nobody_for_anything_and_all_its_links_lead_somewhere(report: Report) -> None:
+def test_the_page_loads_nothing_and_all_its_links_have_targets(report: Report) -> None:
     folder = report(measured())
     found = page(folder)
     assert found.loads == []
@@ -168,7 +168,7 @@ def test_every_latency_is_traced_to_the_results_that_it_is_made_of(report: Repor
         assert (row["system"], row["level"], row["granularity"]) == ("c5.2xlarge", "written", "1")
 
 
-def test_a_latency_is_traced_to_what_was_measured_of_the_twin_too(report: Report) -> None:
+def test_a_latency_is_traced_to_the_results_of_the_twin_too(report: Report) -> None:
     forms = {record.key: record for record in brick_records(SQUEEZENET, **C5) if isinstance(record, BrickForm)}
     twins = [
         measurement(brick=brick, context=context, level=Level.WRITTEN, **C5)
@@ -181,7 +181,7 @@ def test_a_latency_is_traced_to_what_was_measured_of_the_twin_too(report: Report
     assert {(it.brick, it.context): it.uuid for it in twins}.items() <= found.items()
 
 
-def test_what_was_published_stands_beside_what_was_measured(report: Report) -> None:
+def test_published_figures_stand_beside_measured_ones(report: Report) -> None:
     folder = report(measured())
     (row,) = [it for it in rows(folder, "figure-9") if it["table1_id"] == "16"]
     assert float(row["end_to_end_ms"]) == 30.0

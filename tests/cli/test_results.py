@@ -22,7 +22,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 
 class Terminal(io.StringIO):
-    """Standard input where somebody sits and types."""
+    """A standard input that is a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -38,7 +38,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def results(data: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs `dlbricks results ...` on it: exit status, standard output and standard error."""
+    """Run `dlbricks results ...` on it, and return its exit status, standard output and standard error."""
 
     def run(*arguments: str, folder: Path = data) -> tuple[int, str, str]:
         status = main(["--data-dir", str(folder), "results", *arguments])
@@ -82,7 +82,7 @@ def test_a_column_is_sorted_by_from_the_top_as_the_help_says(results: Command) -
 
 
 @pytest.mark.parametrize("arguments", [("list",), ("show", brick(0)[:8])], ids=["list", "show"])
-def test_tables_fit_80_columns_and_keep_what_tells_results_apart(
+def test_tables_fit_80_columns_and_keep_the_columns_that_tell_results_apart(
     results: Command, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -166,7 +166,7 @@ def test_a_brick_is_shown_with_all_its_results(results: Command) -> None:
     assert [each["id"] for each in shown["results"]] == [FAST.uuid]
 
 
-def test_a_brick_whose_form_nobody_stored_is_shown_too(results: Command, data: Path) -> None:
+def test_a_brick_without_a_stored_form_is_shown_too(results: Command, data: Path) -> None:
     with Store(data / "store") as store:
         store.add(measurement(brick=brick(9)))
     status, out, _ = results("show", brick(9)[:10])
@@ -174,7 +174,7 @@ def test_a_brick_whose_form_nobody_stored_is_shown_too(results: Command, data: P
     assert out.startswith(brick(9))
 
 
-def test_what_is_exported_can_be_imported_elsewhere(results: Command, tmp_path: Path) -> None:
+def test_exported_results_can_be_imported_elsewhere(results: Command, tmp_path: Path) -> None:
     file, again = tmp_path / "file.json", tmp_path / "again.json"
     assert results("export", str(file)) == (0, "", f"3 results written to {file}\n")
     assert results("import", str(file), folder=tmp_path / "other") == (
@@ -232,7 +232,7 @@ def test_compacting_prints_a_file_that_plain_tinydb_opens(results: Command) -> N
     assert json.loads(results("compact", "--json")[1])["results"] == 3
 
 
-def test_verifying_a_whole_store_counts_what_it_holds(results: Command) -> None:
+def test_verifying_a_whole_store_counts_its_records(results: Command) -> None:
     status, out, err = results("verify")
     assert (status, err) == (0, "")
     assert "measurements: 2\n" in out
@@ -268,7 +268,7 @@ def test_an_import_refuses_results_that_no_measurement_gives(results: Command, d
     assert "7 new records" in err and "is from the future" in err and "was not imported" in err
 
 
-def test_damage_is_told_at_every_command_and_named_by_verify(results: Command, data: Path) -> None:
+def test_every_command_reports_damage_and_verify_names_it(results: Command, data: Path) -> None:
     journal = data / "store" / "journal-0.jsonl"
     content = journal.read_bytes()
     journal.write_bytes(content.replace(b"drift", b"draft") + b'{"check":"')

@@ -24,7 +24,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def dlbricks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs dlbricks on a data folder of the test: exit status, standard output and standard error."""
+    """Run dlbricks on a data folder of the test, and return its exit status, standard output and standard error."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         status = main(["--data-dir", str(tmp_path / "data"), *arguments])
@@ -51,11 +51,11 @@ def checkout(tmp_path: Path, capsnet: Decomposition) -> Path:
 
 
 def times_of(model: Decomposition) -> Mapping[str, float]:
-    """A time for each layer by name, different for occurrences of the same brick."""
+    """Return a time for each layer by name, different for occurrences of the same brick."""
     return {layer.name: 10.0 + layer.index for layer in model.graph.layers}
 
 
-def test_an_import_tells_what_came_in_of_every_system(dlbricks: Command, checkout: Path) -> None:
+def test_an_import_counts_the_results_of_every_system(dlbricks: Command, checkout: Path) -> None:
     status, out, err = dlbricks("results", "import", "--format", "dlbricks-2019", str(checkout))
     assert (status, out) == (0, "")
     assert err.splitlines() == [
@@ -66,7 +66,9 @@ def test_an_import_tells_what_came_in_of_every_system(dlbricks: Command, checkou
     assert "0 results new, 55 known" in dlbricks("results", "import", "--format", "dlbricks-2019", str(checkout))[2]
 
 
-def test_estimates_of_what_was_imported_are_look_ups(dlbricks: Command, checkout: Path, capsnet: Decomposition) -> None:
+def test_estimates_from_imported_results_are_look_ups(
+    dlbricks: Command, checkout: Path, capsnet: Decomposition
+) -> None:
     dlbricks("results", "import", "--format", "dlbricks-2019", str(checkout))
     times, layers = times_of(capsnet), capsnet.graph.layers
     uses = [(each.brick.key, layers[index]) for each in capsnet.occurrences for index in each.sequence.layers]
@@ -95,7 +97,7 @@ def test_an_imported_result_says_which_layer_it_is_of(dlbricks: Command, checkou
     assert f"occurrence      model {CAPSNET}, layer " in shown
 
 
-def test_what_could_not_be_used_is_named(dlbricks: Command, checkout: Path) -> None:
+def test_rows_that_cannot_be_used_are_named(dlbricks: Command, checkout: Path) -> None:
     time_layers(checkout, SYSTEM, SQUEEZENET, {f"layer{number}": [1.0] for number in range(30)})
     time_model(checkout, SYSTEM, "LeNet", [1.0])
     status, out, err = dlbricks("results", "import", "--format", "dlbricks-2019", "--json", str(checkout))

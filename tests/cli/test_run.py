@@ -1,4 +1,4 @@
-"""`dlbricks run` and `dlbricks runs`, with an interpreter that starts the fake worker whatever it is told to start."""
+"""`dlbricks run` and `dlbricks runs`, with an interpreter that always starts the fake worker."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def dlbricks(data: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs `dlbricks ...`: exit status, standard output and standard error."""
+    """Run `dlbricks ...`, and return its exit status, standard output and standard error."""
     capsys.readouterr()
 
     def run(*arguments: str) -> tuple[int, str, str]:
@@ -85,7 +85,7 @@ def test_the_json_document_has_all_that_is_promised(dlbricks: Command) -> None:
     assert again["models"] == found["models"]
 
 
-def test_what_a_person_reads_is_the_estimate_and_progress_stays_off_standard_output(dlbricks: Command) -> None:
+def test_standard_output_has_the_estimate_and_no_progress(dlbricks: Command) -> None:
     status, out, told = dlbricks("run", MODEL, "--runtime", "fake", "--level", "written", "--end-to-end")
     assert status == 0
     assert "sequential" in out
@@ -95,7 +95,7 @@ def test_what_a_person_reads_is_the_estimate_and_progress_stays_off_standard_out
     assert "\x1b" not in told
 
 
-def test_a_quiet_run_says_only_what_failed(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quiet_run_narrates_failures_only(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     # Calibration fails, as the fake worker infers no types.
     status, _, told = measured(dlbricks, "--quiet", "--calibrate", "never")
     assert (status, told) == (0, "")
@@ -118,7 +118,7 @@ def test_a_run_whose_budget_is_spent_while_another_one_measures_ends_without_an_
     assert "all of it passed while another run measured on this host" in told
 
 
-def test_a_run_inside_of_few_models_times_them_end_to_end_unless_it_is_told_not_to(dlbricks: Command) -> None:
+def test_a_run_inside_of_few_models_times_them_end_to_end_unless_an_option_forbids_it(dlbricks: Command) -> None:
     _, found, told = measured(dlbricks, "--method", "inside")
     assert found["end_to_end"]["run"] == 1
     assert f"measured: {MODEL} end to end: " in told
@@ -138,7 +138,9 @@ def test_only_single_layers_are_timed_inside_of_a_network(dlbricks: Command, unf
     assert all(model["complete"] for model in found["models"])
 
 
-def test_a_program_that_fails_is_named_and_the_status_tells(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_fails_is_named_and_counts_in_the_status(
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FAKE_MANNERS", '{"Flatten": "crash on load"}')
     status, found, told = measured(dlbricks)
     assert status == 1
@@ -190,7 +192,7 @@ def test_a_model_that_cannot_be_read_is_left_out_and_named(dlbricks: Command, tm
         ([MODEL, "--memory-limit", "0"], "memory limit 0"),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_a_run_begins(
+def test_impossible_options_are_refused_before_a_run_begins(
     dlbricks: Command, arguments: list[str], complaint: str
 ) -> None:
     status, out, told = dlbricks("run", *arguments)
@@ -228,7 +230,7 @@ def test_threads_make_another_runtime(dlbricks: Command) -> None:
     assert found["models"][0]["runtime"] != other["models"][0]["runtime"]
 
 
-def test_a_detached_run_is_listed_watched_and_outlives_who_started_it(dlbricks: Command, data: Path) -> None:
+def test_a_detached_run_is_listed_watched_and_outlives_its_command(dlbricks: Command, data: Path) -> None:
     command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), "run", MODEL, "--runtime", "fake"]
     started = subprocess.run(
         [*command, "--level", "written", "--detach"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -280,7 +282,7 @@ def test_a_run_is_paused_resumed_and_cancelled_by_its_name(dlbricks: Command, mo
     assert bricks["run"] + bricks["reused"] == BRICKS
 
 
-def test_a_run_that_nobody_knows_is_refused(dlbricks: Command) -> None:
+def test_an_unknown_run_is_refused(dlbricks: Command) -> None:
     for action in ("watch", "pause", "cancel", "resume"):
         status, _, told = dlbricks("runs", action, "2019")
         assert status == 2

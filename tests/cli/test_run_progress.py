@@ -66,12 +66,12 @@ ESTIMATE = EstimateChanged(
 
 
 def at_once(event: Event) -> Event:
-    """The event, at the same moment as all others."""
+    """Return the event at the first moment of the run."""
     return replace(event, when=at(0))
 
 
 class Clock:
-    """A time that passes when it is told to."""
+    """A clock that the test sets."""
 
     now = 0.0
 
@@ -79,7 +79,7 @@ class Clock:
         return self.now
 
 
-def test_without_a_terminal_there_is_a_line_now_and_then_and_one_for_whatever_matters(
+def test_without_a_terminal_there_is_a_line_now_and_then_and_one_for_each_event_that_matters(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     clock = Clock()
@@ -102,7 +102,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then_and_one_for_whatever_ma
     ]
 
 
-def test_a_run_that_calibrates_says_so_and_how_long_the_whole_run_still_takes(
+def test_a_calibrating_run_shows_the_time_left_of_the_whole_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     clock = Clock()
@@ -128,7 +128,7 @@ def test_a_run_that_calibrates_says_so_and_how_long_the_whole_run_still_takes(
 
 
 def noisy(rounds: int) -> list[Event]:
-    """A run in which others compute."""
+    """Return the events of a run that other programs disturb."""
     events: list[Event] = [
         RoundRepeated(when=at(number), reason=f"others took the processor {number}", seconds=0.5, seconds_left=9.0)
         for number in range(rounds)
@@ -138,7 +138,7 @@ def noisy(rounds: int) -> list[Event]:
     return [*events, ended(seconds=float(rounds))]
 
 
-def test_noise_is_told_once_at_the_end_with_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
+def test_noise_is_one_line_at_the_end_with_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
     shown = ShownProgress(None)
     for event in noisy(100):
         shown.take(event)
@@ -160,7 +160,7 @@ def test_on_a_terminal_noise_is_one_counter_in_the_picture() -> None:
     shown.close()
 
 
-def test_a_quiet_run_tells_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_display_shows_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
     shown = ShownProgress(None, quiet=True)
     failure = ProgramFailed(reason="crashed", message="SIGSEGV", **ABOUT)
     for event in [*BEGINNING, ESTIMATE, Waiting(holder="run x of ada"), *noisy(3)[:-1], failure, ended()]:
@@ -196,7 +196,7 @@ def test_a_quiet_run_tells_failures_only(capsys: pytest.CaptureFixture[str]) -> 
         ),
     ],
 )
-def test_what_matters_is_told_wherever_the_run_is(capsys: pytest.CaptureFixture[str], event: Event, told: str) -> None:
+def test_events_that_matter_get_a_line_at_any_time(capsys: pytest.CaptureFixture[str], event: Event, told: str) -> None:
     ShownProgress(None).take(event)
     assert capsys.readouterr().err == f"{told}\n"
 
@@ -216,11 +216,11 @@ def test_on_a_terminal_a_picture_says_how_far_the_run_is_and_leaves_nothing_behi
         ProgramMeasured(trimmed_mean_ms=1, low_ms=1, high_ms=1, samples=20, warm_up=0, outliers=0, stop="", **ABOUT)
     )
     shown.close()
-    # The last thing that is written wipes the picture.
+    # The last code wipes the picture.
     assert screen.getvalue().endswith("\x1b[2K")
 
 
-def test_what_was_stopped_at_a_limit_is_counted_while_the_run_goes_on_and_at_its_end(
+def test_programs_stopped_at_a_limit_are_counted_during_the_run_and_at_its_end(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     clock = Clock()

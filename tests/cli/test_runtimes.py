@@ -15,7 +15,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def dlbricks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs `dlbricks runtimes ...`: exit status, standard output and standard error."""
+    """Run `dlbricks runtimes ...`, and return its exit status, standard output and standard error."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         status = main(["--data-dir", str(tmp_path / "data"), "runtimes", *arguments])
@@ -26,7 +26,7 @@ def dlbricks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
 @pytest.fixture
 def interpreter(tmp_path: Path) -> Path:
-    """A program that starts the fake worker whatever it is told to start."""
+    """An interpreter that always starts the fake worker."""
     path = tmp_path / "python"
     path.write_text(f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_WORKER))} "$@"\n')
     path.chmod(0o755)
@@ -99,7 +99,7 @@ def test_where_ours_has_no_framework_a_registered_one_answers(
         (["remove", "default"], "cannot be removed"),
     ],
 )
-def test_what_makes_no_sense_is_refused(dlbricks: Command, arguments: list[str], complaint: str) -> None:
+def test_impossible_options_are_refused(dlbricks: Command, arguments: list[str], complaint: str) -> None:
     status, out, told = dlbricks(*arguments)
     assert (status, out) == (2, "")
     assert complaint in told

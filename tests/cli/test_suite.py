@@ -25,7 +25,7 @@ class People:
     capsys: pytest.CaptureFixture[str]
 
     def say(self, who: str, *arguments: str) -> tuple[int, str, str]:
-        """What comes of a command: status, standard output, standard error."""
+        """Run a command and return its status, standard output and standard error."""
         status = main(["--data-dir", str(self.path / who), *arguments])
         out, told = self.capsys.readouterr()
         return status, out, told
@@ -165,7 +165,7 @@ def test_without_decoys_the_owner_is_warned(people: People) -> None:
 
 
 @WITH_MXNET
-def test_what_stands_in_the_way_is_never_written_over(people: People) -> None:
+def test_existing_files_are_never_overwritten(people: People) -> None:
     Path(people.suite).mkdir()
     (Path(people.suite) / "thesis.txt").write_text("irreplaceable")
     status, _, told = people.export("--level", "written")
@@ -175,7 +175,7 @@ def test_what_stands_in_the_way_is_never_written_over(people: People) -> None:
 
 
 @WITH_MXNET
-def test_a_key_is_not_put_among_what_others_read(people: People) -> None:
+def test_a_key_is_never_written_into_the_suite(people: People) -> None:
     status, _, told = people.export("--level", "written", "--key", f"{people.suite}/key.json")
     assert status == 2
     assert "where others find it" in told
@@ -192,7 +192,7 @@ def test_a_key_is_not_put_among_what_others_read(people: People) -> None:
         (("suite", "run", "nowhere"), "-o"),
     ],
 )
-def test_what_cannot_be_is_one_line(people: People, arguments: tuple[str, ...], said: str) -> None:
+def test_an_impossible_request_gets_one_line(people: People, arguments: tuple[str, ...], said: str) -> None:
     status, out, told = people.say("owner", *arguments)
     assert (status, out) == (2, "")
     assert told.startswith("dlbricks: error: ")

@@ -32,7 +32,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def systems(data: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs `dlbricks systems ...`: exit status, standard output and standard error."""
+    """Run `dlbricks systems ...`, and return its exit status, standard output and standard error."""
 
     def run(*arguments: str, folder: Path = data) -> tuple[int, str, str]:
         status = main(["--data-dir", str(folder), "systems", *arguments])
@@ -41,7 +41,7 @@ def systems(data: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     return run
 
 
-def test_systems_are_listed_with_price_and_what_was_measured(systems: Command) -> None:
+def test_systems_are_listed_with_prices_and_numbers_of_results(systems: Command) -> None:
     status, out, _ = systems("--json")
     assert status == 0
     first, second = json.loads(out)
@@ -69,7 +69,7 @@ def test_a_model_is_compared_over_systems_by_latency_and_cost(systems: Command) 
     assert "cheapest" in shown[3]
 
 
-def test_the_users_own_prices_decide_what_is_cheapest(systems: Command, data: Path) -> None:
+def test_the_users_own_prices_decide_which_system_is_cheapest(systems: Command, data: Path) -> None:
     (data / "prices.toml").write_text('[dollars_per_hour]\n"c5.2xlarge" = 0.05\n')
     _, out, _ = systems("compare", "table1:16", "--json")
     assert [it["cheapest"] for it in json.loads(out)] == [True, False]
@@ -92,7 +92,7 @@ def test_several_models_on_several_systems_make_a_grid(systems: Command) -> None
     assert "part: " in rows[1]
 
 
-def test_a_model_that_nobody_has_measured_is_named(systems: Command) -> None:
+def test_a_model_without_results_is_named(systems: Command) -> None:
     status, out, err = systems("compare", "table1:16", "table1:38", "--json")
     assert status == 1
     assert len(json.loads(out)) == 2

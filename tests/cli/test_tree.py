@@ -42,7 +42,7 @@ def view(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
 
 
 def drawn(graph: LayerGraph, how: Cutting | None = None, width: int = 80) -> list[str]:
-    """What a person sees of a model on a terminal of some width."""
+    """Return the lines of a model on a terminal of some width."""
     out = io.StringIO()
     console = Console(file=out, width=width, markup=False, emoji=False, highlight=False)
     console.print(*tree_view(decompose(graph, how), console), sep="\n")
@@ -129,7 +129,7 @@ def test_every_line_fits_the_terminal(
     monkeypatch.setenv("COLUMNS", str(columns))
     lines = view(capsys, model)
     assert max(map(cell_len, lines)) <= columns
-    # Whatever the width, a line says what it stands for.
+    # A line keeps its own text at any width.
     assert not [line for line in lines if line.split("…")[0].strip("│├└─ ") == "" and "…" in line]
 
 
@@ -144,7 +144,7 @@ def test_a_pipe_gets_whole_names_of_the_layers(
 
 
 class Terminal(io.StringIO):
-    """A standard output that a person watches."""
+    """A standard output that is a terminal."""
 
     encoding = "utf-8"
 
@@ -174,7 +174,7 @@ def test_a_terminal_without_line_characters_gets_plain_ascii(monkeypatch: pytest
     assert "\\u" not in "".join(lines)
 
 
-def test_what_cannot_be_run_is_marked_by_sign_and_words() -> None:
+def test_unmeasurable_layers_are_marked_by_a_sign_and_a_word() -> None:
     graph = chain("conv", "relu", "conv")
     layers = (graph.layers[0], replace(graph.layers[1], unmeasurable="MXNet lacks it"), graph.layers[2])
     lines = drawn(replace(graph, layers=layers), Cutting(3))
