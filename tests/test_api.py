@@ -14,8 +14,6 @@ import pytest
 
 import dlbricks_tui
 from dlbricks_tui import api
-from dlbricks_tui.answers.documents import schema_of
-from dlbricks_tui.answers.results import RunSummary
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from tests.answers.validation import faults
@@ -138,8 +136,7 @@ def test_the_documents_of_the_commands_keep_to_the_schemas_that_the_commands_pri
     assert isinstance(run, dict)
     assert run["models"] == estimate
     runs = output("runs", "--json")
-    summary = schema_of(RunSummary, many=True)
-    assert faults(runs, summary, summary) == []
+    assert faults(runs, schema("runs"), schema("runs")) == []
 
 
 def test_the_package_shows_its_api_and_loads_it_on_first_use() -> None:

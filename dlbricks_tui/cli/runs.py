@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import narrate, show, write_json
-from dlbricks_tui.cli.parser import Groups, Parser, Status, add_json_option, add_quiet_option
+from dlbricks_tui.cli.parser import Groups, Parser, Status, add_json_option, add_quiet_option, add_schema_option
 from dlbricks_tui.cli.run import Showing, carry_out, conclude, showing_of
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def register(groups: Groups) -> None:
     """Add `runs` with its actions; without one it lists."""
     parser = groups.add_parser("runs", help="list the runs, watch, pause, cancel or resume one")
     add_json_option(parser)
+    add_schema_option(parser, "RunSummary", many=True)
     parser.set_defaults(handler=list_runs)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     listing = actions.add_parser("list", help="list the runs, the newest last (as `runs` does by itself)")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, shapes_of
 from dlbricks_tui.cli.output import Json, narrate, write, write_json
-from dlbricks_tui.cli.parser import Groups, Parser, Status, UsageError, add_json_option
+from dlbricks_tui.cli.parser import Groups, Parser, Status, UsageError, add_json_option, add_schema_option
 from dlbricks_tui.cli.run import add_measuring_options, carry_out, measure_options_of, showing_of
 from dlbricks_tui.cli.store import load_all, open_store
 from dlbricks_tui.wording.numbers import counted
@@ -37,6 +37,7 @@ def register(groups: Groups) -> None:
     running.add_argument("suite", metavar="DIR", type=Path, help="a folder that `dlbricks suite export` has written")
     running.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the file for the results")
     add_measuring_options(running)
+    add_schema_option(running, "RunResult")
     running.set_defaults(handler=run_suite)
     importing = actions.add_parser("import", help="import the results of a suite that was exported here")
     importing.add_argument("file", metavar="FILE", type=Path, help="a file that `dlbricks suite run` has written")
