@@ -9,6 +9,7 @@ repeated, and estimates stay within 2 % of the mean of the quiet ones. Exit stat
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,8 +19,8 @@ from statistics import fmean
 from benchmarks.command_line import command, quietly
 
 MODELS = ("table1:16", "table1:14", "table1:20")
-# Only what is printed of a round that was thrown away begins so.
-REPEATED, SAMPLED = "a round is repeated", "being sampled"
+# The words of the progress lines while bricks are sampled, and of the count at the end.
+SAMPLED, REPEATED = "so far", re.compile(r"([\d,]+) rounds? repeated")
 LOAD = "import sys, time\nend = time.monotonic() + float(sys.argv[1])\nwhile time.monotonic() < end: pass"
 MOST_APART = 0.02
 
@@ -64,7 +65,12 @@ def measured(model: str, load_seconds: float) -> tuple[float, int]:
         if load is not None:
             load.wait()
         (estimate,) = json.loads(quietly(data, "estimate", model, "--json"))
-        return float(estimate["sequential_ms"]), sum(line.startswith(REPEATED) for line in told)
+        return float(estimate["sequential_ms"]), _repeated(told)
+
+
+def _repeated(lines: list[str]) -> int:
+    found = [count for line in lines for count in REPEATED.findall(line)]
+    return int(found[-1].replace(",", "")) if found else 0
 
 
 if __name__ == "__main__":
