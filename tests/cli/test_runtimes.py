@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.runtime.traits import TRAITS
 from tests.runs.runs import FAKE_WORKER
 
 Command = Callable[..., tuple[int, str, str]]
@@ -103,3 +104,10 @@ def test_impossible_options_are_refused(dlbricks: Command, arguments: list[str],
     status, out, told = dlbricks(*arguments)
     assert (status, out) == (2, "")
     assert complaint in told
+
+
+@pytest.mark.parametrize("framework", TRAITS)
+def test_an_interpreter_can_be_added_for_each_framework(dlbricks: Command, framework: str) -> None:
+    status, _, told = dlbricks("add", "/nowhere/python", "--framework", framework)
+    assert (status, told.count("\n")) == (2, 1)
+    assert "/nowhere/python is not a program" in told

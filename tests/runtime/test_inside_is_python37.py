@@ -9,7 +9,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "dlbricks_tui"
 INSIDE = sorted((PACKAGE / "runtime" / "inside").glob("*.py"))
-SHARED = [PACKAGE / "__init__.py", *(PACKAGE / "runtime" / f"{it}.py" for it in ("__init__", "protocol", "lines"))]
+# The worker does not run the `__init__` of the package itself.
+SHARED = [PACKAGE / "runtime" / f"{it}.py" for it in ("__init__", "protocol", "lines")]
 OURS_THERE = ("dlbricks_tui.runtime.inside", "dlbricks_tui.runtime.protocol", "dlbricks_tui.runtime.lines")
 INSTALLED_THERE = {"numpy", "mxnet", "onnxruntime"}
 
