@@ -99,7 +99,7 @@ def run_suite(args: argparse.Namespace) -> int:
     from dlbricks_tui.answers.measuring import suite_request
     from dlbricks_tui.runs.launch import create_run
     from dlbricks_tui.runs.request import SuiteChoice
-    from dlbricks_tui.share.suite import CARRIED, SuiteFolder, refuse_other_runtimes
+    from dlbricks_tui.share.suite import SUITE_FORMAT, SuiteFolder, refuse_other_runtimes
 
     # A folder that is no suite is refused before a run of it waits for its turn.
     manifest = SuiteFolder(args.suite).manifest
@@ -108,7 +108,9 @@ def run_suite(args: argparse.Namespace) -> int:
     if args.output.is_dir():
         raise UsageError(f"-o {args.output}: that is a folder; name a file in it")
     choice = SuiteChoice(args.suite.absolute(), args.output.absolute())
-    request = replace(suite_request(measure_options_of(args), CARRIED, args.data), suite=choice, level=manifest.level)
+    request = replace(
+        suite_request(measure_options_of(args), SUITE_FORMAT, args.data), suite=choice, level=manifest.level
+    )
     refuse_other_runtimes(request.runtime)
     return carry_out(create_run(request, args.data), request, args.data, showing_of(args))
 

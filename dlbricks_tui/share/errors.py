@@ -7,7 +7,7 @@ class ShareError(UserError):
     """The base of all errors about suites."""
 
 
-class CannotTravelError(ShareError):
+class UnsuitableLayersError(ShareError):
     """Layers that a suite cannot hold; the message completes "it ..."."""
 
 

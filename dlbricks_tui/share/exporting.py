@@ -12,7 +12,7 @@ from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level
-from dlbricks_tui.share.errors import BrokenBrickError, CannotTravelError, ShareError
+from dlbricks_tui.share.errors import BrokenBrickError, ShareError, UnsuitableLayersError
 from dlbricks_tui.share.key_file import Meaning, SuiteKey, write_key
 from dlbricks_tui.share.packing import packed
 from dlbricks_tui.share.suite import MOST_BRICKS, MOST_NETWORK_BYTES, Manifest, Seed, SuiteBrick, sha256, write_suite
@@ -80,7 +80,7 @@ def round_trip(unpacker: Unpacker) -> Check:
     def check(content: bytes, alone: Excerpt) -> None:
         read = unpacker.unpacked(content, alone.held, alone.caches)
         if (read.brick, read.context) != (alone.brick, alone.context):
-            raise CannotTravelError("would be read as another brick, or in another context")
+            raise UnsuitableLayersError("would be read as another brick, or in another context")
 
     return check
 
@@ -120,9 +120,9 @@ class _Packer:
         try:
             content = packed(alone)
             if len(content) > MOST_NETWORK_BYTES:
-                raise CannotTravelError(f"takes {len(content):,} bytes with its context, more than a suite allows")
+                raise UnsuitableLayersError(f"takes {len(content):,} bytes with its context, more than a suite allows")
             self._check(content, alone)
-        except (CannotTravelError, BrokenBrickError, ModelError) as error:
+        except (UnsuitableLayersError, BrokenBrickError, ModelError) as error:
             self.left_out.append(LeftOut(label_of(alone.brick.canonical), str(error)))
             return None
         self.networks[name] = content

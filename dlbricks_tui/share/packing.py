@@ -13,8 +13,8 @@ from dlbricks_tui.models.mxnet.operators import Schema, parameters, schema
 from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
 from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE, symbol_document, symbol_file
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE
-from dlbricks_tui.share.errors import CannotTravelError
-from dlbricks_tui.share.suite import CARRIED
+from dlbricks_tui.share.errors import UnsuitableLayersError
+from dlbricks_tui.share.suite import SUITE_FORMAT
 
 _NUM_ARGS = "num_args"
 # Parameters that make no difference to a brick but decide which inputs there are.
@@ -36,9 +36,9 @@ def known_operator(op: str) -> Schema:
     """Return MXNet's declaration of an operator that a suite may hold."""
     found = schema(op)
     if found is None:
-        raise CannotTravelError(f"holds an operator {op[:40]!r} that MXNet does not have")
+        raise UnsuitableLayersError(f"holds an operator {op[:40]!r} that MXNet does not have")
     if found.name in _NEVER or found.name.startswith(_FUSED_PREFIX):
-        raise CannotTravelError(f"holds an operator {op[:40]!r}, which no suite may hold")
+        raise UnsuitableLayersError(f"holds an operator {op[:40]!r}, which no suite may hold")
     return found
 
 
@@ -47,7 +47,7 @@ def spelled(known: Schema, attributes: Mapping[str, str]) -> dict[str, str]:
     declared = {key: text for key, text in attributes.items() if key in known.types}
     found = parameters(known, declared.items())
     if not found.declared:
-        raise CannotTravelError(f"holds an operator {known.name} with a parameter of the wrong type")
+        raise UnsuitableLayersError(f"holds an operator {known.name} with a parameter of the wrong type")
     dropped = (IGNORED | IGNORED_OF_OP.get(known.name, frozenset())) - _DECIDES_INPUTS
     written = {key: value for key, value in found.values.items() if value != known.defaults.get(key)}
     if "kernel" in known.types:
@@ -104,10 +104,10 @@ class _Entry(NamedTuple):
 def packed(alone: Excerpt) -> bytes:
     """Return the symbol file of an excerpt; operators have the number of their layer, and fused ones are unfused."""
     form = alone.graph.format
-    if form is not CARRIED:
-        raise CannotTravelError(f"is of an {form.value} model, and a suite holds layers of {CARRIED.value}")
+    if form is not SUITE_FORMAT:
+        raise UnsuitableLayersError(f"is of an {form.value} model, and a suite holds layers of {SUITE_FORMAT.value}")
     if any(layer.times > 1 for layer in alone.graph.layers):
-        raise CannotTravelError("holds layers that are repeated beside others that are not")
+        raise UnsuitableLayersError("holds layers that are repeated beside others that are not")
     return _Packer(alone.graph).file()
 
 
@@ -155,12 +155,12 @@ class _Packer:
         if native.op.startswith(_FUSED_PREFIX):
             return self._unfused(native, inputs, layer)
         if native.subgraphs:
-            raise CannotTravelError(f"holds an operator {native.op[:40]!r} with a graph inside")
+            raise UnsuitableLayersError(f"holds an operator {native.op[:40]!r} with a graph inside")
         return self._node(native.op, dict(native.attributes), inputs, layer, len(operator.outputs))
 
     def _unfused(self, native: NativeNode, inputs: Sequence[_Entry], layer: int) -> list[_Entry]:
         if len(native.subgraphs) != 1:
-            raise CannotTravelError(f"holds {native.op[:40]!r}, which does not name its fused operators")
+            raise UnsuitableLayersError(f"holds {native.op[:40]!r}, which does not name its fused operators")
         file = parse_symbol(native.subgraphs[0], native.op)
         outside = iter(inputs)
         made: list[list[_Entry]] = []
@@ -169,7 +169,7 @@ class _Packer:
                 made.append([next(outside)])
                 continue
             if node.subgraphs:
-                raise CannotTravelError(f"holds an operator {node.op[:40]!r} with a graph inside")
+                raise UnsuitableLayersError(f"holds an operator {node.op[:40]!r} with a graph inside")
             read = [made[source][output] for source, output in node.inputs]
             most = max([0, *(it.output for it in (*file.heads, *(e for n in file.nodes for e in n.inputs)))])
             made.append(self._node(node.op, node.params, read, layer, most + 1))
@@ -190,7 +190,7 @@ class _Packer:
 
     def _variable(self, role: str, found: TensorType, layer: int | None = None) -> _Entry:
         if found.shape is None or found.dtype not in DTYPES:
-            raise CannotTravelError(f"reads a {role} whose shape or data type is unknown")
+            raise UnsuitableLayersError(f"reads a {role} whose shape or data type is unknown")
         attributes = {SHAPE_ATTRIBUTE: repr(found.shape)}
         if found.dtype != USUAL_DTYPE:
             attributes[DTYPE_ATTRIBUTE] = str(DTYPES.index(found.dtype))

@@ -18,9 +18,9 @@ from dlbricks_tui.measure.results import conditions_of, runtime_record
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.share.arrivals import Arrivals, read_arrivals
 from dlbricks_tui.share.errors import BrokenResultsError, KeyFileError, SuiteFileError
 from dlbricks_tui.share.key_file import SuiteKey
+from dlbricks_tui.share.preparation import PreparedSuite, read_prepared
 from dlbricks_tui.share.suite import is_id, sha256
 from dlbricks_tui.share.untrusted_json import check_fields, parsed_document
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document, to_record
@@ -55,13 +55,13 @@ class SuiteResults:
 
 def write_results(path: Path, folder: RunFolder, request: RunRequest, data: DataFolder) -> int:
     """Write all stored results of a suite that was run, and return the number of bricks with results."""
-    arrivals = read_arrivals(folder)
-    if arrivals is None:
+    prepared = read_prepared(folder)
+    if prepared is None:
         return 0
     system = fingerprint()
     conditions = conditions_of(system.id, request.runtime, Method.ALONE)
     with Store(data.store) as store:
-        results = _results(store.generation, arrivals, system, runtime_record(request.runtime, system), conditions)
+        results = _results(store.generation, prepared, system, runtime_record(request.runtime, system), conditions)
     try:
         write_atomically(path, rendered(results))
     except OSError as error:
@@ -106,12 +106,12 @@ def read_results(path: Path) -> SuiteResults:
 
 
 def _results(
-    generation: Generation, arrivals: Arrivals, system: System, runtime: Runtime, conditions: Conditions
+    generation: Generation, prepared: PreparedSuite, system: System, runtime: Runtime, conditions: Conditions
 ) -> SuiteResults:
-    failed = known_in(generation, conditions, arrivals.arrived.values()).failed
+    failed = known_in(generation, conditions, prepared.bricks.values()).failed
     measured: dict[str, Measurement] = {}
-    reasons = dict(arrivals.refused)
-    for name, target in arrivals.arrived.items():
+    reasons = dict(prepared.refused)
+    for name, target in prepared.bricks.items():
         newest = _newest(generation, target, conditions)
         if newest is not None:
             measured[name] = replace(newest, brick=name, context="")
@@ -123,8 +123,8 @@ def _results(
         if Conditions(each.system, each.runtime, each.protocol) == conditions
     ]
     return SuiteResults(
-        arrivals.suite,
-        arrivals.manifest_sha256,
+        prepared.suite,
+        prepared.manifest_sha256,
         system,
         runtime,
         measured,

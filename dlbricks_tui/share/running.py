@@ -13,7 +13,7 @@ from dlbricks_tui.runs.run import RunOutcome, execute
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.share.arrivals import Arriving
+from dlbricks_tui.share.preparation import SuitePreparation
 from dlbricks_tui.share.results_file import write_results
 
 
@@ -29,7 +29,7 @@ def execute_any(
     """Execute a run in this process and return its outcome; a suite's file has the results up to then."""
     if request.suite is None:
         return execute(folder, request, place, lock, listener, detached=detached)
-    prepare = Arriving(place, request.suite)
+    prepare = SuitePreparation(place, request.suite)
     outcome = execute(folder, request, place, lock, listener, detached=detached, prepare=prepare)
     write_results(request.suite.results, folder, request, place.data)
     return outcome

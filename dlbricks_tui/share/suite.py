@@ -27,24 +27,24 @@ from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError, ShareE
 from dlbricks_tui.share.untrusted_json import check_fields, parsed_document
 
 # The format of the layers in a suite.
-CARRIED = Format.MXNET
+SUITE_FORMAT = Format.MXNET
 
 
 def refuse_other_formats(sources: Iterable[ModelSource]) -> None:
     """Raise ShareError for models that a suite cannot hold."""
     for source in sources:
-        if source.format is not CARRIED:
+        if source.format is not SUITE_FORMAT:
             raise ShareError(
-                f"{source.name} is an {source.format.value} model, and a suite holds layers of {CARRIED.value} only"
+                f"{source.name} is an {source.format.value} model; a suite holds only layers of {SUITE_FORMAT.value}"
             )
 
 
 def refuse_other_runtimes(runtime: Runtime) -> None:
     """Raise ShareError for a runtime that cannot run a suite."""
     form = runtime.traits.format
-    if form is not CARRIED:
+    if form is not SUITE_FORMAT:
         raise ShareError(
-            f"runtime {runtime.name} runs {form.value} models, and a suite holds layers of {CARRIED.value}; "
+            f"runtime {runtime.name} runs {form.value} models, and a suite holds layers of {SUITE_FORMAT.value}; "
             "name another --runtime, or none"
         )
 

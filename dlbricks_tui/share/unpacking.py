@@ -16,7 +16,7 @@ from dlbricks_tui.models.mxnet.loading import Answer, Framework
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode, parse_symbol, unique_name
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE, Role
 from dlbricks_tui.runtime.errors import WorkerRefusedError
-from dlbricks_tui.share.errors import BrokenBrickError, CannotTravelError
+from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError
 from dlbricks_tui.share.packing import (
     CONSTANT,
     DATA,
@@ -65,7 +65,7 @@ class Fuser:
 
     def _alone(self, graph: LayerGraph, layer: Layer) -> LayerGraph:
         if layer.times > 1:
-            raise CannotTravelError("repeats a fused layer")
+            raise UnsuitableLayersError("repeats a fused layer")
         content = packed(Excerpt(_only(graph, layer), 1))
         if content not in self._known:
             self._known[content] = self._fused_alone(content)
@@ -79,10 +79,12 @@ class Fuser:
         answer = self._framework.fuse(file.render(), shapes)
         fused = parse_symbol(answer.symbol or "", "a fused layer")
         if not len(fused.nodes) == len(answer.types) == len(answer.parts):
-            raise CannotTravelError("was answered for another graph when it was to be fused")
+            raise UnsuitableLayersError("was answered for another graph when it was to be fused")
         operators = [node.op for node in fused.nodes if not node.is_variable]
         if len(operators) != 1:
-            raise CannotTravelError(f"is {len(operators)} layers here ({', '.join(operators[:4])}), and must be one")
+            raise UnsuitableLayersError(
+                f"is {len(operators)} layers here ({', '.join(operators[:4])}), and must be one"
+            )
         roles = {}
         for number, node in enumerate(fused.nodes):
             if node.is_variable:
@@ -125,7 +127,7 @@ class Unpacker:
         """Return the excerpt in a file, whose last `held` layers are the sequence."""
         try:
             return self._excerpt(content, held, caches)
-        except (CannotTravelError, ModelError, WorkerRefusedError, *LOST_WORKER) as error:
+        except (UnsuitableLayersError, ModelError, WorkerRefusedError, *LOST_WORKER) as error:
             raise BrokenBrickError(str(error)) from None
 
     def _excerpt(self, content: bytes, held: int, caches: Caches) -> Excerpt:
@@ -139,19 +141,19 @@ class Unpacker:
         graph = self._graph(file, types)
         layers = graph.layers
         if [layer.name for layer in layers] != [str(number) for number in range(len(layers))]:
-            raise CannotTravelError("has layers that are not numbered in order")
+            raise UnsuitableLayersError("has layers that are not numbered in order")
         if not 1 <= held <= len(layers) or not any(layer.operators for layer in layers[-held:]):
-            raise CannotTravelError(f"is said to be {held} of {len(layers)} layers, which compute nothing")
+            raise UnsuitableLayersError(f"is said to be {held} of {len(layers)} layers, which compute nothing")
         for layer in layers:
             if layer.unmeasurable is not None:
-                raise CannotTravelError(f"cannot be run here: {layer.unmeasurable}")
+                raise UnsuitableLayersError(f"cannot be run here: {layer.unmeasurable}")
         return Excerpt(self._fuser.fused(graph) if self._level is Level.FUSED else graph, held, caches)
 
     def _graph(self, file: SymbolFile, types: Mapping[int, TensorType]) -> LayerGraph:
         shapes = {unique_name(number): found.shape for number, found in types.items() if found.shape is not None}
         answer = self._framework.infer(file.render(), shapes)
         if len(answer.types) != len(file.nodes):
-            raise CannotTravelError(f"has {len(file.nodes)} nodes, and {len(answer.types)} were answered for")
+            raise UnsuitableLayersError(f"has {len(file.nodes)} nodes, and {len(answer.types)} were answered for")
         self._refuse_too_large(found for outputs in answer.types for found in outputs)
         _refuse_other_types(file, types, answer)
         roles = {number: ROLES[_role(file.nodes[number])] for number in types}
@@ -164,7 +166,7 @@ class Unpacker:
             if found.shape is not None
         )
         if needed > self._most_bytes:
-            raise CannotTravelError(f"would take {needed / 2**30:.3g} GiB of memory, more than there is")
+            raise UnsuitableLayersError(f"would take {needed / 2**30:.3g} GiB of memory, more than there is")
 
 
 def _declared_type(node: SymbolNode) -> TensorType:
@@ -172,12 +174,12 @@ def _declared_type(node: SymbolNode) -> TensorType:
     attributes = dict(node.attributes)
     role = _role(node)
     if (LAYER_ATTRIBUTE in attributes) != (role == CONSTANT):
-        raise CannotTravelError(f"has a variable {node.name!r} with a wrong layer attribute")
+        raise UnsuitableLayersError(f"has a variable {node.name!r} with a wrong layer attribute")
     _layer_number(attributes.pop(LAYER_ATTRIBUTE, "0"))
     shape = _shape(attributes.pop(SHAPE_ATTRIBUTE, ""))
     dtype = attributes.pop(DTYPE_ATTRIBUTE, str(DTYPES.index(USUAL_DTYPE)))
     if attributes or not _NUMBER.fullmatch(dtype) or int(dtype) >= len(DTYPES):
-        raise CannotTravelError(f"has a variable {node.name!r} with other attributes than its shape and data type")
+        raise UnsuitableLayersError(f"has a variable {node.name!r} with other attributes than its shape and data type")
     return TensorType(shape, DTYPES[int(dtype)])
 
 
@@ -188,7 +190,7 @@ def _shape(text: str) -> tuple[int, ...]:
         found = ()
     shape = tuple([size for size in found if isinstance(size, int) and size > 0])
     if not shape or len(shape) != len(found) or len(shape) > _MOST_DIMENSIONS:
-        raise CannotTravelError(f"has a variable of the shape {text[:40]!r}")
+        raise UnsuitableLayersError(f"has a variable of the shape {text[:40]!r}")
     return shape
 
 
@@ -196,30 +198,30 @@ def _check_operator(node: SymbolNode) -> None:
     """Refuse an operator with anything but declared parameters in their only spelling, and its layer."""
     known = known_operator(node.op)
     if node.subgraphs:
-        raise CannotTravelError(f"holds an operator {known.name} with a graph inside")
+        raise UnsuitableLayersError(f"holds an operator {known.name} with a graph inside")
     if not _OPERATOR.fullmatch(node.name):
-        raise CannotTravelError(f"holds an operator called {node.name[:40]!r}")
+        raise UnsuitableLayersError(f"holds an operator called {node.name[:40]!r}")
     said = dict(node.attributes)
     _layer_number(said.pop(LAYER_ATTRIBUTE, ""))
     if said != spelled(known, said):
-        raise CannotTravelError(f"holds an operator {known.name} with parameters in another spelling than ours")
+        raise UnsuitableLayersError(f"holds an operator {known.name} with parameters in another spelling than ours")
 
 
 def _layer_number(text: str) -> None:
     if not _NUMBER.fullmatch(text):
-        raise CannotTravelError(f"has {LAYER_ATTRIBUTE} {text[:40]!r}, which is not a number")
+        raise UnsuitableLayersError(f"has {LAYER_ATTRIBUTE} {text[:40]!r}, which is not a number")
 
 
 def _role(node: SymbolNode) -> str:
     found = _VARIABLE.fullmatch(node.name)
     if found is None:
-        raise CannotTravelError(f"has a variable called {node.name[:40]!r}")
+        raise UnsuitableLayersError(f"has a variable called {node.name[:40]!r}")
     return found[1]
 
 
 def _refuse_other_types(file: SymbolFile, types: Mapping[int, TensorType], answer: Answer) -> None:
     for number, declared in types.items():
         if tuple(answer.types[number]) != (declared,):
-            raise CannotTravelError(
+            raise UnsuitableLayersError(
                 f"declares a type of {file.nodes[number].name} that does not follow from its operators"
             )

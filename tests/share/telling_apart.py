@@ -58,7 +58,7 @@ def told(exported: Sequence[Exported]) -> Told:
 
 
 def by_regression(seen: Told, other: Told) -> float:
-    """How often logistic regression on all fields is right about as many real bricks as decoys."""
+    """Return the accuracy of logistic regression on all fields, with as many real bricks as decoys."""
     mean, scale = seen.fields.mean(axis=0), seen.fields.std(axis=0)
     known, unknown = ((it.fields - mean) / np.where(scale > 0, scale, 1.0) for it in (seen, other))
     # Both kinds count alike, however many there are.
@@ -72,7 +72,7 @@ def by_regression(seen: Told, other: Told) -> float:
 
 
 def by_memory(seen: Told, other: Told) -> float:
-    """How often naive Bayes on the very files is right: whether a file was more often real or more often a decoy."""
+    """Return the accuracy of naive Bayes on the files: more often real, or more often a decoy."""
     real, decoys = Counter[bytes](), Counter[bytes]()
     for file, is_real in zip(seen.files, seen.real, strict=True):
         (real if is_real else decoys)[file] += 1

@@ -36,7 +36,7 @@ def trio(measured: Trio) -> Trio:
 
 
 def forge(trio: Trio, change: Callable[[Document], object], *, reseal: bool = True) -> None:
-    """Changes the file, and unless told otherwise makes its hash agree, as a liar would."""
+    """Change the file, and by default correct its hash as an attacker would."""
     document = json.loads(trio.results.read_bytes())
     change(document)
     if reseal:

@@ -195,7 +195,7 @@ def _widest(document: Document) -> tuple[int, int]:
 
 
 def network_of(trio: Trio, change: Callable[[Document], object]) -> bytes:
-    """The file of a brick behind the widest convolution that some brick is fed by, changed."""
+    """Change the file of the brick with the widest convolution among its inputs."""
     suite = SuiteFolder(trio.suite)
     files = (json.loads(suite.network(brick)) for brick in suite.manifest.bricks)
     document: Document = max(files, key=_widest)

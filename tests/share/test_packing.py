@@ -23,7 +23,7 @@ from dlbricks_tui.models.mxnet.loading import Framework
 from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings import SAMPLE_MODELS
-from dlbricks_tui.share.errors import CannotTravelError
+from dlbricks_tui.share.errors import UnsuitableLayersError
 from dlbricks_tui.share.packing import known_operator, packed, spelled
 from dlbricks_tui.share.unpacking import Unpacker
 from tests.bricks.graphs import DATA, Spec, after, built
@@ -121,7 +121,7 @@ def travel_with_mxnet(path: Path, names: Sequence[str], levels: Sequence[Level],
 @pytest.mark.parametrize("times", [(1, 2), (2, 1), (4, 2)])
 def test_layers_that_are_repeated_beside_others_that_are_not_stay_where_they_are(times: tuple[int, int]) -> None:
     graph = built([Spec("relu", DATA, times=times[0]), Spec("relu", after(0), times=times[1])])
-    with pytest.raises(CannotTravelError, match="repeated beside others"):
+    with pytest.raises(UnsuitableLayersError, match="repeated beside others"):
         packed(excerpt(graph, (0, 1), output_layouts(graph)))
 
 
@@ -188,7 +188,7 @@ def test_code_and_files_never_travel(model: Path, tmp_path: Path, op: str) -> No
     layer = alone.graph.layers[0]
     operator = replace(layer.operators[0], native=NativeNode(op))
     evil = replace(alone.graph, layers=(replace(layer, operators=(operator,)),))
-    with pytest.raises(CannotTravelError, match=op):
+    with pytest.raises(UnsuitableLayersError, match=op):
         packed(Excerpt(evil, 1))
 
 
@@ -197,7 +197,7 @@ def test_a_graph_inside_an_operator_stays_at_home(model: Path, tmp_path: Path) -
     _, alone = next(iter(excerpts(decompose(graph))))
     layer = alone.graph.layers[0]
     operator = replace(layer.operators[0], native=NativeNode("_foreach", (), ("{}",)))
-    with pytest.raises(CannotTravelError, match="graph inside"):
+    with pytest.raises(UnsuitableLayersError, match="graph inside"):
         packed(Excerpt(replace(alone.graph, layers=(replace(layer, operators=(operator,)),)), 1))
 
 

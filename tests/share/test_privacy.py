@@ -193,12 +193,12 @@ def test_decoys_cannot_be_told_from_real_bricks(networks: Mapping[Path, Decompos
 
 
 def two_sided(deviation: float) -> float:
-    """How likely a standard normal number is at least so far from 0."""
+    """Return the probability that a standard normal number is at least this far from 0."""
     return math.erfc(abs(deviation) / math.sqrt(2))
 
 
 def chi_square(counts: Sequence[int], expected: float) -> float:
-    """How likely equal chances give counts that differ at least so much (Wilson and Hilferty's approximation)."""
+    """Return the probability of such different counts with equal chances (Wilson-Hilferty approximation)."""
     freedom = len(counts) - 1
     statistic = sum((count - expected) ** 2 / expected for count in counts)
     spread = 2 / (9 * freedom)

@@ -34,7 +34,7 @@ DECOY_WIDTHS = ((16, 32), (8, 48), (64, 64))
 
 
 def network(widths: Sequence[int], name: str = "layer", side: int = 16, normed: bool = False, steps: int = 0) -> bytes:
-    """A chain of convolution, relu and pooling for each width, and a classifier, with names and a comment.
+    """Return a chain of convolution, relu and pooling for each width, and a classifier, with names and a comment.
 
     Convolutions may have a batch norm behind them, and then there may be steps that share their weights.
     """
@@ -96,13 +96,13 @@ class Trio:
     def taken_apart(
         self, widths: Sequence[int], level: Level, name: str = SECRET, *, normed: bool = False, steps: int = 0
     ) -> Decomposition:
-        """A model of the owner."""
+        """Return the decomposition of a model of the owner."""
         path = self.owner.path / f"{name}-{'-'.join(map(str, widths))}-symbol.json"
         path.write_bytes(network(widths, name, normed=normed, steps=steps))
         return decompose(Loader(self.owner.path / "cache", TableFramework()).load(source_of(path), level))
 
     def export(self, level: Level = Level.WRITTEN, seed: str = "a seed") -> Assembled:
-        """The owner hands a suite on."""
+        """Export a suite as the owner."""
         models = [self.taken_apart(PRIVATE_WIDTHS, level)]
         decoys = [self.taken_apart(widths, level, "decoy") for widths in DECOY_WIDTHS]
         check = round_trip(Unpacker(TableFramework(), level, GIBIBYTE))
@@ -118,14 +118,14 @@ class Trio:
     def run(
         self, events: list[Event] | None = None, clock: Callable[[], float] = time.monotonic, **changes: object
     ) -> RunState:
-        """The vendor measures the suite."""
+        """Measure the suite as the vendor."""
         request = self.request(**changes)
         folder = create_run(request, self.vendor.data)
         listener = None if events is None else events.append
         return execute_any(folder, request, replace(self.vendor.place, clock=clock), self.vendor.lock, listener).state
 
     def bring_home(self) -> SuiteImport:
-        """The owner takes up the results."""
+        """Import the results as the owner."""
         results = read_results(self.results)
         key = read_key(key_path(self.owner.data, results.suite))
         with Store(self.owner.data.store) as store:

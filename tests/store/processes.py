@@ -13,14 +13,14 @@ _OVERRIDE_PERMISSIONS = (1, 2)
 
 
 def start_writer(folder: Path, *task: str) -> subprocess.Popen[bytes]:
-    """Starts `tests.store.writer`."""
+    """Start `tests.store.writer`."""
     return subprocess.Popen(
         [sys.executable, "-m", "tests.store.writer", str(folder), *task], cwd=ROOT, stdout=subprocess.PIPE
     )
 
 
 def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs a few lines in a process that permissions bind, also where root runs the tests."""
+    """Run code in a process that obeys file permissions even if root runs the tests."""
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""Records as tests need them: valid in every field, and different where a test says so."""
+"""Records for tests: valid by default, with the fields that a test changes."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ WAY: dict[str, Any] = {"system": "c5.xlarge", "runtime": "mxnet-1.9.1", "level":
 
 
 def form(number: int = 0, op: str = "Convolution") -> BrickForm:
-    """The form of a brick that no other number has."""
+    """Return a brick form, a different one for each number."""
     document = {
         "version": 1,
         "level": "fused",
@@ -36,53 +36,53 @@ def form(number: int = 0, op: str = "Convolution") -> BrickForm:
 
 
 def brick(number: int = 0) -> str:
-    """The key of that brick."""
+    """Return the key of that brick."""
     return form(number).key
 
 
 def measurement(base_ms: float = 1.0, **fields: Any) -> Measurement:
-    """A measurement of a brick around a latency."""
+    """Return a measurement of a brick around a latency."""
     return Measurement(**{"brick": brick(), "context": "plain", **_timed(base_ms), **fields})
 
 
 def end_to_end(base_ms: float = 30.0, **fields: Any) -> EndToEnd:
-    """A measurement of a whole model around a latency."""
+    """Return a measurement of a whole model around a latency."""
     return EndToEnd(**{"model": "ab" * 32, "name": "resnet50_v1", **_timed(base_ms), **fields})
 
 
 def system(name: str = "c5.xlarge", **fields: Any) -> System:
-    """A machine."""
+    """Return a system."""
     described = {"id": name, "name": name, "cpu": "Xeon 8124M", "cores": 4, "memory_bytes": 8 << 30}
     return System(**{**described, "instance_type": name, "facts": (("governor", None), ("smt", True)), **fields})
 
 
 def runtime(name: str = "mxnet-1.9.1", **fields: Any) -> Runtime:
-    """An interpreter with a framework."""
+    """Return a runtime."""
     described = {"id": name, "name": "ours", "framework": "mxnet", "version": "1.9.1", "python": "3.11", "threads": 2}
     return Runtime(**{**described, "settings": (("OMP_NUM_THREADS", "2"),), **fields})
 
 
 def run(name: str = "r1", **fields: Any) -> Run:
-    """A run."""
+    """Return a run."""
     state = {"started": WHEN, "when": WHEN, "state": "done", "granularity": 2, "models": ("resnet50_v1",)}
     return Run(**{**WAY, "id": name, **state, "measured": 3, "failed": 1, "settings": (("target_ci", 0.01),), **fields})
 
 
 def calibration(**fields: Any) -> Calibration:
-    """The constants of a method."""
+    """Return a calibration."""
     fitted = {"constants": (("per_layer_ms", 0.0054),), "residuals": (("net-1", -0.02), ("net-2", 0.01))}
     densities = (("net-1", 0.4), ("net-2", 12.5))
     return Calibration(**{**WAY, "when": WHEN, "run": "r1", **fitted, "densities": densities, **fields})
 
 
 def failure(**fields: Any) -> Failure:
-    """A brick that could not be measured."""
+    """Return a failure."""
     what = {"brick": brick(1), "context": "plain", "reason": "memory", "message": "exceeded 4 GiB"}
     return Failure(**{**WAY, "when": WHEN, "run": "r1", **what, **fields})
 
 
 def one_of_each() -> list[Record]:
-    """A record of every table, each with something in every field; the same ones at every call."""
+    """Return a record of every table with values in all fields, always the same ones."""
     noise = (("load", 0.5), ("governor", "powersave"), ("steal", None))
     return [
         form(),

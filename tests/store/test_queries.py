@@ -61,7 +61,7 @@ def test_how_fast_the_host_was_is_a_column_where_the_facts_of_a_result_say_it(tm
 
 @pytest.fixture(scope="module")
 def generation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generation]:
-    """A store with four measurements and one model, each a day younger than the one before."""
+    """Return a store with four measurements and one model, each a day younger than the one before."""
     with Store(tmp_path_factory.mktemp("store")) as store:
         store.add(form(0), POOLING, failure(), *ALL)
         yield store.generation

@@ -44,7 +44,7 @@ def _churn(store: Store) -> None:
 
 
 def main(folder: str, task: str, count: str = "0") -> None:
-    """Does the task."""
+    """Execute the task."""
     with Store(Path(folder)) as store:
         _acknowledge("ready")
         if task == "add":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dlbricks_tui.store.dlbricks_2019.checkout import BrokenFileError, Row, TimesFile, systems_of
 from dlbricks_tui.store.dlbricks_2019.models import PublishedModels
-from dlbricks_tui.store.dlbricks_2019.results import RUNTIME, Taken, UnusableRowError, system_of, take
+from dlbricks_tui.store.dlbricks_2019.results import RUNTIME, RowResult, UnusableRowError, result_of, system_of
 from dlbricks_tui.store.errors import ExchangeError
 from dlbricks_tui.store.store import Store
 
@@ -57,7 +57,7 @@ def import_checkout(store: Store, checkout: Path, models: PublishedModels) -> It
     for system, files in systems:
         importing = _SystemImport(store, checkout, models, SystemReport(system))
         for file in files:
-            importing.take(file)
+            importing.add(file)
         yield importing.report
 
 
@@ -70,7 +70,7 @@ class _SystemImport:
     models: PublishedModels
     report: SystemReport
 
-    def take(self, file: TimesFile) -> None:
+    def add(self, file: TimesFile) -> None:
         """Store all results of a file at once, or report it as broken."""
         name = str(file.path.relative_to(self.checkout))
         try:
@@ -78,26 +78,26 @@ class _SystemImport:
         except BrokenFileError as broken:
             self.report.broken.append(f"{name} {broken}")
             return
-        taken = list(self._taken(rows, name))
-        if taken:
-            forms = dict.fromkeys(each.form for each in taken if each.form is not None)
+        results = list(self._results(rows, name))
+        if results:
+            forms = dict.fromkeys(each.form for each in results if each.form is not None)
             # Definitions first: a crash must not leave results that refer to nothing.
             self.store.add(system_of(self.report.system), RUNTIME, *forms)
-            new = self.store.add(*(each.result for each in taken))
+            new = self.store.add(*(each.result for each in results))
             self.report.new += new
-            self.report.known += len(taken) - new
+            self.report.known += len(results) - new
 
-    def _taken(self, rows: Iterable[Row], file: str) -> Iterator[Taken]:
+    def _results(self, rows: Iterable[Row], file: str) -> Iterator[RowResult]:
         for row in rows:
             model = self.models.find(row.model)
             if model is None:
                 self.report.outside[row.model[:_LONGEST_NAME]] += 1
                 continue
             try:
-                taken = take(row, model, self.report.system)
+                found = result_of(row, model, self.report.system)
             except UnusableRowError as error:
                 layer = None if row.layer is None else row.layer[:_LONGEST_NAME]
                 self.report.unmatched.append(UnmatchedRow(file, row.line, model.name, layer, str(error)))
                 continue
             (self.report.end_to_end if row.layer is None else self.report.by_layers).add(model.name)
-            yield taken
+            yield found

@@ -98,21 +98,21 @@ class UnusableRowError(Exception):
     """A row that gives no result; the message completes "it ..."."""
 
 
-class Taken(NamedTuple):
+class RowResult(NamedTuple):
     """The result of a row, and the form of its brick if it has one."""
 
     result: Result
     form: BrickForm | None = None
 
 
-def take(row: Row, model: PublishedModel, system: str) -> Taken:
+def result_of(row: Row, model: PublishedModel, system: str) -> RowResult:
     """Return a row as a result; every layer is a measurement of its own, even if several are the same brick."""
     if row.layer is None:
-        return Taken(_end_to_end(row, model, system))
+        return RowResult(_end_to_end(row, model, system))
     brick = model.brick(row.layer)
     if brick is None:
         raise UnusableRowError("is not a layer of it here")
-    return Taken(
+    return RowResult(
         _measurement(row, row.layer, model, brick, system), BrickForm(key=brick.key, canonical=brick.canonical)
     )
 

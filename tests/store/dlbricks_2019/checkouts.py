@@ -13,7 +13,7 @@ LAYER_HEADER = (
 
 
 def wolfram(times: Sequence[float]) -> str:
-    """Times as the Wolfram Language prints them: from a million on in powers of ten."""
+    """Return times as the Wolfram Language prints them: from a million on with an exponent."""
     printed = (f"{time / 1e6!r}*^6" if time >= 1e6 else repr(time).removesuffix("0") for time in times)
     return "{" + ", ".join(printed) + "}"
 
@@ -24,7 +24,7 @@ def model_file(checkout: Path, system: str, model: str) -> Path:
 
 
 def layer_file(checkout: Path, system: str, model: str) -> Path:
-    """Where the times of a model's layers are."""
+    """Return the file with the times of a model's layers."""
     return checkout / "data" / "mxnet_layer_sequence" / "seq_0" / system / f"{model.replace(' ', '_')}.csv"
 
 
@@ -35,7 +35,7 @@ def time_model(checkout: Path, system: str, model: str, times: Sequence[float]) 
 
 
 def time_layers(checkout: Path, system: str, model: str, times: Mapping[str, Sequence[float]]) -> Path:
-    """Publishes times, in microseconds, of a model's layers by name."""
+    """Write times of a model's layers, by name, in microseconds."""
     rows = [
         (model, system, number, number, 0, len(some), *3 * (layer,), *3 * ("Kind",), *_summary(some), wolfram(some))
         for number, (layer, some) in enumerate(times.items(), 1)

@@ -22,7 +22,7 @@ def source(name: str, number: str | None = "1") -> ModelSource:
 
 @pytest.fixture(scope="module")
 def fifty(tmp_path_factory: pytest.TempPathFactory) -> PublishedModels:
-    """The models of Table 1, which are read without a framework."""
+    """Return the models of Table 1, which are read without a framework."""
     folder = tmp_path_factory.mktemp("library")
     return PublishedModels(Library(SAMPLE_MODELS, folder).samples(), Loader(folder, TableFramework()).load)
 

@@ -21,25 +21,25 @@ from dlbricks_tui.share.suite import SuiteFolder
 from dlbricks_tui.share.unpacking import Unpacker
 from dlbricks_tui.store.labels import label_of
 
-_FILE = "arrivals.json"
+_FILE = "suite-bricks.json"
 # The number of progress events while bricks are read.
-_TIMES_TOLD = 100
+_PROGRESS_EVENTS = 100
 # Address space that a framework reserves without using it.
 _RESERVED_BYTES = 8 * GIBIBYTE
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
-    """The bricks of a suite that were read, and the reasons for the others, by their ids."""
+class PreparedSuite:
+    """The bricks of a suite on this host, and the reasons for those that cannot be read, by their ids."""
 
     suite: str
     manifest_sha256: str
-    arrived: Mapping[str, JobKey]
+    bricks: Mapping[str, JobKey]
     refused: Mapping[str, str]
 
 
-class Arriving:
-    """Prepares a run of a suite, and keeps the arrivals in the run's folder."""
+class SuitePreparation:
+    """Reads the bricks of a suite for a run, and keeps which ones they are in the run's folder."""
 
     def __init__(self, place: Workplace, suite: SuiteChoice) -> None:
         self._place = place
@@ -57,36 +57,36 @@ class Arriving:
         with WorkerFramework(runtime, folder.worker_log, self._place.worker_program) as framework:
             unpacker = Unpacker(framework, suite.manifest.level, most_bytes)
             for number, brick in enumerate(bricks, start=1):
-                if (number - 1) % max(1, len(bricks) // _TIMES_TOLD) == 0:
+                if (number - 1) % max(1, len(bricks) // _PROGRESS_EVENTS) == 0:
                     tell(ModelLoading(model=f"brick {brick.id}", number=number, of=len(bricks)))
                 try:
                     jobs[brick.id] = _job(unpacker.unpacked(suite.network(brick), brick.layers, brick.caches))
                 except BrokenBrickError as error:
                     refused[brick.id] = str(error)
                     tell(ModelLeftOut(model=f"brick {brick.id}", reason=f"brick {brick.id} {error}"))
-        targets = {name: job.key for name, job in jobs.items()}
-        _keep(folder, Arrivals(suite.manifest.suite, suite.sha256, targets, refused))
+        keys = {name: job.key for name, job in jobs.items()}
+        _keep(folder, PreparedSuite(suite.manifest.suite, suite.sha256, keys, refused))
         return Workload(bricks=tuple(jobs.values()))
 
 
-def read_arrivals(folder: RunFolder) -> Arrivals | None:
-    """Return the arrivals of a run, None if it ended before."""
+def read_prepared(folder: RunFolder) -> PreparedSuite | None:
+    """Return the bricks of a suite that a run has read, None if it ended before."""
     try:
         document = json.loads((folder.path / _FILE).read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
         raise SuiteFileError(f"cannot read {folder.path / _FILE}: {error.strerror}") from error
-    arrived = {name: JobKey(*pair) for name, pair in document["arrived"].items()}
-    return Arrivals(document["suite"], document["manifest_sha256"], arrived, document["refused"])
+    bricks = {name: JobKey(*pair) for name, pair in document["bricks"].items()}
+    return PreparedSuite(document["suite"], document["manifest_sha256"], bricks, document["refused"])
 
 
-def _keep(folder: RunFolder, arrivals: Arrivals) -> None:
+def _keep(folder: RunFolder, prepared: PreparedSuite) -> None:
     document = {
-        "suite": arrivals.suite,
-        "manifest_sha256": arrivals.manifest_sha256,
-        "arrived": {name: [target.brick, target.context] for name, target in arrivals.arrived.items()},
-        "refused": dict(arrivals.refused),
+        "suite": prepared.suite,
+        "manifest_sha256": prepared.manifest_sha256,
+        "bricks": {name: [key.brick, key.context] for name, key in prepared.bricks.items()},
+        "refused": dict(prepared.refused),
     }
     try:
         write_atomically(folder.path / _FILE, json.dumps(document) + "\n")
