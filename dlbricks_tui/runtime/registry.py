@@ -58,7 +58,8 @@ class Registry:
     def runtime_for(self, formats: Collection[Format]) -> Runtime:
         """Return the runtime for models of these formats unless another one is named."""
         if len(formats) > 1:
-            raise RegistryError("no runtime runs both MXNet and ONNX models: choose models of one format")
+            both = " and ".join(form.value for form in Format if form in formats)
+            raise RegistryError(f"no runtime runs both {both} models: choose models of one format")
         form = next(iter(formats), MXNET.format)
         found = self.preferred() if form is MXNET.format else self.preferred_for(form)
         if found is None:

@@ -51,7 +51,7 @@ Trilu Unsqueeze Where Xor
 _COMPUTED = frozenset(_COMPUTED_NAMES.split())
 # Errors of the reference evaluator for missing operators and inconsistent inputs. It is written in Python and checks
 # little.
-_LACKS = (
+_EVALUATOR_ERRORS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -241,7 +241,7 @@ def _computed(node: "NodeProto", values: Sequence["TensorProto"], opsets: Mappin
         with numpy.errstate(all="ignore"):
             found = ReferenceEvaluator(model).run(None, fed)
         return [from_array(numpy.asarray(value)) for value in found]
-    except _LACKS:
+    except _EVALUATOR_ERRORS:
         # It is a weight like any other.
         return ()
 

@@ -91,13 +91,13 @@ class _OnDisk:
 
     def _model(self) -> Iterator[bytes]:
         for field in self._fields(0, self._size):
-            yield self._message(field, self._graph(field)) if self._is(field, _GRAPH) else self._copy(field)
+            yield self._message(field, self._graph(field)) if self._is_large(field, _GRAPH) else self._copy(field)
 
     def _graph(self, graph: _Field) -> Iterator[bytes]:
         for field in self._fields(graph.value, graph.end):
-            if self._is(field, _INITIALIZER):
+            if self._is_large(field, _INITIALIZER):
                 yield self._message(field, self._array(field))
-            elif self._is(field, _NODE) and self._is_constant(field):
+            elif self._is_large(field, _NODE) and self._is_constant(field):
                 yield self._message(field, self._constant(field))
             else:
                 yield self._copy(field)
@@ -108,14 +108,14 @@ class _OnDisk:
 
     def _constant(self, node: _Field) -> Iterator[bytes]:
         for field in self._fields(node.value, node.end):
-            if self._is(field, _ATTRIBUTE):
+            if self._is_large(field, _ATTRIBUTE):
                 yield self._message(field, self._attribute(field))
             else:
                 yield self._copy(field)
 
     def _attribute(self, attribute: _Field) -> Iterator[bytes]:
         for field in self._fields(attribute.value, attribute.end):
-            yield self._message(field, self._array(field)) if self._is(field, _TENSOR) else self._copy(field)
+            yield self._message(field, self._array(field)) if self._is_large(field, _TENSOR) else self._copy(field)
 
     def _array(self, array: _Field) -> Iterator[bytes]:
         for field in self._fields(array.value, array.end):
@@ -128,7 +128,7 @@ class _OnDisk:
             else:
                 yield self._copy(field)
 
-    def _is(self, field: _Field, number: int) -> bool:
+    def _is_large(self, field: _Field, number: int) -> bool:
         """Return true if a field is that message, and large enough to hold a large array."""
         return field.number == number and field.kind == _BYTES and field.end - field.value > _LARGE_ARRAY
 
