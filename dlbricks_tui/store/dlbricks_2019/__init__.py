@@ -1,0 +1,1 @@
+"""The measurements that the paper's authors published in 2019, imported as results."""
