@@ -136,26 +136,26 @@ OPTIONS: tuple[Option, ...] = (
         "run.runtime",
         text("the name of a runtime that `dlbricks runtimes` lists", None),
         None,
-        "The runtime that runs bricks, unless --runtime or the dialog before a run names one.",
+        "The runtime that runs bricks, unless --runtime or the box before a run names one.",
     ),
     Option(
         "run.threads",
         whole(1, 1024, None, 1, 2, 4, 8, 16),
         None,
-        "The threads of the framework, unless --threads or the dialog before a run says how many.",
+        "The threads of the framework, unless --threads or the box before a run says how many.",
     ),
     Option(
         "run.target_ci",
         number(0, 1, "a number between 0 and 1", 0.005, 0.01, 0.02, 0.05),
         0.01,
         "The precision at which a brick is done: half of its interval, as a share of its latency. --target-ci and the "
-        "dialog before a run override it.",
+        "box before a run override it.",
     ),
     Option(
         "run.time_budget",
         number(0, 1e9, "a number of seconds", None, 60, 300, 900, 1800, 3600, 7200, 14400),
         None,
-        "The seconds after which a run stops, unless --time-budget or the dialog before a run sets them.",
+        "The seconds after which a run stops, unless --time-budget or the box before a run sets them.",
     ),
 )
 BY_NAME = {option.name: option for option in OPTIONS}
