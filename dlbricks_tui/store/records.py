@@ -76,7 +76,7 @@ class System:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """A framework of a version, with every setting that changes its speed."""
+    """A framework and its version, with every setting that changes its speed."""
 
     id: str
     name: str
