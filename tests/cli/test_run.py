@@ -247,10 +247,13 @@ def test_a_detached_run_is_listed_watched_and_outlives_its_command(dlbricks: Com
     assert "nothing to pause" in told
 
 
-def test_a_run_is_paused_resumed_and_cancelled_by_its_name(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    # So noisy that it takes all samples it may, and far longer than the questions below.
-    monkeypatch.setenv("FAKE_NAP", "0.05")
-    monkeypatch.setenv("FAKE_NOISE", "1.0")
+def test_a_run_is_paused_resumed_and_cancelled_by_its_name(
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    slow = tmp_path / "slow"
+    slow.touch()
+    monkeypatch.setenv("FAKE_NAP", "0.1")
+    monkeypatch.setenv("FAKE_SLOW", str(slow))
     status, out, told = dlbricks("run", MODEL, "--runtime", "fake", "--level", "written", "--detach", "--json")
     assert status == 0, told
     run = json.loads(out)["run"]
@@ -274,8 +277,7 @@ def test_a_run_is_paused_resumed_and_cancelled_by_its_name(dlbricks: Command, mo
     assert "running already" in told
     assert dlbricks("runs", "cancel", run)[0] == 0
     becomes("cancelled")
-    monkeypatch.setenv("FAKE_NAP", "0")
-    monkeypatch.setenv("FAKE_NOISE", "0.005")
+    slow.unlink()
     status, out, told = dlbricks("runs", "resume", run, "--json")
     assert status == 0, told
     bricks = json.loads(out)["bricks"]

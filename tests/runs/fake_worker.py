@@ -1,8 +1,8 @@
 """A worker without a framework: it speaks the real protocol, makes latencies up, and misbehaves on demand.
 
 FAKE_MANNERS is a JSON object that says, by the name of an operator, how programs with that operator behave.
-FAKE_NAP is how many seconds each round of samples takes, FAKE_FACTOR by how much latencies are longer than usual, and
-FAKE_NOISE by what share they vary.
+FAKE_NAP is how many seconds each request for samples takes, while the file FAKE_SLOW exists if that is set. FAKE_FACTOR
+makes latencies longer than usual, and FAKE_NOISE is the share by which they vary.
 FAKE_DIARY is a file that gets a line for each program that is sampled: its operators, untimed runs, timed runs,
 and whether these operators may run side by side ("abreast").
 """
@@ -61,7 +61,8 @@ class FakeWorker:
         self._manners = manners
         self._nap_seconds = nap_seconds
         self._programs: dict[str, Program] = {}
-        self._chance = random.Random(os.getpid())
+        # The same in every worker, so that no test fails by chance.
+        self._chance = random.Random(1)
 
     def answer(self, request: Request[Any]) -> bytes:
         if isinstance(request, Load):
@@ -71,14 +72,19 @@ class FakeWorker:
                 if self._behave(self._programs[name], "sample") == "garbage":
                     return b"\xff{nonsense\n"
                 write_diary(self._programs[name], request)
-            time.sleep(self._nap_seconds)
+            self._nap()
             return encode(Sampled(tuple(self._durations(name, request.repeat) for name in request.programs)))
         if isinstance(request, Profile):
             if self._behave(self._programs[request.program], "profile") == "garbage":
                 return b"\xff{nonsense\n"
-            time.sleep(self._nap_seconds)
+            self._nap()
             return encode(self._profiled(request))
         return encode(self._plain(request))
+
+    def _nap(self) -> None:
+        slow = os.environ.get("FAKE_SLOW")
+        if slow is None or Path(slow).exists():
+            time.sleep(self._nap_seconds)
 
     def _plain(self, request: Request[Any]) -> Reply:
         if isinstance(request, Describe):

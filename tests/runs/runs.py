@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,8 @@ class Site:
     worker_program: Path = FAKE_WORKER
     manners: Mapping[str, str] = field(default_factory=dict)
     nap_seconds: float = 0.0
+    # True if naps end with `hurry`.
+    can_hurry: bool = False
 
     @property
     def data(self) -> DataFolder:
@@ -76,7 +78,23 @@ class Site:
     @property
     def environment(self) -> dict[str, str]:
         """What the fake worker, and a process that starts it, are told."""
-        return {"FAKE_MANNERS": json.dumps(dict(self.manners)), "FAKE_NAP": str(self.nap_seconds)}
+        told = {"FAKE_MANNERS": json.dumps(dict(self.manners)), "FAKE_NAP": str(self.nap_seconds)}
+        return told | ({"FAKE_SLOW": str(self.slow_file)} if self.can_hurry else {})
+
+    @property
+    def slow_file(self) -> Path:
+        """A file that the test removes to let slow runs go on without naps."""
+        return self.path / "slow"
+
+    def slow(self, nap_seconds: float = 0.05) -> "Site":
+        """The site with runs that cannot end before the test has acted on them."""
+        self.path.mkdir(exist_ok=True)
+        self.slow_file.touch()
+        return replace(self, nap_seconds=nap_seconds, can_hurry=True)
+
+    def hurry(self) -> None:
+        """Let slow runs, and those that follow, end soon."""
+        self.slow_file.unlink(missing_ok=True)
 
     def request(self, *models: str, **changes: Any) -> RunRequest:
         """A run of these models, or of the usual one, as they are written."""

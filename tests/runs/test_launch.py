@@ -2,8 +2,8 @@ import os
 import pty
 import re
 import shlex
+import signal
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.launch import create_run, start_detached
 from dlbricks_tui.runs.run_folder import State
-from tests.runs.killing import PATIENCE_SECONDS, eventually
+from tests.runs.killing import eventually
 from tests.runs.runs import BRICKS, FAKE, FAKE_WORKER, Site
 
 
@@ -28,19 +28,21 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 def test_a_detached_run_goes_on_when_its_terminal_is_closed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAKE_NAP", "0.02")
+    for name, value in site.slow().environment.items():
+        monkeypatch.setenv(name, value)
     fake = replace(FAKE, python=str(site.path.with_name("python")))
     folder = create_run(site.request(runtime=fake), site.data)
     child, terminal = pty.fork()
     if not child:
         # A process of a terminal of its own, which starts the run and stays.
         start_detached(folder, site.data)
-        time.sleep(PATIENCE_SECONDS)
+        signal.pause()
         os._exit(0)
     eventually(lambda: folder.state().state is State.RUNNING)
     assert os.getsid(folder.state().process.pid) == folder.state().process.pid
     os.close(terminal)
     os.waitpid(child, 0)
+    site.hurry()
     eventually(lambda: folder.state().state is State.FINISHED)
     assert folder.state().bricks.measured == BRICKS
 

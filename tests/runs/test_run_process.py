@@ -34,9 +34,7 @@ from tests.runs.runs import BRICKS, Site
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    # A round of samples takes long enough to be interrupted.
-    (tmp_path / "data").mkdir()
-    return Site(tmp_path / "data", nap_seconds=0.005)
+    return Site(tmp_path / "data").slow()
 
 
 def started(site: Site, request: RunRequest | None = None, **how: bool) -> tuple[RunFolder, "subprocess.Popen[bytes]"]:
@@ -70,6 +68,7 @@ def test_cancelling_keeps_what_was_measured_and_the_next_run_goes_on(site: Site)
     # Those that were about to be done are kept too, and are measured again.
     enough = sum(it.statistics.count == 12 for it in site.contents().measurements)
     assert 0 < enough < BRICKS
+    site.hurry()
     rest = create_run(request, site.data)
     assert site.start(rest).wait(PATIENCE_SECONDS) == 0
     bricks = rest.state().bricks
@@ -80,6 +79,7 @@ def test_a_cancelled_run_can_be_taken_up_again_under_its_own_name(site: Site) ->
     folder, process = started(site)
     folder.cancel()
     process.wait(PATIENCE_SECONDS)
+    site.hurry()
     assert site.start(folder).wait(PATIENCE_SECONDS) == 0
     assert folder.state().state is State.FINISHED
     ends = [event.state for event in site.events(folder) if isinstance(event, RunEnded)]
@@ -90,9 +90,8 @@ def test_a_cancelled_run_can_be_taken_up_again_under_its_own_name(site: Site) ->
 
 
 def test_what_was_sampled_before_a_run_was_cancelled_is_not_done_and_counts_when_it_is_taken_up(site: Site) -> None:
-    slow = replace(site, nap_seconds=0.02)
     runs = 200
-    folder, process = started(slow, slow.request(rule=FixedRuns(runs)))
+    folder, process = started(site, site.request(rule=FixedRuns(runs)))
     rounds_needed = FEWEST_SAMPLES + 1
     eventually(lambda: sum(isinstance(it, RoundDone) for it in site.events(folder)) > rounds_needed)
     folder.cancel()
@@ -105,7 +104,8 @@ def test_what_was_sampled_before_a_run_was_cancelled_is_not_done_and_counts_when
     assert progress.being_sampled == ()
     before = {(it.brick, it.context): it.samples_ms for it in site.contents().measurements}
 
-    assert replace(site, nap_seconds=0.0).start(folder).wait(PATIENCE_SECONDS) == 0
+    site.hurry()
+    assert site.start(folder).wait(PATIENCE_SECONDS) == 0
     assert folder.state().bricks.measured + folder.state().bricks.reused == BRICKS
     for it in site.contents().measurements:
         if len(it.samples_ms) == runs:
@@ -119,10 +119,11 @@ def test_the_keyboard_interrupts_and_a_closed_terminal_does_too_unless_the_run_i
         (signal.SIGHUP, False, State.INTERRUPTED),
         (signal.SIGHUP, True, State.FINISHED),
     ):
-        folder, process = started(
-            Site(site.path.with_name(f"{number}-{detached}"), nap_seconds=0.005), detached=detached
-        )
+        another = Site(site.path.with_name(f"{number}-{detached}")).slow()
+        folder, process = started(another, detached=detached)
         process.send_signal(number)
+        if expected is State.FINISHED:
+            another.hurry()
         assert process.wait(PATIENCE_SECONDS) == 0
         assert folder.state().state is expected
 
@@ -143,6 +144,7 @@ def test_a_paused_run_stands_still_lets_others_measure_and_goes_on(
     assert {type(event) for event in site.events(folder)[so_far:]} <= {Waiting}
     assert "another" in folder.state().message
     theirs.release()
+    site.hurry()
     assert process.wait(PATIENCE_SECONDS) == 0
     assert has_told(folder, Resumed)
     assert folder.state().bricks.measured == BRICKS
@@ -162,6 +164,7 @@ def test_a_second_run_waits_and_says_for_whom(site: Site, ended: Callable[["subp
     # It computes nothing meanwhile: not even its models are read.
     assert not workers_of(process.pid)
     assert [type(event).__name__ for event in site.events(folder)] == ["RunStarted", "Waiting"]
+    site.hurry()
     mine.release()
     assert process.wait(PATIENCE_SECONDS) == 0
     assert folder.state().bricks.measured == BRICKS
@@ -174,7 +177,8 @@ def test_a_paused_or_waiting_run_can_be_cancelled(site: Site) -> None:
     folder.cancel()
     assert process.wait(PATIENCE_SECONDS) == 0
     assert folder.state().state is State.CANCELLED
-    # Whoever takes it up again does not find it paused.
+    # The process that resumes it does not find it paused.
+    site.hurry()
     assert site.start(folder).wait(PATIENCE_SECONDS) == 0
     assert folder.state().state is State.FINISHED
     assert not has_told(folder, Resumed)
@@ -189,6 +193,7 @@ def test_no_two_processes_work_on_one_run(site: Site, ended: Callable[["subproce
     assert second.wait(PATIENCE_SECONDS) != 0
     assert folder.state().process.pid == process.pid
     folder.unpause()
+    site.hurry()
     assert process.wait(PATIENCE_SECONDS) == 0
     assert folder.state().bricks.measured == BRICKS
 
@@ -224,6 +229,7 @@ def test_the_end_is_told_before_the_state_says_so(site: Site) -> None:
 
 @pytest.mark.parametrize("victims", VICTIMS, ids="+".join)
 def test_no_kill_loses_an_acknowledged_result_or_leaves_a_process_behind(site: Site, victims: tuple[str, ...]) -> None:
+    site = Site(site.path, nap_seconds=0.005)
     kill_at_random(site, lambda rule: site.request(end_to_end=True, rule=rule), victims, kills=4)
     contents = site.contents()
     assert len(set(contents.measured)) == BRICKS
