@@ -186,7 +186,7 @@ class HostLock:
 
 
 def host_lock(environment: Mapping[str, str] = os.environ) -> HostLock:
-    """The lock of this host, or the one that the environment names."""
+    """Return the lock of this host, or the one that the environment names."""
     return HostLock(Path(environment.get(HOST_LOCK_VARIABLE) or DEFAULT_PATH))
 
 

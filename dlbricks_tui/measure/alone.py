@@ -216,7 +216,7 @@ class Alone:
         )
 
     def _restart_if_speed_changed(self, later: Sequence[Job]) -> None:
-        """All samples of a batch are to be of one speed of the host: measure again what was taken at another."""
+        """Measure again the rounds of the batch that were taken at another speed of the host."""
         change = self._noise.take_change()
         if change is None or len(self._batch_noise.rounds) <= change.rounds:
             return

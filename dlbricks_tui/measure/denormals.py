@@ -1,4 +1,4 @@
-"""Weights so small that a processor takes a detour for each: they can make a kernel ten times slower."""
+"""Denormal weights: numbers so small that some processors compute them slowly, up to ten times per kernel."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from dlbricks_tui.models.loading import weights_in
 
-# By the size of a number in bytes: below its lowest exponent only these bits are left.
+# The mantissa bits of a float by its size in bytes.
 _MANTISSA_BITS = {2: 10, 4: 23, 8: 52}
 
 
 @dataclass(frozen=True, slots=True)
 class DenormalCount:
-    """How many of the values of an array are denormal."""
+    """The number of denormal values in an array."""
 
     array: str
     values: int
@@ -23,7 +23,7 @@ class DenormalCount:
 
     @property
     def share(self) -> float:
-        """From 0 to 1."""
+        """The share of denormal values, from 0 to 1."""
         return self.denormals / self.values if self.values else 0.0
 
 
@@ -41,11 +41,11 @@ def _counted(name: str, pieces: Iterable[NDArray[np.generic]]) -> DenormalCount:
 
 
 def count_denormals(values: NDArray[np.generic]) -> int:
-    """How many values are neither zero nor normal; integers never are."""
+    """Return how many values are denormal; integers never are."""
     size = values.dtype.itemsize
     if values.dtype.kind != "f" or size not in _MANTISSA_BITS:
         return 0
-    # Looked at as integers: a process whose floats are flushed to zero would not see them.
+    # Compare as integers: a process that flushes denormals to zero would not see them.
     bits = values.view(np.dtype(f"<u{size}"))
     magnitudes = bits & bits.dtype.type((1 << (8 * size - 1)) - 1)
     smallest_normal = bits.dtype.type(1 << _MANTISSA_BITS[size])

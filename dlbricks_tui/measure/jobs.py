@@ -109,7 +109,7 @@ class Job:
         return {"program": self.number, **self.key._asdict(), "label": self.label}
 
     def untimed_runs(self, latency_ms: float) -> int:
-        """The number of untimed runs before each timed run, for a program of about this latency."""
+        """Return the number of untimed runs before each timed run, for a program of about this latency."""
         return untimed_runs(latency_ms, whole=self.whole, caches=caches_in(self.key.context))
 
 

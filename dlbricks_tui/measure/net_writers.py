@@ -1,4 +1,4 @@
-"""Small networks written layer by layer, in any format of models, with few words."""
+"""Writers of small networks, with one interface for all model formats."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -16,64 +16,64 @@ T = TypeVar("T")
 
 
 class NetWriter(Protocol[T]):
-    """Writes layers that every format has; what they put out is handed to the next as T."""
+    """Adds layers to a network; T stands for the output of a layer, which the next one reads."""
 
     def image(self, channels: int, size: int) -> T:
-        """The input."""
+        """Add the input."""
 
     def conv(self, data: T, filters: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> T:
-        """A convolution with a bias, padded so that a stride of 1 keeps the size."""
+        """Add a convolution with a bias, padded so that a stride of 1 keeps the size."""
 
     def up(self, data: T, filters: int) -> T:
-        """A transposed convolution to twice the size, without a bias."""
+        """Add a transposed convolution to twice the size, without a bias."""
 
     def pool(self, data: T, kernel: int = 2, stride: int = 2, pad: int = 0, kind: str = "max") -> T:
-        """The largest, or with `avg` the mean value of each window."""
+        """Add max pooling, or with `avg` average pooling."""
 
     def whole_mean(self, data: T) -> T:
-        """One number for each channel."""
+        """Add global average pooling."""
 
     def linear(self, data: T, units: int) -> T:
-        """A matrix product with a bias, of two axes."""
+        """Add a fully connected layer with a bias."""
 
     def norm(self, data: T) -> T:
-        """Batch normalisation."""
+        """Add batch normalisation."""
 
     def instance_norm(self, data: T) -> T:
-        """Normalisation of each image by itself."""
+        """Add instance normalisation."""
 
     def relu(self, data: T) -> T:
-        """No values below zero."""
+        """Add a ReLU."""
 
     def leaky(self, data: T) -> T:
-        """Small values below zero."""
+        """Add a leaky ReLU."""
 
     def bounded(self, data: T) -> T:
-        """Values from 0 to 6."""
+        """Add a ReLU6."""
 
     def tanh(self, data: T) -> T:
-        """Values from -1 to 1."""
+        """Add a tanh."""
 
     def lrn(self, data: T) -> T:
-        """Each value by those of the channels beside it."""
+        """Add a local response normalisation."""
 
     def add(self, one: T, other: T) -> T:
-        """The sum of two tensors of one shape."""
+        """Add an elementwise sum."""
 
     def join(self, *branches: T) -> T:
-        """Channels one behind the other."""
+        """Add a concatenation of channels."""
 
     def flat(self, data: T) -> T:
-        """Two axes."""
+        """Add a flattening to two axes."""
 
     def dropout(self, data: T) -> T:
-        """What does nothing when a model runs."""
+        """Add a dropout, which does nothing at inference."""
 
     def softmax(self, data: T) -> T:
-        """Shares of one."""
+        """Add a softmax."""
 
     def rendered(self, head: T) -> bytes:
-        """The file of the network that puts this out; the same calls give the same bytes."""
+        """Return the file of the network with this output; equal calls give equal bytes."""
 
 
 class SymbolNetWriter(NetWriter[Output]):
@@ -153,14 +153,14 @@ class SymbolNetWriter(NetWriter[Output]):
 
 
 class Tensor(NamedTuple):
-    """A tensor of an ONNX graph: ONNX wants weights of the right shape."""
+    """A tensor of an ONNX graph, with its shape, which the shapes of weights depend on."""
 
     name: str
     shape: tuple[int, ...]
 
 
 class OnnxNetWriter(NetWriter[Tensor]):
-    """Writes an ONNX file; weights are made by the network itself, as their values make no difference."""
+    """Writes an ONNX file; constant nodes make the weights, as their values make no difference."""
 
     def __init__(self) -> None:
         self._nodes: list[NodeProto] = []
@@ -280,5 +280,5 @@ def _window(kernel: int, stride: int, pad: int) -> dict[str, list[int]]:
 
 
 def _slid(data: Tensor, channels: int, kernel: int, stride: int, pad: int) -> tuple[int, ...]:
-    """The shape of what a window makes that moves over an image."""
+    """Return the shape that a sliding window puts out."""
     return (1, channels, *((size + 2 * pad - kernel) // stride + 1 for size in data.shape[2:]))

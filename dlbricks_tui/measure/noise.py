@@ -131,7 +131,7 @@ class NoiseMonitor:
         return change
 
     def _count_quiet(self, seconds: float) -> None:
-        """After enough quiet rounds disturbed ones are repeated again."""
+        """Repeat disturbed rounds again after enough quiet ones."""
         self._quiet_in_a_row += 1
         self._quiet_seconds += seconds
         if self._quiet_in_a_row >= _ROUNDS_TO_BE_SURE and self._quiet_seconds >= _SECONDS_TO_BE_SURE:
@@ -148,7 +148,7 @@ class NoiseMonitor:
             self._change_speed(latest, _usual_ms(before), rounds)
 
     def _detect_slow_down(self) -> None:
-        """A host that stayed slower until repeating was given up has this speed from now on."""
+        """Accept the lower speed of a host that stayed slower until repeating was given up."""
         usual_ms, rounds = self.usual_reference_ms, _lasting(self._uncontended)
         latest = list(self._uncontended)[-rounds:]
         if rounds and usual_ms is not None and _usual_ms(latest) > _MOST_SLOWER * usual_ms:

@@ -163,19 +163,19 @@ class ResultSink(Protocol):
     """Takes the results of a method, in any order."""
 
     def loaded(self, job: Job, first_run_seconds: float, earlier_ms: Sequence[float]) -> None:
-        """A program is loaded; the samples of an earlier run count."""
+        """Take a program that is loaded, with the samples of an earlier run."""
 
     def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
-        """Programs have been timed often enough."""
+        """Take programs that have been timed often enough."""
 
     def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
-        """The run stops before programs have been timed often enough."""
+        """Take programs with too few samples, as the run stops."""
 
     def reopen(self, jobs: Sequence[Job]) -> None:
-        """The batch restarts: finished programs are timed again."""
+        """Take back finished programs, as the batch restarts."""
 
     def fail(self, job: Job, reason: str, message: str) -> None:
-        """A program cannot be measured."""
+        """Take a program that cannot be measured."""
 
     def tell_estimates(self, provisional: Callable[[], Mapping[JobKey, Statistics]]) -> None:
         """Tell the estimates that have changed, with provisional statistics of unfinished bricks."""
@@ -188,12 +188,12 @@ class OccurrenceSink(ResultSink, Protocol):
     """Takes the results of bricks that are timed in several carriers, too."""
 
     def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
-        """Programs have been timed often enough; `again` if they were kept before and have more samples now."""
+        """Take programs that have been timed often enough; `again` if they have more samples than at the last time."""
 
     def keep_occurrences(
         self, found: Mapping[Job, Sequence[Occurrence]], wide: Collection[Job], noise: Facts, *, finished: bool
     ) -> None:
-        """Bricks have been timed in all of their carriers, often enough if `finished`.
+        """Take bricks that have been timed in all of their carriers, often enough if `finished`.
 
         The intervals of `wide` ones are too wide, although they got the most samples.
         """

@@ -160,7 +160,7 @@ class RunResults:
         self._save(*self.counts)
 
     def loaded(self, job: Job, first_run_seconds: float, earlier_ms: Sequence[float]) -> None:
-        """A program is loaded; the samples of an earlier run count."""
+        """Take a program that is loaded, with the samples of an earlier run."""
         used_by = tuple(use.model for use in job.uses)
         self._tell(
             ProgramLoaded(
@@ -169,7 +169,7 @@ class RunResults:
         )
 
     def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
-        """Programs have been timed often enough; `again` if they were kept before and have more samples now."""
+        """Take programs that have been timed often enough; `again` if they have more samples than at the last time."""
         self._store_all(finished, noise)
         for job, samples in finished:
             self._count(job, measured=int(not again))
@@ -178,7 +178,7 @@ class RunResults:
     def keep_occurrences(
         self, found: Mapping[Job, Sequence[Occurrence]], wide: Collection[Job], noise: Facts, *, finished: bool
     ) -> None:
-        """Bricks have been timed in all of their carriers, often enough if `finished`.
+        """Take bricks that have been timed in all of their carriers, often enough if `finished`.
 
         The intervals of `wide` ones are too wide, although they got the most samples.
         """
@@ -194,19 +194,19 @@ class RunResults:
             self._tell(_measured(job, statistics, stop) if finished else _unfinished(job, statistics))
 
     def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
-        """The run stops before programs have been timed often enough: store their samples so far."""
+        """Store the samples so far of programs with too few, as the run stops."""
         self._store_all(stopped, noise)
         for job, samples in stopped:
             self._count(job, unfinished=1)
             self._tell(_unfinished(job, samples.statistics))
 
     def reopen(self, jobs: Sequence[Job]) -> None:
-        """The batch restarts: finished programs are timed again. Their results stay until then."""
+        """Count finished programs as unfinished, as the batch restarts; their results stay until they are replaced."""
         for job in jobs:
             self._count(job, measured=-1)
 
     def fail(self, job: Job, reason: str, message: str) -> None:
-        """A program cannot be measured."""
+        """Take a program that cannot be measured."""
         if reason != Reason.MALFORMED.value:
             # A malformed request is a fault of dlbricks and not of the program: the next run tries again.
             self._store.add(self._recorder.failed(job, reason, message))
