@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dlbricks_tui.bricks.contexts import formers
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.calibration import Example, fitted
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -141,15 +140,10 @@ def sources_of(data: DataFolder, models: Sequence[str]) -> Iterator[ModelSource]
 
 
 def latencies_of(subject: Subject, measured: Found) -> Found:
-    """Those of a model and its bricks, also under what their contexts were called before; none if any has none.
-
-    Twins may have none: they were not timed before.
-    """
+    """Those of a model and its bricks; none if any has none."""
     targets = keys_of((subject,), end_to_end=True)
-    found = {it: measured.get(it) or measured.get(it._replace(context=formers(it.context)[-1])) for it in targets}
-    samples = {target: samples_ms for target, samples_ms in found.items() if samples_ms}
-    needed = [it for it in targets if (it.brick, it.context) not in subject.decomposition.twins]
-    return samples if samples.keys() >= set(needed) else {}
+    samples = {target: measured[target] for target in targets if measured.get(target)}
+    return samples if len(samples) == len(targets) else {}
 
 
 def taken(network: Network, rule: Adaptive) -> Network:

@@ -3,58 +3,44 @@
 usage: python -m benchmarks.caches [--level LEVEL] [MODEL ...]
 
 MODEL is a name that `dlbricks models` lists, a file, or table1:ID. In rounds, in one worker: the model, its bricks
-after they have just run, and its bricks after 64 MiB of something else went through the caches. Printed is what it
-touches in one inference, and by how much the sums miss it: with all bricks warm, with what is written past the caches
-resident in them, with something else in the nearest caches, with those cold whose context says so, half-way between
-warm and all cold, and all cold. Nothing is corrected. The last line has the mean absolute errors.
+after they have just run, and its bricks after 64 MiB of something else went through the caches. Printed is by how much
+the sums miss the model: with all bricks warm, with those cold whose context says so, and with all bricks cold. Nothing
+is corrected. The last line has the mean absolute errors.
 """
 
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from functools import partial
 
 from benchmarks.chosen_models import Chosen, beside_model, chosen_models
-from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.programs import sequence_program
 from dlbricks_tui.models.graph import LayerGraph
 
 MODELS = ("squeezenet1.1", "mobilenet0.5", "mobilenetv2_1.0", "resnet50_v1")
-WARM, COLD = Caches.WARM.value, Caches.COLD.value
-AS_THEIR_CONTEXTS, HALF_WAY = "contexts", "half-way"
-WAYS = (WARM, Caches.RESIDENT.value, Caches.EVICTED.value, AS_THEIR_CONTEXTS, HALF_WAY, COLD)
+# Whether bricks are timed cold; None: as their contexts say.
+WAYS: Mapping[str, bool | None] = {"warm": False, "contexts": None, "cold": True}
 
 
 def main() -> int:
     """Prints a line for each model."""
     with chosen_models(__doc__, MODELS) as chosen:
-        print(f"{'':28} {'end to end':>12} {'touches':>12}" + "".join(f"{way:>10}" for way in WAYS))
+        print(f"{'':28} {'end to end':>12}" + "".join(f"{way:>10}" for way in WAYS))
         errors: dict[str, list[float]] = defaultdict(list)
         for graph in chosen.graphs:
             model_ms, sums_ms = sums_of(graph, chosen)
             for way in WAYS:
                 errors[way].append(sums_ms[way] / model_ms - 1)
             shown = "".join(f"{errors[way][-1]:+10.1%}" for way in WAYS)
-            print(f"{graph.name[:28]:28} {model_ms:9.2f} ms {graph.touched_bytes / 1e6:9.1f} MB{shown}", flush=True)
-        print(f"{'mean absolute':54}" + "".join(f"{sum(map(abs, it)) / len(it):10.1%}" for it in errors.values()))
+            print(f"{graph.name[:28]:28} {model_ms:9.2f} ms{shown}", flush=True)
+        print(f"{'mean absolute':41}" + "".join(f"{sum(map(abs, it)) / len(it):10.1%}" for it in errors.values()))
     return 0
 
 
-def sums_of(graph: LayerGraph, chosen: Chosen) -> tuple[float, dict[str, float]]:
+def sums_of(graph: LayerGraph, chosen: Chosen) -> tuple[float, Mapping[str, float]]:
     """What a model takes, and its bricks in each way."""
-    sums = beside_model(
-        graph,
-        chosen,
-        {
-            **{
-                caches.value: partial(sequence_program, graph, caches=caches)
-                for caches in Caches
-                if caches.value in WAYS
-            },
-            AS_THEIR_CONTEXTS: partial(sequence_program, graph),
-        },
-    )
-    half_way_ms = (sums.bricks_ms[WARM] + sums.bricks_ms[COLD]) / 2
-    return sums.model_ms, {**sums.bricks_ms, HALF_WAY: half_way_ms}
+    sums = beside_model(graph, chosen, {way: partial(sequence_program, graph, cold=cold) for way, cold in WAYS.items()})
+    return sums.model_ms, sums.bricks_ms
 
 
 if __name__ == "__main__":

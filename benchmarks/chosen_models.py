@@ -3,14 +3,13 @@
 import argparse
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from dlbricks_tui.bricks.coldness import Caches
-from dlbricks_tui.bricks.contexts import caches_in, context_key
+from dlbricks_tui.bricks.contexts import context_key
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import brick_of, times_paid
 from dlbricks_tui.bricks.layouts import output_layouts
@@ -104,13 +103,14 @@ def load_model(worker: Worker, graph: LayerGraph) -> int:
     return untimed_runs(latency_ms(worker, WHOLE, 1), whole=True)
 
 
-def load_bricks(worker: Worker, programs: Mapping[str, Program], primed: Collection[str] = ()) -> dict[str, int]:
-    """Makes bricks ready to be timed; how often each of them is to run untimed before, which of some is more."""
+def load_bricks(worker: Worker, programs: Mapping[str, Program]) -> dict[str, int]:
+    """Makes bricks ready to be timed; how often each of them is to run untimed before, if at all."""
     for name, program in programs.items():
         load(worker, name, program)
-    caches = {name: Caches.COLD if program.cold else Caches.WARM for name, program in programs.items()}
-    caches |= dict.fromkeys(primed, Caches.PRIMED)
-    return {name: untimed_runs(latency_ms(worker, name, 1), whole=False, caches=caches[name]) for name in programs}
+    return {
+        name: untimed_runs(latency_ms(worker, name, 1), whole=False, cold=program.cold)
+        for name, program in programs.items()
+    }
 
 
 def round_ms(worker: Worker, untimed: Mapping[str, int]) -> dict[str, float]:
@@ -127,13 +127,12 @@ def beside_model(graph: LayerGraph, chosen: Chosen, ways: Mapping[str, Callable[
     """A model and its bricks, each made a program in several ways, by rounds over all that differ."""
     found = places_of(graph)
     places = {str(number): place for number, place in enumerate(found.values())}
-    primed = {str(number) for number, target in enumerate(found) if caches_in(target.context) is Caches.PRIMED}
     programs = {way + name: made(place.layers) for way, made in ways.items() for name, place in places.items()}
     samples: dict[str, list[float]] = defaultdict(list)
     calls_ns: list[int] = []
     with Worker(chosen.runtime, chosen.folder / "log") as worker:
         untimed = {WHOLE: load_model(worker, graph)}
-        untimed |= load_bricks(worker, programs, [way + name for way in ways for name in primed])
+        untimed |= load_bricks(worker, programs)
         for _ in range(ROUNDS):
             for name, taken_ms in round_ms(worker, untimed).items():
                 samples[name].append(taken_ms)
@@ -148,8 +147,7 @@ def latencies_ms(graph: LayerGraph, sequences: Sequence[Layers], runtime: Runtim
     keys = {layers: (brick_of(graph, layers).key, context_key(graph, layers, layouts)) for layers in sequences}
     named = {key: (str(number), sequence_program(graph, layers)) for number, (layers, key) in enumerate(keys.items())}
     with Worker(runtime, log) as worker:
-        primed = [name for (_, context), (name, _) in named.items() if caches_in(context) is Caches.PRIMED]
-        untimed = load_bricks(worker, dict(named.values()), primed)
+        untimed = load_bricks(worker, dict(named.values()))
         samples: dict[str, list[float]] = defaultdict(list)
         for _ in range(ROUNDS):
             for name, taken in round_ms(worker, untimed).items():

@@ -1,118 +1,68 @@
-"""How well constants of several kinds make up for what bricks miss, on the networks that systems are calibrated on.
+"""Tries the constants of `alone` on networks that are known in both ways, and prints what is fitted to them.
 
-usage: python -m benchmarks.constants [--level LEVEL] [DATA-DIR MODEL ... [--system SYSTEM]]
+usage: python -m benchmarks.constants [--level LEVEL] [--system SYSTEM] DATA-DIR MODEL ...
 
-Each network is measured by bricks and end to end in a run of its own; or the constants are tried on what a data folder
-knows of these models, on this host or on the one of that name, and nothing is measured. The first columns say what it
-touches in one inference and what its bricks add up to, over end to end, the others by how much its estimate is wrong
-when it has no part in the fit of the constants: one that is the same for each sequence, one that grows with what the
-model touches, two that grow with the latency of the brick, up to 0.3 ms and up to half of that; the former of these two
-with another one for cold bricks; and what runs go by: these two, the first of them the less the less the model touches,
-with a share of the way from cold bricks to their twins, of that from warm ones to evicted ones, and of that from warm
-ones to resident ones, and one call of the runtime. `no twins` is the same without these shares, `cold's` with the first
-of them alone, and `evicted` with the first two; those to the left of it know of no call.
-The last line has the mean absolute errors.
+DATA-DIR has what runs have measured of these models, by their bricks and end to end, on this host or on the one of that
+name. Nothing is measured now. A line for each model has its latency, the sum of its bricks over that, and by how much
+its estimate is wrong by each choice of constants when the model has no part in the fit. The last lines have the mean
+absolute errors and the constants of the last choice, which is the one that runs go by. `dlbricks_tui/estimate/prior.py`
+has the medians of these over the groups and hosts of the committed samples.
 """
 
 import argparse
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from statistics import mean
 
-from benchmarks.averages import FEWEST, networks_in
-from dlbricks_tui.estimate.calibration import CALL_MS, EVICTED_SHARE, STAYS_SHARE, Example, fitted
+from benchmarks.averages import FEWEST, Network, networks_in
+from dlbricks_tui.estimate.calibration import CALL_MS, Example, fitted
 from dlbricks_tui.measure.calibrating import example_of
-from dlbricks_tui.measure.calibration_nets import SUFFIXES, calibration_nets
-from dlbricks_tui.measure.jobs import JobKey, Subject
 from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.traits import MXNET, Format
+from dlbricks_tui.runtime.traits import MXNET
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.store.records import Statistics
 
-KINDS = {
-    "same": ("per_sequence_ms",),
-    "touched": ("per_forgotten_sequence_ms",),
-    "latency": ("per_evicted_sequence_ms",),
-    "steeper": ("per_displaced_sequence_ms",),
-    "cold too": ("per_warm_sequence_ms", "per_cold_sequence_ms"),
-    "no twins": (CALL_MS, "per_lost_sequence_ms", "per_cold_sequence_ms"),
-    "cold's": (CALL_MS, "per_lost_sequence_ms", "per_cold_sequence_ms", STAYS_SHARE),
-    "evicted": (CALL_MS, "per_lost_sequence_ms", "per_cold_sequence_ms", STAYS_SHARE, EVICTED_SHARE),
+CHOICES: Mapping[str, Sequence[str]] = {
+    "none": (),
+    "call": (CALL_MS,),
+    "warm": (CALL_MS, "warm_brick_ms"),
     "today": MXNET.calibration_constants,
 }
 
 
-class Found(NamedTuple):
-    """A network, what is known of its bricks and of it, and what a call took in its rounds."""
-
-    subject: Subject
-    statistics: Mapping[JobKey, Statistics]
-    call_ms: float
-
-    def example(self, constants: Sequence[str]) -> Example:
-        """What the network tells of these constants."""
-        return example_of(self.subject, self.statistics, constants, self.call_ms)
-
-
 def main() -> int:
-    """Prints a table for each level."""
+    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, metavar="DATA-DIR", nargs="?")
-    parser.add_argument("models", nargs="*", metavar="MODEL")
+    parser.add_argument("data", type=Path, metavar="DATA-DIR")
+    parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--system")
-    parser.add_argument("--level", choices=[level.value for level in Level], action="append")
+    parser.add_argument("--level", choices=[level.value for level in Level], default=Level.FUSED.value)
     arguments = parser.parse_args()
-    if arguments.system and not arguments.data:
-        parser.error("what another system has measured is in a data folder: name it, and its models")
-    for level in map(Level, arguments.level or Level):
-        if arguments.data:
-            tell(level, list(stored(DataFolder(arguments.data.absolute()), arguments.models, level, arguments.system)))
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            nets = calibration_nets(Format.MXNET).items()
-            tell(level, [measured(Path(folder, name), name, content, level) for name, content in nets])
+    data = DataFolder(arguments.data.absolute())
+    found = list(networks_in(data, arguments.models, Level(arguments.level), arguments.system))
+    if len(found) < FEWEST:
+        sys.exit(f"{len(found)} networks are known in both ways, and {FEWEST} are needed")
+    tell(found)
     return 0
 
 
-def stored(data: DataFolder, models: Sequence[str], level: Level, system: str | None) -> Iterator[Found]:
-    """Those of the models that a data folder knows in both ways, and what it knows of their bricks and of them."""
-    for subject, samples, call_ms in networks_in(data, models, level, system):
-        yield Found(subject, {it: samples_of(taken, Adaptive()).statistics for it, taken in samples.items()}, call_ms)
+def tell(found: Sequence[Network]) -> None:
+    """Prints what was found."""
+    corrections = {choice: fitted([example(it, names) for it in found], names) for choice, names in CHOICES.items()}
+    print(f"{'':32} {'latency':>9} {'bricks':>7}" + "".join(f"{choice:>8}" for choice in CHOICES))
+    for number, it in enumerate(example(network, ()) for network in found):
+        errors = "".join(f"{each.residuals[number]:+8.1%}" for each in corrections.values())
+        print(f"{it.name[:32]:32} {it.measured_ms:6.2f} ms {it.composed_ms / it.measured_ms:7.3f}{errors}")
+    means = "".join(f"{mean(map(abs, each.residuals)):8.1%}" for each in corrections.values())
+    print(f"{'mean absolute':50}{means}")
+    print(", ".join(f"{name} {value:.4f}" for name, value in corrections["today"].constants))
 
 
-def measured(folder: Path, name: str, content: bytes, level: Level) -> Found:
-    """A network, and what a run finds of its bricks and of it."""
-    folder.mkdir()
-    path = folder / f"{name.replace(' ', '_')}{SUFFIXES[Format.MXNET]}"
-    path.write_bytes(content)
-    data = DataFolder(folder / "data")
-    words = ("run", str(path), "--level", level.value, "--end-to-end", "--calibrate", "never")
-    command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data.path), *words]
-    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    (network,) = stored(data, [str(path)], level, None)
-    return network
-
-
-def tell(level: Level, found: list[Found]) -> None:
-    """Prints what was found at a level."""
-    if len(found) < FEWEST:
-        sys.exit(f"{len(found)} networks are known in both ways at level {level.value}, and {FEWEST} are needed")
-    errors = {kind: fitted([it.example(names) for it in found], names).residuals for kind, names in KINDS.items()}
-    print(f"{level.value:30} {'touches':>9} {'bricks':>9}" + "".join(f"{kind:>9}" for kind in KINDS))
-    for number, it in enumerate(found):
-        example = it.example(KINDS["latency"])
-        touched_mb = it.subject.decomposition.graph.touched_bytes / 1e6
-        print(
-            f"{example.name:20} {example.measured_ms:6.2f} ms {touched_mb:6.1f} MB "
-            f"{example.composed_ms / example.measured_ms:9.3f}"
-            + "".join(f"{residuals[number]:+9.1%}" for residuals in errors.values())
-        )
-    means = (sum(map(abs, residuals)) / len(residuals) for residuals in errors.values())
-    print(f"{'mean absolute':50}" + "".join(f"{mean:9.1%}" for mean in means), flush=True)
+def example(network: Network, names: Sequence[str]) -> Example:
+    """What a network tells of these constants."""
+    statistics = {target: samples_of(samples, Adaptive()).statistics for target, samples in network.samples.items()}
+    return example_of(network.subject, statistics, names, network.call_ms)
 
 
 if __name__ == "__main__":

@@ -1,52 +1,33 @@
-"""What a brick meets where it stands in a model and that changes its speed.
+"""The surroundings of a brick in a model that change its speed, as the key of a context.
 
-That is the layout in which its inputs arrive, as a brick that is fed another one pays for a conversion or runs another
-kernel; whether they were written past the caches; whether their values are hard to guess; whether it may write over
-them; and whether its weights are still in a cache when it is their turn again, or were read just before.
+A context says for each input in which oneDNN layout it arrives, whether it was written past the caches (`streamed`),
+whether its values are hard to predict (`varied`), and whether the brick must leave it as it is (`kept`). `;cold` at the
+end says that the weights of the brick are in no cache when it runs.
 """
 
-import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence, Set
 
-from dlbricks_tui.bricks.coldness import Caches, caches_of, gives_way, is_heavy
-from dlbricks_tui.bricks.convolutions import MARK, first_part, is_convolution
-from dlbricks_tui.bricks.identity import outer_feeds
-from dlbricks_tui.bricks.layouts import (
-    OR,
-    PLAIN,
-    Layouts,
-    is_computed_in_place,
-    layout_of,
-)
+from dlbricks_tui.bricks.convolutions import first_part, is_convolution
+from dlbricks_tui.bricks.identity import outer_feeds, times_paid
+from dlbricks_tui.bricks.layouts import PLAIN, Layouts, is_computed_in_place, layout_of
 from dlbricks_tui.bricks.lifetimes import is_needed_after
 from dlbricks_tui.bricks.values import varied_feeds
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin, bytes_read
 
 NO_INPUTS = "none"
 KEPT = "kept"
 STREAMED = "streamed"
 VARIED = "varied"
 COLD = "cold"
-HEAVY = "heavy"
-PRIMED = "primed"
-RESIDENT = "resident"
-EVICTED = "evicted"
-# As twins were timed before.
-DISPLACED = "displaced"
 
-# On an Intel Xeon a model that touches no more than this in one inference finds all of its weights in some cache.
-_MAY_STAY_BYTES = 45_000_000
+MEBIBYTE = 1 << 20
+# The size of a core's own cache, and the part of the shared cache that other guests of the machine leave to weights.
+# Hosts differ in both, but a store holds results of many hosts, so that contexts must not depend on the host.
+NEAR_BYTES, FAR_BYTES = MEBIBYTE, 6 * MEBIBYTE
 
-_CACHES = {HEAVY: Caches.COLD, **{caches.value: caches for caches in Caches}}
-
-# What oneDNN writes to memory directly, in its own layouts: whoever reads it next finds none of it in a cache.
+# The operator that oneDNN writes to memory directly, in its own layouts: the next reader finds the result in no cache.
 _STREAMING = "batch_norm"
 _SUMS = frozenset({"add", "sum"})
-
-_SAID_SINCE = re.compile(
-    rf"{MARK}\w+|:{VARIED}|;{HEAVY}|;{PRIMED}|;{RESIDENT}|;{EVICTED}|{re.escape(OR)}[^+;]*?(?=:{STREAMED}|:{KEPT}|[+;]|$)"
-)
-_TWINS = re.compile(rf";({RESIDENT}|{EVICTED})$")
 
 
 def context_key(
@@ -54,12 +35,11 @@ def context_key(
     layers: Sequence[int],
     layouts: Layouts,
     kept: Collection[Feed] | None = None,
-    caches: Caches | None = None,
+    cold: bool | None = None,
 ) -> str:
-    """The classes of a sequence's data inputs in order, as in `conv`, `plain+depthwise:kept` or `conv:streamed;cold`.
+    """Return the classes of a sequence's inputs in order, as in `conv`, `plain+depthwise:kept` or `conv:streamed;cold`.
 
-    Which are kept, and whether its weights are cold, follows from the graph unless it is said. Cold ones that are more
-    than a cache holds are `heavy`.
+    Inputs that are kept, and whether the weights are cold, follow from the graph unless they are given.
     """
     feeds = outer_feeds([graph.layers[index] for index in layers])
     varied = varied_feeds(graph, layers, layouts)
@@ -73,69 +53,58 @@ def context_key(
         for feed in feeds
     ]
     inputs = "+".join(classes) or NO_INPUTS
-    caches = caches or caches_of(graph, layers)
-    if caches is Caches.COLD:
-        return f"{inputs};{HEAVY if is_heavy(graph, layers) else COLD}"
-    return inputs if caches is Caches.WARM else f"{inputs};{caches.value}"
+    if cold is None:
+        cold = is_cold(graph, layers)
+    return f"{inputs};{COLD}" if cold else inputs
 
 
-def formers(context: str) -> tuple[str, ...]:
-    """What a context was called by versions that timed it otherwise, or told fewer of them apart; the latest first.
+def is_cold_in(context: str) -> bool:
+    """True if the weights of a brick in this context are in no cache."""
+    return context.endswith(f";{COLD}")
 
-    What is evicted or resident now was displaced: something else ran in the program that was timed. Before that classes
-    did not say what a convolution reads, all that a sum may get its layout of, and which values vary. With AVX-512
-    models and their bricks compute the same by either name. And no cache was swept for what is heavy, nothing was
-    primed, and the twin of what is cold was warm.
+
+def is_cold(graph: LayerGraph, layers: Sequence[int]) -> bool:
+    """True if a sequence reads its weights from memory in the model, and from a cache when it is repeated alone.
+
+    That is so where the weights of the whole model exceed a cache, unless the model reads hardly any other weights.
+    Weights that a layer shortly before has read are never cold.
     """
-    displaced, is_twin = _TWINS.subn(f";{DISPLACED}", context)
-    told_apart_less = _SAID_SINCE.sub("", context)
-    return (displaced, told_apart_less) if is_twin else (told_apart_less,)
+    if graph.weight_bytes <= FAR_BYTES:
+        return False
+    own_bytes = _own_bytes(graph, layers)
+    return own_bytes >= NEAR_BYTES and (own_bytes <= FAR_BYTES or graph.weight_bytes - own_bytes > NEAR_BYTES)
 
 
-def word_of(context: str) -> str:
-    """What a context says of the caches, in a word; nothing of what is warm."""
-    return context.partition(";")[2]
+def _own_bytes(graph: LayerGraph, layers: Sequence[int]) -> int:
+    """Return the bytes of weights that a sequence reads and that no layer shortly before has read."""
+    read = bytes_read([graph.layers[index] for index in layers], times_paid(graph, layers))
+    shared = {array: size for array, size in read.items() if array in graph.shared_arrays}
+    return sum(read.values()) - sum(shared[array] for array in _read_lately(graph, min(layers), shared))
 
 
-def caches_in(context: str) -> Caches:
-    """What the caches hold of a brick that is timed in such a context."""
-    return _CACHES.get(word_of(context), Caches.WARM)
+def _read_lately(graph: LayerGraph, first: int, wanted: Mapping[Hashable, int]) -> Set[Hashable]:
+    """Return the wanted arrays that were read, in full, before more than a cache of other weights was read.
 
-
-def twin_context(graph: LayerGraph, layers: Sequence[int], layouts: Layouts, context: str) -> str | None:
-    """The context in which a sequence is timed beside this one, as nobody knows what the caches of the machine keep.
-
-    What is written past the caches may be written to memory that lies in them: then writing takes longer, and reading
-    less. A large cache that cores share holds all that a model touches which touches little, a small one does not: what
-    is cold may lie in it. And a core's own caches hold of such a model more or less: what is warm may be evicted, and
-    what is cold is, where it is not colder. A model takes what is in between. None where there is no such doubt.
+    One inference follows another: the last layers come before the first one.
     """
-    caches = caches_in(context)
-    if not graph.traits.times_cache_twins or caches is Caches.PRIMED:
-        return None
-    if caches is Caches.WARM and resident_feeds(graph, layers, layouts):
-        return f"{context};{RESIDENT}"
-    if graph.touched_bytes > _MAY_STAY_BYTES:
-        return None
-    inputs = context.rpartition(";")[0] if caches is Caches.COLD else context
-    twin = f"{inputs};{EVICTED}" if gives_way(graph, layers) else inputs
-    return None if twin == context else twin
-
-
-def resident_feeds(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> frozenset[Feed]:
-    """What a sequence reads that was written past the caches, or of which one layer itself writes something past them.
-
-    A sequence of several layers leaves itself memory in the caches that such a layer may write over.
-    """
-    first, *more = layers
-    alone = not more and len(graph.layers[first].operators) == 1
-    streaming = alone and streaming_operator(graph, Feed(first, 0), layouts) is not None
-    feeds = outer_feeds([graph.layers[index] for index in layers])
-    return frozenset(feed for feed in feeds if streaming or streaming_operator(graph, feed, layouts) is not None)
+    found: set[Hashable] = set()
+    read: dict[Hashable, int] = {}
+    read_bytes = 0
+    for distance in range(1, len(graph.layers)):
+        if len(found) == len(wanted):
+            break
+        for array, size in bytes_read([graph.layers[first - distance]]).items():
+            read_bytes += max(0, size - read.get(array, 0))
+            read[array] = max(size, read.get(array, 0))
+            if read_bytes > FAR_BYTES:
+                return found
+            if array in wanted and size >= wanted[array]:
+                found.add(array)
+    return found
 
 
 def streaming_operator(graph: LayerGraph, feed: Feed, layouts: Layouts) -> Operator | None:
-    """The operator that has written a tensor past the caches, if one has."""
+    """Return the operator that has written a tensor past the caches, if one has."""
     if feed.layer is None or layout_of(feed, layouts) == PLAIN:
         return None
     layer = graph.layers[feed.layer]
@@ -143,13 +112,13 @@ def streaming_operator(graph: LayerGraph, feed: Feed, layouts: Layouts) -> Opera
     if wire.origin is not Origin.OPERATOR or wire.output:
         return None
     operator = layer.operators[wire.number]
-    # One that is told by other layers how to normalise is none that could be copied by itself.
+    # An operator that gets its parameters from other layers cannot be copied by itself.
     learned = all(it.origin is Origin.WEIGHT for it in operator.inputs[1:])
     return operator if operator.op == _STREAMING and learned else None
 
 
 def kept_feeds(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> frozenset[Feed]:
-    """What a sequence would write over, were it not needed afterwards."""
+    """Return the inputs that a sequence could write over if the model did not need them afterwards."""
     if not graph.traits.writes_in_place:
         return frozenset()
     found = ((feed, index) for index in layers for feed in _writable(graph.layers[index], layouts))
@@ -157,12 +126,12 @@ def kept_feeds(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> fr
 
 
 def _writable(layer: Layer, layouts: Layouts) -> list[Feed]:
-    """The inputs of a layer for which it makes another computation whether they may be written over."""
+    """Return the inputs of a layer that change its computation if they may be written over."""
     found = []
     for operator in layer.operators:
         read = [layer.feeds[wire.number] for wire in operator.inputs if wire.origin is Origin.DATA]
         if _is_sum(operator):
-            # A convolution that is fused with a sum reads something else first.
+            # A convolution that is fused with a sum reads another input first.
             found += read[1:] if is_convolution(operator) else read
         elif is_computed_in_place(first_part(operator)):
             found += [feed for feed in read if layout_of(feed, layouts) != PLAIN]

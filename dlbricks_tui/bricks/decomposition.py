@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from dlbricks_tui.bricks.contexts import context_key, twin_context
+from dlbricks_tui.bricks.contexts import context_key
 from dlbricks_tui.bricks.cutting import Cut, LayerSequence, cut
 from dlbricks_tui.bricks.identity import Brick, brick_of
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
@@ -23,17 +23,11 @@ class Cutting:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A layer sequence where it stands in a model; in the context of its `twin` it is timed, too, if it has one."""
+    """A layer sequence where it stands in a model."""
 
     sequence: LayerSequence
     brick: Brick
     context: str
-    twin: str | None = None
-
-    @property
-    def contexts(self) -> tuple[str, ...]:
-        """Those in which it is timed, its own first."""
-        return (self.context,) if self.twin is None else (self.context, self.twin)
 
 
 @dataclass(frozen=True)
@@ -54,12 +48,6 @@ class Decomposition:
         """The (brick, context) pairs that have to run."""
         return frozenset((occurrence.brick.key, occurrence.context) for occurrence in self.occurrences)
 
-    @cached_property
-    def twins(self) -> frozenset[tuple[str, str]]:
-        """The pairs that are timed beside those of the suite, as nobody knows what stays in a cache of the machine."""
-        timed = {(occurrence.brick.key, it) for occurrence in self.occurrences for it in occurrence.contexts}
-        return frozenset(timed - self.suite)
-
 
 @without_cycle_search()
 def decompose(graph: LayerGraph, cutting: Cutting | None = None) -> Decomposition:
@@ -71,7 +59,5 @@ def decompose(graph: LayerGraph, cutting: Cutting | None = None) -> Decompositio
 
 
 def _occurrence(graph: LayerGraph, sequence: LayerSequence, layouts: Layouts) -> Occurrence:
-    context = context_key(graph, sequence.layers, layouts)
-    return Occurrence(
-        sequence, brick_of(graph, sequence.layers), context, twin_context(graph, sequence.layers, layouts, context)
-    )
+    layers = sequence.layers
+    return Occurrence(sequence, brick_of(graph, layers), context_key(graph, layers, layouts))

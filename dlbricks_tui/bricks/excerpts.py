@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.bricks.coldness import Caches, caches_of
-from dlbricks_tui.bricks.contexts import context_key, kept_feeds
+from dlbricks_tui.bricks.contexts import context_key, is_cold, kept_feeds
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.bricks.lifetimes import is_needed_after
@@ -19,12 +18,12 @@ class Excerpt:
     """Layers that bring the inputs of a sequence into their state, and behind them the `held` ones of the sequence.
 
     What must outlive the sequence in the model is a head here. That tells of an input, too, whether the sequence may
-    write over it: otherwise inputs of a model always stay. What the caches hold of it in the model has to be said.
+    write over it: otherwise inputs of a model always stay. Whether its weights are `cold` in the model has to be said.
     """
 
     graph: LayerGraph
     held: int
-    caches: Caches = Caches.WARM
+    cold: bool = False
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -44,12 +43,12 @@ class Excerpt:
     @property
     def context(self) -> str:
         """The context that the brick has there."""
-        return context_key(self.graph, self.layers, output_layouts(self.graph), self.kept, self.caches)
+        return context_key(self.graph, self.layers, output_layouts(self.graph), self.kept, self.cold)
 
     @property
     def program(self) -> Program:
         """The sequence, fed as it is in the model."""
-        return sequence_program(self.graph, self.layers, self.kept, self.caches)
+        return sequence_program(self.graph, self.layers, self.kept, self.cold)
 
 
 def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excerpt:
@@ -93,5 +92,5 @@ def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excer
             graph.traits,
         ),
         len(layers),
-        caches_of(graph, layers),
+        is_cold(graph, layers),
     )

@@ -4,8 +4,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.bricks.coldness import Caches, caches_of
-from dlbricks_tui.bricks.contexts import kept_feeds, resident_feeds, streaming_operator
+from dlbricks_tui.bricks.contexts import is_cold, kept_feeds, streaming_operator
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.bricks.narrowing import narrowed
@@ -15,8 +14,6 @@ from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, NativeNode
 from dlbricks_tui.models.sheets import Entry, copy_of, plain_copy, sheet_for, wakers
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 
-# Only MXNet is fed what oneDNN has written past the caches.
-_ADDER = NativeNode("elemwise_add")
 _NOTHING = TensorType((1,))
 
 
@@ -35,31 +32,25 @@ def sequence_program(
     graph: LayerGraph,
     layers: Sequence[int],
     kept: Collection[Feed] | None = None,
-    caches: Caches | None = None,
+    cold: bool | None = None,
     awake: bool = True,
 ) -> Program:
-    """A sequence of layers, fed as it is in the model.
+    """Return a sequence of layers as a program with the inputs that it has in the model.
 
-    What is not plain there comes from the layers before it. MXNet never writes over what a network is fed, but inside a
-    model over whatever nobody needs any more: so the sequence reads copies, whose making is the prelude, and which lie
-    in the caches, or do not, as what they are copies of does in the model. A sequence that is primed has run before in
-    the same run, which is in the prelude, too. Of `kept` copies, by default those that the graph shows to be needed
-    afterwards, it is kept from doing so. Whether its weights are cold follows from the graph, too, unless it is said
-    what the `caches` hold. And where frameworks sleep between two runs, it finds them `awake`, as in the middle of a
-    model.
+    The layers in front of the sequence bring its inputs into their layouts. The sequence reads copies of them, since a
+    framework never writes over the inputs of a network, but does inside of a model. Making the copies is the prelude,
+    whose time is subtracted. Copies that are `kept` are outputs too, so that they stay as they are. The weights of a
+    `cold` program are in no cache. Both follow from the graph unless they are given. Where a framework sleeps between
+    two runs, the prelude wakes it up, unless the sequence is not to find it `awake`.
     """
-    caches = caches or caches_of(graph, layers)
     feeds = outer_feeds([graph.layers[index] for index in layers])
     layouts = output_layouts(graph)
-    resident = resident_feeds(graph, layers, layouts) if caches is Caches.RESIDENT else ()
     paid = times_paid(graph, layers)
     network, prelude = _Writer(graph), _Writer(graph)
     for writer in (network, prelude):
         if awake:
             writer.wake()
-        writer.copy_all(feeds, layouts, resident)
-        if caches is Caches.PRIMED:
-            writer.prime([graph.layers[index] for index in layers], paid)
+        writer.copy_all(feeds, layouts)
     for index in layers:
         network.write(graph.layers[index], graph.layers[index].times // paid)
     if kept is None:
@@ -68,8 +59,7 @@ def sequence_program(
         network.network([*results_of(graph, layers), *(feed for feed in feeds if feed in kept)], in_passing=True),
         _producer(graph, feeds, layers, layouts),
         prelude.network(feeds),
-        cold=caches is Caches.COLD,
-        evicted=caches is Caches.EVICTED,
+        cold=is_cold(graph, layers) if cold is None else cold,
     )
 
 
@@ -150,21 +140,12 @@ class _Writer:
             weights = [self._variable(self._weights, "weight", found, "what wakes") for found in waker.weights]
             self._ahead = [Entry(self._operator(waker.native, "wake", [*self._ahead, *weights]), 0)]
 
-    def copy_all(self, feeds: Sequence[Feed], layouts: Layouts, resident: Collection[Feed]) -> None:
+    def copy_all(self, feeds: Sequence[Feed], layouts: Layouts) -> None:
         """Lets layers read copies of these tensors; where there are none, copies one that nobody reads."""
-        self._sources |= {feed: [self._copy(feed, layouts, resident=feed in resident)] for feed in feeds}
+        self._sources |= {feed: [self._copy(feed, layouts)] for feed in feeds}
         if not feeds:
             nothing = self._variable(self._inputs, "data", _NOTHING, "")
             self._ahead.append(Entry(self._operator(plain_copy(self._graph.format), "copy", [nothing]), 0))
-
-    def prime(self, layers: Sequence[Layer], paid: int) -> None:
-        """Lets layers compute for nobody, ahead of those that read the same."""
-        before = dict(self._sources)
-        for layer in layers:
-            self.write(layer, layer.times // paid)
-        made = [entry for feed, entries in self._sources.items() if feed not in before for entry in entries]
-        self._ahead += [entry for entry in made if entry not in self._read]
-        self._sources = before
 
     def source(self, feed: Feed) -> list[Entry]:
         """Where a tensor is that layers read."""
@@ -202,20 +183,13 @@ class _Writer:
             self._stored[which] = self._variable(self._weights, "weight", layer.weights[number], layer.name)
         return self._stored[which]
 
-    def _copy(self, feed: Feed, layouts: Layouts, *, resident: bool) -> Entry:
-        """A copy that is written as the tensor was: by the same operator, if that writes past the caches.
-
-        Where that is `resident` all the same, a second copy leaves memory in the caches to whoever writes past them: it
-        is added to the first and then needed no more.
-        """
-        native = copy_of(self._graph, type_of(self._graph, feed).dtype)
+    def _copy(self, feed: Feed, layouts: Layouts) -> Entry:
+        """Write a copy of a tensor: by the same operator as in the model, if that writes past the caches."""
         read = self.source(feed)
-        if resident:
-            both = [Entry(self._operator(native, "copy", read), 0) for _ in range(2)]
-            read = [Entry(self._operator(_ADDER, "copy", both), 0)]
         operator = streaming_operator(self._graph, feed, layouts)
         if operator is None or feed.layer is None:
-            return read[0] if resident else Entry(self._operator(native, "copy", read), 0)
+            native = copy_of(self._graph, type_of(self._graph, feed).dtype)
+            return Entry(self._operator(native, "copy", read), 0)
         weights = self._graph.layers[feed.layer].weights
         learned = [
             self._variable(self._weights, "weight", weights[wire.number], "a copy") for wire in operator.inputs[1:]

@@ -193,6 +193,8 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
     )
     if composed.call_ms:
         yield Text(f"each composition includes one call of the runtime, {_ms(composed.call_ms)}")
+    if composed.by_prior:
+        yield Text("not calibrated here: corrected by constants of other systems, with a wider interval")
     explained = residual(one)
     if explained is not None:
         parts = [f"sampling allows for {_ms(explained.sampling_ms)}"]

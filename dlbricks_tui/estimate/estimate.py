@@ -38,6 +38,8 @@ class Composed:
     doubt: Doubt
     # The parts on the longest way through the model, by number.
     critical_path: tuple[int, ...]
+    # The system is not calibrated: constants of other systems are in the latencies.
+    by_prior: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,4 +124,5 @@ def _compose(
         doubt.around(sequential_ms),
         doubt,
         path.tasks,
+        correction.is_prior,
     )

@@ -12,10 +12,10 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from dlbricks_tui.bricks.contexts import formers
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.estimate.calibration import UNCALIBRATED, Correction
+from dlbricks_tui.estimate.calibration import Correction, is_applicable
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, Similar
+from dlbricks_tui.estimate.prior import prior_of
 from dlbricks_tui.estimate.published import PROTOCOL, twin_of
 from dlbricks_tui.estimate.selection import Offer
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
@@ -77,7 +77,7 @@ class BrickResults:
             measured,
             self._failed(way, lacking) if lacking else {},
             tuple(_similar(self._generation, way, self._decomposition.suite)) if lacking and with_similar else (),
-            correction_of(self._generation, way),
+            correction_of(self._generation, way) or prior_of(self._decomposition.graph.traits, way.protocol),
         )
 
     def _measured(self, way: Way) -> dict[Pair, Measured]:
@@ -93,12 +93,9 @@ class BrickResults:
                 newest[result.pair] = _measured(result)
         means = {brick: _mean(brick, _of_newest_run(results)) for brick, results in anywhere.items()}
         found: dict[Pair, Measured] = {}
-        for pair in self._decomposition.suite | self._decomposition.twins:
-            brick, context = pair
-            # What was measured when contexts were told apart less finely stands until it is measured anew.
-            names = (context, *formers(context))
-            in_context = next((newest[brick, name] for name in names if (brick, name) in newest), None)
-            measured = in_context or means.get(kin.get(brick, brick))
+        for pair in self._decomposition.suite:
+            brick, _ = pair
+            measured = newest.get(pair) or means.get(kin.get(brick, brick))
             if measured is not None:
                 found[pair] = measured
         return found
@@ -124,13 +121,14 @@ class BrickResults:
 def calibrations_of(generation: Generation, way: Way) -> tuple[Calibration, ...]:
     """The calibrations of a way of measuring that speak together, newest first; none where it was never calibrated.
 
-    They are of one day, by the same constants, and none is of far fewer networks than another.
+    They are of one day, by the same constants, and none is of far fewer networks than another. Calibrations with
+    constants that this version does not apply are left out.
     """
     fitting = sorted(
         (
             each
             for each in records_of(generation, Calibration)
-            if Way(each.system, each.runtime, each.level, each.protocol) == way
+            if Way(each.system, each.runtime, each.level, each.protocol) == way and is_applicable(_names(each))
         ),
         key=lambda calibration: calibration.when,
         reverse=True,
@@ -140,11 +138,11 @@ def calibrations_of(generation: Generation, way: Way) -> tuple[Calibration, ...]
     return tuple([each for each in alike if 2 * len(each.residuals) > most][:MOST_CALIBRATIONS])
 
 
-def correction_of(generation: Generation, way: Way) -> Correction:
-    """What its calibrations have found: of each constant the median, and all errors."""
+def correction_of(generation: Generation, way: Way) -> Correction | None:
+    """Return what its calibrations have found, of each constant the median, and all errors; None without any."""
     found = calibrations_of(generation, way)
     if not found:
-        return UNCALIBRATED
+        return None
     errors = [error for each in found for _, error in each.residuals]
     densities = [density for each in found for _, density in each.densities]
     values = zip(*[[value for _, value in each.constants] for each in found], strict=True)

@@ -4,13 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from dlbricks_tui.bricks.coldness import Caches
-from dlbricks_tui.bricks.contexts import caches_in, word_of
+from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
 from dlbricks_tui.estimate.bridging import Bridge
-from dlbricks_tui.estimate.calibration import Circumstances
 from dlbricks_tui.estimate.compositions import picoseconds
 from dlbricks_tui.estimate.cover import Window, minimum_cover
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, Similar
@@ -47,8 +45,6 @@ class Part:
     latency: Latency = _NOTHING
     most_ms: float = 0.0
     measured: Measured | None = None
-    # What else was measured to know it, with something else in the caches.
-    twin: Measured | None = None
     # Why it cannot be measured, whether or not the gap is bridged.
     reason: str = ""
 
@@ -101,12 +97,8 @@ def _part(graph: LayerGraph, occurrence: Occurrence, knowledge: Knowledge) -> Pa
     times = times_paid(graph, indices)
     measured = knowledge.measured.get((brick.key, context))
     if measured is not None:
-        twin = knowledge.measured.get((brick.key, occurrence.twin)) if occurrence.twin is not None else None
-        if twin is not None and twin.pair == measured.pair:
-            # Whoever measures without regard to contexts knows of none.
-            twin = None
-        latency = _corrected(measured.latency, measured.pair[1], indices, graph, knowledge, twin)
-        return Part(indices, brick, context, times, Standing.MEASURED, latency, measured=measured, twin=twin)
+        latency = _corrected(measured.latency, measured.pair[1], indices, graph, knowledge)
+        return Part(indices, brick, context, times, Standing.MEASURED, latency, measured=measured)
     if not any(layer.operators for layer in layers):
         return Part(indices, brick, context, times, Standing.FREE)
     reasons = [layer.unmeasurable for layer in layers if layer.unmeasurable is not None]
@@ -148,17 +140,10 @@ def _guessed(graph: LayerGraph, part: Part, bridge: Bridge, knowledge: Knowledge
 
 
 def _corrected(
-    latency: Latency,
-    context: str,
-    layers: Sequence[int],
-    graph: LayerGraph,
-    knowledge: Knowledge,
-    twin: Measured | None = None,
+    latency: Latency, context: str, layers: Sequence[int], graph: LayerGraph, knowledge: Knowledge
 ) -> Latency:
-    """What a brick takes inside of a model that takes so long in a context; its twin may be known, too."""
-    twin_ms = None if twin is None else twin.latency.value_ms
-    cold = caches_in(context) is Caches.COLD
-    word = "" if twin is None else word_of(twin.pair[1])
-    circumstances = Circumstances(latency.value_ms, graph.touched_bytes, cold, twin_ms, word)
-    within = [graph.layers[index] for index in layers]
-    return latency.shifted(knowledge.correction.added_ms(within, circumstances))
+    """Return the latency inside of a model of a brick that takes so long in a context."""
+    if not any(graph.layers[index].operators for index in layers):
+        return latency
+    added_ms = knowledge.correction.added_ms(latency.value_ms, cold=is_cold_in(context))
+    return latency.shifted(added_ms)

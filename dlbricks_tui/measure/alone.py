@@ -76,7 +76,7 @@ class Alone:
         self._tell = tell
         self._side_by_side = side_by_side
         self._noise = noise or NoiseMonitor()
-        self._time_left = time_left or TimeLeft(0, 0.0)
+        self._time_left = time_left or TimeLeft(0)
         self._pace = Pace(rule, self._noise, self._time_left.others)
         self._clock = clock
         self._usual_reference_ms: float | None = None
@@ -294,7 +294,7 @@ class Alone:
 def program_of(job: Job, *, side_by_side: bool) -> Program:
     """Build the program of a job; with `side_by_side` a whole model runs independent operators at the same time."""
     if not job.whole:
-        return sequence_program(job.graph, job.layers, job.kept, job.caches)
+        return sequence_program(job.graph, job.layers, job.kept, job.cold)
     program = file_program(job.graph, job.file) if job.file and job.from_file else model_program(job.graph)
     return replace(program, side_by_side=side_by_side)
 

@@ -1,18 +1,17 @@
 """Calibration: the constants that correct the sum of bricks, found on networks built for it."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from dlbricks_tui.bricks.coldness import Caches
-from dlbricks_tui.bricks.contexts import caches_in, word_of
+from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.estimate.calibration import (
     CALL_MS,
     TERMS,
-    Circumstances,
     Correction,
     Example,
     density_of,
@@ -37,8 +36,9 @@ from dlbricks_tui.store.records import Facts, Statistics
 # On a noisy host twenty samples leave a quarter of a constant uncertain, and every estimate depends on it. Small
 # networks say most about constants, vary most, and cost next to nothing.
 RULE = Adaptive(least=20, most=20, most_of_quick=80, quick_seconds=0.4, enough_seconds=2.0)
-# Where there is no time for all of the networks, so many do.
-ENOUGH_NETWORKS = 8
+# Calibrating a level takes so long at most, and needs so many of the networks.
+CALIBRATION_SECONDS = 60.0
+FEWEST_NETWORKS = 5
 
 
 class Notes:
@@ -74,7 +74,7 @@ class Notes:
         """Do nothing: there is no estimate before the end."""
 
 
-# Measures jobs by a rule in a fresh worker, and notes what it finds, or says that there is no more time for it.
+# Measures jobs by a rule in a fresh worker, and notes what it finds.
 Measurer = Callable[[Sequence[Job], StoppingRule, Notes], None]
 
 
@@ -85,28 +85,35 @@ def calibrate(
     level: Level,
     measure: Measurer,
     tell: Callable[[Event], None],
+    seconds: float = CALIBRATION_SECONDS,
+    clock: Callable[[], float] = time.monotonic,
 ) -> tuple[Correction, tuple[str, ...]] | None:
-    """The correction and the networks that its residuals are of; None, which is told, where it cannot be found.
+    """Return the correction and the networks that its residuals are of; None, which is told, where none is found.
 
-    The loader keeps in the folder what it reads there; networks are of the format that is asked for.
-    Each network has a worker of its own: how threads come to lie on cores differs from one process to the next.
+    The loader keeps in the folder what it reads there. Each network has a worker of its own, since the placement of
+    threads on cores differs from one process to the next. A network that would end too late is left out.
     """
+    end = clock() + seconds
+    longest = 0.0
     examples: list[Example] = []
     reasons: list[str] = []
     try:
         subjects = tuple(networks(folder, traits.format, open_loader, level))
         for number, subject in enumerate(subjects, start=1):
+            began = clock()
+            if began + longest > end:
+                break
             tell(Calibrating(network=subject.name, number=number, of=len(subjects)))
             notes = Notes()
-            try:
-                measure(plan((subject,), Known(), RULE, end_to_end=True).jobs, RULE, notes)
-            except CalibrationError:
-                if len(examples) < ENOUGH_NETWORKS:
-                    raise
-                break
+            measure(plan((subject,), Known(), RULE, end_to_end=True).jobs, RULE, notes)
+            longest = max(longest, clock() - began)
             reasons += notes.reasons
             if not notes.reasons:
                 examples.append(example_of(subject, notes.found, traits.calibration_constants, notes.call_ms))
+        if len(examples) < FEWEST_NETWORKS:
+            raise CalibrationError(
+                f"{len(examples)} networks could be measured in {seconds:.0f} s, and {FEWEST_NETWORKS} are needed"
+            )
         correction = fitted(examples, traits.calibration_constants)
     except (CalibrationError, ModelError) as failure:
         tell(CalibrationFailed(reason="; ".join([str(failure), *reasons[:1]])))
@@ -118,7 +125,7 @@ def calibrate(
 def networks(
     folder: Path, form: Format, open_loader: Callable[[Path], AbstractContextManager[Loader]], level: Level
 ) -> Iterator[Subject]:
-    """Those that systems are calibrated on, written to a folder and taken apart."""
+    """Yield the calibration networks, written to a folder and cut."""
     folder.mkdir(parents=True, exist_ok=True)
     with open_loader(folder) as loader:
         for name, content in calibration_nets(form).items():
@@ -131,9 +138,9 @@ def networks(
 def example_of(
     subject: Subject, found: Mapping[JobKey, Statistics], constants: Sequence[str], call_ms: float = 0.0
 ) -> Example:
-    """A network by what was found of its bricks and of it; bricks that compute nothing are not measured.
+    """Return a network as an example; `call_ms` counts if it is among the constants.
 
-    What a call took meanwhile is told of where it is among the constants.
+    Bricks that compute nothing are not measured.
     """
     paid: list[tuple[int, float]] = []
     sought = found_by_fit(constants)
@@ -143,15 +150,10 @@ def example_of(
         brick = found.get(JobKey(occurrence.brick.key, occurrence.context))
         if brick is None:
             continue
-        layers, brick_ms = occurrence.sequence.layers, brick.trimmed_mean_ms
-        times = times_paid(graph, layers)
+        brick_ms, times = brick.trimmed_mean_ms, times_paid(graph, occurrence.sequence.layers)
         paid.append((times, brick_ms))
-        twin = found.get(JobKey(occurrence.brick.key, occurrence.twin)) if occurrence.twin is not None else None
-        twin_ms = None if twin is None else twin.trimmed_mean_ms
-        cold = caches_in(occurrence.context) is Caches.COLD
-        circumstances = Circumstances(brick_ms, graph.touched_bytes, cold, twin_ms, word_of(occurrence.twin or ""))
         for number, constant in enumerate(sought):
-            terms[number] += times * TERMS[constant](circumstances)
+            terms[number] += times * TERMS[constant](brick_ms, is_cold_in(occurrence.context))
     measured_ms = found[JobKey(model=subject.key)].trimmed_mean_ms
     composed_ms = sum(times * latency_ms for times, latency_ms in paid)
     paid_once_ms = call_ms if CALL_MS in constants else 0.0

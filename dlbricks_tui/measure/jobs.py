@@ -7,8 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dlbricks_tui.bricks.coldness import Caches
-from dlbricks_tui.bricks.contexts import caches_in
+from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.whole_model import as_optimised, whole_model
 from dlbricks_tui.estimate.bridging import features_of
@@ -83,8 +82,8 @@ class Job:
     share: float = 1.0
     # The tensors that it must not overwrite; None: those that the graph needs afterwards.
     kept: frozenset[Feed] | None = None
-    # What the caches hold of it; None: as the graph shows.
-    caches: Caches | None = None
+    # True if its weights are in no cache; None: as the graph shows.
+    cold: bool | None = None
     # The file of a whole model: run as it stands if the model cannot be run layer by layer, or if `from_file` is set.
     file: Path | None = None
     from_file: bool = False
@@ -110,7 +109,7 @@ class Job:
 
     def untimed_runs(self, latency_ms: float) -> int:
         """Return the number of untimed runs before each timed run, for a program of about this latency."""
-        return untimed_runs(latency_ms, whole=self.whole, caches=caches_in(self.key.context))
+        return untimed_runs(latency_ms, whole=self.whole, cold=is_cold_in(self.key.context))
 
 
 def subject_of(decomposition: Decomposition, file: Path | None = None, *, lowered: bool = False) -> Subject:

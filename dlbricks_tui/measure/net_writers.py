@@ -24,9 +24,6 @@ class NetWriter(Protocol[T]):
     def conv(self, data: T, filters: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> T:
         """Add a convolution with a bias, padded so that a stride of 1 keeps the size."""
 
-    def up(self, data: T, filters: int) -> T:
-        """Add a transposed convolution to twice the size, without a bias."""
-
     def pool(self, data: T, kernel: int = 2, stride: int = 2, pad: int = 0, kind: str = "max") -> T:
         """Add max pooling, or with `avg` average pooling."""
 
@@ -39,23 +36,8 @@ class NetWriter(Protocol[T]):
     def norm(self, data: T) -> T:
         """Add batch normalisation."""
 
-    def instance_norm(self, data: T) -> T:
-        """Add instance normalisation."""
-
     def relu(self, data: T) -> T:
         """Add a ReLU."""
-
-    def leaky(self, data: T) -> T:
-        """Add a leaky ReLU."""
-
-    def bounded(self, data: T) -> T:
-        """Add a ReLU6."""
-
-    def tanh(self, data: T) -> T:
-        """Add a tanh."""
-
-    def lrn(self, data: T) -> T:
-        """Add a local response normalisation."""
 
     def add(self, one: T, other: T) -> T:
         """Add an elementwise sum."""
@@ -65,9 +47,6 @@ class NetWriter(Protocol[T]):
 
     def flat(self, data: T) -> T:
         """Add a flattening to two axes."""
-
-    def dropout(self, data: T) -> T:
-        """Add a dropout, which does nothing at inference."""
 
     def softmax(self, data: T) -> T:
         """Add a softmax."""
@@ -96,11 +75,6 @@ class SymbolNetWriter(NetWriter[Output]):
             num_group=groups,
         )
 
-    def up(self, data: Output, filters: int) -> Output:
-        return self._writer.op(
-            "Deconvolution", data, kernel=(4, 4), stride=(2, 2), pad=(1, 1), num_filter=filters, no_bias=True
-        )
-
     def pool(self, data: Output, kernel: int = 2, stride: int = 2, pad: int = 0, kind: str = "max") -> Output:
         return self._writer.op(
             "Pooling", data, kernel=(kernel, kernel), stride=(stride, stride), pad=(pad, pad), pool_type=kind
@@ -115,23 +89,8 @@ class SymbolNetWriter(NetWriter[Output]):
     def norm(self, data: Output) -> Output:
         return self._writer.op("BatchNorm", data, fix_gamma=False)
 
-    def instance_norm(self, data: Output) -> Output:
-        return self._writer.op("InstanceNorm", data)
-
     def relu(self, data: Output) -> Output:
         return self._writer.op("Activation", data, act_type="relu")
-
-    def leaky(self, data: Output) -> Output:
-        return self._writer.op("LeakyReLU", data, act_type="leaky", slope=0.2)
-
-    def bounded(self, data: Output) -> Output:
-        return self._writer.op("clip", data, a_min=0.0, a_max=6.0)
-
-    def tanh(self, data: Output) -> Output:
-        return self._writer.op("Activation", data, act_type="tanh")
-
-    def lrn(self, data: Output) -> Output:
-        return self._writer.op("LRN", data, nsize=5)
 
     def add(self, one: Output, other: Output) -> Output:
         return self._writer.op("elemwise_add", one, other)
@@ -141,9 +100,6 @@ class SymbolNetWriter(NetWriter[Output]):
 
     def flat(self, data: Output) -> Output:
         return self._writer.op("Flatten", data)
-
-    def dropout(self, data: Output) -> Output:
-        return self._writer.op("Dropout", data, p=0.5)
 
     def softmax(self, data: Output) -> Output:
         return self._writer.op("softmax", data)
@@ -177,11 +133,6 @@ class OnnxNetWriter(NetWriter[Tensor]):
         name = self._node("Conv", data.name, *weights, **_window(kernel, stride, pad), group=groups)
         return Tensor(name, _slid(data, filters, kernel, stride, pad))
 
-    def up(self, data: Tensor, filters: int) -> Tensor:
-        weight = self._weight((data.shape[1], filters, 4, 4))
-        name = self._node("ConvTranspose", data.name, weight, **_window(4, 2, 1))
-        return Tensor(name, (1, filters, 2 * data.shape[2], 2 * data.shape[3]))
-
     def pool(self, data: Tensor, kernel: int = 2, stride: int = 2, pad: int = 0, kind: str = "max") -> Tensor:
         op = "AveragePool" if kind == "avg" else "MaxPool"
         name = self._node(op, data.name, **_window(kernel, stride, pad))
@@ -198,24 +149,8 @@ class OnnxNetWriter(NetWriter[Tensor]):
         weights = [self._weight((data.shape[1],)) for _ in range(4)]
         return self._alike("BatchNormalization", data, *weights)
 
-    def instance_norm(self, data: Tensor) -> Tensor:
-        weights = [self._weight((data.shape[1],)) for _ in range(2)]
-        return self._alike("InstanceNormalization", data, *weights)
-
     def relu(self, data: Tensor) -> Tensor:
         return self._alike("Relu", data)
-
-    def leaky(self, data: Tensor) -> Tensor:
-        return self._alike("LeakyRelu", data, alpha=0.2)
-
-    def bounded(self, data: Tensor) -> Tensor:
-        return self._alike("Clip", data, self._number(0.0), self._number(6.0))
-
-    def tanh(self, data: Tensor) -> Tensor:
-        return self._alike("Tanh", data)
-
-    def lrn(self, data: Tensor) -> Tensor:
-        return self._alike("LRN", data, size=5)
 
     def add(self, one: Tensor, other: Tensor) -> Tensor:
         return self._alike("Add", one, other.name)
@@ -228,9 +163,6 @@ class OnnxNetWriter(NetWriter[Tensor]):
     def flat(self, data: Tensor) -> Tensor:
         _, channels, height, width = data.shape
         return Tensor(self._node("Flatten", data.name), (1, channels * height * width))
-
-    def dropout(self, data: Tensor) -> Tensor:
-        return self._alike("Dropout", data)
 
     def softmax(self, data: Tensor) -> Tensor:
         return self._alike("Softmax", data)
@@ -257,9 +189,6 @@ class OnnxNetWriter(NetWriter[Tensor]):
 
         value = make_tensor("value", _FLOAT, (1,), (0.01,))
         return self._node("ConstantOfShape", self._store(_INT64, (len(shape),), shape), value=value)
-
-    def _number(self, value: float) -> str:
-        return self._store(_FLOAT, (), (value,))
 
     def _store(self, kind: int, shape: Sequence[int], values: Sequence[float]) -> str:
         from onnx.helper import make_tensor

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from dlbricks_tui.bricks.coldness import Caches
-from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.decomposition import Occurrence
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.measure.jobs import Job, JobKey, Subject, Use, expected_ms, memory_bytes
@@ -78,11 +76,10 @@ def _is_enough(measured: Statistics, job: Job, rule: StoppingRule, method: Metho
 def keys_of(subjects: Iterable[Subject], end_to_end: bool = False, method: Method = Method.ALONE) -> tuple[JobKey, ...]:
     """Return the keys of all bricks and models that the estimates need, each once."""
     found = dict.fromkeys(
-        JobKey(it.brick.key, context)
+        _key(it, method)
         for subject in subjects
         for it in subject.decomposition.occurrences
         if _is_run(subject.decomposition.graph, it)
-        for context in _contexts(it, method)
     )
     if end_to_end:
         found.update(dict.fromkeys(JobKey(model=subject.key) for subject in subjects))
@@ -91,30 +88,16 @@ def keys_of(subjects: Iterable[Subject], end_to_end: bool = False, method: Metho
 
 @dataclass(slots=True)
 class _Place:
-    """The first occurrence of a brick in a context, and how often each model runs it, or might run it."""
+    """The first occurrence of a brick in a context, and how often each model runs it."""
 
     graph: LayerGraph
     occurrence: Occurrence
-    # What the caches hold of it; None: as the graph shows.
-    caches: Caches | None = None
     uses: Counter[str] = field(default_factory=Counter)
-    might_use: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def label(self) -> str:
-        """The name of the brick, with the state of the caches where it is timed in two."""
-        brick = label_of(self.occurrence.brick.canonical)
-        return brick if self.caches is None else f"{brick}, {self.caches.value}"
-
-    @property
-    def all_uses(self) -> Counter[str]:
-        """How often each model runs it or might run it."""
-        return self.uses + self.might_use
 
 
-def _contexts(occurrence: Occurrence, method: Method) -> tuple[str, ...]:
-    """Return the contexts to time a brick in: inside of a carrier it has its real surroundings and needs none."""
-    return occurrence.contexts if method is Method.ALONE else (ANY_CONTEXT,)
+def _key(occurrence: Occurrence, method: Method) -> JobKey:
+    """Inside of a carrier a brick has its real surroundings: only bricks that are timed alone need contexts."""
+    return JobKey(occurrence.brick.key, occurrence.context if method is Method.ALONE else ANY_CONTEXT)
 
 
 def _brick_jobs(subjects: Sequence[Subject], known: Known, method: Method) -> Iterable[Job]:
@@ -124,13 +107,7 @@ def _brick_jobs(subjects: Sequence[Subject], known: Known, method: Method) -> It
         for occurrence in subject.decomposition.occurrences:
             if _is_run(graph, occurrence):
                 times = times_paid(graph, occurrence.sequence.layers)
-                own, *others = _contexts(occurrence, method)
-                key = JobKey(occurrence.brick.key, own)
-                places.setdefault(key, _Place(graph, occurrence)).uses[subject.name] += times
-                for context in others:
-                    twin = _Place(graph, occurrence, caches_in(context))
-                    place = places.setdefault(JobKey(occurrence.brick.key, context), twin)
-                    place.might_use[subject.name] += times
+                places.setdefault(_key(occurrence, method), _Place(graph, occurrence)).uses[subject.name] += times
     expected = {key: expected_ms(place.occurrence.brick.canonical) for key, place in places.items()}
     latencies = expected | {key: it.trimmed_mean_ms for key, it in known.measured.items() if key in places}
     wholes = _wholes(places, latencies)
@@ -141,17 +118,16 @@ def _brick_jobs(subjects: Sequence[Subject], known: Known, method: Method) -> It
         doubt_ms = _doubt_ms(latencies[key], known.measured.get(key))
         yield Job(
             key,
-            place.label,
+            label_of(place.occurrence.brick.canonical),
             place.occurrence.brick.canonical,
             place.graph,
             place.occurrence.sequence.layers,
-            tuple(Use(model, times) for model, times in place.all_uses.items()),
+            tuple(Use(model, times) for model, times in place.uses.items()),
             latencies[key],
             memory_bytes(layers),
             # A model whose bricks are too short for the clock has no uncertainty.
-            gain=sum(times * doubt_ms / wholes[model] for model, times in place.all_uses.items() if wholes[model]),
-            share=max(times * expected[key] / expected_wholes[model] for model, times in place.all_uses.items()),
-            caches=place.caches,
+            gain=sum(times * doubt_ms / wholes[model] for model, times in place.uses.items() if wholes[model]),
+            share=max(times * expected[key] / expected_wholes[model] for model, times in place.uses.items()),
         )
 
 

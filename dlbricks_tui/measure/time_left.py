@@ -13,7 +13,7 @@ from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
 
 # A calibration network has a worker of its own, which takes twenty samples of it and its bricks, more of quick ones.
-SECONDS_PER_NETWORK = 9.0
+SECONDS_PER_NETWORK = 7.0
 # Starting a worker imports its framework.
 WORKER_START_SECONDS = 3.0
 # Loading a program compiles its kernels and runs it for the first time.
@@ -147,7 +147,7 @@ class Pace:
 
 
 class TimeLeft:
-    """The time that is left of a run: the networks to calibrate on, then the jobs that were asked for.
+    """The time that is left of a run: the jobs that were asked for, then the networks to calibrate on.
 
     `others` is how many other threads compute on each processor as the run begins.
     """
@@ -155,47 +155,35 @@ class TimeLeft:
     def __init__(
         self,
         networks: int,
-        afterwards_seconds: float,
         budget_left: Callable[[], float | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         others: float = 0.0,
     ) -> None:
         self.others = others
         self._networks = networks
-        self._afterwards_seconds = afterwards_seconds
         self._budget_left = budget_left
         self._clock = clock
         self._network_seconds: list[float] = []
-        self._network_began = clock()
 
     def expect_networks(self, count: int) -> None:
-        """So many networks are still to come."""
+        """Set the number of networks that are still to come."""
         self._networks = count
 
     @contextmanager
     def network(self) -> Iterator[None]:
-        """Within, the next of the networks is calibrated on."""
+        """Time the next network inside of the `with` block."""
         self._networks -= 1
-        self._network_began = self._clock()
+        began = self._clock()
         yield
-        self._network_seconds.append(self._clock() - self._network_began)
-
-    def begin_jobs(self) -> None:
-        """Calibration is over, and the jobs that were asked for begin."""
-        self._networks, self._afterwards_seconds = 0, 0.0
+        self._network_seconds.append(self._clock() - began)
 
     def total(self, current_seconds: float) -> float:
-        """The time left of the run, where the network or the jobs at hand still take so long."""
-        networks_seconds = self._networks * self._seconds_per_network(current_seconds)
-        seconds = current_seconds + networks_seconds + self._afterwards_seconds
+        """Return the time left of the run if the jobs or the network at hand still take so long."""
+        usual = SECONDS_PER_NETWORK * (1 + self.others)
+        seconds_per_network = median(self._network_seconds) if self._network_seconds else usual
+        seconds = current_seconds + self._networks * seconds_per_network
         budget = self._budget_left()
         return seconds if budget is None else min(seconds, budget)
-
-    def _seconds_per_network(self, current_seconds: float) -> float:
-        if self._network_seconds:
-            return median(self._network_seconds)
-        so_far = self._clock() - self._network_began if current_seconds else 0.0
-        return max(SECONDS_PER_NETWORK * (1 + self.others), so_far + current_seconds)
 
 
 def expected_seconds(method: Method, rule: StoppingRule, jobs: Iterable[Job], others: float = 0.0) -> float:

@@ -149,13 +149,6 @@ def bytes_read(layers: Iterable[Layer], paid: int = 1) -> dict[Hashable, int]:
     return read
 
 
-def bytes_touched(layers: Collection[Layer]) -> int:
-    """Return the bytes of weights and results that layers read or write in one inference."""
-    computing = (layer for layer in layers if layer.operators)
-    handed_on = sum(layer.times * made.size_bytes for layer in computing for made in layer.outputs)
-    return sum(bytes_read(layers).values()) + handed_on
-
-
 def _bytes_read(layer: Layer, weight: int) -> int:
     size = layer.weights[weight].size_bytes
     if not any(operator.op in LOOK_UPS for operator in layer.operators):
@@ -218,11 +211,6 @@ class LayerGraph:
             array for layer in self.layers for array in {layer.array(it) for it in range(len(layer.weights))}
         )
         return frozenset(array for array, readers in read.items() if readers > 1)
-
-    @cached_property
-    def touched_bytes(self) -> int:
-        """The bytes of weights and results that one inference reads or writes."""
-        return bytes_touched(self.layers)
 
     @cached_property
     def edges(self) -> tuple[tuple[int, int], ...]:

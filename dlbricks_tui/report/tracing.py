@@ -42,5 +42,3 @@ def _measured(part: Part) -> Iterator[tuple[Pair, Measured]]:
     """Yield the measurements of a sequence."""
     if part.measured is not None:
         yield part.pair, part.measured
-    if part.twin is not None:
-        yield part.twin.pair, part.twin

@@ -43,17 +43,15 @@ def plan_run(session: Session, workload: Workload, store: Store) -> PlannedRun:
     seconds = expected_seconds(request.method, request.rule, found.jobs, session.competing)
     levels = levels_due(request, workload.models, found.jobs, conditions, store.generation, seconds)
     networks = len(NETWORKS) * len(levels)
-    time_left = TimeLeft(
-        networks, seconds, lambda: session.control.seconds_left, session.place.clock, session.competing
-    )
+    time_left = TimeLeft(networks, lambda: session.control.seconds_left, session.place.clock, session.competing)
     planned = PlannedRun(found.jobs, Counts(_tally(found, whole=False), _tally(found, whole=True)), levels, time_left)
-    _tell_plan(session, found, planned)
+    _tell_plan(session, found, planned, time_left.total(seconds))
     session.control.count(*planned.counts)
     store.add(session.system, runtime_record(request.runtime, session.system))
     return planned
 
 
-def _tell_plan(session: Session, found: Plan, planned: PlannedRun) -> None:
+def _tell_plan(session: Session, found: Plan, planned: PlannedRun, seconds: float) -> None:
     for layer in found.unmeasurable:
         session.tell(LayerUnmeasurable(**layer._asdict()))
     for job, reason in found.failed.items():
@@ -69,7 +67,7 @@ def _tell_plan(session: Session, found: Plan, planned: PlannedRun) -> None:
             models=models.total,
             models_reused=models.reused,
             models_failed_before=models.failed,
-            expected_seconds=planned.time_left.total(0.0),
+            expected_seconds=seconds,
         )
     )
 

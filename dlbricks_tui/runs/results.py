@@ -50,8 +50,7 @@ class LiveEstimates:
             self._knowledge[subject.name] = BrickResults(generation, decomposition).knowledge(way)
             for brick in decomposition.bricks:
                 self._users[JobKey(brick, ANY_CONTEXT)].append(subject.name)
-            # A twin corrects the latency of its brick, so it changes the estimate too.
-            for brick, context in decomposition.suite | decomposition.twins:
+            for brick, context in decomposition.suite:
                 self._users[JobKey(brick, context)].append(subject.name)
                 self._contexts[subject.name, brick].append(context)
         self._changed: dict[str, None] = dict.fromkeys(self._subjects)

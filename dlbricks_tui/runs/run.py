@@ -1,4 +1,4 @@
-"""A run from its start to its end: request, models, plan, calibration, measuring, estimates."""
+"""A run from its start to its end: request, models, plan, measuring, estimates, calibration."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ from dlbricks_tui.runs.preparation import Preparation, Workload, prepare
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
 from dlbricks_tui.runs.stop_signals import RunStopped, StopSignals
-from dlbricks_tui.runs.work import Session, Workplace, measure
+from dlbricks_tui.runs.work import Session, Workplace, measure, tell_estimates
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.store import Store
 
@@ -91,8 +91,10 @@ def execute(
             with Store(place.data.store) as store:
                 planned = plan_run(session, workload, store)
                 try:
-                    calibrate_levels(session, planned.levels, planned.time_left, store)
                     measure(session, workload.models, planned.jobs, planned.counts, planned.time_left, store)
+                    # The answer comes first, corrected by the constants that are known.
+                    if calibrate_levels(session, planned.levels, planned.time_left, store):
+                        tell_estimates(session, workload.models, store)
                 except RunStopped as early:
                     stopped = early
                 estimates = _estimates(workload.models, store, session.system.id, request.runtime.identity)

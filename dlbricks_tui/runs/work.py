@@ -168,6 +168,12 @@ def measure(
         results.tell_estimates()
 
 
+def tell_estimates(session: Session, models: Sequence[Subject], store: Store) -> None:
+    """Tell the estimates of all models, as the store has them now."""
+    for event in LiveEstimates(models, store.generation, session.conditions).changes():
+        session.tell(event)
+
+
 def _measure_inside(
     session: Session, models: Sequence[Subject], jobs: Sequence[Job], results: RunResults, time_left: TimeLeft
 ) -> None:

@@ -193,7 +193,6 @@ _program = _record(
         "producer": _optional(_network),
         "prelude": _optional(_network),
         "cold": _flag,
-        "evicted": _flag,
         "side_by_side": _flag,
         "between_bytes": _count,
     },

@@ -48,16 +48,14 @@ class Program:
 
     The outputs of `producer`, in order, become the inputs of `network`, so that they have the layouts that a model
     gives them. Without a producer the inputs are plain arrays. `prelude` is a part of the network with the same inputs,
-    whose time is subtracted. Before a `cold` program all caches are swept, before an `evicted` one the private caches
-    of the cores. Operators run one after another, unless they may run `side_by_side`. Before each run of the network
-    the worker reads and writes `between_bytes` of memory.
+    whose time is subtracted. Before a `cold` program all caches are swept. Operators run one after another, unless
+    they may run `side_by_side`. Before each run of the network the worker reads and writes `between_bytes` of memory.
     """
 
     network: Network
     producer: Network | None = None
     prelude: Network | None = None
     cold: bool = False
-    evicted: bool = False
     side_by_side: bool = False
     between_bytes: int = 0
 

@@ -57,10 +57,6 @@ class Traits:
     branches_on_values: bool = False
     # A thread of its own computes and sleeps between two runs: the first operators of a run take longer.
     sleeps_between_runs: bool = False
-    # It finds weights that a layer shortly before has read in the caches: such bricks are primed.
-    finds_primed_weights: bool = False
-    # A brick is timed in two states of the caches, and calibration finds the one between them.
-    times_cache_twins: bool = False
     # Elementwise operators that it computes with all cores even on small tensors, the newest first, each with the
     # operator version that introduced it. Without them a relu does.
     parallel_operators: tuple[tuple[str, int], ...] = ()
@@ -89,16 +85,7 @@ MXNET = Traits(
     writes_in_place=True,
     branches_on_values=True,
     sleeps_between_runs=True,
-    finds_primed_weights=True,
-    times_cache_twins=True,
-    calibration_constants=(
-        "call_ms",
-        "per_lost_sequence_ms",
-        "per_cold_sequence_ms",
-        "stays_share",
-        "evicted_share",
-        "resident_share",
-    ),
+    calibration_constants=("call_ms", "warm_brick_ms", "cold_brick_ms"),
 )
 ONNX_RUNTIME = Traits(
     framework="onnxruntime",
@@ -113,7 +100,7 @@ ONNX_RUNTIME = Traits(
     parallel_variable="ORT_INTER_OP_THREADS",
     runs_model_files=True,
     parallel_operators=(("Erf", 9), ("Elu", 1)),
-    calibration_constants=("per_forgotten_sequence_ms",),
+    calibration_constants=("warm_brick_ms",),
 )
 # By the name of the framework. Of several that read one format, the first is the usual one.
 TRAITS: Mapping[str, Traits] = {it.framework: it for it in (MXNET, ONNX_RUNTIME)}

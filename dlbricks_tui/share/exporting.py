@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
 from dlbricks_tui.bricks.layouts import output_layouts
@@ -78,7 +77,7 @@ def round_trip(unpacker: Unpacker) -> Check:
     """Return a check that reads each file back and compares the excerpt."""
 
     def check(content: bytes, alone: Excerpt) -> None:
-        read = unpacker.unpacked(content, alone.held, alone.caches)
+        read = unpacker.unpacked(content, alone.held, alone.cold)
         if (read.brick, read.context) != (alone.brick, alone.context):
             raise UnsuitableLayersError("would be read as another brick, or in another context")
 
@@ -105,14 +104,14 @@ class _Packer:
             for occurrence in decomposition.occurrences:
                 if not _is_run(decomposition.graph, occurrence):
                     continue
-                for context in occurrence.contexts:
-                    pair = occurrence.brick.key, context
-                    if pair not in self._tried:
-                        alone = excerpt(decomposition.graph, occurrence.sequence.layers, layouts)
-                        self._tried[pair] = self._pack(pair, replace(alone, caches=caches_in(context)))
-                    name = self._tried[pair]
-                    if name is not None:
-                        found[name] = Meaning(*pair, occurrence.brick.canonical)
+                pair = occurrence.brick.key, occurrence.context
+                if pair not in self._tried:
+                    self._tried[pair] = self._pack(
+                        pair, excerpt(decomposition.graph, occurrence.sequence.layers, layouts)
+                    )
+                name = self._tried[pair]
+                if name is not None:
+                    found[name] = Meaning(*pair, occurrence.brick.canonical)
         return found
 
     def _pack(self, pair: tuple[str, str], alone: Excerpt) -> str | None:
@@ -126,7 +125,7 @@ class _Packer:
             self.left_out.append(LeftOut(label_of(alone.brick.canonical), str(error)))
             return None
         self.networks[name] = content
-        self.bricks[name] = SuiteBrick(name, alone.held, alone.caches, len(content), sha256(content))
+        self.bricks[name] = SuiteBrick(name, alone.held, alone.cold, len(content), sha256(content))
         return name
 
 

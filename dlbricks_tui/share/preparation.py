@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.atomic_write import write_atomically
-from dlbricks_tui.bricks.coldness import Caches
+from dlbricks_tui.bricks.contexts import COLD
 from dlbricks_tui.bricks.excerpts import Excerpt
 from dlbricks_tui.host.fingerprint import GIBIBYTE, fingerprint
 from dlbricks_tui.measure.events import Event
@@ -60,7 +60,7 @@ class SuitePreparation:
                 if (number - 1) % max(1, len(bricks) // _PROGRESS_EVENTS) == 0:
                     tell(ModelLoading(model=f"brick {brick.id}", number=number, of=len(bricks)))
                 try:
-                    jobs[brick.id] = _job(unpacker.unpacked(suite.network(brick), brick.layers, brick.caches))
+                    jobs[brick.id] = _job(unpacker.unpacked(suite.network(brick), brick.layers, brick.cold))
                 except BrokenBrickError as error:
                     refused[brick.id] = str(error)
                     tell(ModelLeftOut(model=f"brick {brick.id}", reason=f"brick {brick.id} {error}"))
@@ -99,8 +99,8 @@ def _job(alone: Excerpt) -> Job:
     label = label_of(brick.canonical)
     return Job(
         JobKey(brick.key, alone.context),
-        # One brick may be in the suite with different caches.
-        label if alone.caches is Caches.WARM else f"{label}, {alone.caches.value}",
+        # One brick may be in the suite cold and warm.
+        f"{label}, {COLD}" if alone.cold else label,
         brick.canonical,
         alone.graph,
         alone.layers,
@@ -108,5 +108,5 @@ def _job(alone: Excerpt) -> Job:
         expected_ms(brick.canonical),
         memory_bytes(alone.graph.layers),
         kept=alone.kept,
-        caches=alone.caches,
+        cold=alone.cold,
     )

@@ -18,7 +18,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import Runtime
@@ -98,13 +97,13 @@ _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 class SuiteBrick:
     """A brick under its random id.
 
-    `layers` is the number of the last layers in its file that belong to it; the others are its context. `caches` says
-    what the caches hold when it is timed. `bytes` and `sha256` are of its file.
+    `layers` is the number of the last layers in its file that belong to it; the others are its context. A `cold`
+    brick is timed with its weights in no cache. `bytes` and `sha256` are of its file.
     """
 
     id: str
     layers: int
-    caches: Caches
+    cold: bool
     bytes: int
     sha256: str
 
@@ -154,7 +153,7 @@ def read_manifest(content: bytes, where: str) -> Manifest:
 
 def _brick(number: int, raw: Any) -> SuiteBrick:
     try:
-        check_fields(raw, {"id": str, "layers": int, "caches": str, "bytes": int, "sha256": str})
+        check_fields(raw, {"id": str, "layers": int, "cold": bool, "bytes": int, "sha256": str})
     except ValueError as error:
         raise ValueError(f"has a brick {number} that {error}") from None
     if not is_id(raw["id"]):
@@ -165,9 +164,7 @@ def _brick(number: int, raw: Any) -> SuiteBrick:
         raise ValueError(
             f"has a brick {number} of {raw['layers']} layers and {raw['bytes']} bytes, which is impossible"
         )
-    if raw["caches"] not in [it.value for it in Caches]:
-        raise ValueError(f"has a brick {number} with unknown caches {raw['caches'][:40]!r}")
-    return SuiteBrick(**{**raw, "caches": Caches(raw["caches"])})
+    return SuiteBrick(**raw)
 
 
 def _refuse_disorder(bricks: Sequence[SuiteBrick]) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.excerpts import Excerpt
 from dlbricks_tui.measure.supervised_worker import LOST_WORKER
 from dlbricks_tui.models.errors import ModelError
@@ -123,14 +122,14 @@ class Unpacker:
         self._most_bytes = most_bytes
         self._fuser = Fuser(framework)
 
-    def unpacked(self, content: bytes, held: int, caches: Caches = Caches.WARM) -> Excerpt:
+    def unpacked(self, content: bytes, held: int, cold: bool = False) -> Excerpt:
         """Return the excerpt in a file, whose last `held` layers are the sequence."""
         try:
-            return self._excerpt(content, held, caches)
+            return self._excerpt(content, held, cold)
         except (UnsuitableLayersError, ModelError, WorkerRefusedError, *LOST_WORKER) as error:
             raise BrokenBrickError(str(error)) from None
 
-    def _excerpt(self, content: bytes, held: int, caches: Caches) -> Excerpt:
+    def _excerpt(self, content: bytes, held: int, cold: bool) -> Excerpt:
         file = parse_symbol(content, _WHAT_IT_IS)
         types = {number: _declared_type(node) for number, node in enumerate(file.nodes) if node.is_variable}
         # Before the shapes are used in any computation.
@@ -147,7 +146,7 @@ class Unpacker:
         for layer in layers:
             if layer.unmeasurable is not None:
                 raise UnsuitableLayersError(f"cannot be run here: {layer.unmeasurable}")
-        return Excerpt(self._fuser.fused(graph) if self._level is Level.FUSED else graph, held, caches)
+        return Excerpt(self._fuser.fused(graph) if self._level is Level.FUSED else graph, held, cold)
 
     def _graph(self, file: SymbolFile, types: Mapping[int, TensorType]) -> LayerGraph:
         shapes = {unique_name(number): found.shape for number, found in types.items() if found.shape is not None}

@@ -47,7 +47,7 @@ def check_fields(document: Any, fields: Mapping[str, type]) -> None:
             raise ValueError(f"has a {name} that is not a {_NAMES[kind]}")
 
 
-_NAMES: Mapping[type, str] = {str: "text", int: "whole number", list: "list", dict: "object"}
+_NAMES: Mapping[type, str] = {str: "text", int: "whole number", bool: "truth value", list: "list", dict: "object"}
 
 
 def _no_number(text: str) -> float:

@@ -84,7 +84,9 @@ def _problem(event: Event) -> Phrase | None:
         case WorkerReplaced():
             return Phrase(f"new worker: {event.message}", Tone.DOUBT)
         case CalibrationFailed():
-            return Phrase(f"not calibrated, so estimates may be some percent too low: {event.reason}", Tone.DOUBT)
+            return Phrase(
+                f"not calibrated: constants of other systems are used, with wider intervals: {event.reason}", Tone.DOUBT
+            )
     return None
 
 

@@ -2,21 +2,15 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.bricks.coldness import Caches
-from dlbricks_tui.bricks.contexts import caches_in, context_key, formers, kept_feeds, resident_feeds, twin_context
+from dlbricks_tui.bricks.contexts import MEBIBYTE, context_key, is_cold, is_cold_in, kept_feeds
 from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.models.graph import Feed, LayerGraph, Shape
-from dlbricks_tui.runtime.traits import ONNX_RUNTIME
-from tests.bricks.convolutions import convolving, named
+from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Shape, TensorType, Wire
+from tests.bricks.convolutions import convolving, named, with_layer
 from tests.bricks.graphs import DATA, Spec, after, built, chain, of_weights, weighing
 
 
 def context(graph: LayerGraph, *layers: int) -> str:
     return context_key(graph, layers, output_layouts(graph))
-
-
-def twin_in(graph: LayerGraph, layers: list[int], its_context: str) -> str | None:
-    return twin_context(graph, layers, output_layouts(graph), its_context)
 
 
 def test_what_enters_a_model_is_plain() -> None:
@@ -29,30 +23,6 @@ def test_a_context_is_the_classes_of_all_that_enters_a_sequence() -> None:
     assert context(graph, 1, 2) == "conv+plain"
     assert context(graph, 0, 1, 2) == "plain"
     assert context(graph, 3) == "none"
-
-
-@pytest.mark.parametrize(
-    ("context", "expected"),
-    [
-        ("conv", "conv"),
-        ("plain&conv/8:streamed+conv1x1:32x28x28:8x28x28:kept;cold",) * 2,
-        ("conv/8~1:streamed;cold", "conv/8:streamed;cold"),
-        ("conv1x1:16x56x56:144x56x56~8+conv~far:kept", "conv1x1:16x56x56:144x56x56+conv:kept"),
-        ("conv1x1:64x8x8:64x8x8|conv/8~1|conv:streamed:kept+plain", "conv1x1:64x8x8:64x8x8:streamed:kept+plain"),
-        ("conv|conv/8;cold", "conv;cold"),
-        ("conv+conv/8|conv", "conv+conv/8"),
-        ("plain:varied;cold", "plain;cold"),
-        ("conv/8~1:streamed;heavy", "conv/8:streamed"),
-        ("conv/8|conv:kept+plain:varied:kept", "conv/8:kept+plain:kept"),
-        ("conv:kept;evicted", "conv:kept"),
-        ("conv/8~1:streamed;resident", "conv/8:streamed"),
-    ],
-)
-def test_what_a_context_was_called_before_it_said_more(context: str, expected: str) -> None:
-    *otherwise, told_less = formers(context)
-    assert told_less == expected
-    # Twins were timed otherwise.
-    assert otherwise == [f"{context.rpartition(';')[0]};displaced"] * context.endswith((";evicted", ";resident"))
 
 
 # What may be written over.
@@ -123,23 +93,6 @@ def test_what_is_streamed_may_have_to_be_kept_too() -> None:
     assert context(named(graph, "conv", "batch_norm", "add", "relu"), 2) == "conv+conv:streamed:kept"
 
 
-def test_what_streams_and_what_reads_it_is_timed_when_that_lies_in_the_caches_too() -> None:
-    graph = named(chain("conv", "relu", "relu", "pool"), "conv", "batch_norm", "relu", "pool")
-    layouts = output_layouts(graph)
-    for layers in ([1], [2], [2, 3]):
-        own = context(graph, *layers)
-        assert twin_in(graph, layers, own) == f"{own};resident"
-        assert caches_in(f"{own};resident") is Caches.RESIDENT
-    assert resident_feeds(graph, [1], layouts) == frozenset(after(0))
-    assert resident_feeds(graph, [2], layouts) == frozenset(after(1))
-    # A sequence of several layers has memory of its own that lies in the caches, and reads what another one has made.
-    assert resident_feeds(graph, [0, 1], layouts) == resident_feeds(graph, [3], layouts) == frozenset()
-    # However much the model touches; but ONNX Runtime does not stream.
-    large = weighing(graph, 0, 60)
-    assert twin_in(large, [1], "conv") == "conv;resident"
-    assert twin_in(replace(large, traits=ONNX_RUNTIME), [1], "conv") is None
-
-
 # Whether weights are still in a cache.
 
 
@@ -165,50 +118,75 @@ def test_weights_that_are_more_than_a_cache_holds_are_cold_if_much_else_is_read_
     graph = of_weights(1, 9)
     assert [context(graph, 0), context(graph, 1), context(graph, 0, 1)] == ["plain;cold", "conv", "plain"]
     graph = of_weights(1, 9, 1)
-    assert [context(graph, 0), context(graph, 1), context(graph, 0, 1)] == ["plain;cold", "conv;heavy", "plain"]
-    # Where that is little all the same, it may stay, and nobody else takes the nearest caches.
-    assert twin_in(graph, [1], "conv;heavy") == "conv"
+    assert [context(graph, 0), context(graph, 1), context(graph, 0, 1)] == ["plain;cold", "conv;cold", "plain"]
 
 
-def test_what_is_cold_where_all_may_stay_in_a_cache_is_timed_out_of_that_too() -> None:
-    graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
-    twins = [twin_in(graph, [0], it) for it in ("conv;cold", "conv|conv/8:kept;heavy")]
-    assert twins == ["conv;evicted", "conv|conv/8:kept;evicted"]
-    # What is most of a model has a core's own caches for itself.
-    assert twin_in(graph, [1], "conv;cold") == "conv"
-    # No cache holds what a larger model touches, and ONNX Runtime has no constant for it.
-    assert twin_in(weighing(graph, 2, 35), [0], "conv;cold") is None
-    assert twin_in(replace(graph, traits=ONNX_RUNTIME), [0], "conv;cold") is None
-
-
-def test_what_is_warm_where_others_may_take_the_nearest_caches_is_timed_without_them_too() -> None:
-    graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
-    assert twin_in(graph, [0], "conv:kept") == "conv:kept;evicted"
-    # What is most of a model has them for itself.
-    assert twin_in(graph, [1], "conv") is None
-    assert twin_in(graph, [0, 1, 2], "plain") is None
-    assert twin_in(weighing(graph, 2, 35), [0], "conv") is None
-    assert twin_in(replace(graph, traits=ONNX_RUNTIME), [0], "conv") is None
-    assert twin_in(built([Spec("constant"), Spec("add", (*DATA, *after(0)))]), [0], "none") is None
-
-
-def test_what_a_layer_shortly_before_has_read_is_primed() -> None:
-    steps = of_weights(1, 1, 1, shared=(0, 1, 2))
-    assert [context(steps, layer) for layer in range(3)] == ["plain;primed", "conv;primed", "conv;primed"]
-    # It finds its weights where they are, whatever else the model touches.
-    assert twin_in(steps, [1], "conv;primed") is None
-    # What is known of it from before there was such a context stands for it.
-    assert formers("conv:kept;primed") == ("conv:kept",)
-    assert context(replace(steps, traits=ONNX_RUNTIME), 1) == "plain"
-    # More than a cache holds is not in one.
-    assert context(of_weights(7, 7, shared=(0, 1)), 1) == "conv"
-    assert context(of_weights(1, 5, 5, shared=(0,)), 0) == "plain;cold"
-
-
-def test_a_context_says_what_the_caches_hold_of_a_brick() -> None:
-    said = {it: caches_in(it) for it in ("conv", "none", "conv:kept;evicted", "conv+plain;cold", "conv;heavy")}
-    assert list(said.values()) == [Caches.WARM, Caches.WARM, Caches.EVICTED, Caches.COLD, Caches.COLD]
+def test_a_context_says_whether_a_brick_is_cold() -> None:
+    assert [is_cold_in(it) for it in ("conv", "none", "conv:kept", "conv+plain;cold")] == [False, False, False, True]
     graph = weighing(chain("conv", "conv"), 0, 2)
     layouts = output_layouts(graph)
-    for caches in Caches:
-        assert caches_in(context_key(graph, [0], layouts, caches=caches)) is caches
+    assert [context_key(graph, [0], layouts, cold=cold) for cold in (None, False, True)] == [
+        "plain",
+        "plain",
+        "plain;cold",
+    ]
+
+
+# What other layers have read of weights, and what is read of tables.
+
+
+def cold(graph: LayerGraph) -> list[bool]:
+    return [is_cold(graph, (layer.index,)) for layer in graph.layers]
+
+
+def looking_up(graph: LayerGraph, layer: int, op: str, rows: int) -> LayerGraph:
+    """The graph with one layer that looks rows up in what it has learned."""
+    (operator,) = graph.layers[layer].operators
+    operator = replace(
+        operator,
+        op=op,
+        inputs=(*operator.inputs, Wire(Origin.WEIGHT, 0)),
+        outputs=(TensorType((rows, 1024)),),
+    )
+    return with_layer(graph, replace(graph.layers[layer], operators=(operator,)))
+
+
+def test_what_several_layers_read_is_one_array() -> None:
+    assert of_weights(3, 3, 3).weight_bytes == 9 * MEBIBYTE
+    assert cold(of_weights(3, 3, 3)) == [True, True, True]
+    steps = of_weights(3, 3, 3, shared=(0, 1, 2))
+    assert steps.weight_bytes == 3 * MEBIBYTE
+    assert cold(steps) == [False, False, False]
+
+
+def test_what_a_layer_shortly_before_has_read_is_not_cold() -> None:
+    # Before the first step come the last layers of the inference before.
+    assert cold(of_weights(2, 2, 2, 5, shared=(0, 1, 2))) == [True, False, False, True]
+    assert cold(of_weights(5, 2, 2, shared=(1, 2))) == [True, True, False]
+
+
+def test_what_is_nearly_all_that_a_model_reads_is_not_cold() -> None:
+    assert cold(of_weights(30, 1)) == [False, True]
+    assert cold(of_weights(30, 1, 1)) == [True, True, True]
+
+
+def test_what_was_read_long_before_is_cold() -> None:
+    assert cold(of_weights(2, 5, 2, 5, shared=(0, 2))) == [True, True, True, True]
+    assert cold(of_weights(2, 1, 1, 2, 5, shared=(0, 3))) == [True, True, True, False, True]
+
+
+def test_of_a_table_only_the_rows_are_read_that_are_looked_up() -> None:
+    dense = of_weights(30, 2, 2)
+    assert cold(dense) == [True, True, True]
+    for op in ("embedding", "mxnet.take", "onnx.Gather"):
+        graph = looking_up(dense, 0, op, 64)
+        assert graph.weight_bytes == 4 * MEBIBYTE + 64 * 1024 * 4
+        assert cold(graph) == [False, False, False]
+    assert looking_up(dense, 0, "conv", 64).weight_bytes == dense.weight_bytes
+    assert looking_up(dense, 0, "embedding", 1 << 20).weight_bytes == dense.weight_bytes
+
+
+def test_a_table_that_another_layer_reads_whole_is_read_whole() -> None:
+    tied = looking_up(of_weights(5, 2, 5, shared=(0, 2)), 0, "embedding", 64)
+    assert tied.weight_bytes == 7 * MEBIBYTE
+    assert cold(tied) == [False, True, True]

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.cutting import Cut, cut
 from dlbricks_tui.bricks.programs import ProgramError, model_program, sequence_program
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, Feed, LayerGraph, NativeNode, Origin, TensorType, Wire
@@ -156,26 +155,6 @@ def test_a_sequence_finds_awake_whom_its_prelude_wakes_too() -> None:
     assert ops_of(model_program(chain("relu", "pool")).network) == ["relu", "pool"], "a model wakes up by itself"
 
 
-def test_what_is_evicted_is_what_is_warm_timed_otherwise() -> None:
-    graph = chain("relu", "pool")
-    warm, evicted = (sequence_program(graph, [1], caches=caches) for caches in (Caches.WARM, Caches.EVICTED))
-    assert evicted == replace(warm, evicted=True)
-    assert not warm.evicted
-
-
-def test_what_is_primed_has_run_before_in_the_same_run() -> None:
-    graph = streaming("relu", "conv", "conv")
-    program = sequence_program(graph, [1, 2], caches=Caches.PRIMED)
-    assert program.prelude is not None
-    assert woken(program.prelude) == ["Activation", "BatchNorm", "conv"]
-    assert woken(program.network) == ["Activation", "BatchNorm", "conv", "BatchNorm", "conv"]
-    nodes = [node for node in nodes_of(program.network) if node["op"] != "null"][len(WAKE) + 1 :]
-    read = [[nodes_of(program.network)[source]["name"] for source, _, _ in node["inputs"]] for node in nodes]
-    assert read[0] == read[2], "the same copy and the same weights"
-    assert [read[1], read[3]] == [[nodes[0]["name"]], [nodes[2]["name"]]], "and what it has made itself"
-    assert program.network.weights == program.prelude.weights
-
-
 def test_what_is_needed_afterwards_is_put_out_so_that_nobody_writes_over_it() -> None:
     graph = built([Spec("relu", DATA), Spec("relu", DATA), Spec("add", after(0, 1)), Spec("relu", after(1))])
     assert put_out(sequence_program(graph, [2]).network) == ["layer2:0", "copy_2:0"]
@@ -200,20 +179,6 @@ def streaming(*ops: str) -> LayerGraph:
     norm = graph.layers[1].operators[0]
     norm = replace(norm, inputs=(Wire(Origin.DATA, 0), Wire(Origin.WEIGHT, 0)), native=NativeNode("BatchNorm"))
     return with_layer(graph, replace(graph.layers[1], operators=(norm,)))
-
-
-def test_what_is_resident_is_streamed_over_a_copy_that_lies_in_the_caches() -> None:
-    twice = ["Activation", "Activation", "elemwise_add"]
-    graph = streaming("conv", "conv", "relu")
-    writer, reader = (sequence_program(graph, [layer], caches=Caches.RESIDENT) for layer in (1, 2))
-    assert (woken(writer.prelude), woken(writer.network)) == (twice, [*twice, "BatchNorm"])
-    assert (woken(reader.prelude), woken(reader.network)) == ([*twice, "BatchNorm"], [*twice, "BatchNorm", "relu"])
-    nodes = [node for node in nodes_of(reader.network) if node["op"] != "null"][len(WAKE) :]
-    names = [node["name"] for node in nodes]
-    read = [[nodes_of(reader.network)[source]["name"] for source, _, _ in node["inputs"]] for node in nodes]
-    assert read[2] == names[:2], "nobody else needs the second copy"
-    assert read[3][0] == names[2]
-    assert read[4] == [names[3]]
 
 
 def test_numbers_of_rows_are_copied_as_they_are() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -197,7 +196,7 @@ def test_a_report_is_about_the_models_whose_framework_is_there(net: Path, unread
 
 
 def test_a_suite_is_for_runtimes_of_its_format(dlbricks: Command, tmp_path: Path) -> None:
-    brick = SuiteBrick("ab" * 16, 1, Caches.WARM, 2, sha256(b"{}"))
+    brick = SuiteBrick("ab" * 16, 1, False, 2, sha256(b"{}"))
     write_suite(tmp_path / "suite", Manifest("cd" * 16, Level.WRITTEN, (brick,)), {brick.id: b"{}"})
     asked = ["suite", "run", str(tmp_path / "suite"), "-o", str(tmp_path / "results.json")]
     status, out, told = dlbricks(*asked, "--runtime", "default-onnx")

@@ -16,12 +16,12 @@ from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Record
+from dlbricks_tui.store.records import EndToEnd, Measurement, Record
 from tests.cli.test_hostile_names import HOSTILE, hostile_model
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import model, saved, small
-from tests.store.samples import measurement, run, system
+from tests.store.samples import run, system
 
 CAPSNET, SQUEEZENET = (decompose(table1()[number]) for number in ("4", "16"))
 PAIRS = decompose(SQUEEZENET.graph, Cutting(2))
@@ -166,19 +166,6 @@ def test_every_latency_is_traced_to_the_results_that_it_is_made_of(report: Repor
         assert whole.statistics.trimmed_mean_ms == float(row["end_to_end_ms"])
         assert float(row["ratio"]) == pytest.approx(sum(paid) / whole.statistics.trimmed_mean_ms)
         assert (row["system"], row["level"], row["granularity"]) == ("c5.2xlarge", "written", "1")
-
-
-def test_a_latency_is_traced_to_the_results_of_the_twin_too(report: Report) -> None:
-    forms = {record.key: record for record in brick_records(SQUEEZENET, **C5) if isinstance(record, BrickForm)}
-    twins = [
-        measurement(brick=brick, context=context, level=Level.WRITTEN, **C5)
-        for brick, context in SQUEEZENET.twins
-        if brick in forms
-    ]
-    assert twins
-    folder = report([*measured(), *twins])
-    found = {(it["brick"], it["context"]): it["results"] for it in rows(folder, "bricks")}
-    assert {(it.brick, it.context): it.uuid for it in twins}.items() <= found.items()
 
 
 def test_published_figures_stand_beside_measured_ones(report: Report) -> None:

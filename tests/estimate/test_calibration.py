@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.estimate.calibration import CALL_MS, Circumstances, Correction, Example, density_of, fitted
+from dlbricks_tui.estimate.calibration import CALL_MS, Correction, Example, density_of, fitted
 from dlbricks_tui.estimate.errors import CalibrationError
-from tests.bricks.graphs import chain
 
-NAME = "per_lost_sequence_ms"
-NAMES = (NAME, "per_cold_sequence_ms")
+NAME = "warm_brick_ms"
+NAMES = (NAME, "cold_brick_ms")
 CONSTANT_MS = 0.02
 
 
@@ -62,8 +61,7 @@ def test_what_a_call_takes_is_taken_from_where_it_was_measured() -> None:
     assert max(map(abs, correction.residuals)) < 1e-6
     assert correction.call_ms == pytest.approx(0.065)
     assert fitted(networks, (NAME,)).call_ms == 0.0
-    within = chain("conv").layers
-    assert correction.added_ms(within, Circumstances(0.3, 10**8)) == pytest.approx(CONSTANT_MS)
+    assert correction.added_ms(0.3, cold=False) == pytest.approx(CONSTANT_MS)
 
 
 def test_a_network_without_anything_to_correct_is_no_obstacle() -> None:
@@ -71,47 +69,12 @@ def test_a_network_without_anything_to_correct_is_no_obstacle() -> None:
     assert constant_of(fitted(examples, (NAME,))) == pytest.approx(CONSTANT_MS)
 
 
-@pytest.mark.parametrize(
-    ("constants", "short_ms", "long_ms"),
-    [
-        ((("per_lost_sequence_ms", 0.030), ("per_cold_sequence_ms", -0.020)), 0.001, 0.030),
-        # As systems were calibrated before.
-        ((("per_warm_sequence_ms", 0.030), ("per_cold_sequence_ms", -0.020)), 0.001, 0.030),
-        ((("per_evicted_sequence_ms", 0.030),), 0.001, 0.030),
-        ((("per_displaced_sequence_ms", 0.060), ("per_woken_sequence_ms", -0.020)), 0.004 - 0.005, 0.040),
-    ],
-)
-def test_what_is_short_is_corrected_by_less(
-    constants: tuple[tuple[str, float], ...], short_ms: float, long_ms: float
-) -> None:
-    layers = chain("conv").layers
-
-    def added_ms(brick_ms: float) -> float:
-        return Correction(constants).added_ms(layers, Circumstances(brick_ms, 10**8))
-
-    assert added_ms(0.0) == 0.0
-    assert added_ms(0.010) == pytest.approx(short_ms)
-    assert added_ms(0.300) == added_ms(5.0) == pytest.approx(long_ms)
-
-
-@pytest.mark.parametrize(
-    ("touched_bytes", "share"), [(0, 0.0), (3_000_000, 0.0), (7_500_000, 0.5), (12_000_000, 1.0), (10**9, 1.0)]
-)
-def test_the_less_a_model_touches_the_less_its_layers_lose_to_one_another(touched_bytes: int, share: float) -> None:
-    layers = chain("conv").layers
-    correction = Correction((("per_lost_sequence_ms", 0.030), ("per_cold_sequence_ms", -0.020)))
-    assert correction.added_ms(layers, Circumstances(0.6, touched_bytes)) == pytest.approx(share * 0.030)
-    # What was swept out of all caches depends on nobody else.
-    assert correction.added_ms(layers, Circumstances(0.6, touched_bytes, cold=True)) == pytest.approx(-0.020)
-
-
-def test_what_was_timed_cold_is_corrected_apart() -> None:
-    layers = chain("conv").layers
-    today = Correction((("per_lost_sequence_ms", 0.030), ("per_cold_sequence_ms", -0.020)))
-    before = Correction((("per_evicted_sequence_ms", 0.030),))
-    for correction, cold_ms in ((today, -0.020), (before, 0.030)):
-        assert correction.added_ms(layers, Circumstances(0.6, 10**8)) == pytest.approx(0.030)
-        assert correction.added_ms(layers, Circumstances(0.6, 10**8, cold=True)) == pytest.approx(cold_ms)
+@pytest.mark.parametrize(("cold", "short_ms", "long_ms"), [(False, 0.001, 0.030), (True, -0.0006, -0.018)])
+def test_what_is_short_is_corrected_by_less(cold: bool, short_ms: float, long_ms: float) -> None:
+    correction = Correction(((NAME, 0.030), ("cold_brick_ms", -0.018), (CALL_MS, 1.0)))
+    assert correction.added_ms(0.0, cold=cold) == 0.0
+    assert correction.added_ms(0.010, cold=cold) == pytest.approx(short_ms)
+    assert correction.added_ms(0.300, cold=cold) == correction.added_ms(5.0, cold=cold) == pytest.approx(long_ms)
 
 
 MIXED = ((30.0, 0.0), (20.0, 0.0), (10.0, 0.0), (4.0, 20.0), (8.0, 30.0), (2.0, 12.0))
@@ -126,41 +89,6 @@ def test_of_two_constants_each_is_found(cold_ms: float) -> None:
     # One odd network moves neither.
     odd = fitted([*true, Example("odd", (25.0, 10.0), 12.0, 9.0)], NAMES)
     assert dict(odd.constants) == pytest.approx(dict(found.constants))
-
-
-@pytest.mark.parametrize(("share", "found"), [(0.0, 0.0), (0.4, 0.4), (1.0, 1.0), (1.3, 1.0), (-0.3, 0.0)])
-def test_nothing_stays_more_than_all_of_it_or_less_than_nothing(share: float, found: float) -> None:
-    names = (NAME, "stays_share")
-    true = [
-        Example("net", (lost, -staying), 12.0, 12.0 + CONSTANT_MS * lost - share * staying)
-        for lost, staying in ((30.0, 0.0), (20.0, 0.0), (10.0, 0.0), (25.0, 0.0), (4.0, 2.0), (8.0, 3.0))
-    ]
-    constants = dict(fitted(true, names).constants)
-    assert constants == pytest.approx({NAME: CONSTANT_MS, "stays_share": found})
-
-
-@pytest.mark.parametrize("twin", ["evicted_share", "resident_share"])
-@pytest.mark.parametrize(("share", "found"), [(0.0, 0.0), (0.3, 0.3), (0.5, 0.5), (1.0, 0.5), (-0.3, 0.0)])
-def test_no_model_goes_more_than_half_of_the_way_from_what_is_warm_to_its_twin(
-    twin: str, share: float, found: float
-) -> None:
-    names = (NAME, twin)
-    true = [
-        Example("net", (lost, way_ms), 12.0, 12.0 + CONSTANT_MS * lost + share * way_ms)
-        for lost, way_ms in ((30.0, 0.0), (20.0, 0.0), (10.0, 0.0), (25.0, 0.0), (4.0, 2.0), (8.0, -3.0))
-    ]
-    constants = dict(fitted(true, names).constants)
-    assert constants == pytest.approx({NAME: CONSTANT_MS, twin: found})
-
-
-@pytest.mark.parametrize(("lost_ms", "found_ms"), [(0.02, 0.02), (0.0, 0.0), (-0.05, 0.0)])
-def test_nothing_is_gained_by_what_layers_lose_to_one_another(lost_ms: float, found_ms: float) -> None:
-    # One of few networks tells of what is lost, and is too high by chance.
-    names = ("per_lost_sequence_ms", "evicted_share")
-    telling = Example("net", (20.0, 1.0), 7.0, 7.0 + 20.0 * lost_ms + 0.5)
-    true = [Example("net", (0.0, way_ms), 2.0, 2.0 + 0.5 * way_ms) for way_ms in (0.3, 0.5, 0.2, 0.4)]
-    found = dict(fitted([*true, telling], names).constants)
-    assert found == pytest.approx(dict(zip(names, (found_ms, 0.5), strict=True)))
 
 
 def test_a_constant_of_which_no_network_tells_is_none() -> None:
@@ -184,7 +112,7 @@ def test_networks_of_many_short_sequences_are_more_doubtful_than_others() -> Non
             Example("short", (10.0,), 1.0, 1.3, density=20.0),
             Example("shorter", (10.0,), 1.0, 0.8, density=25.0),
         ],
-        ("per_sequence_ms",),
+        (NAME,),
     )
     assert found.densities == (0.3, 0.2, 20.0, 25.0)
     assert found.relative_doubt(0.3) < found.relative_doubt(20.0) / 4
@@ -213,7 +141,7 @@ def test_one_odd_network_does_not_make_all_others_doubtful() -> None:
     assert doubt < with_an_odd_one.relative_doubt(1.0) < 2.5 * doubt
 
 
-def test_systems_that_were_calibrated_before_are_as_doubtful_at_any_density() -> None:
+def test_errors_without_densities_are_as_doubtful_at_any_density() -> None:
     found = Correction(residuals=(0.03, -0.03))
     assert found.relative_doubt(0.0) == found.relative_doubt(50.0) == pytest.approx(1.96 * 0.03)
     assert Correction().relative_doubt(50.0) == 0.0

@@ -7,17 +7,15 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
-from dlbricks_tui.estimate.calibration import CALL_MS, Circumstances, Correction
-from dlbricks_tui.estimate.errors import CalibrationError
+from dlbricks_tui.estimate.calibration import CALL_MS, Correction
 from dlbricks_tui.estimate.estimate import Composed, Estimate, Options, estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, Measured, Similar
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.rules import parse_rules
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.store.records import ANY_CONTEXT
-from tests.bricks.convolutions import named
 from tests.bricks.graphs import DATA as GRAPH_INPUT
-from tests.bricks.graphs import Spec, after, built, chain, chains, graphs, weighing
+from tests.bricks.graphs import Spec, after, built, chain, chains, graphs
 from tests.estimate.knowledge_of import latency_of, measured
 
 CUTTINGS = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut))
@@ -153,7 +151,7 @@ def test_one_value_for_all_contexts_errs_together_in_all_of_them() -> None:
 def test_a_calibration_adds_its_constants_and_widens_by_its_residuals() -> None:
     decomposition = decompose(chain("conv", "relu", "pool"), Cutting(2))
     plain = composed(estimate(decomposition, measured(decomposition)))
-    correction = Correction((("per_sequence_ms", 0.005),), residuals=(0.03, -0.03))
+    correction = Correction((("warm_brick_ms", 0.005),), residuals=(0.03, -0.03))
     corrected = composed(estimate(decomposition, measured(decomposition, correction=correction)))
     assert corrected.sequential_ms == pytest.approx(plain.sequential_ms + 2 * 0.005)
     assert corrected.doubt.method_ms == pytest.approx(1.96 * 0.03 * corrected.sequential_ms)
@@ -192,98 +190,14 @@ def test_a_model_of_many_short_sequences_is_more_doubtful() -> None:
     assert doubt(0.05) == pytest.approx(1.96 * 0.03 * math.hypot(1, 20 / 4))
 
 
-def test_what_older_calibrations_found_is_applied_as_they_meant_it() -> None:
-    correction = Correction((("per_forgotten_sequence_ms", 0.010),))
-    layers = chain("conv").layers
-    assert correction.added_ms(layers, Circumstances(1.0, 40_000_000)) == pytest.approx(0.010)
-    assert correction.added_ms(layers, Circumstances(1.0, 5_000_000)) == pytest.approx(0.0025)
-    decomposition = decompose(chain("conv", "relu", "pool"))
-    assert 0 < decomposition.graph.touched_bytes < 1000
-    plain = composed(estimate(decomposition, measured(decomposition)))
-    corrected = composed(estimate(decomposition, measured(decomposition, correction=correction)))
-    assert corrected.sequential_ms == pytest.approx(plain.sequential_ms, abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("context", "added_ms"), [("conv", 0.030), ("conv;cold", -0.070), ("conv:kept;heavy", -0.070), (ANY_CONTEXT, 0.030)]
-)
+@pytest.mark.parametrize(("context", "added_ms"), [("conv", 0.030), ("conv:kept;cold", -0.070), (ANY_CONTEXT, 0.030)])
 def test_the_constant_for_cold_bricks_goes_by_how_a_brick_was_timed(context: str, added_ms: float) -> None:
     decomposition = decompose(chain("conv"))
     (pair,) = decomposition.suite
     known = Measured(Latency(0.6, 0.6, 0.6), (pair[0], context), 50)
-    correction = Correction((("per_warm_sequence_ms", 0.030), ("per_cold_sequence_ms", -0.070)))
+    correction = Correction((("warm_brick_ms", 0.030), ("cold_brick_ms", -0.070)))
     found = composed(estimate(decomposition, Knowledge({pair: known}, correction=correction)))
     assert found.sequential_ms == pytest.approx(0.6 + added_ms)
-
-
-@pytest.mark.parametrize(("twin_ms", "expected_ms"), [(None, 0.5), (0.2, 0.6 - 0.75 * 0.4), (0.7, 0.6 + 0.75 * 0.1)])
-def test_what_may_stay_in_a_cache_takes_what_the_calibration_says_lies_between(
-    twin_ms: float | None, expected_ms: float
-) -> None:
-    graph = weighing(weighing(chain("conv", "pool"), 0, 4), 1, 4)
-    decomposition = decompose(graph)
-    assert decomposition.twins == {
-        (brick, context.replace("cold", "evicted")) for brick, context in decomposition.suite
-    }
-    known = {pair: Measured(Latency(0.6, 0.6, 0.6), pair, 50) for pair in decomposition.suite}
-    if twin_ms is not None:
-        latency = Latency(twin_ms, twin_ms, twin_ms)
-        known |= {pair: Measured(latency, pair, 50) for pair in decomposition.twins}
-    correction = Correction((("per_cold_sequence_ms", -0.1), ("stays_share", 0.75)))
-    found = composed(estimate(decomposition, Knowledge(known, correction=correction)))
-    assert found.sequential_ms == pytest.approx(2 * expected_ms)
-    # To whoever was calibrated before there were twins all of it is cold.
-    before = replace(correction, constants=correction.constants[:1])
-    found = composed(estimate(decomposition, Knowledge(known, correction=before)))
-    assert found.sequential_ms == pytest.approx(2 * 0.5)
-
-
-@pytest.mark.parametrize(("twin_ms", "expected_ms"), [(None, 0.6), (1.0, 0.6 + 0.25 * 0.4), (0.5, 0.6 - 0.25 * 0.1)])
-def test_what_others_may_evict_takes_what_the_calibration_says_lies_between(
-    twin_ms: float | None, expected_ms: float
-) -> None:
-    decomposition = decompose(weighing(weighing(chain("conv", "pool"), 0, 1), 1, 1))
-    assert decomposition.twins == {(brick, f"{context};evicted") for brick, context in decomposition.suite}
-    known = {pair: Measured(Latency(0.6, 0.6, 0.6), pair, 50) for pair in decomposition.suite}
-    if twin_ms is not None:
-        latency = Latency(twin_ms, twin_ms, twin_ms)
-        known |= {pair: Measured(latency, pair, 50) for pair in decomposition.twins}
-    correction = Correction((("stays_share", 1.0), ("evicted_share", 0.25)))
-    found = composed(estimate(decomposition, Knowledge(known, correction=correction)))
-    assert found.sequential_ms == pytest.approx(2 * expected_ms)
-    # To whoever was calibrated before there were such twins all of it is warm.
-    before = replace(correction, constants=correction.constants[:1])
-    found = composed(estimate(decomposition, Knowledge(known, correction=before)))
-    assert found.sequential_ms == pytest.approx(2 * 0.6)
-
-
-@pytest.mark.parametrize(("twin_ms", "expected_ms"), [(None, 0.6), (1.0, 0.6 + 0.5 * 0.4), (0.2, 0.6 - 0.5 * 0.4)])
-def test_what_streams_takes_what_the_calibration_says_lies_between_too(
-    twin_ms: float | None, expected_ms: float
-) -> None:
-    graph = named(chain("conv", "relu", "pool"), "conv", "batch_norm", "pool")
-    decomposition = decompose(weighing(graph, 0, 60))
-    twins = {(brick, context) for brick, context in decomposition.twins if context.endswith(";resident")}
-    assert len(twins) == 2
-    known = {pair: Measured(Latency(0.6, 0.6, 0.6), pair, 50) for pair in decomposition.suite}
-    if twin_ms is not None:
-        known |= {pair: Measured(Latency(twin_ms, twin_ms, twin_ms), pair, 50) for pair in twins}
-    correction = Correction((("stays_share", 1.0), ("evicted_share", 0.25), ("resident_share", 0.5)))
-    found = composed(estimate(decomposition, Knowledge(known, correction=correction)))
-    assert found.sequential_ms == pytest.approx(0.6 + 2 * expected_ms)
-
-
-@pytest.mark.parametrize("calibrated", ["evicted", "resident", "displaced"])
-def test_a_share_is_of_the_way_to_twins_that_were_timed_as_those_of_the_calibration(calibrated: str) -> None:
-    correction = Correction((("stays_share", 1.0), (f"{calibrated}_share", 0.5)))
-    for word in ("evicted", "resident", "displaced"):
-        added_ms = correction.added_ms(chain("conv").layers, Circumstances(0.6, 10**7, twin_ms=1.0, twin=word))
-        assert added_ms == (pytest.approx(0.2) if word == calibrated else 0.0)
-
-
-def test_a_constant_that_nobody_can_apply_is_refused() -> None:
-    with pytest.raises(CalibrationError, match="'magic_ms'"):
-        Correction((("magic_ms", 1.0),))
 
 
 @given(graphs(), CUTTINGS, st.data())

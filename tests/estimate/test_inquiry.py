@@ -9,14 +9,13 @@ from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.calibration import Correction
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.lookup import correction_of, levels_measured
+from dlbricks_tui.estimate.lookup import BrickResults, correction_of, levels_measured
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.published import PROTOCOL
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Calibration, Measurement, Record, new_uuid
-from tests.bricks.convolutions import convolving
-from tests.bricks.graphs import DATA, Spec, built, chain, weighing
+from tests.bricks.graphs import DATA, Spec, built, chain
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.test_published import GRAPH, convolution
 from tests.store.samples import calibration, failure, measurement
@@ -119,47 +118,6 @@ def test_a_measurement_in_another_context_is_no_measurement_of_this_one(tmp_path
     assert found.estimate.parts[0].standing is Standing.MISSING
 
 
-def test_what_was_measured_before_contexts_said_more_stands_until_it_is_measured_anew(tmp_path: Path) -> None:
-    shape = (1, 36, 8, 8)
-    model = decompose(convolving(chain("conv", "relu"), 0, shape, (64, 36, 3, 3), (1, 64, 8, 8)))
-    brick, context = pair(1, model)
-    assert context == "conv~1"
-    records = {
-        name: measurement(brick=brick, context=name, level=Level.WRITTEN, statistics=timed(value), when=when)
-        for name, value, when in ((context, 3.0, EARLIER), ("conv", 2.0, LATER), ("depthwise", 1.0, LATER))
-    }
-    for names, expected in ((["depthwise"], None), (["depthwise", "conv"], 2.0), (list(records), 3.0)):
-        with store_of(tmp_path / str(len(names)), *map(records.__getitem__, names)) as store:
-            found = Inquiry(store.generation, model).on(SYSTEM, RUNTIME)
-            known = found.estimate.parts[1].measured if found else None
-            assert (known.latency.value_ms if known else None) == expected
-
-
-def test_a_former_twin_of_what_is_cold_stands_until_an_evicted_one_is_measured(tmp_path: Path) -> None:
-    model = decompose(weighing(weighing(chain("conv", "pool"), 0, 4), 1, 4))
-    first = model.occurrences[0]
-    assert (first.context, first.twin) == ("plain;cold", "plain;evicted")
-    for number, (names, expected) in enumerate(
-        (
-            (["plain;cold"], None),
-            (["plain;cold", "plain"], 2.0),
-            (["plain;cold", "plain", "plain;displaced"], 4.0),
-            (["plain;cold", "plain", "plain;displaced", "plain;evicted"], 3.0),
-            # What is known of it only warm is no twin of itself.
-            (["plain"], None),
-        )
-    ):
-        records = [
-            measurement(brick=first.brick.key, context=name, level=Level.WRITTEN, statistics=timed(value))
-            for name, value in (("plain;cold", 5.0), ("plain", 2.0), ("plain;displaced", 4.0), ("plain;evicted", 3.0))
-            if name in names
-        ]
-        with store_of(tmp_path / str(number), *records) as store:
-            found = Inquiry(store.generation, model).on(SYSTEM, RUNTIME)
-            twin = found.estimate.parts[0].twin if found else None
-            assert (twin.latency.value_ms if twin else None) == expected
-
-
 def test_of_several_runtimes_the_one_that_covers_most_is_taken_unless_one_is_asked_for(tmp_path: Path) -> None:
     half = brick_records(MODEL, without=[pair(0)], runtime="mxnet-1.5", when=LATER)
     found = asked(tmp_path, [*brick_records(MODEL), *half])
@@ -192,22 +150,41 @@ def test_the_newest_calibration_of_the_same_way_is_applied(tmp_path: Path) -> No
         calibration(
             **way,
             when=LATER,
-            constants=(("per_sequence_ms", 0.5),),
+            constants=(("warm_brick_ms", 0.5),),
             residuals=(("net-1", 0.02),),
             densities=(("net-1", 3.0),),
         ),
-        calibration(**way, when=EARLIER, constants=(("per_sequence_ms", 9.0),)),
-        calibration(**way, system="a1", when=LATER, constants=(("per_sequence_ms", 7.0),)),
+        calibration(**way, when=EARLIER, constants=(("warm_brick_ms", 9.0),)),
+        calibration(**way, system="a1", when=LATER, constants=(("warm_brick_ms", 7.0),)),
     ]
     with store_of(tmp_path / "store", *records) as store:
         correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
-        assert correction == Correction((("per_sequence_ms", 0.5),), (0.02,), (3.0,))
-        assert correction_of(store.generation, Way(SYSTEM, "other", Level.WRITTEN, "hot")) == Correction()
+        assert correction == Correction((("warm_brick_ms", 0.5),), (0.02,), (3.0,))
+        assert correction_of(store.generation, Way(SYSTEM, "other", Level.WRITTEN, "hot")) is None
+
+
+def test_a_calibration_with_constants_of_another_version_is_not_used(tmp_path: Path) -> None:
+    records = [calibrated(21, 9, 0.3), calibrated(21, 10, 1.0, constants=(("magic_ms", 1.0),))]
+    with store_of(tmp_path / "store", *records) as store:
+        correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
+    assert correction is not None and correction.constants == (("warm_brick_ms", 0.3),)
+
+
+def test_isolated_bricks_of_a_system_without_calibration_are_corrected_by_a_prior(tmp_path: Path) -> None:
+    for protocol, is_prior in (("alone-12345678", True), ("inside-12345678", False)):
+        with store_of(tmp_path / protocol, *brick_records(MODEL, protocol=protocol)) as store:
+            results = BrickResults(store.generation, MODEL)
+            correction = results.knowledge(Way(SYSTEM, RUNTIME, Level.WRITTEN, protocol)).correction
+            assert correction.is_prior == bool(correction.constants) == is_prior
+            assert (correction.relative_doubt(1.0) > 0.1) == is_prior
+            store.add(calibrated(21, 9, 0.3, protocol=protocol))
+            correction = BrickResults(store.generation, MODEL).knowledge(results.offers[0].way).correction
+            assert (correction.is_prior, correction.constants) == (False, (("warm_brick_ms", 0.3),))
 
 
 def calibrated(day: int, hour: int, value_ms: float, **fields: Any) -> Calibration:
     when = f"2026-11-{day:02}T{hour:02}:00:00.000000+00:00"
-    found = {"constants": (("per_sequence_ms", value_ms),), "residuals": (("net-1", value_ms),)}
+    found = {"constants": (("warm_brick_ms", value_ms),), "residuals": (("net-1", value_ms),)}
     return calibration(**{"level": Level.WRITTEN, "when": when, **found, "densities": (("net-1", 3.0),), **fields})
 
 
@@ -215,14 +192,14 @@ def test_calibrations_of_a_day_speak_together(tmp_path: Path) -> None:
     records = [
         calibrated(21, 9, 9.0),
         calibrated(21, 10, 0.7),
-        calibrated(21, 12, 8.0, constants=(("per_evicted_sequence_ms", 8.0),)),
+        calibrated(21, 12, 8.0, constants=(("cold_brick_ms", 8.0),)),
         calibrated(21, 22, 0.2),
         calibrated(22, 10, 0.3),
     ]
     with store_of(tmp_path / "store", *records) as store:
         correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
     # One odd hour among them moves nothing.
-    assert correction == Correction((("per_sequence_ms", 0.3),), (0.3, 0.2, 0.7), (3.0, 3.0, 3.0))
+    assert correction == Correction((("warm_brick_ms", 0.3),), (0.3, 0.2, 0.7), (3.0, 3.0, 3.0))
 
 
 def test_what_was_found_in_haste_does_not_speak_beside_what_was_not(tmp_path: Path) -> None:
@@ -230,14 +207,16 @@ def test_what_was_found_in_haste_does_not_speak_beside_what_was_not(tmp_path: Pa
     records = [calibrated(21, 9, 0.1, residuals=many, densities=many), calibrated(21, 10, 5.0)]
     with store_of(tmp_path / "store", *records) as store:
         correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
-    assert correction.constants == (("per_sequence_ms", 0.1),)
+    assert correction is not None
+    assert correction.constants == (("warm_brick_ms", 0.1),)
 
 
 def test_no_more_than_the_five_newest_calibrations_speak(tmp_path: Path) -> None:
     records = [calibrated(21, hour, float(hour)) for hour in range(1, 9)]
     with store_of(tmp_path / "store", *records) as store:
         correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
-    assert correction.constants == (("per_sequence_ms", 6.0),)
+    assert correction is not None
+    assert correction.constants == (("warm_brick_ms", 6.0),)
     assert correction.residuals == (8.0, 7.0, 6.0, 5.0, 4.0)
 
 

@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.bricks.coldness import Caches
-from dlbricks_tui.bricks.contexts import caches_in
+from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.errors import CalibrationError
+from dlbricks_tui.estimate.calibration import Correction
 from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS
+from dlbricks_tui.estimate.prior import prior_of
 from dlbricks_tui.host.contention import Contention
-from dlbricks_tui.measure.calibrating import ENOUGH_NETWORKS, Notes, calibrate, example_of
+from dlbricks_tui.measure.calibrating import FEWEST_NETWORKS, Notes, calibrate, example_of
 from dlbricks_tui.measure.calibration_nets import NETWORKS, SUFFIXES, calibration_nets
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event, RoundRepeated
 from dlbricks_tui.measure.jobs import Job, subject_of
 from dlbricks_tui.measure.known import Conditions, Known
+from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NULL_CALL_MS
 from dlbricks_tui.measure.plan import keys_of, plan
 from dlbricks_tui.measure.stopping import Adaptive, StoppingRule, samples_of
@@ -31,8 +32,7 @@ from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.calibration import levels_due
-from dlbricks_tui.runs.control import Control
-from dlbricks_tui.runs.events import Planned
+from dlbricks_tui.runs.events import EstimateChanged, Planned, ProgramMeasured
 from dlbricks_tui.runs.request import CalibrationPolicy
 from dlbricks_tui.runs.run_folder import State, Tally
 from dlbricks_tui.runtime.traits import MXNET, Format
@@ -87,56 +87,33 @@ def test_the_networks_of_one_name_compute_the_same_in_each_format(tmp_path: Path
         assert all(layer.unmeasurable is None for layer in layers), name
 
 
-def test_what_is_cold_has_enough_networks_of_its_own(tmp_path: Path) -> None:
+def test_warm_and_cold_bricks_each_have_enough_networks(tmp_path: Path) -> None:
     loader = Loader(tmp_path / "cache", TableFramework())
     cold: dict[str, int] = {}
-    staying: dict[str, int] = {}
-    evicted: dict[str, int] = {}
     for name, content in calibration_nets(Format.ONNX).items():
         path = tmp_path / f"{name}{SUFFIXES[Format.ONNX]}"
         path.write_bytes(content)
-        decomposition = decompose(replace(loader.load(source_of(path)), traits=MXNET))
-        states = Counter((caches_in(it.context), it.twin is not None) for it in decomposition.occurrences)
-        staying[name] = states[Caches.COLD, True]
-        cold[name] = states[Caches.COLD, False]
-        evicted[name] = states[Caches.WARM, True]
-    told = [name for name, count in cold.items() if name.startswith("cold") and count]
-    assert len(told) >= 3
-    assert not any(staying[name] for name in told)
-    # And so has what may stay in a cache.
-    doubtful = [name for name, count in staying.items() if name.startswith("staying") and count]
-    assert len(doubtful) == 2
-    # Where time is short, some of each are among those that are measured.
-    assert {told[0], doubtful[0]} <= set(NETWORKS[:ENOUGH_NETWORKS])
-    assert all(evicted[name] >= 10 for name in NETWORKS if name.startswith("small"))
+        graph = replace(loader.load(source_of(path)), traits=MXNET)
+        cold[name] = sum(is_cold_in(it.context) for it in decompose(graph).occurrences)
+    telling = [name for name in NETWORKS if cold[name] >= 10]
+    assert telling == [name for name in NETWORKS if name.startswith("cold")]
+    # Where time is short, the first ones tell of both.
+    assert len(set(telling).intersection(NETWORKS[:FEWEST_NETWORKS])) >= 2
+    assert [cold[name] for name in NETWORKS[:FEWEST_NETWORKS]].count(0) >= 3
 
 
-@pytest.mark.parametrize("twin_ms", [None, 0.7])
 @pytest.mark.parametrize("cold", [True, False])
-def test_a_network_tells_what_its_bricks_and_their_twins_take(cold: bool, twin_ms: float | None) -> None:
-    mebibytes = 3 if cold else 1
-    graph = weighing(weighing(chain("conv", "pool"), 0, mebibytes), 1, mebibytes + cold)
-    subject = subject_of(decompose(graph))
-    own = Caches.COLD if cold else Caches.WARM
-    assert {caches_in(it.context) for it in subject.decomposition.occurrences} == {own}
+def test_a_network_tells_what_its_bricks_take(cold: bool) -> None:
+    mebibytes = 4 if cold else 1
+    subject = subject_of(decompose(weighing(weighing(chain("conv", "pool"), 0, mebibytes), 1, mebibytes)))
+    assert {is_cold_in(it.context) for it in subject.decomposition.occurrences} == {cold}
     rule = Adaptive()
-    found = {
-        target: samples_of(
-            [2.5 if target.model else 1.0 if caches_in(target.context) is own else twin_ms or 0.0] * 20, rule
-        )
-        for target in keys_of((subject,), end_to_end=True)
-        if twin_ms is not None or target.model or caches_in(target.context) is own
-    }
-    assert len(found) == (3 if twin_ms is None else 5)
-    statistics = {target: series.statistics for target, series in found.items()}
-    example = example_of(subject, statistics, ("per_cold_sequence_ms", "stays_share", "evicted_share"))
-    assert (example.composed_ms, example.measured_ms) == (2.0, 2.5)
-    apart_ms = 2 * (0.7 - 1.0)
-    if cold:
-        # What is timed in one way is cold for sure.
-        assert example.terms == pytest.approx((2.0, 0.0, 0.0) if twin_ms is None else (0.0, apart_ms, 0.0))
-    else:
-        assert example.terms == pytest.approx((0.0, 0.0, 0.0 if twin_ms is None else apart_ms))
+    keys = keys_of((subject,), end_to_end=True)
+    statistics = {it: samples_of([2.5 if it.model else 1.0] * 20, rule).statistics for it in keys}
+    example = example_of(subject, statistics, ("call_ms", "warm_brick_ms", "cold_brick_ms"), 0.1)
+    assert (example.composed_ms, example.measured_ms, example.call_ms) == (2.0, 2.5, 0.1)
+    assert example.terms == ((0.0, 2.0) if cold else (2.0, 0.0))
+    assert example_of(subject, statistics, ("warm_brick_ms",), 0.1).call_ms == 0.0
 
 
 def test_where_nothing_can_be_found_out_the_run_goes_on_and_says_so(site: Site) -> None:
@@ -148,53 +125,50 @@ def test_where_nothing_can_be_found_out_the_run_goes_on_and_says_so(site: Site) 
     assert not calibrations(site)
 
 
-@pytest.mark.parametrize(("left_seconds", "gives_up"), [(40.0, True), (90.0, True), (99.0, False)])
-def test_a_calibration_leaves_half_of_a_time_budget_to_what_was_asked_for(
-    left_seconds: float, gives_up: bool, site: Site, monkeypatch: pytest.MonkeyPatch
+def test_a_calibration_comes_after_the_answer_and_tells_the_estimates_once_more(
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    networks = [subject_of(decompose(chain(*kinds))) for kinds in (["conv", "relu"], ["conv", "pool"])]
-    monkeypatch.setattr("dlbricks_tui.measure.calibrating.networks", lambda *_: networks)
-    monkeypatch.setattr(Control, "seconds_left", property(lambda _: left_seconds))
+    found = Correction((("call_ms", 1.0), ("warm_brick_ms", 0.0), ("cold_brick_ms", 0.0)), (0.01,), (1.0,))
+    monkeypatch.setattr("dlbricks_tui.runs.calibration.calibrate", lambda *_: (found, ("net",)))
     events: list[Event] = []
-    request = site.request(calibration=CalibrationPolicy.ONCE, time_budget_seconds=100.0)
-    ended = site.run(request, events.append)
-    told = [event.reason for event in events if isinstance(event, CalibrationFailed)]
-    assert any("half of the time budget" in reason for reason in told) == gives_up
-    # What cannot come to its end in time is not begun.
-    assert bool([event for event in events if isinstance(event, Calibrating)]) is not gives_up
-    assert (ended.state, ended.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
+    site.run(site.request(calibration=CalibrationPolicy.ONCE), events.append)
+    last_measured = max(number for number, event in enumerate(events) if isinstance(event, ProgramMeasured))
+    before, after = [event for event in events[last_measured:] if isinstance(event, EstimateChanged)]
+    prior = prior_of(MXNET, Method.ALONE.id)
+    assert before.low_ms is not None and before.high_ms is not None and before.sequential_ms is not None
+    assert after.sequential_ms is not None and after.high_ms is not None and after.low_ms is not None
+    assert before.sequential_ms > 0 and after.sequential_ms > 1.0
+    # By a prior an estimate is more doubtful.
+    assert (before.high_ms - before.low_ms) / before.sequential_ms > prior.relative_doubt(0.0)
+    assert (after.high_ms - after.low_ms) / after.sequential_ms < prior.relative_doubt(0.0)
 
 
-@pytest.mark.parametrize("in_time", [7, 8, 11])
-def test_half_of_the_networks_are_enough_where_there_is_no_time_for_all(
-    in_time: int, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # They touch so much that each layer pays the whole constant.
-    graph = weighing(chain("conv", "pool"), 0, 50)
-    networks = [subject_of(decompose(replace(graph, name=f"network {number}"))) for number in range(11)]
+@pytest.mark.parametrize("in_time", [FEWEST_NETWORKS - 1, FEWEST_NETWORKS, 9])
+def test_a_calibration_ends_in_time(in_time: int, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    networks = [subject_of(decompose(replace(chain("conv", "pool"), name=f"network {it}"))) for it in range(9)]
     monkeypatch.setattr("dlbricks_tui.measure.calibrating.networks", lambda *_: networks)
-    asked: list[StoppingRule] = []
+    now = 0.0
 
     def measure(jobs: Sequence[Job], rule: StoppingRule, notes: Notes) -> None:
-        asked.append(rule)
-        if len(asked) > in_time:
-            raise CalibrationError("no more time")
+        nonlocal now
+        now += 10.0
         for job in jobs:
             notes.keep([(job, samples_of([2.6 if job.whole else 1.0] * 20, rule))], MOOD)
 
     events: list[Event] = []
-    found = calibrate(site.path, MXNET, nobody, Level.WRITTEN, measure, events.append)
-    assert len(asked) == min(in_time + 1, 11)
-    if in_time < ENOUGH_NETWORKS:
+    seconds = 10.0 * in_time + 5.0
+    found = calibrate(site.path, MXNET, nobody, Level.WRITTEN, measure, events.append, seconds, lambda: now)
+    assert now == 10.0 * in_time <= seconds
+    if in_time < FEWEST_NETWORKS:
         assert found is None
-        assert [event.reason for event in events if isinstance(event, CalibrationFailed)] == ["no more time"]
+        (reason,) = [event.reason for event in events if isinstance(event, CalibrationFailed)]
+        assert reason == f"{in_time} networks could be measured in {seconds:.0f} s, and {FEWEST_NETWORKS} are needed"
         return
     assert found is not None
     correction, names = found
     assert names == tuple(f"network {number}" for number in range(in_time))
     # Two bricks of a millisecond in a model of two and a half, but for the call: a quarter for each.
-    call, lost, *others = MXNET.calibration_constants
-    assert dict(correction.constants) == {call: 0.1, lost: pytest.approx(0.25), **dict.fromkeys(others, 0.0)}
+    assert dict(correction.constants) == {"call_ms": 0.1, "warm_brick_ms": pytest.approx(0.25), "cold_brick_ms": 0.0}
     assert len(correction.residuals) == in_time
 
 
@@ -217,8 +191,7 @@ def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> N
     here, elsewhere = Conditions("s1", "x", "p"), Conditions("s2", "x", "p")
     way = {"system": "s1", "runtime": "x", "level": graph.level, "protocol": "p"}
     today = tuple((name, 0.01) for name in MXNET.calibration_constants)
-    outdated = calibration(**way, constants=(("per_sequence_ms", 0.01),))
-    of_any_density = calibration(**way, when="2026-11-22T07:00:00.000000+00:00", constants=today, densities=())
+    outdated = calibration(**way, constants=(("warm_brick_ms", 0.01),))
     residuals = tuple((name, 0.01) for name in NETWORKS)
     known = calibration(**way, when="2026-11-22T08:00:00.000000+00:00", constants=today, residuals=residuals)
     with Store(site.data.store) as store:
@@ -227,9 +200,8 @@ def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> N
             return levels_due(site.request(calibration=policy), subjects, of, conditions, store.generation, 5.0)
 
         assert due(CalibrationPolicy.ONCE, here) == (graph.level,)
-        for before in (outdated, of_any_density):
-            store.add(before)
-            assert due(CalibrationPolicy.ONCE, here) == (graph.level,)
+        store.add(outdated)
+        assert due(CalibrationPolicy.ONCE, here) == (graph.level,)
         store.add(known)
         assert due(CalibrationPolicy.ONCE, here) == ()
         assert due(CalibrationPolicy.ONCE, elsewhere) == due(CalibrationPolicy.ANEW, here) == (graph.level,)
@@ -237,31 +209,6 @@ def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> N
         # With nothing to measure it is found out only if somebody wants to know.
         assert due(CalibrationPolicy.ONCE, elsewhere, of=()) == ()
         assert due(CalibrationPolicy.ANEW, here, of=()) == (graph.level,)
-
-
-def test_what_a_time_budget_cut_short_is_found_out_again_where_there_is_time(site: Site) -> None:
-    subjects = [subject_of(decompose(chain("conv", "relu")))]
-    jobs = plan(subjects, Known(), Adaptive()).jobs
-    here = Conditions("s1", "x", "p")
-    way = {"system": "s1", "runtime": "x", "level": jobs[0].graph.level, "protocol": "p"}
-    constants = tuple((name, 0.01) for name in MXNET.calibration_constants)
-
-    def due(when: int, networks: Sequence[str], **fields: Any) -> bool:
-        residuals = tuple((name, 0.01) for name in networks)
-        with Store(site.data.store) as store:
-            store.add(
-                calibration(**way, when=f"2026-11-22T0{when}:00:00+00:00", constants=constants, residuals=residuals)
-            )
-            request = site.request(calibration=CalibrationPolicy.ONCE, **fields)
-            return bool(levels_due(request, subjects, jobs, here, store.generation, 5.0))
-
-    assert due(1, NETWORKS[:ENOUGH_NETWORKS])
-    assert not due(2, NETWORKS[:ENOUGH_NETWORKS], time_budget_seconds=60.0)
-    assert not due(3, NETWORKS)
-    # A network that cannot be measured here would not be next time either.
-    assert not due(4, (*NETWORKS[:3], *NETWORKS[4:]))
-    # By an older version, which had not as many.
-    assert due(5, NETWORKS[3:])
 
 
 def test_what_takes_longer_than_to_calibrate_calibrates_once_more_until_that_was_done_five_times(site: Site) -> None:
@@ -329,7 +276,7 @@ def test_networks_run_their_operators_one_after_another_where_models_do_not(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def one_network(*about: Any) -> None:
-        *_, measure, _ = about
+        measure = about[4]
         subject = subject_of(decompose(chain("conv", "relu")))
         measure(plan((subject,), Known(), Adaptive(), end_to_end=True).jobs, Adaptive(), Notes())
 

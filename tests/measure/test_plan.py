@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlbricks_tui.bricks.contexts import caches_in
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.measure.batching import MEBIBYTE, BatchLimits, batches
@@ -32,11 +31,6 @@ def named(graph: LayerGraph, name: str) -> LayerGraph:
 def subjects_of(*graphs: LayerGraph, cutting: Cutting | None = None) -> tuple[Subject, ...]:
     """The graphs as models called m0, m1, ..."""
     return tuple(subject_of(decompose(named(graph, f"m{number}"), cutting)) for number, graph in enumerate(graphs))
-
-
-def without_twins(*graphs: LayerGraph) -> tuple[Subject, ...]:
-    """Models whose bricks are timed in one way."""
-    return subjects_of(*(replace(graph, traits=ONNX_RUNTIME) for graph in graphs))
 
 
 def measured(latency_ms: float = 1.0, half_width: float = 0.001, count: int = 40) -> Statistics:
@@ -81,15 +75,15 @@ def test_every_target_is_measured_reused_or_known_to_fail_exactly_once(
 
 
 def test_what_was_known_well_enough_for_its_share_of_a_model_is_not_measured_again() -> None:
-    subjects = without_twins(chain("pool", "relu", "relu"), chain("relu"))
+    subjects = subjects_of(chain("pool", "relu", "relu"), chain("relu"))
     jobs = {job.label.split()[0]: job for job in plan(subjects, Known(), RULE).jobs}
     assert jobs["relu"].share == 1.0
     assert 0 < jobs["pool"].share < 1
     pool = jobs["pool"].key
     wide = measured(jobs["pool"].expected_ms, half_width=1.5 * RULE.target)
-    alone = plan(without_twins(chain("pool")), Known({pool: wide}), RULE)
+    alone = plan(subjects_of(chain("pool")), Known({pool: wide}), RULE)
     assert pool not in alone.reused
-    many = without_twins(chain("pool", *["relu"] * 30))
+    many = subjects_of(chain("pool", *["relu"] * 30))
     assert pool in plan(many, Known({pool: wide}), RULE).reused
     # Its latency turned out to be most of the model: the run that measured it could not know that.
     long = measured(1e6, half_width=1.5 * RULE.target)
@@ -97,7 +91,7 @@ def test_what_was_known_well_enough_for_its_share_of_a_model_is_not_measured_aga
 
 
 def test_a_brick_runs_once_however_many_models_need_it_and_knows_how_often_they_do() -> None:
-    subjects = without_twins(chain("pool", "relu", "relu"), chain("relu"))
+    subjects = subjects_of(chain("pool", "relu", "relu"), chain("relu"))
     jobs = {job.label.split()[0]: job for job in plan(subjects, Known(), RULE).jobs}
     assert set(jobs) == {"pool", "relu"}
     assert jobs["pool"].uses == (("m0", 1),)
@@ -110,32 +104,19 @@ def test_repetitions_count_as_uses_and_constants_are_never_run() -> None:
     assert {job.label.split()[0]: job.uses[0].times for job in jobs} == {"conv": 3, "add": 1}
 
 
-def test_what_caches_may_hold_or_not_is_timed_in_both_ways_and_paid_for_once() -> None:
-    graph = weighing(chain("conv", "conv", "relu"), 1, 6)
-    (subject,) = subjects_of(weighing(graph, 0, 2))
-    jobs = {job.key: job for job in plan((subject,), Known(), RULE).jobs}
-    contexts = sorted(target.context for target in jobs)
-    assert contexts == ["conv", "conv", "conv;cold", "conv;evicted", "plain;cold", "plain;evicted"]
-    assert set(jobs) == set(keys_of((subject,)))
-    decomposition = subject.decomposition
-    for it in decomposition.occurrences:
-        own, twin = (jobs[JobKey(it.brick.key, context)] for context in it.contexts)
-        # Which weights are cold follows from the graph, and what is so only perhaps is said.
-        assert own.caches is None
-        assert it.twin is not None
-        assert twin.caches is caches_in(it.twin)
-        assert twin.label == f"{own.label}, {twin.caches.value}"
-        assert own.uses == twin.uses == (("m0", 1),)
-        assert (own.layers, own.share, own.gain) == (twin.layers, twin.share, twin.gain)
-    assert sum(job.share for job in jobs.values() if job.caches is None) == pytest.approx(1.0)
-    # In a model that leaves all caches there is one way to time it.
-    (large,) = subjects_of(weighing(weighing(graph, 0, 2), 2, 40))
-    assert not [job for job in plan((large,), Known(), RULE).jobs if job.caches is not None]
+def test_a_brick_is_timed_once_in_each_of_its_contexts() -> None:
+    graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
+    (subject,) = subjects_of(graph)
+    jobs = plan((subject,), Known(), RULE).jobs
+    assert sorted(job.key.context for job in jobs) == ["conv", "conv;cold", "plain;cold"]
+    assert {job.key for job in jobs} == set(keys_of((subject,)))
+    assert {job.cold for job in jobs} == {None}, "it follows from the graph"
+    assert sum(job.share for job in jobs) == pytest.approx(1.0)
 
 
 def test_what_takes_away_most_doubt_comes_first() -> None:
     often, seldom = Spec("relu", DATA), Spec("pool", DATA)
-    subjects = without_twins(built([*[often] * 5, seldom]))
+    subjects = subjects_of(built([*[often] * 5, seldom]))
     assert [job.label.split()[0] for job in plan(subjects, Known(), RULE).jobs] == ["relu", "pool"]
     # What is known already, if not well enough, can wait until something is known of the rest.
     relu = next(job.key for job in plan(subjects, Known(), RULE).jobs if job.label.startswith("relu"))
@@ -205,7 +186,7 @@ def test_a_model_is_timed_in_the_rounds_of_its_own_bricks() -> None:
 
 def test_models_that_share_half_of_their_bricks_are_timed_in_the_same_rounds() -> None:
     models = (chain("conv", "relu"), chain("conv", "relu", "conv"), chain("conv", "pool"), chain("split"))
-    jobs = plan(without_twins(*models), Known(), RULE, end_to_end=True).jobs
+    jobs = plan(subjects_of(*(replace(it, traits=ONNX_RUNTIME) for it in models)), Known(), RULE, end_to_end=True).jobs
     found = batches(jobs, BatchLimits())
     together = sorted(sorted(whole.uses[0].model for whole in batch.wholes) for batch in found)
     assert together == [["m0", "m1", "m2"], ["m3"]]
@@ -240,7 +221,7 @@ def test_a_fused_model_needs_its_memory_twice() -> None:
 
 
 def test_a_model_with_more_bricks_than_fit_into_a_batch_is_in_all_of_their_batches() -> None:
-    jobs = plan(without_twins(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
+    jobs = plan(subjects_of(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
     found = batches(jobs, BatchLimits(programs_beside_models=3))
     assert [len(batch.bricks) for batch in found] == [2, 2]
     assert {whole for batch in found for whole in batch.wholes} == {job for job in jobs if job.whole}
@@ -250,7 +231,7 @@ def test_a_model_with_more_bricks_than_fit_into_a_batch_is_in_all_of_their_batch
 
 def test_it_is_timed_in_each_as_often_as_its_bricks_there_are_a_part_of_it() -> None:
     """On a host that changes meanwhile half of its samples would else be of minutes that few of its bricks are of."""
-    jobs = plan(without_twins(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
+    jobs = plan(subjects_of(chain("conv", "relu", "pool", "split")), Known(), RULE, end_to_end=True).jobs
     (whole,) = (job for job in jobs if job.whole)
     lasting = (70.0, 20.0, 9.0, 1.0)
     bricks = [
@@ -262,7 +243,7 @@ def test_it_is_timed_in_each_as_often_as_its_bricks_there_are_a_part_of_it() -> 
 
 
 def test_where_models_share_batches_each_is_timed_beside_its_own_bricks() -> None:
-    models = without_twins(chain("conv", "relu"), chain("conv", "relu", "pool", "split"))
+    models = subjects_of(chain("conv", "relu"), chain("conv", "relu", "pool", "split"))
     jobs = plan(models, Known(), RULE, end_to_end=True).jobs
     small, large = sorted((job for job in jobs if job.whole), key=lambda job: len(job.layers))
     # Each brick of both stands before those of one.
@@ -322,7 +303,7 @@ def test_time_left_goes_by_the_rounds_so_far() -> None:
 
 
 def test_time_left_goes_by_how_long_others_took_to_load() -> None:
-    first, second, third = plan(without_twins(chain("conv", "relu", "pool")), Known(), RULE).jobs
+    first, second, third = plan(subjects_of(chain("conv", "relu", "pool")), Known(), RULE).jobs
 
     def left(seconds: float) -> float:
         pace = Pace(RULE)

@@ -173,24 +173,22 @@ def test_the_first_guess_has_the_start_of_the_worker_in_it_and_follows_the_load_
 
 def test_networks_are_expected_to_take_as_long_as_those_before() -> None:
     clock = Clock()
-    left = TimeLeft(3, 40.0, clock=clock)
-    assert left.total(0.0) == 3 * SECONDS_PER_NETWORK + 40
+    left = TimeLeft(3, clock=clock)
+    # First the jobs, then the networks.
+    assert left.total(40.0) == 40 + 3 * SECONDS_PER_NETWORK
     with left.network():
         clock.now += 20
-        # The first one is slow: the others are expected to be so, too.
-        assert left.total(10.0) == 10 + 2 * 30 + 40
+        assert left.total(10.0) == 10 + 2 * SECONDS_PER_NETWORK
         clock.now += 5
-    assert left.total(0.0) == 2 * 25 + 40
+    assert left.total(0.0) == 2 * 25
     with left.network():
-        assert left.total(9.0) == 9 + 25 + 40
-    left.begin_jobs()
-    assert left.total(35.0) == 35
+        assert left.total(9.0) == 9 + 25
 
 
 def test_networks_that_cannot_be_calibrated_on_are_no_longer_expected() -> None:
-    left = TimeLeft(38, 40.0, clock=Clock())
-    left.expect_networks(19)
-    assert left.total(0.0) == 19 * SECONDS_PER_NETWORK + 40
+    left = TimeLeft(16, clock=Clock())
+    left.expect_networks(8)
+    assert left.total(0.0) == 8 * SECONDS_PER_NETWORK
 
 
 def test_no_more_time_is_left_than_of_the_budget(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from dlbricks_tui.estimate.calibration import CALL_MS, EVICTED_SHARE, RESIDENT_SHARE, STAYS_SHARE
+from dlbricks_tui.estimate.calibration import CALL_MS
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -258,10 +258,9 @@ def test_what_is_still_being_sampled_is_told_apart_from_what_is_measured(
 
 
 def test_what_a_run_tells_last_of_a_model_is_the_estimate_that_the_store_gives(site: Site) -> None:
-    # Twins, which are measured beside bricks with other data in the caches, change the estimate of a calibrated host.
     host = fingerprint()
     way = Way(host.id, FAKE.identity, Level.WRITTEN, Method.ALONE.id)
-    constants = ((CALL_MS, 0.01), (STAYS_SHARE, 0.5), (EVICTED_SHARE, 0.5), (RESIDENT_SHARE, 0.5))
+    constants = ((CALL_MS, 0.01), ("warm_brick_ms", 0.02))
     residuals = tuple((f"net {number}", 0.01) for number in range(9))
     calibration = Calibration(
         when=utc_now(), run="r", constants=constants, residuals=residuals, densities=(), **way._asdict()
@@ -276,7 +275,6 @@ def test_what_a_run_tells_last_of_a_model_is_the_estimate_that_the_store_gives(s
     with Store(site.data.store) as store:
         decomposition = subject.decomposition
         found = Inquiry(store.generation, decomposition).by(way)
-        assert any(part.twin is not None for part in found.estimate.parts)
     last = of_kind(events, EstimateChanged)[-1]
     composed = found.estimate.composed
     assert composed is not None

@@ -47,7 +47,7 @@ class Noted(BoundNetwork):
 
 
 class Noting(Backend):
-    nothing, sweep, evict = network("nothing"), network("sweep"), network("evict")
+    nothing, sweep = network("nothing"), network("sweep")
 
     def __init__(self) -> None:
         self.runs: list[str] = []
@@ -86,12 +86,6 @@ WARM = Program(network("brick"), prelude=network("prelude"))
 
 def test_a_program_and_its_prelude_each_run_untimed_and_then_timed() -> None:
     assert runs_of(WARM, warm=2, repeat=1) == ["prelude"] * 3 + ["brick"] * 3
-
-
-def test_caches_are_evicted_before_each_timed_run_only() -> None:
-    evicted = replace(WARM, evicted=True)
-    part = ["prelude", "evict", "prelude", "evict", "prelude"]
-    assert runs_of(evicted, warm=1, repeat=2) == [*part, *(name.replace("prelude", "brick") for name in part)]
 
 
 def test_memory_is_passed_over_before_each_run_of_a_carrier() -> None:

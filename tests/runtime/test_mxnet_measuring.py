@@ -261,13 +261,6 @@ def test_cold_programs_are_timed_like_others_in_whatever_order(mxnet_worker: Wor
     assert all(duration > 0 for duration in durations[1])
 
 
-def test_the_private_caches_are_evicted_before_a_program(mxnet_worker: Worker) -> None:
-    load(mxnet_worker, replace(small(), evicted=True), "evicted")
-    (durations,) = mxnet_worker.ask(Sample(("evicted",), 1, 8), PATIENCE_SECONDS).durations_ns
-    assert len(durations) == 8
-    assert min(durations) > 0
-
-
 def test_the_time_of_the_prelude_is_subtracted(mxnet_worker: Worker) -> None:
     program = small()
     load(mxnet_worker, Program(program.network, prelude=program.network), "nothing")

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dlbricks_tui.bricks.coldness import Caches
 from dlbricks_tui.share.exporting import Assembled
 
 Numbers = NDArray[np.float64]
@@ -50,8 +49,9 @@ def told(exported: Sequence[Exported]) -> Told:
                 continue
             content = suite.networks[brick.id]
             where = place / len(bricks)
-            caches = list(Caches).index(brick.caches)
-            rows.append([where, len(bricks), brick.layers, caches, brick.bytes, *_of_id(brick.id), *_of_file(content)])
+            rows.append(
+                [where, len(bricks), brick.layers, int(brick.cold), brick.bytes, *_of_id(brick.id), *_of_file(content)]
+            )
             files.append(content)
             real.append(brick.id in suite.key.meanings)
     return Told(np.array(rows, dtype=np.float64), files, np.array(real))

@@ -68,7 +68,7 @@ def arrive_unchanged(decomposition: Decomposition, framework: Framework) -> int:
     for layers, alone in excerpts(decomposition):
         if any(layer.times > 1 for layer in alone.graph.layers):
             continue
-        arrived = unpacker.unpacked(packed(alone), alone.held, alone.caches)
+        arrived = unpacker.unpacked(packed(alone), alone.held, alone.cold)
         assert (arrived.brick, arrived.context) == (alone.brick, alone.context)
         assert said(arrived.program) == said(sequence_program(decomposition.graph, layers))
         count += 1
@@ -177,7 +177,7 @@ def test_a_parameter_that_mxnet_does_not_declare_keeps_a_brick_at_home(tmp_path:
     for _, alone in excerpts(decomposition):
         content_of = packed(alone)
         assert b"lab" not in content_of
-        changed.append(unpacker.unpacked(content_of, alone.held, alone.caches).brick != alone.brick)
+        changed.append(unpacker.unpacked(content_of, alone.held, alone.cold).brick != alone.brick)
     assert changed.count(True) == 1
 
 

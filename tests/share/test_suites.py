@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.bricks.coldness import Caches
-from dlbricks_tui.bricks.contexts import caches_in
+from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runs.events import ModelLeftOut, Planned, ProgramMeasured
+from dlbricks_tui.runs.events import ModelLeftOut, Planned
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
@@ -44,31 +43,19 @@ def test_a_suite_measures_exactly_the_missing_bricks(trio: Trio, level: Level) -
     assert (found.failed, found.missing) == (0, 0)
     assert found.decoys == len(assembled.key.decoys)
     private = trio.taken_apart(PRIVATE_WIDTHS, level)
-    assert set(trio.owner.contents().measured) == private.suite | private.twins
-    assert found.new == len(private.suite | private.twins)
+    assert set(trio.owner.contents().measured) == private.suite
+    assert found.new == len(private.suite)
 
 
-def test_a_brick_that_is_timed_in_two_ways_is_exported_in_both(trio: Trio) -> None:
+def test_a_suite_says_which_bricks_are_cold(trio: Trio) -> None:
     mine = trio.taken_apart((200, 400, 400), Level.WRITTEN, normed=True, steps=2)
-    assert mine.twins
     check = round_trip(Unpacker(TableFramework(), Level.WRITTEN, GIBIBYTE))
     suite = assemble([mine], [], seed_of("a seed"), Level.WRITTEN, check)
     names = {(meaning.brick, meaning.context): name for name, meaning in suite.key.meanings.items()}
-    assert mine.twins <= names.keys() <= mine.suite | mine.twins
-    caches = {brick.id: brick.caches for brick in suite.manifest.bricks}
-    assert {pair: caches[name] for pair, name in names.items()} == {pair: caches_in(pair[1]) for pair in names}
-    assert set(caches.values()) == set(Caches)
-
-
-def test_a_run_of_a_suite_names_the_caches_of_a_brick(trio: Trio) -> None:
-    trio.export()
-    events: list[Event] = []
-    trio.run(events)
-    measured = [it for it in events if isinstance(it, ProgramMeasured) and it.brick]
-    ways = {caches_in(it.context): it.label.rpartition(", ")[2] for it in measured}
-    assert ways.keys() == {Caches.WARM, Caches.EVICTED}
-    assert ways[Caches.EVICTED] == "evicted"
-    assert ways[Caches.WARM] not in {caches.value for caches in Caches}
+    assert names.keys() <= mine.suite
+    cold = {brick.id: brick.cold for brick in suite.manifest.bricks}
+    assert {pair: cold[name] for pair, name in names.items()} == {pair: is_cold_in(pair[1]) for pair in names}
+    assert set(cold.values()) == {True, False}
 
 
 def test_a_suite_that_was_measured_is_reused(trio: Trio) -> None:
@@ -116,9 +103,8 @@ def test_a_brick_that_crashes_a_worker_fails_alone(trio: Trio, monkeypatch: pyte
     trio.export()
     monkeypatch.setenv("FAKE_MANNERS", '{"softmax": "crash on load"}')
     state = trio.run()
-    # It is timed in two ways.
-    assert state.bricks.failed == 2
-    assert trio.bring_home().failed == 2
+    assert state.bricks.failed == 1
+    assert trio.bring_home().failed == 1
 
 
 def test_importing_twice_changes_nothing(trio: Trio) -> None:

@@ -87,16 +87,6 @@ def test_a_brick_says_its_key_its_contexts_and_how_often_it_occurs() -> None:
     assert f"occurs     {sum(it.brick.key == key for it in occurrences)} times in this model" in text
 
 
-def test_what_is_timed_in_two_ways_says_so() -> None:
-    opened = sample("squeezenet1.1")
-    suite, twins = opened.decomposition.suite, opened.decomposition.twins
-    assert f"to run     {len(suite)} bricks in their contexts, and {len(twins)} twins" in told(opened, None)
-    first = opened.decomposition.occurrences[0]
-    assert first.twin is not None and f"twin       {first.twin}" in told(opened, 0)
-    large = sample("alexnet")
-    assert not large.decomposition.twins and "twin" not in told(large, None) + told(large, 0)
-
-
 @pytest.mark.parametrize(
     ("names", "says"),
     [

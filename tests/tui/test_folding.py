@@ -103,7 +103,7 @@ def test_the_bar_foretells_the_calibration_and_is_not_led_astray_by_the_end_of_a
     networks = 5
     folding = folded(started(), planned(0, expected_seconds=80))
     shares: list[float | None] = []
-    for event in calibrated(networks, 0, afterwards_seconds=35):
+    for event in calibrated(networks, 0, afterwards_seconds=45):
         folding.take([event])
         run = folding.snapshot()
         shares.append(run.share)
@@ -135,10 +135,10 @@ def test_what_calibrates_is_no_brick_of_the_run_and_says_nothing_of_how_the_mach
 
 
 def test_a_second_level_to_calibrate_takes_from_what_is_left_and_does_not_give_it_back() -> None:
-    folding = folded(started(), planned(0, expected_seconds=100), *calibrated(5, 0, afterwards_seconds=55))
+    folding = folded(started(), planned(0, expected_seconds=100), *calibrated(5, 0, afterwards_seconds=65))
     spent = 5 * SECONDS_PER_NETWORK
     assert folding.snapshot().seconds_left == 100 - spent
-    folding.take(calibrated(5, int(spent), afterwards_seconds=10))
+    folding.take(calibrated(5, int(spent), afterwards_seconds=30))
     assert folding.snapshot().seconds_left == 100 - 2 * spent
 
 

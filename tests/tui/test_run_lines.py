@@ -103,7 +103,7 @@ def test_who_is_waited_for_is_said_in_the_bar() -> None:
 def test_how_a_run_stands_is_said_to_whoever_waits_for_one_of_its_models() -> None:
     standings = {
         "A run of it is under way.": HALF_WAY,
-        "A run of it calibrates the runtime first, once.": replace(HALF_WAY, calibrating=True),
+        "A run of it calibrates the runtime.": replace(HALF_WAY, calibrating=True),
         "A run of it stands still.": replace(HALF_WAY, pausing=True, calibrating=True),
         "A run of it waits for another one to end.": replace(HALF_WAY, state=State.WAITING),
         "": replace(HALF_WAY, state=State.CANCELLED, pausing=True),

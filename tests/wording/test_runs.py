@@ -80,7 +80,7 @@ ENDED: dict[str, Any] = {
         (
             CalibrationFailed(reason="why"),
             Tone.DOUBT,
-            "not calibrated, so estimates may be some percent too low: why",
+            "not calibrated: constants of other systems are used, with wider intervals: why",
         ),
         (
             ProgramFailed(reason="crashed", message="SIGSEGV", **ABOUT),

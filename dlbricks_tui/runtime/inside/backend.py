@@ -66,10 +66,9 @@ class BoundNetwork(ABC):
 class Backend(ABC):
     """One framework."""
 
-    # `nothing` copies one number. `sweep` and `evict` read and write an array of SWEPT or EVICTING with all cores.
+    # `nothing` copies one number. `sweep` reads and writes an array of SWEPT with all cores.
     nothing: Network
     sweep: Network
-    evict: Network
 
     @abstractmethod
     def passing_over(self, size_bytes: int) -> Network:
@@ -106,5 +105,3 @@ def rows_of(size_bytes: int) -> ArrayType:
 
 # Reading and writing this much replaces the contents of all caches of today's processors.
 SWEPT = rows_of(64 << 20)
-# This much replaces the contents of the private caches of a core.
-EVICTING = rows_of(2 << 20)

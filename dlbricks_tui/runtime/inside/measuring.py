@@ -32,7 +32,6 @@ class LoadedPrograms:
         self._programs: dict[str, _BoundProgram] = {}
         self._null = _BoundProgram(backend, Program(backend.nothing))
         self._sweeper: BoundNetwork | None = None
-        self._evictor: BoundNetwork | None = None
 
     def load(self, request: Load) -> Loaded:
         """Prepare a program and run it once."""
@@ -50,8 +49,7 @@ class LoadedPrograms:
         programs = [self._program(name) for name in request.programs]
         with _no_collection():
             durations = [
-                () if program.cold else program.durations_ns(request.warm, request.repeat, self._before(program))
-                for program in programs
+                () if program.cold else program.durations_ns(request.warm, request.repeat) for program in programs
             ]
             cold = [place for place, program in enumerate(programs) if program.cold]
             taken = self._cold_durations_ns([programs[place] for place in cold], request.repeat)
@@ -87,21 +85,11 @@ class LoadedPrograms:
             rounds.append([max(0, taken[number] - without[number]) for number in range(len(programs))])
         return [tuple(taken[number] for taken in rounds) for number in range(len(programs))]
 
-    def _before(self, program: _BoundProgram) -> Callable[[], None] | None:
-        """Return the function to call before each timed run of the program."""
-        return self._evict if program.evicted else None
-
     def _sweep_caches(self) -> None:
         """Replace the contents of the caches of all cores."""
         if self._sweeper is None:
             self._sweeper = self._backend.bind(self._backend.sweep)
         self._sweeper.run()
-
-    def _evict(self) -> None:
-        """Replace the contents of the cores' private caches."""
-        if self._evictor is None:
-            self._evictor = self._backend.bind(self._backend.evict)
-        self._evictor.run()
 
     def _load(self, request: Load, needed_bytes: int) -> Loaded:
         begin = perf_counter()
@@ -133,7 +121,6 @@ class _BoundProgram:
             fed = producer.outputs
         self._profiled: ProfiledNetwork | None = None
         self.cold = program.cold
-        self.evicted = program.evicted
         self.network = backend.bind(program.network, fed, side_by_side=program.side_by_side)
         self._between: BoundNetwork | None = None
         if program.between_bytes:
@@ -157,19 +144,12 @@ class _BoundProgram:
         """Time the prelude."""
         return 0 if self._prelude is None else _duration_ns(self._prelude)
 
-    def durations_ns(self, warm: int, repeat: int, before: Callable[[], None] | None = None) -> tuple[int, ...]:
-        """Time `repeat` runs after `warm` untimed ones, calling `before` ahead of each; the time of the prelude is
-        subtracted.
-        """
-        if self._between is not None:
-            for _ in range(warm):
-                self.pass_over()
-                self.network.run()
-            return tuple(_durations_ns(self.network, 0, repeat, self.pass_over))
+    def durations_ns(self, warm: int, repeat: int) -> tuple[int, ...]:
+        """Return the durations of `repeat` runs after `warm` untimed ones, without the prelude."""
         if self._prelude is None:
-            return tuple(_durations_ns(self.network, warm, repeat, before))
-        without = _durations_ns(self._prelude, warm, repeat, before)
-        durations = _durations_ns(self.network, warm, repeat, before)
+            return tuple(_durations_ns(self.network, warm, repeat, self.pass_over))
+        without = _durations_ns(self._prelude, warm, repeat, self.pass_over)
+        durations = _durations_ns(self.network, warm, repeat, self.pass_over)
         # Noise can make the difference of two short runs negative.
         return tuple(max(0, durations[run] - without[run]) for run in range(repeat))
 
@@ -187,15 +167,13 @@ def _profiled(runs: list[list[OperatorTime]]) -> Profiled:
     )
 
 
-def _durations_ns(network: BoundNetwork, warm: int, repeat: int, before: Callable[[], None] | None) -> list[int]:
-    for _ in range(warm):
-        network.run()
+def _durations_ns(network: BoundNetwork, warm: int, repeat: int, before: Callable[[], None]) -> list[int]:
+    """Return the durations of the last `repeat` runs; `before` is called ahead of each run."""
     durations = []
-    for _ in range(repeat):
-        if before is not None:
-            before()
+    for _ in range(warm + repeat):
+        before()
         durations.append(_duration_ns(network))
-    return durations
+    return durations[warm:]
 
 
 def _duration_ns(network: BoundNetwork) -> int:

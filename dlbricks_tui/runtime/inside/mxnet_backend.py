@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dlbricks_tui.runtime.inside.backend import EVICTING, ONE, SWEPT, Backend, BoundNetwork, rows_of
+from dlbricks_tui.runtime.inside.backend import ONE, SWEPT, Backend, BoundNetwork, rows_of
 from dlbricks_tui.runtime.inside.mxnet_binding import BoundSymbol, SideBySideSymbol
 from dlbricks_tui.runtime.inside.mxnet_framework import describe
 from dlbricks_tui.runtime.inside.mxnet_inference import fuse, infer
@@ -23,7 +23,6 @@ class MXNet(Backend):
 
     nothing = Network(json.dumps({"nodes": [_DATA, _COPY], "heads": [[1, 0, 0]]}), {"data": ONE}, {})
     sweep = Network(json.dumps({"nodes": [_DATA, _RELU], "heads": [[1, 0, 0]]}), {"data": SWEPT}, {})
-    evict = replace(sweep, inputs={"data": EVICTING})
 
     def __init__(self, mxnet: Any) -> None:
         self._mxnet = mxnet

@@ -13,7 +13,6 @@ from typing import Any
 import numpy
 
 from dlbricks_tui.runtime.inside.backend import (
-    EVICTING,
     ONE,
     SWEPT,
     Backend,
@@ -46,7 +45,6 @@ class OnnxRuntime(Backend):
 
     nothing = one_operator("Identity", ONE)
     sweep = one_operator("Relu", SWEPT)
-    evict = one_operator("Relu", EVICTING)
 
     def __init__(self, ort: Any) -> None:
         self._ort = ort

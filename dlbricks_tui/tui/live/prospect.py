@@ -29,7 +29,7 @@ class Prospect:
     reused: int = 0
     failed_before: int = 0
     seconds: float = 0.0
-    # How many of them go to networks that it calibrates on first.
+    # The part of them that calibrates the runtime afterwards.
     calibration_seconds: float = 0.0
     # The run that this one would have to wait for.
     holder: str = ""

@@ -102,7 +102,7 @@ class RunSnapshot:
     seconds_spent: float = 0.0
     # What is being done, in words.
     at_work: str = ""
-    # Whether that is to calibrate, while nothing of what was asked for can get done.
+    # True while it calibrates, which comes after all that was asked for.
     calibrating: bool = False
     # How much slower than at first the machine has become; None while that cannot be told.
     drift: float | None = None

@@ -68,7 +68,7 @@ def on_its_way(run: RunSnapshot, model: str) -> str:
     if run.pausing:
         return "A run of it stands still."
     if run.calibrating:
-        return "A run of it calibrates the runtime first, once."
+        return "A run of it calibrates the runtime."
     found = [
         f"it took {milliseconds(brick.latency_ms)} ms end to end"
         for brick in run.bricks

@@ -109,8 +109,6 @@ def _identity(subject: Subject) -> Iterator[Line]:
         return
     yield said("brick", subject.occurrence.brick.key[:_KEY_DIGITS])
     yield said("context", subject.occurrence.context)
-    if subject.occurrence.twin is not None:
-        yield said("twin", subject.occurrence.twin)
     if len(subject.contexts) > 1:
         others = [context for context in subject.contexts if context != subject.occurrence.context]
         yield said("", Span(f"elsewhere in the model: {', '.join(others)}", "muted"))
@@ -127,9 +125,7 @@ def _whole(subject: Subject) -> Iterator[Line]:
     graph, cutting = subject.whole.graph, subject.whole.cutting
     if len(subject.whole.occurrences) != len(graph.layers):
         yield said("sequences", f"{len(subject.whole.occurrences):,}")
-    twins = len(subject.whole.twins)
-    and_twins = f", and {counted(twins, 'twin')}" if twins else ""
-    yield said("to run", f"{len(subject.whole.suite):,}", Span(f" bricks in their contexts{and_twins}", "muted"))
+    yield said("to run", f"{len(subject.whole.suite):,}", Span(" bricks in their contexts", "muted"))
     yield said("level", f"{graph.level.value}, granularity {cutting.granularity}, cut {cutting.cut.value}")
     for entry in graph.inputs:
         yield said("input", f"{_types([entry.type])} ", Span(entry.name, "muted"))
