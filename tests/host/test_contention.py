@@ -20,7 +20,7 @@ def test_all_threads_of_a_process_count(tmp_path: Path) -> None:
     assert contention(7, HostFiles(tmp_path)) == Contention(1.75, 23)
 
 
-def test_what_others_have_had_of_the_processors_is_all_but_what_the_process_had(tmp_path: Path) -> None:
+def test_processor_time_of_others_is_all_but_that_of_the_process(tmp_path: Path) -> None:
     thread(tmp_path, 7, "0", "0", computed_ns="1500000000")
     thread(tmp_path, 8, "0", "0", computed_ns="500000000")
     (tmp_path / "proc" / "stat").write_text("cpu 100 50 30 5000 600 7 8 5 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n")
@@ -29,13 +29,13 @@ def test_what_others_have_had_of_the_processors_is_all_but_what_the_process_had(
     assert found.others_seconds == pytest.approx(200 / os.sysconf("SC_CLK_TCK") - 2.0)
 
 
-def test_a_kernel_that_counts_nothing_leaves_it_open(tmp_path: Path) -> None:
+def test_a_kernel_without_counts_gives_no_contention(tmp_path: Path) -> None:
     assert contention(7, HostFiles(tmp_path)) is None
     thread(tmp_path, 7, "-", "20")
     assert contention(7, HostFiles(tmp_path)) is None
 
 
-def test_between_two_moments_nothing_is_counted_backwards() -> None:
+def test_contention_between_two_moments_is_never_negative() -> None:
     assert contention_between(Contention(1.0, 10), Contention(1.5, 25)) == Contention(0.5, 15)
     # A thread with its counts is gone.
     assert contention_between(Contention(1.0, 10), Contention(0.5, 5)) == Contention(0.0, 0)
@@ -45,14 +45,14 @@ def test_between_two_moments_nothing_is_counted_backwards() -> None:
     assert contention_between(Contention(1.0, 1), None) is None
 
 
-def test_this_very_process_is_counted_where_the_kernel_counts() -> None:
+def test_the_counts_of_this_process_can_be_read() -> None:
     if Path("/proc/self/schedstat").exists():
         found = contention(os.getpid())
         assert found is not None
         assert found.preemptions >= 0
 
 
-def test_others_are_all_who_compute_but_the_one_who_asks(tmp_path: Path) -> None:
+def test_the_calling_thread_does_not_compete_with_itself(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     stat = tmp_path / "proc" / "stat"
     counts = iter(["1", "3", "99999", "1"])

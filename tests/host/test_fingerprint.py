@@ -29,13 +29,13 @@ def test_without_a_type_the_processor_names_the_system(tmp_path: Path) -> None:
     assert system.id.startswith("intel-xeon-platinum-8124m-4c-")
 
 
-def test_what_cannot_be_read_is_unknown_and_never_guessed(tmp_path: Path) -> None:
+def test_unreadable_facts_are_unknown_and_never_guessed(tmp_path: Path) -> None:
     facts = dict(fingerprint(HostFiles(tmp_path), usable_cores=1).facts)
     unknown = ("governor", "turbo", "hyper_threading", "vectors", "virtual", "container", "vendor", "last_level_cache")
     assert {name: facts[name] for name in unknown} == dict.fromkeys(unknown, UNKNOWN)
 
 
-def test_what_changes_latencies_makes_another_system_and_a_new_kernel_does_not(tmp_path: Path) -> None:
+def test_a_setting_that_affects_latencies_makes_another_system_and_a_new_kernel_does_not(tmp_path: Path) -> None:
     def identity(name: str, changes: dict[str, str]) -> str:
         return fingerprint(c5_large(tmp_path / name, changes), usable_cores=2).id
 
@@ -74,7 +74,7 @@ def test_an_arm_processor_without_a_name_is_known_by_its_numbers(tmp_path: Path)
     assert dict(system.facts)["vectors"] == "sve"
 
 
-def test_this_very_host_has_a_fingerprint() -> None:
+def test_this_host_has_a_fingerprint() -> None:
     system = fingerprint()
     assert system.cores >= 1
     assert system.memory_bytes > 0

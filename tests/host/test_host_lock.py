@@ -38,7 +38,7 @@ def holding_process(path: Path) -> "subprocess.Popen[str]":
     return process
 
 
-def test_one_at_a_time_holds_it_and_the_next_learns_who(tmp_path: Path) -> None:
+def test_one_run_at_a_time_holds_the_lock_and_the_next_one_is_told_which(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with holding_process(path) as theirs:
         mine = HostLock(path)
@@ -53,7 +53,7 @@ def test_one_at_a_time_holds_it_and_the_next_learns_who(tmp_path: Path) -> None:
         mine.release()
 
 
-def test_who_waits_is_told_since_when_by_the_own_clock() -> None:
+def test_the_holder_is_shown_with_its_start_in_local_time() -> None:
     def told(since: str) -> str:
         return str(Holder(7, "ada", "/home/ada", "20261121-0755-99aa", since))
 
@@ -62,7 +62,7 @@ def test_who_waits_is_told_since_when_by_the_own_clock() -> None:
     assert told("lately").endswith("since lately)")
 
 
-def test_whoever_releases_it_leaves_no_note(tmp_path: Path) -> None:
+def test_a_released_lock_names_no_holder(tmp_path: Path) -> None:
     lock, other = HostLock(tmp_path / "lock"), HostLock(tmp_path / "lock")
     assert lock.try_hold("a", tmp_path)
     lock.release()
@@ -73,7 +73,7 @@ def test_whoever_releases_it_leaves_no_note(tmp_path: Path) -> None:
     other.release()
 
 
-def test_every_user_of_the_host_can_take_it(tmp_path: Path) -> None:
+def test_every_user_of_the_host_can_take_the_lock(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
         lock = HostLock(tmp_path / "lock")
@@ -84,7 +84,7 @@ def test_every_user_of_the_host_can_take_it(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_a_lock_whose_file_was_tidied_away_is_taken_on_the_new_file(tmp_path: Path) -> None:
+def test_a_lock_whose_file_was_deleted_is_taken_on_the_new_file(tmp_path: Path) -> None:
     first, second, third = (HostLock(tmp_path / "lock") for _ in range(3))
     assert first.try_hold("a", tmp_path)
     (tmp_path / "lock").unlink()

@@ -63,7 +63,7 @@ from tests.host.hosts import CPU, c5_large
         ),
     ],
 )
-def test_a_source_tells_how_it_stands(
+def test_a_source_tells_its_state(
     tmp_path: Path, source: NoiseSource, files: dict[str, str], verdict: Verdict, told: str
 ) -> None:
     found = source.find(c5_large(tmp_path, files))
@@ -92,7 +92,7 @@ def test_load_and_stolen_time_are_watched_for_a_moment(
     assert source(time_passes).find(host).verdict is verdict
 
 
-def test_where_nothing_can_be_read_every_source_of_the_host_is_unknown_with_its_cure(tmp_path: Path) -> None:
+def test_unreadable_sources_are_unknown_and_have_a_cure(tmp_path: Path) -> None:
     of_the_process = {"bound to cores"}
     for found in findings(HostFiles(tmp_path)):
         if found.source not in of_the_process:
@@ -101,6 +101,6 @@ def test_where_nothing_can_be_read_every_source_of_the_host_is_unknown_with_its_
             assert found.cure
 
 
-def test_every_source_says_what_it_does_to_the_numbers_and_what_helps() -> None:
+def test_every_source_has_an_effect_and_a_cure() -> None:
     assert len({source.name for source in SOURCES}) == len(SOURCES)
     assert all(source.effect and source.cure for source in SOURCES)

@@ -86,7 +86,7 @@ class SimulatedHost:
         self._programs = {name: it for name, it in self._programs.items() if name in keep}
 
     def truth_ms(self, operators: Sequence[str]) -> float:
-        """What a network of these takes on average over two loads of it."""
+        """Return the mean latency of a network over two loads."""
         factor = math.exp(self._chance.gauss(0, self.placement / math.sqrt(2)))
         return factor * sum(map(self._kernel_ms, operators))
 
@@ -128,7 +128,7 @@ class Notes:
 
 
 def measured_inside(host: SimulatedHost, graphs: Sequence[LayerGraph]) -> Notes:
-    """What a run by the method `inside` keeps of these models."""
+    """Return the results of the method `inside` for these models."""
     subjects = [subject_of(decompose(graph)) for graph in graphs]
     jobs = plan(subjects, Known(), Adaptive(), method=Method.INSIDE).jobs
     bricks = {job.key.brick: job for job in jobs}

@@ -44,7 +44,7 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize("magic", [None, V1, V2])
-def test_denormals_are_counted_in_files_of_every_vintage(tmp_path: Path, magic: int | None) -> None:
+def test_denormals_are_counted_in_every_version_of_the_file_format(tmp_path: Path, magic: int | None) -> None:
     (tmp_path / "m.params").write_bytes(params(WEIGHTS, magic))
     assert denormals_in(tmp_path / "m.params") == (
         DenormalCount("arg:w", 6, 2),
@@ -74,7 +74,7 @@ def test_exactly_the_numbers_between_zero_and_the_smallest_normal_one_count(numb
     assert count_denormals(values) == sum(0 < abs(float(value)) < smallest for value in values)
 
 
-def test_any_cut_of_a_file_is_named_and_never_read_as_less(tmp_path: Path) -> None:
+def test_a_truncated_file_is_named_and_never_read_in_part(tmp_path: Path) -> None:
     whole = params(WEIGHTS)
     path = tmp_path / "cut.params"
     for end in range(len(whole)):
@@ -84,7 +84,7 @@ def test_any_cut_of_a_file_is_named_and_never_read_as_less(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("content", [b"", b"{}" * 20, b"\0" * 64, struct.pack("<QQQI", 0x112, 0, 1, 77) + b"\1" * 500])
-def test_what_is_no_such_file_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_file_of_another_format_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "no.params"
     path.write_bytes(content)
     with pytest.raises(UnreadableModelError, match=r"no\.params"):

@@ -66,7 +66,7 @@ def test_samples_say_where_they_were_taken_and_whether_that_was_the_whole_model(
     assert shortened == {"model": "generated", "layer": "layer0", "carrier": ""}
 
 
-def test_bricks_of_a_carrier_that_does_not_run_are_left_for_another_way() -> None:
+def test_bricks_of_a_carrier_that_does_not_run_are_not_kept() -> None:
     where = SimulatedHost({}, 1, broken=("conv",))
     assert measured_inside(where, [chain("conv", "pool")]).kept == {}
 

@@ -1,4 +1,4 @@
-"""What programs may take before anybody has measured them."""
+"""Expected latency and memory of programs."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ SHAPE = (1, 16, 10, 10)
 TENSOR, WEIGHT = 4 * 16 * 100, 4 * 16 * 16 * 9
 
 
-def test_what_layers_hand_on_to_one_another_takes_memory_once() -> None:
+def test_tensors_between_layers_take_memory_once() -> None:
     graph = built([Spec("conv", DATA), Spec("conv", after(0)), Spec("add", after(0, 1))])
     for index in (0, 1):
         graph = convolving(graph, index, SHAPE, (16, 16, 3, 3), SHAPE)

@@ -11,24 +11,24 @@ CONTENDED = RoundReadings(1.0, 400, Contention(0.3, 1500), 0.5)
 SLOW = RoundReadings(1.0, 400, Contention(0.0, 0), 0.7)
 
 
-def test_a_machine_of_ones_own_disturbs_nothing() -> None:
+def test_a_quiet_host_disturbs_no_round() -> None:
     monitor = NoiseMonitor()
     assert [monitor.disturbance(QUIET) for _ in range(20)] == [None] * 20
     assert monitor.usual_reference_ms == 0.5
 
 
-def test_somebody_who_computes_beside_is_told() -> None:
+def test_another_program_that_computes_disturbs_a_round() -> None:
     assert NoiseMonitor().disturbance(CONTENDED) == "others took the processor 1,500 times in 1.00 s"
 
 
-def test_threads_that_share_what_is_left_of_the_cores_tell_of_somebody_else() -> None:
+def test_threads_that_share_the_remaining_cores_show_another_program() -> None:
     shared = RoundReadings(1.0, 404, Contention(0.09, 404), 0.5)
     assert NoiseMonitor().disturbance(shared) == "others took the processor 404 times in 1.00 s"
     assert NoiseMonitor().disturbance(replace(shared, contention=Contention(0.09, 150))) is None
     assert NoiseMonitor().disturbance(replace(shared, contention=Contention(0.001, 404))) is None
 
 
-def test_threads_of_a_worker_that_make_way_for_one_another_are_not_others() -> None:
+def test_threads_of_a_worker_that_preempt_one_another_disturb_no_round() -> None:
     # Thirty-seven programs that take no time to speak of, each run four times.
     own = RoundReadings(0.015, 148, Contention(0.004, 148), 0.5)
     assert NoiseMonitor().disturbance(own) is None
@@ -36,17 +36,15 @@ def test_threads_of_a_worker_that_make_way_for_one_another_are_not_others() -> N
 
 
 @pytest.mark.parametrize(("seconds", "others_seconds"), [(1.0, 0.15), (0.06, 0.03)])
-def test_threads_that_share_a_core_while_nobody_else_computes_disturb_nothing(
-    seconds: float, others_seconds: float
-) -> None:
+def test_threads_that_share_a_core_on_an_idle_host_disturb_no_round(seconds: float, others_seconds: float) -> None:
     alone = RoundReadings(seconds, 200, Contention(0.05 * seconds, 190, others_seconds), 0.5)
     assert NoiseMonitor().disturbance(alone) is None
-    # Somebody has all of the other core.
+    # Another program uses all of the other core.
     beside = replace(alone, contention=Contention(0.05 * seconds, 190, seconds))
     assert NoiseMonitor().disturbance(beside) == f"others took the processor 190 times in {seconds:.2f} s"
 
 
-def test_a_slow_reference_tells_of_what_the_kernel_does_not_count() -> None:
+def test_a_slow_reference_shows_noise_that_the_kernel_does_not_count() -> None:
     monitor = NoiseMonitor()
     assert monitor.disturbance(SLOW) is None
     for _ in range(9):
@@ -55,7 +53,7 @@ def test_a_slow_reference_tells_of_what_the_kernel_does_not_count() -> None:
     assert monitor.disturbance(RoundReadings(1.0, 400, None, 0.7)) == "the host was 1.40 times slower than usual"
 
 
-def test_disturbed_rounds_do_not_change_what_is_usual() -> None:
+def test_disturbed_rounds_do_not_change_the_usual_reference() -> None:
     monitor = NoiseMonitor()
     for _ in range(9):
         monitor.disturbance(QUIET)
@@ -64,7 +62,7 @@ def test_disturbed_rounds_do_not_change_what_is_usual() -> None:
     assert monitor.usual_reference_ms == 0.5
 
 
-def test_of_a_busy_host_rounds_are_taken_as_they_are_until_it_is_quiet_again() -> None:
+def test_on_a_busy_host_rounds_count_as_they_are_until_it_is_quiet_again() -> None:
     monitor = NoiseMonitor()
     rounds = 0
     while monitor.worth_repeating:
@@ -78,11 +76,11 @@ def test_of_a_busy_host_rounds_are_taken_as_they_are_until_it_is_quiet_again() -
     assert monitor.worth_repeating
 
 
-def test_nobody_knows_nothing() -> None:
+def test_rounds_without_readings_are_undisturbed() -> None:
     assert NoiseMonitor().disturbance(RoundReadings(1.0, 400, None, None)) is None
 
 
-def test_who_has_little_time_waits_less_for_quiet_however_often_it_becomes_quiet_again() -> None:
+def test_a_run_with_little_time_repeats_few_rounds_however_often_the_host_becomes_quiet() -> None:
     monitor = NoiseMonitor(most_seconds=3.0)
     for _ in range(3):
         assert monitor.worth_repeating
@@ -103,7 +101,7 @@ def told(monitor: NoiseMonitor, rounds: Iterable[RoundReadings]) -> list[tuple[f
     return changes
 
 
-def test_a_machine_that_has_become_quicker_is_told_once_and_measured_by_what_it_is_now() -> None:
+def test_a_speed_up_of_the_host_is_told_once_and_sets_the_usual_reference() -> None:
     monitor = NoiseMonitor()
     assert told(monitor, [SLOW] * 10) == []
     assert told(monitor, [QUIET] * 4) == []
@@ -112,14 +110,14 @@ def test_a_machine_that_has_become_quicker_is_told_once_and_measured_by_what_it_
     assert monitor.disturbance(SLOW) == "the host was 1.40 times slower than usual"
 
 
-def test_a_machine_that_is_quicker_now_and_then_or_for_a_moment_is_the_same() -> None:
+def test_a_short_speed_up_of_the_host_is_no_change() -> None:
     assert told(NoiseMonitor(), [SLOW if number % 5 == 0 else QUIET for number in range(100)]) == []
     moment = replace(QUIET, seconds=0.06)
     assert told(NoiseMonitor(), [*[SLOW] * 10, *[moment] * 20, SLOW]) == []
     assert told(NoiseMonitor(), [*[SLOW] * 10, *[moment] * 60]) == [(1.4, 50)]
 
 
-def test_of_a_machine_that_stays_slower_for_as_long_as_anybody_waits_that_is_usual() -> None:
+def test_a_lasting_slow_down_of_the_host_sets_the_usual_reference() -> None:
     monitor = NoiseMonitor()
     assert told(monitor, [QUIET] * 10) == []
     assert told(monitor, [SLOW] * 59) == []
@@ -128,7 +126,7 @@ def test_of_a_machine_that_stays_slower_for_as_long_as_anybody_waits_that_is_usu
     assert told(monitor, [QUIET] * 5) == [(1.4, 5)]
 
 
-def test_a_machine_that_is_mostly_slower_is_slower_and_one_in_which_others_compute_is_not() -> None:
+def test_a_mostly_slower_host_is_slower_and_a_contended_one_is_not() -> None:
     monitor = NoiseMonitor()
     assert told(monitor, [QUIET] * 10) == []
     assert told(monitor, [QUIET if number % 4 == 0 else SLOW for number in range(90)]) == [(0.71, 0)]
@@ -136,7 +134,7 @@ def test_a_machine_that_is_mostly_slower_is_slower_and_one_in_which_others_compu
     assert told(contended, [*[QUIET] * 10, *[replace(CONTENDED, reference_ms=0.7)] * 100]) == []
 
 
-def test_what_is_measured_anew_is_taken_from_the_time_to_wait() -> None:
+def test_repeated_measurements_use_up_the_time_for_repeating() -> None:
     monitor = NoiseMonitor(most_seconds=3.0)
     monitor.repeat(2.0)
     assert monitor.worth_repeating

@@ -1,4 +1,4 @@
-"""Who takes part in which round, in which order, and when somebody is done."""
+"""The jobs of each round, their order, and when they are finished."""
 
 from collections import Counter
 from itertools import accumulate
@@ -41,7 +41,7 @@ def rounds_of(rule: StoppingRule, batch: Batch, *names: str) -> tuple[Rounds, di
 
 
 def to_the_end(rounds: Rounds, samples_ms: tuple[float, ...]) -> tuple[list[list[str]], dict[str, int]]:
-    """Who took part in each round of a batch, and who was done after which of them; all take the same in turn."""
+    """Return the jobs of each round of a batch, and after how many rounds each was finished; samples repeat in turn."""
     parts: list[list[str]] = []
     done: dict[str, int] = {}
     while names := rounds.due():
@@ -51,7 +51,7 @@ def to_the_end(rounds: Rounds, samples_ms: tuple[float, ...]) -> tuple[list[list
     return parts, done
 
 
-def test_of_what_varies_whoever_needs_fewer_samples_takes_them_in_every_so_many_rounds_to_the_end() -> None:
+def test_a_noisy_job_that_needs_fewer_samples_takes_them_spread_over_all_rounds() -> None:
     batch = Batch((JOBS[LARGE], JOBS[SMALL]), (JOBS[MODEL],))
     rounds, called = rounds_of(Adaptive(), batch, MODEL, LARGE, SMALL)
     parts, done = to_the_end(rounds, RESTLESS)
@@ -71,14 +71,14 @@ def test_without_a_model_all_bricks_take_part_in_every_round_until_they_are_done
     assert not rounds.unfinished
 
 
-def test_what_hardly_varies_is_done_as_soon_as_it_has_the_fewest_samples() -> None:
+def test_a_steady_job_is_finished_with_the_fewest_samples() -> None:
     rounds, called = rounds_of(Adaptive(), Batch((), (JOBS[MODEL],)), MODEL)
     parts, done = to_the_end(rounds, (10.0, 10.01))
     assert done == {called[MODEL]: len(parts)}
     assert FEWEST_SAMPLES <= len(parts) <= Adaptive().least
 
 
-def test_a_quick_model_is_not_done_before_its_bricks_and_a_slow_one_is() -> None:
+def test_a_quick_model_is_not_finished_before_its_bricks_and_a_slow_one_is() -> None:
     """A host that changes in between would be another for the model than for what it is compared with."""
     alone_at_the_end = {}
     for model_ms in (20.0, 200.0):
@@ -132,7 +132,7 @@ def test_a_model_without_bricks_in_its_last_batch_is_done_when_these_are() -> No
     assert called[MODEL] in done
 
 
-def test_a_model_that_hardly_varies_waits_for_its_last_batch_all_the_same() -> None:
+def test_a_steady_model_is_not_finished_before_its_last_batch() -> None:
     rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL, LARGE)
     for _ in range(Adaptive().most):
         rounds.count({called[MODEL]: [10.0]})
@@ -142,7 +142,7 @@ def test_a_model_that_hardly_varies_waits_for_its_last_batch_all_the_same() -> N
     assert [job.name for job, _ in rounds.take_finished()] == [called[MODEL]]
 
 
-def test_whoever_leaves_takes_part_no_more_and_has_said_nothing() -> None:
+def test_a_removed_job_takes_part_no_more_and_has_no_samples() -> None:
     rounds, called = rounds_of(FixedRuns(8), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
     rounds.count({name: [10.0] for name in rounds.due()})
     rounds.remove(called[SMALL])
@@ -154,7 +154,7 @@ def test_whoever_leaves_takes_part_no_more_and_has_said_nothing() -> None:
     assert (job, len(series.samples_ms)) == (JOBS[LARGE], FEWEST_SAMPLES)
 
 
-def test_who_begins_anew_keeps_the_latest_rounds_and_whoever_was_done_takes_part_again() -> None:
+def test_a_restart_keeps_the_latest_rounds_and_reopens_finished_jobs() -> None:
     rounds, called = rounds_of(FixedRuns(4), Batch((JOBS[LARGE], JOBS[SMALL]), (JOBS[MODEL],)), MODEL, LARGE, SMALL)
     for number in range(3):
         rounds.count({called[LARGE]: [float(number)], called[SMALL]: [float(number)]})
@@ -167,7 +167,7 @@ def test_who_begins_anew_keeps_the_latest_rounds_and_whoever_was_done_takes_part
     assert done.keys() == set(called.values())
 
 
-def test_beginning_anew_leaves_what_a_model_took_in_batches_before() -> None:
+def test_a_restart_keeps_a_model_s_samples_of_earlier_batches() -> None:
     rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL)
     rounds.count({called[MODEL]: [1.0]})
     rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), part=2, parts=2))
@@ -179,7 +179,7 @@ def test_beginning_anew_leaves_what_a_model_took_in_batches_before() -> None:
     assert rounds.unfinished[called[MODEL]].samples_ms == [1.0]
 
 
-def test_who_is_lost_does_not_begin_anew() -> None:
+def test_a_restart_does_not_bring_back_removed_jobs() -> None:
     rounds, called = rounds_of(FixedRuns(1), Batch((JOBS[LARGE],)), LARGE)
     rounds.count({called[LARGE]: [1.0]})
     assert rounds.take_finished()
@@ -216,7 +216,7 @@ def test_a_program_that_is_done_says_whether_it_was_stopped_at_a_limit() -> None
     assert stops == {called[LARGE]: Stop.MOST_SAMPLES, called[SMALL]: Stop.NARROW}
 
 
-def test_all_come_once_and_go_round() -> None:
+def test_a_rotation_holds_every_item_once() -> None:
     for number in range(20):
         order = in_turn("abcdef", [1, 2, 3, 1, 2, 3], number)
         first = "abcdef".index(order[0])
@@ -227,7 +227,7 @@ def test_the_first_round_begins_with_the_first() -> None:
     assert in_turn([*LASTING], [*LASTING.values()], 0) == [*LASTING]
 
 
-def test_in_the_long_run_each_is_in_the_middle_of_a_round_on_average() -> None:
+def test_in_the_long_run_every_item_is_in_the_middle_of_a_round_on_average() -> None:
     middles: dict[str, list[float]] = {name: [] for name in LASTING}
     for number in range(1000):
         order = in_turn([*LASTING], [*LASTING.values()], number)
@@ -237,7 +237,7 @@ def test_in_the_long_run_each_is_in_the_middle_of_a_round_on_average() -> None:
     assert averages == pytest.approx(dict.fromkeys(LASTING, sum(LASTING.values()) / 2), rel=0.02)
 
 
-def test_nothing_is_in_turn_where_there_is_nothing() -> None:
+def test_a_rotation_of_nothing_is_empty() -> None:
     assert in_turn([], [], 7) == []
     assert in_turn(["a"], [0.0], 7) == ["a"]
     assert in_turn(["a", "b"], [0.0, 0.0], 7) == ["a", "b"]

@@ -45,13 +45,13 @@ def test_a_steady_program_takes_the_fewest_samples_and_a_noisy_one_more() -> Non
     assert half_width_ms(statistics) <= rule.target * statistics.trimmed_mean_ms
 
 
-def test_what_is_so_quick_that_nobody_would_see_its_interval_takes_no_more_samples() -> None:
+def test_a_very_quick_program_needs_no_interval_below_the_resolution() -> None:
     quick = [0.01 * sample for sample in noisy(200, 0.03)]
     assert samples_until_satisfied(Adaptive(enough_ms=0.003), quick) == Adaptive().least
     assert samples_until_satisfied(Adaptive(enough_ms=0.0), quick) > Adaptive().least
 
 
-def test_a_series_says_whether_it_is_known_well_enough_or_was_stopped_at_a_limit() -> None:
+def test_samples_say_whether_their_interval_is_narrow_or_a_limit_was_reached() -> None:
     rule = Adaptive()
     assert rule.stop(samples_of([10.0] * 12, rule).statistics) is Stop.NARROW
     assert rule.stop(samples_of([10.0, 30.0, 20.0, 50.0], rule).statistics) is None
@@ -69,7 +69,7 @@ def test_an_interval_that_no_run_accepts_by_default_is_called_wide() -> None:
     assert is_wide(0.005, 1.01 * rule.enough_ms)
 
 
-def test_what_is_a_small_part_of_every_model_takes_fewer_samples_than_what_a_model_consists_of() -> None:
+def test_a_small_part_of_every_model_takes_fewer_samples() -> None:
     rule, samples = Adaptive(), noisy(200, 0.03)
 
     def needed(share: float) -> int:
@@ -81,7 +81,7 @@ def test_what_is_a_small_part_of_every_model_takes_fewer_samples_than_what_a_mod
     assert 8 < samples_until_satisfied(rule, wild, 1e-9) <= 0.6 * rule.most
 
 
-def test_what_varies_may_have_more_samples_the_quicker_its_model_is() -> None:
+def test_noisy_programs_of_quick_models_may_have_more_samples() -> None:
     rule, wild = Adaptive(), noisy(400, 0.5)
     assert samples_until_satisfied(rule, wild) == rule.most_of_quick
     slower = [10 * sample for sample in wild]
@@ -119,7 +119,7 @@ def test_fixed_runs_take_exactly_so_many_and_leave_none_out() -> None:
 
 
 @given(LATENCIES)
-def test_what_ended_a_series_makes_it_reusable_by_the_same_rule_and_by_laxer_ones(samples: list[float]) -> None:
+def test_finished_samples_satisfy_the_same_rule_and_laxer_ones(samples: list[float]) -> None:
     strict, lax = Adaptive(target=0.01), Adaptive(target=0.05)
     statistics = samples_of(samples, strict).statistics
     if strict.satisfied_by(statistics):
@@ -142,8 +142,8 @@ def test_slow_first_samples_are_warm_up_and_slow_later_ones_are_not() -> None:
     assert warm_up_length(noisy(30, 0.01)) == 0
 
 
-def test_a_host_that_becomes_quicker_is_no_warm_up() -> None:
-    """Who was done before it did has only slow samples, and whoever goes on must not lose theirs."""
+def test_a_speed_up_of_the_host_is_no_warm_up() -> None:
+    """Programs finished before have slow samples only, so the others must keep theirs."""
     samples = [*(1.3 * sample for sample in noisy(20, 0.01)), *noisy(20, 0.01)]
     series = samples_of(samples, Adaptive())
     assert series.warm_up == 0
@@ -159,7 +159,7 @@ def test_outliers_are_counted_and_stay_in_the_samples() -> None:
 
 
 @given(st.integers(1, 400))
-def test_series_are_looked_at_more_seldom_the_longer_they_grow_and_always_at_the_end(count: int) -> None:
+def test_the_rule_is_checked_more_seldom_with_more_samples_and_always_at_the_end(count: int) -> None:
     rule = Adaptive(least=20, most=50, most_of_quick=110)
     looks = [samples for samples in range(1, rule.most_of_quick) if rule.looks_at(samples)]
     assert {rule.least, rule.most, 2 * rule.most} < set(looks)
@@ -168,7 +168,7 @@ def test_series_are_looked_at_more_seldom_the_longer_they_grow_and_always_at_the
     assert rule.looks_at(count) == (count in looks or count >= rule.most_of_quick)
 
 
-def test_rules_that_cannot_be_kept_are_refused() -> None:
+def test_rules_that_cannot_be_satisfied_are_refused() -> None:
     for target in (0.0, -1.0, 1.0):
         with pytest.raises(StoppingError, match="target"):
             Adaptive(target=target)

@@ -19,11 +19,11 @@ from tests.bricks.graphs import chain
         (1e3, 0, 0),
     ],
 )
-def test_what_is_short_needs_most_of_them(latency_ms: float, brick: int, whole: int) -> None:
+def test_short_programs_need_most_untimed_runs(latency_ms: float, brick: int, whole: int) -> None:
     assert (untimed_runs(latency_ms, whole=False), untimed_runs(latency_ms, whole=True)) == (brick, whole)
 
 
 @pytest.mark.parametrize(("context", "runs"), [("conv", 3), ("conv:kept;cold", 0)])
-def test_it_is_told_by_the_context_what_a_brick_needs(context: str, runs: int) -> None:
+def test_the_context_of_a_brick_decides_its_untimed_runs(context: str, runs: int) -> None:
     job = Job(JobKey("brick", context), "", "", chain("conv"), (0,), (), 1.0, 0)
     assert job.untimed_runs(0.5) == runs

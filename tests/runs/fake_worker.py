@@ -1,4 +1,4 @@
-"""A worker without a framework: it speaks the real protocol, makes latencies up, and misbehaves on demand.
+"""A worker without a framework: it speaks the real protocol, invents latencies, and misbehaves on demand.
 
 FAKE_MANNERS is a JSON object that says, by the name of an operator, how programs with that operator behave.
 FAKE_NAP is how many seconds each request for samples takes, while the file FAKE_SLOW exists if that is set. FAKE_FACTOR
@@ -100,7 +100,7 @@ class FakeWorker:
         return Refused(Reason.MALFORMED, f"{type(request).__name__} is not for this worker")
 
     def _profiled(self, request: Profile) -> Profiled:
-        """What a profiler sees: it adds a little to each operator, and misses what lies between them."""
+        """Return a profile: it adds a little to each operator, and misses the time between them."""
         nodes = json.loads(self._programs[request.program].network.symbol)["nodes"]
         operators = {number: node["op"] for number, node in enumerate(nodes) if node["op"] != "null"}
         row = tuple(operator_ns(op) + PROFILER_NS for op in operators.values())
@@ -140,7 +140,7 @@ class FakeWorker:
 
 
 def write_diary(program: Program, request: Sample) -> None:
-    """Notes what a program was asked for."""
+    """Note a request for samples of a program."""
     if diary := os.environ.get("FAKE_DIARY"):
         with Path(diary).open("a") as file:
             abreast = "abreast" if program.side_by_side else "in-turn"
@@ -148,18 +148,18 @@ def write_diary(program: Program, request: Sample) -> None:
 
 
 def operators_of(program: Program) -> list[str]:
-    """The operators that are timed, less those that wake somebody up."""
+    """Return the operators that are timed, without those that wake up the framework."""
     nodes = json.loads(program.network.symbol)["nodes"]
     return [node["op"] for node in nodes if node["op"] != "null" and not node["name"].startswith("wake")]
 
 
 def operator_ns(operator: str) -> int:
-    """What an operator takes."""
+    """Return the latency of an operator."""
     return zlib.crc32(operator.encode()) % 950_000
 
 
 def latency_ns(program: Program) -> int:
-    """What a program takes, from 0.05 to 1 ms, as its operators will have it."""
+    """Return the latency of a program, 0.05 ms and up, by its operators."""
     usual = 50_000 + sum(map(operator_ns, operators_of(program)))
     return usual * int(os.environ.get("FAKE_FACTOR", "1"))
 

@@ -1,4 +1,4 @@
-"""Kills processes of runs at random moments, and finds out what that has cost."""
+"""Kill processes of runs at random moments, and check that no result is lost."""
 
 import os
 import random
@@ -18,7 +18,7 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder, State
 from tests.runs.runs import ROOT, Site
 
-# A run on a busy host waits for calm, a minute at a time.
+# A run on a busy host repeats rounds for up to a minute at a time.
 PATIENCE_SECONDS = 240.0
 VICTIMS = (("worker",), ("run",), ("viewer",), ("run", "worker"), ("viewer", "run", "worker"))
 
@@ -35,7 +35,7 @@ while True:
 
 
 def eventually(happens: Callable[[], object]) -> None:
-    """Waits until something is true."""
+    """Wait until something is true."""
     give_up = time.monotonic() + PATIENCE_SECONDS
     while not happens():
         assert time.monotonic() < give_up, "it does not happen"
@@ -43,18 +43,18 @@ def eventually(happens: Callable[[], object]) -> None:
 
 
 def has_told(folder: RunFolder, kind: type[Event]) -> bool:
-    """Whether such a thing has happened in the run."""
+    """Return True if the run has told such an event."""
     return any(isinstance(event, kind) for event in EventReader(folder.events_file).new())
 
 
 def workers_of(pid: int) -> list[int]:
-    """The processes that a process has started and that still run."""
+    """Return the running child processes of a process."""
     found = subprocess.run(["ps", "-o", "pid=,stat=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
     return [int(line.split()[0]) for line in found.stdout.splitlines() if "Z" not in line.split()[1]]
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that waits to be reaped does not."""
+    """Return True if a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -62,22 +62,22 @@ def is_alive(pid: int) -> bool:
 
 
 def has_begun(folder: RunFolder, process: "subprocess.Popen[bytes]") -> bool:
-    """Whether a process has worked on the run, and may do so still."""
+    """Return True if a process has worked on the run, and may do so still."""
     return process.poll() is not None or (folder.state().process.pid == process.pid and bool(workers_of(process.pid)))
 
 
 def all_are_gone(pids: Sequence[int]) -> bool:
-    """Whether none of the processes runs any more."""
+    """Return True if none of the processes runs."""
     return not any(map(is_alive, pids))
 
 
 def results_told(events: Sequence[Event]) -> set[tuple[str, str, str]]:
-    """What a run has said to be in the store."""
+    """Return the results that a run has told to be in the store."""
     return {(it.brick, it.context, it.model) for it in events if isinstance(it, ProgramMeasured)}
 
 
 def results_kept(site: Site) -> set[tuple[str, str, str]]:
-    """What is in the store."""
+    """Return the results in the store."""
     contents = site.contents()
     return {(*pair, "") for pair in contents.measured} | {("", "", it.model) for it in contents.end_to_end}
 

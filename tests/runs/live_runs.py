@@ -41,7 +41,7 @@ def at(seconds: float) -> str:
 
 
 def started(seconds: float = 0) -> RunStarted:
-    """A process takes the run up."""
+    """A process executes the run."""
     return RunStarted(
         when=at(seconds),
         run=RUN,
@@ -84,7 +84,7 @@ def calibrated(networks: int, seconds: float = 2, afterwards_seconds: float = 40
 
 
 def loaded(program: int, seconds: float = 3) -> ProgramLoaded:
-    """A brick, or as number 0 a whole model, comes on the bench."""
+    """A brick, or as number 0 a whole model, is loaded."""
     return ProgramLoaded(**_about(program), when=at(seconds), first_run_ms=1.0, used_by=MODELS[: 1 + program % 2])
 
 
@@ -135,7 +135,7 @@ def failed(program: int, seconds: float = 31) -> ProgramFailed:
 
 
 def estimate(model: str, half_width: float, seconds: float = 5, missing: int = 20) -> EstimateChanged:
-    """What is known of a model by now."""
+    """Return the estimate of a model so far."""
     return EstimateChanged(
         when=at(seconds),
         model=model,
@@ -165,7 +165,7 @@ def ended(state: State = State.FINISHED, message: str = "", seconds: float = 90)
 
 
 def in_the_middle() -> list[Event]:
-    """A run that is half through: some bricks are known, one has failed, others are on the bench."""
+    """A run that is half through: some bricks are known, one has failed, others are being sampled."""
     events: list[Event] = [
         started(),
         Waiting(when=at(0.5), holder="run 20261121-0755-99aa of ada (process 12, data in /home/ada, since 07:55)"),
@@ -200,13 +200,13 @@ def put_run(
     bricks = Tally(BRICKS, 20, 8, 1)
     standing = RunState(folder.run, state, process or this_process(), MODELS, at(0), at(0), bricks, seconds=seconds)
     tell(folder, *events)
-    # Last, as whoever watches is to see all of it at once.
+    # Last, so that viewers see all of it at once.
     folder.set_state(standing)
     return folder
 
 
 def tell(folder: RunFolder, *events: Event) -> None:
-    """The run tells what happens."""
+    """Tell events of the run."""
     writer = EventWriter(folder.events_file)
     for event in events:
         writer.tell(event)
@@ -214,7 +214,7 @@ def tell(folder: RunFolder, *events: Event) -> None:
 
 
 def end(folder: RunFolder, state: State = State.FINISHED) -> None:
-    """The run ends as one does that can say so."""
+    """End the run in an orderly way."""
     folder.set_state(replace(folder.state(), state=state))
     tell(folder, ended(state))
 

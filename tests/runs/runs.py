@@ -38,7 +38,7 @@ BRICKS = 18
 
 @dataclass(frozen=True)
 class Contents:
-    """What a store holds."""
+    """The contents of a store."""
 
     measurements: Sequence[Measurement]
     end_to_end: Sequence[EndToEnd]
@@ -77,7 +77,7 @@ class Site:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the fake worker, and a process that starts it, are told."""
+        """The environment of the fake worker and of a process that starts it."""
         told = {"FAKE_MANNERS": json.dumps(dict(self.manners)), "FAKE_NAP": str(self.nap_seconds)}
         return told | ({"FAKE_SLOW": str(self.slow_file)} if self.can_hurry else {})
 
@@ -103,18 +103,18 @@ class Site:
         return RunRequest(models=chosen(sources), level=Level.WRITTEN, **{"runtime": FAKE, **changes})
 
     def run(self, request: RunRequest, listener: Callable[[Event], None] | None = None) -> RunState:
-        """Executes a run here and now."""
+        """Execute a run in this process."""
         folder = create_run(request, self.data)
         return execute(folder, request, self.place, self.lock, listener).state
 
     def start(self, folder: RunFolder, *, detached: bool = True) -> "subprocess.Popen[bytes]":
-        """Has a process of its own execute a run that was created."""
+        """Execute a run in a process of its own."""
         where = (str(self.path), str(self.worker_program), str(folder.path), str(int(detached)))
         command = [sys.executable, str(Path(__file__)), *where]
         return subprocess.Popen(command, env={**os.environ, **self.environment}, stdin=subprocess.DEVNULL)
 
     def contents(self) -> Contents:
-        """Everything that is in the store."""
+        """Return the contents of the store."""
         with Store(self.data.store) as store:
             assert not store.damage
             generation = store.generation
@@ -125,7 +125,7 @@ class Site:
             )
 
     def events(self, folder: RunFolder) -> tuple[Event, ...]:
-        """Everything that has happened in a run."""
+        """Return all events of a run."""
         return EventReader(folder.events_file).new()
 
 

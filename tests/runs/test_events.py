@@ -54,7 +54,7 @@ def test_every_event_comes_back_from_its_line_as_it_was(event: Event) -> None:
 @given(
     st.binary(max_size=40) | st.sampled_from([b"{}", b'{"event":"Flown","when":"now"}', b'{"event":"Paused"}', b"[]"])
 )
-def test_lines_of_nobody_or_of_another_version_are_no_events(line: bytes) -> None:
+def test_unknown_lines_are_no_events(line: bytes) -> None:
     assert from_line(line) is None
 
 
@@ -82,7 +82,7 @@ def test_a_reader_gets_every_event_once_and_half_a_line_only_when_it_is_whole(tm
     assert reader.new() == (second,)
 
 
-def test_what_a_killed_writer_left_takes_no_event_of_the_next_one_with_it(tmp_path: Path) -> None:
+def test_a_torn_last_line_spoils_no_event_of_the_next_writer(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(to_line(Waiting(holder="a"))[:-5])
     heard: list[Event] = []
@@ -93,7 +93,7 @@ def test_what_a_killed_writer_left_takes_no_event_of_the_next_one_with_it(tmp_pa
     assert EventReader(path).new() == tuple(heard) == (resumed,)
 
 
-def test_who_follows_hears_what_is_told_last(tmp_path: Path) -> None:
+def test_a_follower_gets_the_last_events(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     told = [Waiting(holder=str(number)) for number in range(5)]
     written: list[Event] = []

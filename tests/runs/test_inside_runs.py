@@ -65,7 +65,7 @@ def test_bricks_of_a_run_are_measured_once_and_known_to_the_next_one(site: Site)
     assert site.contents().measurements == contents.measurements
 
 
-def test_an_estimate_is_what_the_model_takes(site: Site) -> None:
+def test_an_estimate_equals_the_latency_of_the_model(site: Site) -> None:
     events_of(site)
     found = estimated(site, MODEL)
     assert found.estimate.coverage.complete
@@ -73,7 +73,7 @@ def test_an_estimate_is_what_the_model_takes(site: Site) -> None:
     assert found.estimate.coverage.own_carrier == found.estimate.coverage.layers
 
 
-def test_an_estimate_of_a_model_that_repeats_modules_is_what_it_takes(site: Site) -> None:
+def test_an_estimate_of_a_model_with_repeated_modules_equals_its_latency(site: Site) -> None:
     events_of(site, "resnet18_v1")
     found = estimated(site, "resnet18_v1")
     assert found.estimate.coverage.complete
@@ -103,7 +103,7 @@ def test_bricks_whose_carrier_does_not_run_are_timed_alone(site: Site, monkeypat
     assert {it.occurrence for it in rude.contents().measurements} == {()}
 
 
-def test_a_run_that_stops_keeps_what_its_carriers_have_said(site: Site) -> None:
+def test_a_run_that_stops_keeps_the_samples_of_its_carriers(site: Site) -> None:
     request = site.request(**INSIDE)
     folder = create_run(request, site.data)
     rounds = 0

@@ -58,7 +58,7 @@ def test_a_model_is_measured_and_estimated_like_any_other(
     ],
     ids=lambda made: getattr(made, "__name__", ""),
 )
-def test_a_model_that_its_layers_cannot_stand_for_is_timed_end_to_end_all_the_same(
+def test_a_model_that_cannot_be_run_layer_by_layer_is_timed_end_to_end(
     model: Path, capsys: pytest.CaptureFixture[str], made: Callable[[], ModelProto], inputs: list[str], level: str
 ) -> None:
     path = saved(model.parent, made(), "odd")

@@ -23,7 +23,7 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path / "data")
 
 
-def test_events_amount_to_how_far_a_run_is_at_every_moment(site: Site) -> None:
+def test_events_give_the_progress_of_a_run_at_every_moment(site: Site) -> None:
     progress = RunProgress()
     shares: list[float] = []
 
@@ -42,13 +42,13 @@ def test_events_amount_to_how_far_a_run_is_at_every_moment(site: Site) -> None:
     for program in progress.programs.values():
         assert program.measured is not None
         assert len(program.samples_ms) == program.measured.samples + program.measured.warm_up
-    # Whoever comes later and reads the file sees the same.
+    # A later reader of the file sees the same.
     later = RunProgress()
     later.take_all(site.events(RunFolders(site.data.runs).find(state.run)))
     assert later == progress
 
 
-def test_a_run_that_is_taken_up_again_begins_anew(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_progress_of_a_resumed_run_starts_again(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MANNERS", '{"Flatten": "unbuildable"}')
     progress = RunProgress()
     site.run(site.request(), progress.take)
@@ -59,7 +59,7 @@ def test_a_run_that_is_taken_up_again_begins_anew(site: Site, monkeypatch: pytes
     assert (progress.total, progress.done) == (BRICKS, BRICKS)
 
 
-def test_the_rounds_of_a_calibration_say_nothing_of_the_run() -> None:
+def test_rounds_of_a_calibration_are_not_counted_as_progress() -> None:
     progress = RunProgress()
     progress.take(planned(bricks=1, reused=0, expected_seconds=100.0))
     progress.take(Calibrating(when=at(0), network="chain", number=1, of=2))
@@ -100,7 +100,7 @@ def test_a_run_that_ends_while_it_calibrates_calibrates_no_more() -> None:
     assert (progress.state, progress.calibrating) == (State.CANCELLED, None)
 
 
-def test_events_that_nobody_shows_are_passed_over() -> None:
+def test_events_that_change_no_progress_are_passed_over() -> None:
     progress = RunProgress()
     progress.take(Event())
     assert progress == RunProgress()
@@ -109,7 +109,7 @@ def test_events_that_nobody_shows_are_passed_over() -> None:
     assert progress.started == started
 
 
-def test_a_viewer_gets_over_lines_that_were_torn(site: Site) -> None:
+def test_torn_lines_do_not_stop_a_viewer(site: Site) -> None:
     state = site.run(site.request())
     events = site.events(RunFolders(site.data.runs).find(state.run))
     progress = RunProgress()

@@ -110,7 +110,7 @@ def test_a_brick_that_needs_more_memory_than_allowed_fails_alone(
         ("Flatten", "not a number", 1, "not finite"),
     ],
 )
-def test_a_brick_that_takes_the_real_framework_along_fails_alone_and_is_named(
+def test_a_brick_that_crashes_the_real_framework_fails_alone_and_is_named(
     model: Path, monkeypatch: pytest.MonkeyPatch, operator: str, fault: str, run: int, reason: str
 ) -> None:
     monkeypatch.setenv("FAULTS", json.dumps({operator: [fault, run]}))
@@ -132,9 +132,7 @@ def test_a_brick_that_takes_the_real_framework_along_fails_alone_and_is_named(
     assert len(contents.measurements) == state.bricks.measured
 
 
-def test_a_brick_that_mxnet_itself_dies_of_fails_alone_however_little_patience_there_is(
-    model: Path, tmp_path: Path
-) -> None:
+def test_a_brick_that_crashes_mxnet_fails_alone_however_short_the_limits_are(model: Path, tmp_path: Path) -> None:
     network = Network()
     whole_numbers = network.add("Cast", "cast", network.relu("relu", "data"), dtype="int32")
     divided = tmp_path / "divided-symbol.json"

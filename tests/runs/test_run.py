@@ -1,4 +1,4 @@
-"""What a run does and leaves behind; the worker is a fake, everything else is real."""
+"""Runs in this process, with a fake worker and everything else real."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ from dlbricks_tui.store.store import Store
 from tests.runs.runs import BRICKS, FAKE, MODEL, Site
 
 AnEvent = TypeVar("AnEvent", bound=Event)
-# Programs that hang are found out after this long; a busy machine may take that long for nothing else.
+# Short enough to detect a hanging program soon, long enough for everything else on a busy machine.
 IMPATIENT = TimeLimits(load_seconds=2.0, sample_seconds=2.0)
 
 
@@ -114,7 +114,7 @@ def test_a_result_says_how_it_came_about(site: Site) -> None:
         assert (run.state, run.measured, run.failed, run.models) == ("finished", BRICKS, 0, (MODEL,))
 
 
-def test_events_tell_all_that_happens_in_order_and_stay_in_the_file(site: Site) -> None:
+def test_events_are_told_in_order_and_stay_in_the_file(site: Site) -> None:
     events: list[Event] = []
     state = site.run(site.request(end_to_end=True), events.append)
     assert tuple(events) == site.events(RunFolders(site.data.runs).find(state.run))
@@ -162,7 +162,7 @@ def test_a_model_is_sampled_in_the_rounds_of_every_batch_of_its_bricks(site: Sit
 
 
 @pytest.mark.parametrize("programs", [6, 128])
-def test_on_a_restless_host_a_model_and_its_bricks_are_sampled_in_the_same_rounds_to_the_end(
+def test_on_a_noisy_host_a_model_and_its_bricks_are_sampled_in_the_same_rounds_to_the_end(
     site: Site, monkeypatch: pytest.MonkeyPatch, programs: int
 ) -> None:
     monkeypatch.setenv("FAKE_NOISE", "0.3")
@@ -178,7 +178,7 @@ def test_on_a_restless_host_a_model_and_its_bricks_are_sampled_in_the_same_round
     assert sum(taken == {whole} for taken in with_model) <= 3
 
 
-def test_nobody_is_always_next_to_the_end_of_a_round_where_the_host_was_found_calm(site: Site) -> None:
+def test_no_program_is_always_next_to_the_end_of_a_round(site: Site) -> None:
     events: list[Event] = []
     request = site.request(end_to_end=True, rule=FixedRuns(40))
     place = replace(site.place, limits=BatchLimits())
@@ -192,7 +192,7 @@ def test_nobody_is_always_next_to_the_end_of_a_round_where_the_host_was_found_ca
 
 
 @pytest.mark.parametrize(("factor", "of_model", "of_most_bricks"), [(1, {"5", "6"}, "3"), (2000, {"0"}, "0")])
-def test_what_takes_long_is_not_run_untimed_once_that_is_known(
+def test_long_programs_get_no_untimed_runs_once_their_latency_is_known(
     site: Site, monkeypatch: pytest.MonkeyPatch, factor: int, of_model: set[str], of_most_bricks: str
 ) -> None:
     diary = site.data.path / "diary"
@@ -232,9 +232,7 @@ def test_only_models_run_their_operators_side_by_side(
     assert [len(operators.split("+")) for operators in abreast] == ([] if at_once == 1 else [21])
 
 
-def test_what_is_still_being_sampled_is_told_apart_from_what_is_measured(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_estimates_tell_provisional_layers_from_measured_ones(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     # These rounds take so little time that next to none of it would be left for estimates.
     monkeypatch.setattr("dlbricks_tui.runs.results._SHARE_OF_TIME", 1.0)
     events: list[Event] = []
@@ -257,7 +255,7 @@ def test_what_is_still_being_sampled_is_told_apart_from_what_is_measured(
     assert (last.sampled_layers, last.missing_layers) == (0, 0)
 
 
-def test_what_a_run_tells_last_of_a_model_is_the_estimate_that_the_store_gives(site: Site) -> None:
+def test_the_last_estimate_event_of_a_model_equals_the_estimate_from_the_store(site: Site) -> None:
     host = fingerprint()
     way = Way(host.id, FAKE.identity, Level.WRITTEN, Method.ALONE.id)
     constants = ((CALL_MS, 0.01), ("warm_brick_ms", 0.02))
@@ -337,7 +335,7 @@ def test_a_program_that_works_only_alone_is_measured_alone(
     assert bool(of_kind(events, WorkerReplaced)) == manner.startswith("crash")
 
 
-def test_what_failed_is_not_tried_again_unless_that_is_asked_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_bricks_are_tried_again_only_on_request(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     rude = misbehaving(site, monkeypatch, Flatten="crash on load")
     rude.run(rude.request())
     monkeypatch.setenv("FAKE_MANNERS", "{}")
@@ -346,7 +344,7 @@ def test_what_failed_is_not_tried_again_unless_that_is_asked_for(site: Site, mon
     assert site.run(site.request()).bricks == Tally(BRICKS, reused=BRICKS)
 
 
-def test_what_is_known_is_measured_again_if_that_is_asked_for_and_once_however_often_the_run_is_taken_up(
+def test_known_bricks_are_measured_again_on_request_and_once_however_often_the_run_is_resumed(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rude = misbehaving(site, monkeypatch, Flatten="crash on load")
@@ -365,7 +363,7 @@ def test_what_is_known_is_measured_again_if_that_is_asked_for_and_once_however_o
 
 
 @pytest.mark.parametrize(("factor", "again"), [("1", 4), ("2", 10)], ids=["the same host", "a slower one"])
-def test_what_is_known_less_well_than_is_asked_for_goes_on_from_its_samples_unless_the_host_has_changed(
+def test_bricks_with_too_few_samples_go_on_from_these_unless_the_host_has_changed(
     site: Site, monkeypatch: pytest.MonkeyPatch, factor: str, again: int
 ) -> None:
     site.run(site.request(rule=FixedRuns(6), end_to_end=True))
@@ -383,7 +381,7 @@ def test_what_is_known_less_well_than_is_asked_for_goes_on_from_its_samples_unle
     assert {len(program.samples_ms) for program in progress.programs.values()} == {10}
 
 
-def test_what_the_worker_did_not_understand_is_not_held_against_the_brick(
+def test_a_malformed_request_is_not_stored_as_a_failure_of_the_brick(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rude = misbehaving(site, monkeypatch, Flatten="not understood")
@@ -393,7 +391,7 @@ def test_what_the_worker_did_not_understand_is_not_held_against_the_brick(
     assert site.run(site.request()).bricks == Tally(BRICKS, measured=1, reused=BRICKS - 1)
 
 
-def test_a_round_that_somebody_disturbs_before_its_end_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_that_is_disturbed_before_its_end_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     sample, calls = SupervisedWorker.sample, Counter[str]()
 
     def disturbed(worker: SupervisedWorker, names: Sequence[str], *runs: int) -> dict[str, tuple[int, ...]]:
@@ -417,7 +415,7 @@ def test_a_round_that_somebody_disturbs_before_its_end_is_repeated(site: Site, m
 
 
 @pytest.mark.parametrize(("at_first", "later"), [(3, 2), (2, 3)])
-def test_a_batch_is_measured_anew_by_all_of_its_programs_where_the_machine_becomes_another(
+def test_a_batch_restarts_with_all_of_its_programs_when_the_speed_of_the_host_changes(
     site: Site, monkeypatch: pytest.MonkeyPatch, at_first: int, later: int
 ) -> None:
     sample, rounds, as_at_first = SupervisedWorker.sample, Counter[str](), 14
@@ -436,7 +434,7 @@ def test_a_batch_is_measured_anew_by_all_of_its_programs_where_the_machine_becom
     done = site.run(site.request(rule=Adaptive(1e-9, most=24, most_of_quick=24, enough_ms=0.0)), events.append)
     (begun,) = of_kind(events, BatchRestarted)
     assert begun.times_as_fast == pytest.approx(at_first / later, rel=0.02)
-    # Who has been slower is seen in the rounds of five that end there; of these none counts.
+    # A speed-up keeps the last five rounds, a slow-down keeps none.
     assert {len(samples_ms) for _, samples_ms in begun.samples_ms} == ({0, 5} if later < at_first else {0})
     assert len(of_kind(events, ProgramMeasured)) > done.bricks.measured == BRICKS
     progress = RunProgress()
@@ -451,9 +449,7 @@ def test_a_batch_is_measured_anew_by_all_of_its_programs_where_the_machine_becom
     assert any(isinstance(value, int) and value >= as_at_first for value in repeated)
 
 
-def test_a_reference_that_does_not_run_costs_nothing_but_the_sight_of_drift(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_reference_program_only_drift_goes_unseen(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site = misbehaving(site, monkeypatch, Convolution="unbuildable")
     state = site.run(site.request())
     assert state.state is State.FINISHED
@@ -461,7 +457,7 @@ def test_a_reference_that_does_not_run_costs_nothing_but_the_sight_of_drift(
     assert all("reference_ms" not in dict(it.noise) for it in site.contents().measurements)
 
 
-def test_a_spent_budget_ends_the_run_with_what_it_has(site: Site) -> None:
+def test_a_spent_budget_ends_the_run_and_keeps_its_samples(site: Site) -> None:
     request = site.request(time_budget_seconds=1000.0)
     state = execute_until_the_first_result(site, create_run(request, site.data), request)
     assert state.state is State.FINISHED
@@ -472,7 +468,7 @@ def test_a_spent_budget_ends_the_run_with_what_it_has(site: Site) -> None:
     assert done.measured + done.reused == BRICKS
 
 
-def test_a_runtime_that_has_changed_since_the_run_was_asked_for_is_not_taken_for_the_old_one(site: Site) -> None:
+def test_a_runtime_that_has_changed_since_the_request_is_refused(site: Site) -> None:
     with pytest.raises(RunError, match=r"1\.9\.1 by now"):
         site.run(site.request(runtime=replace(FAKE, version="1.5.1")))
     (state,) = RunFolders(site.data.runs).states()

@@ -58,14 +58,16 @@ requests = st.builds(
 
 
 @given(requests)
-def test_a_request_is_kept_to_the_letter(tmp_path_factory: pytest.TempPathFactory, request_kept: RunRequest) -> None:
+def test_a_request_is_read_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory, request_kept: RunRequest
+) -> None:
     path = tmp_path_factory.mktemp("run") / "request.json"
     write_request(path, request_kept)
     assert read_request(path) == request_kept
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema": 99}'])
-def test_what_is_no_request_is_refused(tmp_path: Path, content: str) -> None:
+def test_other_files_are_no_requests(tmp_path: Path, content: str) -> None:
     path = tmp_path / "request.json"
     path.write_text(content)
     with pytest.raises(RunError, match="start a new run"):
@@ -83,7 +85,7 @@ def test_a_request_finds_what_the_library_knows_of_its_models(tmp_path: Path) ->
     assert (found[1].name, found[1].path, found[1].types) == (*elsewhere, None)
 
 
-def test_a_new_run_is_found_by_its_name_how_that_begins_and_as_the_last(tmp_path: Path) -> None:
+def test_a_run_is_found_by_its_id_a_unique_beginning_of_it_and_as_the_last(tmp_path: Path) -> None:
     folders = RunFolders(tmp_path / "runs")
     assert folders.states() == ()
     first, second = folders.create(("a",)), folders.create(("b",))
@@ -133,7 +135,7 @@ def test_a_full_disk_and_a_folder_that_cannot_be_written_have_cures_of_their_own
             folder.set_state(state)
 
 
-def test_a_state_that_nobody_wrote_is_named_with_its_file(tmp_path: Path) -> None:
+def test_an_unreadable_state_is_named_with_its_file(tmp_path: Path) -> None:
     folder = RunFolders(tmp_path).create(("a",))
     (folder.path / "state.json").write_text(json.dumps({"run": 1}))
     with pytest.raises(RunError, match=r"state\.json"):

@@ -1,4 +1,4 @@
-"""A run as a process: what it obeys, what it survives, and what it leaves when it is killed."""
+"""Runs in processes of their own: signals, pausing, kills and what they leave."""
 
 import os
 import signal
@@ -75,7 +75,7 @@ def test_cancelling_keeps_what_was_measured_and_the_next_run_goes_on(site: Site)
     assert (bricks.reused, bricks.measured) == (enough, BRICKS - enough)
 
 
-def test_a_cancelled_run_can_be_taken_up_again_under_its_own_name(site: Site) -> None:
+def test_a_cancelled_run_can_be_resumed(site: Site) -> None:
     folder, process = started(site)
     folder.cancel()
     process.wait(PATIENCE_SECONDS)
@@ -89,7 +89,7 @@ def test_a_cancelled_run_can_be_taken_up_again_under_its_own_name(site: Site) ->
         folder.cancel()
 
 
-def test_what_was_sampled_before_a_run_was_cancelled_is_not_done_and_counts_when_it_is_taken_up(site: Site) -> None:
+def test_samples_of_a_cancelled_run_are_unfinished_and_count_when_it_is_resumed(site: Site) -> None:
     runs = 200
     folder, process = started(site, site.request(rule=FixedRuns(runs)))
     rounds_needed = FEWEST_SAMPLES + 1
@@ -113,7 +113,7 @@ def test_what_was_sampled_before_a_run_was_cancelled_is_not_done_and_counts_when
             assert it.samples_ms[: len(known)] == known
 
 
-def test_the_keyboard_interrupts_and_a_closed_terminal_does_too_unless_the_run_is_detached(site: Site) -> None:
+def test_the_keyboard_and_a_closed_terminal_interrupt_a_run_unless_it_is_detached(site: Site) -> None:
     for number, detached, expected in (
         (signal.SIGINT, False, State.INTERRUPTED),
         (signal.SIGHUP, False, State.INTERRUPTED),
@@ -128,7 +128,7 @@ def test_the_keyboard_interrupts_and_a_closed_terminal_does_too_unless_the_run_i
         assert folder.state().state is expected
 
 
-def test_a_paused_run_stands_still_lets_others_measure_and_goes_on(
+def test_a_paused_run_lets_other_runs_measure_and_goes_on(
     site: Site, ended: Callable[["subprocess.Popen[bytes]"], None]
 ) -> None:
     folder, process = started(site)
@@ -150,7 +150,7 @@ def test_a_paused_run_stands_still_lets_others_measure_and_goes_on(
     assert folder.state().bricks.measured == BRICKS
 
 
-def test_a_second_run_waits_and_says_for_whom(site: Site, ended: Callable[["subprocess.Popen[bytes]"], None]) -> None:
+def test_a_second_run_waits_and_names_the_first(site: Site, ended: Callable[["subprocess.Popen[bytes]"], None]) -> None:
     mine = site.lock
     assert mine.try_hold("the-first", Path("/their/data"))
     folder = create_run(site.request(), site.data)
@@ -198,7 +198,7 @@ def test_no_two_processes_work_on_one_run(site: Site, ended: Callable[["subproce
     assert folder.state().bricks.measured == BRICKS
 
 
-def test_who_takes_a_run_up_waits_for_a_process_that_has_ended_it_and_is_about_to_leave(
+def test_a_process_that_resumes_a_run_waits_until_the_former_process_has_exited(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = create_run(site.request(), site.data)
@@ -216,12 +216,12 @@ def test_who_takes_a_run_up_waits_for_a_process_that_has_ended_it_and_is_about_t
         assert len(naps) == 1
 
 
-def test_the_end_is_told_before_the_state_says_so(site: Site) -> None:
+def test_the_end_is_told_before_the_state_changes(site: Site) -> None:
     request = site.request()
     folder = create_run(request, site.data)
     told: list[tuple[Event, bool]] = []
     execute(folder, request, site.place, site.lock, lambda event: told.append((event, folder.state().active)))
-    # So that who reads events until a state says that nothing follows has read them all.
+    # So a viewer that reads events until the final state has read all of them.
     assert isinstance(told[-1][0], RunEnded)
     assert all(active for _, active in told)
     assert not folder.state().active
