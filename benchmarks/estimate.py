@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.promises import at_most, judge
 from benchmarks.store_scale import fill
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level

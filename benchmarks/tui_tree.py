@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.promises import at_most, judge
 from benchmarks.unrolled_lstm import unrolled_lstm
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.bricks.sequence_regions import sequence_regions
+from dlbricks_tui.bricks.regions import sequence_regions
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured
 from dlbricks_tui.models.frameworks import WorkerFramework

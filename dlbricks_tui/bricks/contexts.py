@@ -8,10 +8,9 @@ end says that the weights of the brick are in no cache when it runs.
 from collections.abc import Collection, Hashable, Mapping, Sequence, Set
 
 from dlbricks_tui.bricks.convolutions import first_part, is_convolution
+from dlbricks_tui.bricks.feeding import varied_feeds
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
-from dlbricks_tui.bricks.layouts import PLAIN, Layouts, is_computed_in_place, layout_of
-from dlbricks_tui.bricks.lifetimes import is_needed_after
-from dlbricks_tui.bricks.values import varied_feeds
+from dlbricks_tui.bricks.layouts import PLAIN, Layouts, is_computed_in_place, is_needed_after, layout_of
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Operator, Origin, bytes_read
 
 NO_INPUTS = "none"

@@ -1,9 +1,8 @@
 """In which order a model's layers are cut: as the file has them, or branch by branch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 
-from dlbricks_tui.bricks.dominators import DominatorTree
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.models.graph import Layer, LayerGraph
 
@@ -129,3 +128,46 @@ def _own_outline(graph: LayerGraph, layer: int) -> int:
 def _mix(one: int, other: int) -> int:
     # Cubed, so that different branches do not add up to the same, as sums of products would.
     return pow(one * 0x1E37_79B9_7F4A_7C15 + other * 0x0F58_476D_1CE4_E5B9 + 0x94D0_49BB, 3, _PRIME)
+
+
+class DominatorTree:
+    """Grows leaf by leaf, in topological order; vertices are 0 to `count` - 1 and the root is vertex `count`.
+
+    Jump pointers find a common dominator in logarithmic time: walking up parent by parent is quadratic where, as in
+    an unrolled recurrent network, a late layer reads many early ones.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.root = count
+        self.depth = [0] * (count + 1)
+        self._parent = [count] * (count + 1)
+        self._jump = [count] * (count + 1)
+
+    def add(self, vertex: int, sources: Iterable[int]) -> int:
+        """Hangs a vertex below its immediate dominator, which is returned: the root if it has no sources."""
+        dominator = -1
+        for source in sources:
+            dominator = source if dominator < 0 else self._common(dominator, source)
+        if dominator < 0:
+            dominator = self.root
+        depth, jump = self.depth, self._jump
+        hop = jump[dominator]
+        equal_hops = depth[dominator] - depth[hop] == depth[hop] - depth[jump[hop]]
+        self._parent[vertex] = dominator
+        depth[vertex] = depth[dominator] + 1
+        jump[vertex] = jump[hop] if equal_hops else dominator
+        return dominator
+
+    def _common(self, one: int, other: int) -> int:
+        depth, jump, parent = self.depth, self._jump, self._parent
+        if depth[one] < depth[other]:
+            one, other = other, one
+        while depth[one] > depth[other]:
+            one = jump[one] if depth[jump[one]] >= depth[other] else parent[one]
+        while one != other:
+            # Vertices of one depth have jumps of one length.
+            if jump[one] != jump[other]:
+                one, other = jump[one], jump[other]
+            else:
+                one, other = parent[one], parent[other]
+        return one

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.contexts import is_cold, kept_feeds, streaming_operator
+from dlbricks_tui.bricks.feeding import expected_numbers, feeding_layers, narrowed, varied_feeds
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
-from dlbricks_tui.bricks.narrowing import narrowed
-from dlbricks_tui.bricks.values import expected_numbers, feeding_layers, varied_feeds
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, NativeNode, Origin, TensorType, Wire, type_of
 from dlbricks_tui.models.sheets import Entry, copy_of, plain_copy, sheet_for, wakers

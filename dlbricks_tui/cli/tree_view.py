@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from dlbricks_tui.bricks.regions import Chain, Irregular, Leaf, Parallel, Region, RegionTree, Repeat, children
-from dlbricks_tui.bricks.sequence_regions import sequence_regions
+from dlbricks_tui.bricks.regions import (
+    Chain,
+    Irregular,
+    Leaf,
+    Parallel,
+    Region,
+    RegionTree,
+    Repeat,
+    children,
+    sequence_regions,
+)
 from dlbricks_tui.cli.drawing import ASCII, UNICODE, Glyphs
 from dlbricks_tui.models.titles import layer_title, shape_text
 from dlbricks_tui.printable import printable

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.parts import Part, Standing

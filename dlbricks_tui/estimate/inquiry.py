@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.whole_model import end_to_end_keys
+from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.whole_model import as_optimised, whole_model
+from dlbricks_tui.bricks.identity import as_optimised, whole_model
 from dlbricks_tui.estimate.bridging import features_of
 from dlbricks_tui.measure.warming import untimed_runs
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
-from dlbricks_tui.bricks.whole_model import end_to_end_keys
+from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.accuracy import Accuracy, accuracy
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end

@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Lock
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.bricks.sequence_regions import sequence_regions
+from dlbricks_tui.bricks.regions import sequence_regions
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.frameworks import Frameworks
 from dlbricks_tui.models.graph import LayerGraph, Level

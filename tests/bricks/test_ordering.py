@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import cut
-from dlbricks_tui.bricks.ordering import Order, branch_order, continues_chain, layer_order
+from dlbricks_tui.bricks.ordering import DominatorTree, Order, branch_order, continues_chain, layer_order
 from dlbricks_tui.models.graph import Feed, LayerGraph
 from tests.bricks.graphs import DATA, Branch, Spec, after, built, graphs, laid_out, series_parallel_branches
 
@@ -102,3 +102,24 @@ def test_two_streams_come_one_after_the_other() -> None:
 def test_a_model_of_18000_joins_meets_no_recursion_limit() -> None:
     graph = built([Spec("conv", DATA), *(Spec("add", after(i, max(i - 7, 0))) for i in range(17_999))])
     assert branch_order(graph) == tuple(range(18_000))
+
+
+def dominators_of(graph: LayerGraph, vertex: int) -> list[int]:
+    """The layers without which no path from the model's inputs comes to the vertex, by trying each."""
+    found = []
+    for removed in range(vertex):
+        reached: list[bool] = []
+        for layer, sources in enumerate(graph.predecessors[: vertex + 1]):
+            reached.append(layer != removed and (not sources or any(reached[source] for source in sources)))
+        if not reached[vertex]:
+            found.append(removed)
+    return found
+
+
+@given(graphs())
+def test_the_tree_hangs_each_layer_below_the_last_one_on_every_path_to_it(graph: LayerGraph) -> None:
+    tree = DominatorTree(len(graph.layers))
+    for vertex, sources in enumerate(graph.predecessors):
+        dominators = dominators_of(graph, vertex)
+        assert tree.add(vertex, sources) == (dominators[-1] if dominators else tree.root)
+        assert tree.depth[vertex] == len(dominators) + 1

@@ -3,6 +3,9 @@ from collections.abc import Hashable, Iterator
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.bricks.regions import (
     Chain,
     Irregular,
@@ -14,6 +17,7 @@ from dlbricks_tui.bricks.regions import (
     children,
     layers_in,
     region_tree,
+    sequence_regions,
     walk,
 )
 from dlbricks_tui.models.graph import Feed, LayerGraph
@@ -343,3 +347,38 @@ def test_18000_layers_nested_or_in_a_row_meet_no_recursion_limit() -> None:
     nested = [Spec("conv", after(i - 1) if i else DATA) for i in range(9_000)]
     nested += [Spec("add", after(8_998 + i, 8_999 - i)) for i in range(1, 9_000)]
     assert max(depth for depth, _ in walk(tree_of(built(nested)).root)) > 17_000
+
+
+cuttings = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut), st.sampled_from(Order))
+
+
+@given(random_graphs(), cuttings)
+def test_every_sequence_stands_in_the_regions_once(graph: LayerGraph, how: Cutting) -> None:
+    decomposition = decompose(graph, how)
+    leaves = sorted(layers_in(sequence_regions(decomposition).root))
+    assert leaves == [occurrence.sequence.index for occurrence in decomposition.occurrences]
+
+
+@given(random_graphs())
+def test_cut_into_single_layers_the_regions_are_those_of_the_layers(graph: LayerGraph) -> None:
+    decomposition = decompose(graph, Cutting(1, order=Order.PAPER))
+    by_layer = region_tree(graph, [occurrence.brick.key for occurrence in decomposition.occurrences])
+    assert sequence_regions(decomposition).occurrences == by_layer.occurrences
+
+
+def test_a_sequence_of_several_layers_is_one_leaf() -> None:
+    tree = sequence_regions(decompose(chain("conv", "relu", "pool", "conv", "relu"), Cutting(2)))
+    assert [type(part) for part in tree.root.parts] == [Leaf, Leaf, Leaf]
+
+
+def test_equal_sequences_in_a_row_are_a_repeat() -> None:
+    tree = sequence_regions(decompose(chain("conv", "relu", "conv", "relu"), Cutting(2)))
+    (repeat,) = tree.root.parts
+    assert isinstance(repeat, Repeat)
+    assert len(repeat.instances) == 2
+
+
+def test_overlapping_sequences_stand_where_their_first_layers_do() -> None:
+    graph = laid_out((("add", (("conv", "relu"), ("pool",))), "relu"))
+    tree = sequence_regions(decompose(graph, Cutting(3, Cut.OVERLAP)))
+    assert sum(isinstance(region, Parallel) for _, region in walk(tree.root)) == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Record, Statistics
 from dlbricks_tui.store.store import Store

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import pytest
 
-from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.measure.results import Occurrence
 from dlbricks_tui.models.graph import LayerGraph

@@ -8,8 +8,8 @@ import pytest
 from onnx import ModelProto, TensorProto
 from onnx.helper import make_node, make_tensor
 
+from dlbricks_tui.bricks.identity import as_optimised
 from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
-from dlbricks_tui.bricks.whole_model import as_optimised
 from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
 from dlbricks_tui.runtime.inside.ort_session import load_onnxruntime, options
 from tests.models.onnx_models import floats, integers, loaded, model, small

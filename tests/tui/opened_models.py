@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.bricks.sequence_regions import sequence_regions
+from dlbricks_tui.bricks.regions import sequence_regions
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge
 from dlbricks_tui.models.graph import LayerGraph

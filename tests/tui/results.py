@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence, decompose
-from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import Library, ModelSource

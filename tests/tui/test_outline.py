@@ -1,8 +1,7 @@
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.bricks.regions import Repeat
-from dlbricks_tui.bricks.sequence_regions import sequence_regions
+from dlbricks_tui.bricks.regions import Repeat, sequence_regions
 from dlbricks_tui.tui.opened import Opened, Wish
 from dlbricks_tui.tui.widgets.tree.nesting import Nesting
 from dlbricks_tui.tui.widgets.tree.outline import Outline

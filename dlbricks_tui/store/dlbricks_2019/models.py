@@ -4,8 +4,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from dlbricks_tui.bricks.identity import Brick, brick_of
-from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.bricks.identity import Brick, brick_of, whole_model
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import ModelSource
 

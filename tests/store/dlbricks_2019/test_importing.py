@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.store.conditions import where

@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.bricks.whole_model import whole_model
+from dlbricks_tui.bricks.identity import brick_of, whole_model
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
