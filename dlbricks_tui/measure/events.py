@@ -1,8 +1,20 @@
 """Events of measuring: rounds, batches and calibrations."""
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from dlbricks_tui.store.records import utc_now
+
+
+class Stop(str, Enum):
+    """The reason why a program gets no more samples."""
+
+    # The interval is as narrow as requested.
+    NARROW = "narrow"
+    # The requested number of runs.
+    RUNS = "runs"
+    # The most samples that the rule allows, with an interval that is still too wide.
+    MOST_SAMPLES = "most samples"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

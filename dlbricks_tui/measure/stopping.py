@@ -3,11 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from itertools import pairwise
 from statistics import fmean, median
 
 from dlbricks_tui.measure.errors import MeasureError
+from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.store.records import Statistics
 from dlbricks_tui.store.statistics import summarise
 
@@ -34,17 +34,6 @@ _FEW_SAMPLES = 8.0
 
 class StoppingError(MeasureError):
     """A rule that no run could satisfy."""
-
-
-class Stop(str, Enum):
-    """The reason why a program gets no more samples."""
-
-    # The interval is as narrow as requested.
-    NARROW = "narrow"
-    # The requested number of runs.
-    RUNS = "runs"
-    # The most samples that the rule allows, with an interval that is still too wide.
-    MOST_SAMPLES = "most samples"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from dlbricks_tui.measure.events import (
     Event,
     RoundDone,
     RoundRepeated,
+    Stop,
 )
-from dlbricks_tui.measure.stopping import Stop
 from dlbricks_tui.runs.events import (
     EstimateChanged,
     FailedBefore,

@@ -11,11 +11,11 @@ from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.estimate.system_estimate import Way
-from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.events import Event, Stop
 from dlbricks_tui.measure.jobs import Job, JobKey, Subject
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.results import Occurrence, Recorder
-from dlbricks_tui.measure.stopping import Samples, Stop
+from dlbricks_tui.measure.stopping import Samples
 from dlbricks_tui.runs.events import EstimateChanged, ProgramFailed, ProgramLoaded, ProgramMeasured, ProgramUnfinished
 from dlbricks_tui.runs.run_folder import Tally
 from dlbricks_tui.runtime.protocol import Reason

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.estimate.intervals import is_wide
+from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.stopping import (
     Adaptive,
     FixedRuns,
-    Stop,
     StoppingError,
     StoppingRule,
     half_width_ms,

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.config.options import Value
-from dlbricks_tui.measure.stopping import Adaptive, Stop
+from dlbricks_tui.measure.events import Stop
+from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.run_folder import State
