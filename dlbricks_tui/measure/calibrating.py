@@ -1,8 +1,6 @@
 """Calibration: the constants that correct the sum of bricks, found on networks built for it."""
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,17 +18,15 @@ from dlbricks_tui.estimate.calibration import (
 )
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.measure.calibration_nets import SUFFIXES, calibration_nets
-from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event
 from dlbricks_tui.measure.jobs import Job, JobKey, Subject, subject_of
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.noise import NULL_CALL_MS
 from dlbricks_tui.measure.plan import plan
-from dlbricks_tui.measure.stopping import Adaptive, Samples, StoppingRule
-from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.measure.stopping import Adaptive, Samples
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runtime.traits import Format, Traits
+from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.records import Facts, Statistics
 
 # On a noisy host twenty samples leave a quarter of a constant uncertain, and every estimate depends on it. Small
@@ -41,7 +37,7 @@ CALIBRATION_SECONDS = 60.0
 FEWEST_NETWORKS = 5
 
 
-class Notes:
+class NetworkResults:
     """The results of one network, which go into the fit and not into the store."""
 
     def __init__(self) -> None:
@@ -54,7 +50,7 @@ class Notes:
 
     def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
         """Note the statistics of a program."""
-        self.found.update({job.key: series.statistics for job, series in finished})
+        self.found.update({job.key: samples.statistics for job, samples in finished})
         self.call_ms = float(dict(noise).get(NULL_CALL_MS) or self.call_ms)
 
     def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
@@ -74,65 +70,30 @@ class Notes:
         """Do nothing: there is no estimate before the end."""
 
 
-# Measures jobs by a rule in a fresh worker, and notes what it finds.
-Measurer = Callable[[Sequence[Job], StoppingRule, Notes], None]
-
-
-def calibrate(
-    folder: Path,
-    traits: Traits,
-    open_loader: Callable[[Path], AbstractContextManager[Loader]],
-    level: Level,
-    measure: Measurer,
-    tell: Callable[[Event], None],
-    seconds: float = CALIBRATION_SECONDS,
-    clock: Callable[[], float] = time.monotonic,
-) -> tuple[Correction, tuple[str, ...]] | None:
-    """Return the correction and the networks that its residuals are of; None, which is told, where none is found.
-
-    The loader keeps in the folder what it reads there. Each network has a worker of its own, since the placement of
-    threads on cores differs from one process to the next. A network that would end too late is left out.
-    """
-    end = clock() + seconds
-    longest = 0.0
-    examples: list[Example] = []
-    reasons: list[str] = []
-    try:
-        subjects = tuple(networks(folder, traits.format, open_loader, level))
-        for number, subject in enumerate(subjects, start=1):
-            began = clock()
-            if began + longest > end:
-                break
-            tell(Calibrating(network=subject.name, number=number, of=len(subjects)))
-            notes = Notes()
-            measure(plan((subject,), Known(), RULE, end_to_end=True).jobs, RULE, notes)
-            longest = max(longest, clock() - began)
-            reasons += notes.reasons
-            if not notes.reasons:
-                examples.append(example_of(subject, notes.found, traits.calibration_constants, notes.call_ms))
-        if len(examples) < FEWEST_NETWORKS:
-            raise CalibrationError(
-                f"{len(examples)} networks could be measured in {seconds:.0f} s, and {FEWEST_NETWORKS} are needed"
-            )
-        correction = fitted(examples, traits.calibration_constants)
-    except (CalibrationError, ModelError) as failure:
-        tell(CalibrationFailed(reason="; ".join([str(failure), *reasons[:1]])))
-        return None
-    tell(Calibrated(error=sum(map(abs, correction.residuals)) / len(correction.residuals)))
-    return correction, tuple(example.name for example in examples)
-
-
-def networks(
-    folder: Path, form: Format, open_loader: Callable[[Path], AbstractContextManager[Loader]], level: Level
-) -> Iterator[Subject]:
+def networks(folder: Path, form: Format, loader: Loader, level: Level) -> Iterator[Subject]:
     """Yield the calibration networks, written to a folder and cut."""
     folder.mkdir(parents=True, exist_ok=True)
-    with open_loader(folder) as loader:
-        for name, content in calibration_nets(form).items():
-            path = folder / f"{name.replace(' ', '_')}{SUFFIXES[form]}"
-            path.write_bytes(content)
-            graph = loader.load(source_of(path), level)
-            yield subject_of(decompose(replace(graph, name=name)))
+    for name, content in calibration_nets(form).items():
+        path = folder / f"{name.replace(' ', '_')}{SUFFIXES[form]}"
+        path.write_bytes(content)
+        graph = loader.load(source_of(path), level)
+        yield subject_of(decompose(replace(graph, name=name)))
+
+
+def in_time(subjects: Iterable[Subject], end: float, clock: Callable[[], float]) -> Iterator[Subject]:
+    """Yield networks until another one, measured as long as the longest so far, would end too late."""
+    longest = 0.0
+    for subject in subjects:
+        began = clock()
+        if began + longest > end:
+            return
+        yield subject
+        longest = max(longest, clock() - began)
+
+
+def jobs_of(subject: Subject) -> tuple[Job, ...]:
+    """Return the jobs of a network: its bricks, and the whole network."""
+    return plan((subject,), Known(), RULE, end_to_end=True).jobs
 
 
 def example_of(
@@ -158,3 +119,12 @@ def example_of(
     composed_ms = sum(times * latency_ms for times, latency_ms in paid)
     paid_once_ms = call_ms if CALL_MS in constants else 0.0
     return Example(subject.name, tuple(terms), composed_ms, measured_ms, density_of(paid), paid_once_ms)
+
+
+def fit(examples: Sequence[Example], constants: Sequence[str], seconds: float) -> Correction:
+    """Fit the constants to the networks that were measured in so many seconds."""
+    if len(examples) < FEWEST_NETWORKS:
+        raise CalibrationError(
+            f"{len(examples)} networks could be measured in {seconds:.0f} s, and {FEWEST_NETWORKS} are needed"
+        )
+    return fitted(examples, constants)

@@ -1,20 +1,28 @@
 """The calibration of a run: the levels that need one, and their constants, which go to the store."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
+from dlbricks_tui.estimate.calibration import Example
+from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS, calibrations_of
 from dlbricks_tui.estimate.system_estimate import Way
-from dlbricks_tui.measure.calibrating import CALIBRATION_SECONDS, calibrate
+from dlbricks_tui.measure.calibrating import (
+    CALIBRATION_SECONDS,
+    RULE,
+    NetworkResults,
+    example_of,
+    fit,
+    in_time,
+    jobs_of,
+    networks,
+)
 from dlbricks_tui.measure.calibration_nets import NETWORKS
+from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed
 from dlbricks_tui.measure.jobs import Job, Subject
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.results import ResultSink
-from dlbricks_tui.measure.stopping import StoppingRule
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK, TimeLeft
+from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.loading import Loader
@@ -66,48 +74,56 @@ def calibration_seconds(levels: Iterable[Level]) -> float:
 
 
 def calibrate_levels(session: Session, levels: Sequence[Level], time_left: TimeLeft, store: Store) -> bool:
-    """Store the constants of these levels; return true if any were found."""
-
-    def measure_network(jobs: Sequence[Job], rule: StoppingRule, results: ResultSink) -> None:
-        with time_left.network():
-            # The constants are about layers that run one after another.
-            measure_alone(session, jobs, rule, results, time_left, side_by_side=False)
-
-    folder, traits = session.place.data.cache / "calibration", session.request.runtime.traits
+    """Store the constants of these levels; return True if any were found."""
     found_any = False
     for number, level in enumerate(levels, start=1):
         time_left.expect_networks(len(NETWORKS) * (len(levels) - number + 1))
-        left = session.control.seconds_left
-        seconds = CALIBRATION_SECONDS if left is None else min(left, CALIBRATION_SECONDS)
-        found = calibrate(
-            folder,
-            traits,
-            partial(_loader, session),
-            level,
-            measure_network,
-            session.tell,
-            seconds,
-            session.place.clock,
-        )
+        found = calibrate_level(session, level, time_left)
         if found is not None:
-            correction, networks = found
             found_any = True
-            store.add(
-                Calibration(
-                    when=utc_now(),
-                    run=session.folder.run,
-                    constants=correction.constants,
-                    residuals=tuple(zip(networks, correction.residuals, strict=True)),
-                    densities=tuple(zip(networks, correction.densities, strict=True)),
-                    **way_of(session.conditions, level)._asdict(),
-                )
-            )
+            store.add(found)
     return found_any
 
 
-@contextmanager
-def _loader(session: Session, cache: Path) -> Iterator[Loader]:
-    """Read models as the runtime of the run runs them."""
-    log, program = session.folder.worker_log, session.place.worker_program
-    with WorkerFramework(session.request.runtime, log, program) as framework:
-        yield Loader(cache, framework, framework)
+def calibrate_level(session: Session, level: Level, time_left: TimeLeft) -> Calibration | None:
+    """Measure the calibration networks and fit the constants of a level; tell and return None if that fails.
+
+    Each network has a worker of its own, since the placement of threads on cores differs from one process to the next.
+    """
+    clock, traits = session.place.clock, session.request.runtime.traits
+    left = session.control.seconds_left
+    seconds = CALIBRATION_SECONDS if left is None else min(left, CALIBRATION_SECONDS)
+    end = clock() + seconds
+    examples: list[Example] = []
+    reasons: list[str] = []
+    try:
+        subjects = _networks(session, level)
+        for number, subject in enumerate(in_time(subjects, end, clock), start=1):
+            session.tell(Calibrating(network=subject.name, number=number, of=len(subjects)))
+            results = NetworkResults()
+            with time_left.network():
+                # The constants are about layers that run one after another.
+                measure_alone(session, jobs_of(subject), RULE, results, time_left, side_by_side=False)
+            reasons += results.reasons
+            if not results.reasons:
+                examples.append(example_of(subject, results.found, traits.calibration_constants, results.call_ms))
+        correction = fit(examples, traits.calibration_constants, seconds)
+    except (CalibrationError, ModelError) as failure:
+        session.tell(CalibrationFailed(reason="; ".join([str(failure), *reasons[:1]])))
+        return None
+    session.tell(Calibrated(error=sum(map(abs, correction.residuals)) / len(correction.residuals)))
+    names = [example.name for example in examples]
+    return Calibration(
+        when=utc_now(),
+        run=session.folder.run,
+        constants=correction.constants,
+        residuals=tuple(zip(names, correction.residuals, strict=True)),
+        densities=tuple(zip(names, correction.densities, strict=True)),
+        **way_of(session.conditions, level)._asdict(),
+    )
+
+
+def _networks(session: Session, level: Level) -> tuple[Subject, ...]:
+    folder, runtime = session.place.data.cache / "calibration", session.request.runtime
+    with WorkerFramework(runtime, session.folder.worker_log, session.place.worker_program) as framework:
+        return tuple(networks(folder, runtime.traits.format, Loader(folder, framework, framework), level))

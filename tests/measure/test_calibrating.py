@@ -1,9 +1,8 @@
-"""What is found out before a run measures; the worker is a fake, everything else is real."""
+"""Calibrations of runs, with a fake worker and everything else real."""
 
 import json
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,12 @@ import pytest
 
 from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.calibration import Correction
+from dlbricks_tui.estimate.calibration import Example
+from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS
 from dlbricks_tui.estimate.prior import prior_of
 from dlbricks_tui.host.contention import Contention
-from dlbricks_tui.measure.calibrating import FEWEST_NETWORKS, Notes, calibrate, example_of
+from dlbricks_tui.measure.calibrating import FEWEST_NETWORKS, RULE, NetworkResults, example_of, fit, in_time, jobs_of
 from dlbricks_tui.measure.calibration_nets import NETWORKS, SUFFIXES, calibration_nets
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event, RoundRepeated
 from dlbricks_tui.measure.jobs import Job, subject_of
@@ -24,38 +24,34 @@ from dlbricks_tui.measure.known import Conditions, Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NULL_CALL_MS
 from dlbricks_tui.measure.plan import keys_of, plan
-from dlbricks_tui.measure.stopping import Adaptive, StoppingRule, samples_of
+from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runs.calibration import levels_due
+from dlbricks_tui.runs.calibration import levels_due, way_of
 from dlbricks_tui.runs.events import EstimateChanged, Planned, ProgramMeasured
 from dlbricks_tui.runs.request import CalibrationPolicy
 from dlbricks_tui.runs.run_folder import State, Tally
+from dlbricks_tui.runs.work import Session
 from dlbricks_tui.runtime.traits import MXNET, Format
 from dlbricks_tui.store.queries import records_of
-from dlbricks_tui.store.records import Calibration
+from dlbricks_tui.store.records import Calibration, utc_now
 from dlbricks_tui.store.store import Store
 from tests.bricks.graphs import chain, weighing
 from tests.models.table_framework import TableFramework
 from tests.runs.runs import BRICKS, FAKE, Site
 from tests.store.samples import calibration
 
-# What a batch says of the machine.
-MOOD = ((NULL_CALL_MS, 0.1),)
+# The noise facts of a batch.
+NOISE = ((NULL_CALL_MS, 0.1),)
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     return Site(tmp_path / "data")
-
-
-def nobody(folder: Path) -> AbstractContextManager[Loader]:
-    """Reads no models."""
-    raise NotImplementedError(folder)
 
 
 def calibrations(site: Site) -> Sequence[Calibration]:
@@ -128,8 +124,13 @@ def test_where_nothing_can_be_found_out_the_run_goes_on_and_says_so(site: Site) 
 def test_a_calibration_comes_after_the_answer_and_tells_the_estimates_once_more(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = Correction((("call_ms", 1.0), ("warm_brick_ms", 0.0), ("cold_brick_ms", 0.0)), (0.01,), (1.0,))
-    monkeypatch.setattr("dlbricks_tui.runs.calibration.calibrate", lambda *_: (found, ("net",)))
+    def found(session: Session, level: Level, _: object) -> Calibration:
+        constants = (("call_ms", 1.0), ("warm_brick_ms", 0.0), ("cold_brick_ms", 0.0))
+        errors, densities = (("net", 0.01),), (("net", 1.0),)
+        way = way_of(session.conditions, level)._asdict()
+        return Calibration(when=utc_now(), run="r", constants=constants, residuals=errors, densities=densities, **way)
+
+    monkeypatch.setattr("dlbricks_tui.runs.calibration.calibrate_level", found)
     events: list[Event] = []
     site.run(site.request(calibration=CalibrationPolicy.ONCE), events.append)
     last_measured = max(number for number, event in enumerate(events) if isinstance(event, ProgramMeasured))
@@ -143,44 +144,39 @@ def test_a_calibration_comes_after_the_answer_and_tells_the_estimates_once_more(
     assert (after.high_ms - after.low_ms) / after.sequential_ms < prior.relative_doubt(0.0)
 
 
-@pytest.mark.parametrize("in_time", [FEWEST_NETWORKS - 1, FEWEST_NETWORKS, 9])
-def test_a_calibration_ends_in_time(in_time: int, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    networks = [subject_of(decompose(replace(chain("conv", "pool"), name=f"network {it}"))) for it in range(9)]
-    monkeypatch.setattr("dlbricks_tui.measure.calibrating.networks", lambda *_: networks)
-    now = 0.0
-
-    def measure(jobs: Sequence[Job], rule: StoppingRule, notes: Notes) -> None:
-        nonlocal now
-        now += 10.0
-        for job in jobs:
-            notes.keep([(job, samples_of([2.6 if job.whole else 1.0] * 20, rule))], MOOD)
-
-    events: list[Event] = []
-    seconds = 10.0 * in_time + 5.0
-    found = calibrate(site.path, MXNET, nobody, Level.WRITTEN, measure, events.append, seconds, lambda: now)
-    assert now == 10.0 * in_time <= seconds
-    if in_time < FEWEST_NETWORKS:
-        assert found is None
-        (reason,) = [event.reason for event in events if isinstance(event, CalibrationFailed)]
-        assert reason == f"{in_time} networks could be measured in {seconds:.0f} s, and {FEWEST_NETWORKS} are needed"
+@pytest.mark.parametrize("count", [FEWEST_NETWORKS - 1, FEWEST_NETWORKS, 9])
+def test_a_calibration_ends_in_time(count: int) -> None:
+    subjects = [subject_of(decompose(replace(chain("conv", "pool"), name=f"network {it}"))) for it in range(9)]
+    seconds = 10.0 * count + 5.0
+    examples: list[Example] = []
+    # Each network takes ten seconds.
+    for subject in in_time(subjects, seconds, lambda: 10.0 * len(examples)):
+        results = NetworkResults()
+        for job in jobs_of(subject):
+            results.keep([(job, samples_of([2.6 if job.whole else 1.0] * 20, RULE))], NOISE)
+        examples.append(example_of(subject, results.found, MXNET.calibration_constants, results.call_ms))
+    assert len(examples) == count
+    if count < FEWEST_NETWORKS:
+        reason = f"{count} networks could be measured in {seconds:.0f} s, and {FEWEST_NETWORKS} are needed"
+        with pytest.raises(CalibrationError, match=reason):
+            fit(examples, MXNET.calibration_constants, seconds)
         return
-    assert found is not None
-    correction, names = found
-    assert names == tuple(f"network {number}" for number in range(in_time))
+    correction = fit(examples, MXNET.calibration_constants, seconds)
+    assert [example.name for example in examples] == [f"network {number}" for number in range(count)]
     # Two bricks of a millisecond in a model of two and a half, but for the call: a quarter for each.
     assert dict(correction.constants) == {"call_ms": 0.1, "warm_brick_ms": pytest.approx(0.25), "cold_brick_ms": 0.0}
-    assert len(correction.residuals) == in_time
+    assert len(correction.residuals) == count
 
 
-def test_the_foretold_time_has_that_of_the_networks_in_it(site: Site) -> None:
-    foretold = []
+def test_the_predicted_time_includes_the_calibration_networks(site: Site) -> None:
+    predicted = []
     for policy in (CalibrationPolicy.NEVER, CalibrationPolicy.ONCE):
         events: list[Event] = []
         other = Site(site.path / policy.value)
         other.path.mkdir(parents=True)
         other.run(other.request(calibration=policy), events.append)
-        foretold += [event.expected_seconds for event in events if isinstance(event, Planned)]
-    without, with_it = foretold
+        predicted += [event.expected_seconds for event in events if isinstance(event, Planned)]
+    without, with_it = predicted
     assert with_it - without == pytest.approx(SECONDS_PER_NETWORK * len(NETWORKS))
 
 
@@ -275,14 +271,10 @@ def test_a_round_in_which_others_computed_is_repeated(site: Site, monkeypatch: p
 def test_networks_run_their_operators_one_after_another_where_models_do_not(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def one_network(*about: Any) -> None:
-        measure = about[4]
-        subject = subject_of(decompose(chain("conv", "relu")))
-        measure(plan((subject,), Known(), Adaptive(), end_to_end=True).jobs, Adaptive(), Notes())
-
+    network = subject_of(decompose(chain("conv", "relu")))
     diary = site.data.path / "diary"
     monkeypatch.setenv("FAKE_DIARY", str(diary))
-    monkeypatch.setattr("dlbricks_tui.runs.calibration.calibrate", one_network)
+    monkeypatch.setattr("dlbricks_tui.runs.calibration.networks", lambda *_: [network])
     runtime = replace(FAKE, framework="mxnet").side_by_side(2)
     site.run(site.request(end_to_end=True, runtime=runtime, calibration=CalibrationPolicy.ANEW))
     ways = {way for operators, *_, way in map(str.split, diary.read_text().splitlines()) if operators == "conv+relu"}
