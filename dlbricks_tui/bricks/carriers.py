@@ -1,7 +1,7 @@
-"""Carriers: models without the modules that only repeat, so that each brick still stands in its real surroundings.
+"""Carriers: models without repeated modules, in which each brick still has its real surroundings.
 
 A model is a chain of segments, cut wherever a single tensor passes from the layers before to the layers after. Where a
-module of one or more segments is repeated right away, one copy stays, and the layers behind read what it computes.
+module of one or more segments is repeated right away, one copy stays, and the layers behind read its result.
 """
 
 from collections.abc import Callable, Collection, Hashable, Sequence
@@ -16,7 +16,7 @@ from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, type_of
 
 @dataclass(frozen=True)
 class Carrier:
-    """A network to run; `origin` says for each of its layers which layer of the model it is."""
+    """A network to run; `origin` has for each of its layers the index of that layer in the model."""
 
     graph: LayerGraph
     origin: tuple[int, ...]
@@ -29,7 +29,7 @@ class Carrier:
 
     @property
     def missing_bytes(self) -> int:
-        """The weights of the model that the carrier leaves out."""
+        """The bytes of weights of the model that the carrier leaves out."""
         return max(0, self.model.weight_bytes - self.graph.weight_bytes)
 
 
@@ -45,7 +45,7 @@ class Segment(NamedTuple):
 
 
 def carrier_of(graph: LayerGraph, needed: Callable[[int], bool] = lambda layer: True) -> Carrier | None:
-    """The shortest part of a model that holds each needed layer, or its equal; None where nothing is needed."""
+    """Return the shortest part of a model that holds each needed layer or its equal; None if no layer is needed."""
     segments = segments_of(graph)
     forms = [_form(graph, segment) for segment in segments]
     wanted = {form for form, segment in zip(forms, segments, strict=True) if any(map(needed, segment.layers))}
@@ -55,18 +55,18 @@ def carrier_of(graph: LayerGraph, needed: Callable[[int], bool] = lambda layer: 
     holding = [number for number, place in enumerate(places) if forms[place] in wanted]
     if not holding:
         return None
-    # Weights before the first needed segment set the memory layout of what it reads.
+    # The layer with weights before the first needed segment sets the memory layout of its input.
     first = next((number for number in range(holding[0] - 1, -1, -1) if opening[places[number]]), 0)
     return _joined(graph, kept[first : holding[-1] + 1])
 
 
 def whole(graph: LayerGraph) -> Carrier:
-    """A model as its own carrier."""
+    """Return a model as its own carrier."""
     return Carrier(graph, tuple(range(len(graph.layers))), graph)
 
 
 def segments_of(graph: LayerGraph) -> list[Segment]:
-    """The chain of segments of a model, in the order of its layers."""
+    """Return the chain of segments of a model, in the order of its layers."""
     last_reader = _last_readers(graph)
     alive = {feed for feed in last_reader if feed.layer is None}
     segments: list[Segment] = []
@@ -85,9 +85,9 @@ def segments_of(graph: LayerGraph) -> list[Segment]:
 
 
 def kept_places(forms: Sequence[Hashable], opening: Sequence[bool]) -> list[int]:
-    """The places of a chain that stay when a module and its copies right behind it become one module.
+    """Return the places of a chain that stay when the copies of a module right behind it are left out.
 
-    Where a module could begin at several places, it begins at an `opening` one.
+    A module that could begin at several places begins at an `opening` one.
     """
     numbers = {form: number for number, form in enumerate(dict.fromkeys(forms))}
     return _kept([numbers[form] for form in forms], opening)
@@ -104,7 +104,7 @@ def _kept(keys: Sequence[int], opening: Sequence[bool]) -> list[int]:
 
 
 def _form(graph: LayerGraph, segment: Segment) -> Hashable:
-    """A key that is equal for segments that can stand for one another."""
+    """Return a key that is equal for segments that can replace one another."""
     brick = brick_of(graph, segment.layers).key
     passes = segment.exit
     leaves = passes if passes is None or passes.layer is None else (passes.layer - segment.layers.start, passes.output)
@@ -112,7 +112,7 @@ def _form(graph: LayerGraph, segment: Segment) -> Hashable:
 
 
 def _joined(graph: LayerGraph, kept: Sequence[Segment]) -> Carrier:
-    """The segments as a network of their own; each reads what the one before it hands on."""
+    """Return the segments as one network, in which each reads the result of the one before it."""
     origin = tuple([index for segment in kept for index in segment.layers])
     numbers = {index: place for place, index in enumerate(origin)}
     inputs, sources = graph.inputs, {}
@@ -141,7 +141,7 @@ def _joined(graph: LayerGraph, kept: Sequence[Segment]) -> Carrier:
 
 
 def _last_readers(graph: LayerGraph) -> dict[Feed, int]:
-    """For each tensor the last layer that reads it; the outputs of the model are read after all layers."""
+    """Return the last reader of each tensor; outputs of the model are read after all layers."""
     found: dict[Feed, int] = {}
     for layer in graph.layers:
         found.update(dict.fromkeys(layer.feeds, layer.index))
@@ -152,10 +152,10 @@ def _last_readers(graph: LayerGraph) -> dict[Feed, int]:
 def cover(
     graphs: Sequence[LayerGraph], needed: Collection[str], cost_ms: Callable[[LayerGraph, int], float]
 ) -> list[Carrier]:
-    """Carriers that hold each needed brick at least once, where some model has it; together they run for little time.
+    """Return carriers with a short total latency that hold each needed brick of these models at least once.
 
-    `cost_ms` is what a layer is expected to take. The search is greedy: of the models left, the one whose carrier
-    spends the largest share of its time on bricks that no carrier holds yet comes next.
+    `cost_ms` is the expected latency of a layer. The search is greedy: the next model is the one whose carrier spends
+    the largest share of its time on bricks that no carrier holds yet.
     """
     bricks = [[brick_of(graph, (layer.index,)).key for layer in graph.layers] for graph in graphs]
     latencies = [_latencies(graph, keys, cost_ms) for graph, keys in zip(graphs, bricks, strict=True)]
@@ -188,5 +188,5 @@ def _holding(graph: LayerGraph, keys: Sequence[str], wanted: Collection[str]) ->
 
 
 def _latencies(graph: LayerGraph, keys: Sequence[str], cost_ms: Callable[[LayerGraph, int], float]) -> dict[str, float]:
-    """The expected latency of each brick of a model, by key."""
+    """Return the expected latency of each brick of a model, by key."""
     return {key: cost_ms(graph, index) for index, key in enumerate(keys)}

@@ -1,4 +1,4 @@
-"""The layouts in which convolutions put out what they compute, as far as a model tells."""
+"""The classes of layouts that convolutions give their results, as far as they follow from a model."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,40 +6,40 @@ from typing import Any
 from dlbricks_tui.bricks.identity import operators_inside
 from dlbricks_tui.models.graph import Layer, Operator, Shape
 
-# What sets a layout, and the class that it has if nothing more is known.
+# The operators that set a layout, and its class if no shapes are known.
 _SET = {"conv": "conv", "conv_transpose": "deconv"}
 
-# The blocks in which oneDNN counts channels; so few as an image has are read from the plain layout.
+# The blocks into which oneDNN groups channels. At most this few channels, as of an image, are read in the plain layout.
 _LARGE_BLOCK, _SMALL_BLOCK, _FEW = 16, 8, 4
-# How far beyond the edge of an image its kernels reach on processors without AVX-512.
+# The largest padding that its special kernels support on processors without AVX-512.
 _FAR = 3
 
-# Before what says more of a class than its name did at first.
+# Precedes the details of a class.
 MARK = "~"
 
 
 def first_part(operator: Operator) -> str:
-    """What decides of a fused operator: the first one in it; the others work on its result in place."""
+    """Return the operator that decides about a fused one: the first in it; the others change its result in place."""
     return operator.parts[0] if operator.parts else operator.op
 
 
 def is_convolution(operator: Operator) -> bool:
-    """Whether it sets a layout, whatever it is fused with."""
+    """True if an operator sets a layout, whatever it is fused with."""
     return first_part(operator) in _SET
 
 
 def convolves_an_image(layer: Layer) -> bool:
-    """Whether a layer convolves what has so few channels as an image."""
+    """True if a layer convolves a tensor with as few channels as an image."""
     read = [wire for operator in layer.operators if is_convolution(operator) for wire in operator.inputs[:1]]
     shapes = [layer.type_of(wire).shape for wire in read]
     return any(shape is not None and shape[1] <= _FEW for shape in shapes)
 
 
 def layout_set_by(operator: Operator, read: Sequence[Shape | None]) -> str:
-    """The class of what a convolution puts out that reads data and a weight of these shapes."""
+    """Return the class of the result of a convolution that reads data and a weight of these shapes."""
     op = first_part(operator)
     data, weight = read if len(read) > 1 else (None, None)
-    # Types that a person's file or a framework gives may be none at all.
+    # A model file or a framework may give no types.
     result = operator.outputs[0].shape if operator.outputs else None
     if data is None or weight is None or result is None:
         return _SET[op]
@@ -48,9 +48,9 @@ def layout_set_by(operator: Operator, read: Sequence[Shape | None]) -> str:
 
 
 def fewest_channels(operator: Operator, data: Shape | None, weight: Shape | None) -> int | None:
-    """Of how few channels the operator would put out the same layout; None if it is no convolution that can do so.
+    """Return the fewest input channels with which a convolution gives the same layout; None for other operators.
 
-    One that is not grouped and reads more than a pixel at a time is of its class whatever whole blocks it reads.
+    The class of an ungrouped convolution of more than one pixel does not depend on how many whole blocks it reads.
     """
     if first_part(operator) != "conv" or data is None or weight is None:
         return None
@@ -69,13 +69,13 @@ def _by_sizes(op: str, data: Shape, weight: Shape, result: Shape) -> str:
         return f"{'depthwise' if depth == 1 else f'grouped{depth}'}{put_out}"
     if any(size > 1 for size in weight[2:]):
         return f"{_SET[op]}{put_out}{_partly(depth, MARK) if depth > _FEW else ''}"
-    # By the sizes oneDNN chooses between kernels that differ in layout; how much it reads need not be exact.
+    # oneDNN chooses kernels of different layouts by the sizes; the channels read count to a power of two only.
     channels = 1 << (data[1].bit_length() - 1)
     return f"conv1x1:{_sizes(channels, data)}:{_sizes(result[1], result)}{_partly(data[1], MARK)}"
 
 
 def _partly(channels: int, sign: str) -> str:
-    """The blocks that these channels fill, where they are not the large ones."""
+    """Return the size of the blocks that these channels fill; empty for large blocks."""
     if channels % _LARGE_BLOCK == 0:
         return ""
     return f"{sign}{_SMALL_BLOCK if channels % _SMALL_BLOCK == 0 else 1}"
@@ -91,7 +91,7 @@ def _reaches_far(operator: Operator) -> bool:
 
 
 def _parameters(operator: Operator) -> Mapping[str, Any]:
-    """Those of a convolution, or of the one that others are fused with."""
+    """Return the parameters of a convolution, or of the convolution inside of a fused operator."""
     if operator.op in _SET:
         return dict(operator.params)
     inside = (found for graph in operator.inner for found in operators_inside(graph))

@@ -1,4 +1,4 @@
-"""What repeats within and across a set of models (the DLBricks paper, section 2.2)."""
+"""The repetition of layers within and across models (the DLBricks paper, section 2.2)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from dlbricks_tui.models.kinds import Kind, heaviest
 
 @dataclass(frozen=True, slots=True)
 class ModelBricks:
-    """A model as its layer sequences in order: of each the brick, the context and the kind."""
+    """A model as the brick, the context and the kind of each of its layer sequences, in order."""
 
     name: str
     bricks: tuple[str, ...]
@@ -20,7 +20,7 @@ class ModelBricks:
 
 @dataclass(frozen=True, slots=True)
 class Uniqueness:
-    """How much of a model is unlike the rest of it; `contexts` counts (brick, context) pairs."""
+    """The number of layers of a model and of those that differ; `contexts` counts (brick, context) pairs."""
 
     name: str
     layers: int
@@ -35,7 +35,7 @@ class Uniqueness:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedType:
-    """How many layers of a kind the models have, and how many of them stand more than once in their model."""
+    """The number of layers of a kind in all models, and of those that occur more than once in their model."""
 
     kind: Kind
     layers: int
@@ -44,7 +44,7 @@ class RepeatedType:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A set of models compared; the rows and columns of `jaccard` stand for the models in their order."""
+    """A comparison of models; the rows and columns of `jaccard` are the models in their order."""
 
     layers: int
     unique_layers: int
@@ -55,7 +55,7 @@ class Corpus:
 
 
 def model_bricks(decomposition: Decomposition) -> ModelBricks:
-    """What a model contributes to a corpus; a sequence of several layers has the kind of its heaviest one."""
+    """Return a model as a corpus needs it; a sequence of several layers has the kind of its heaviest one."""
     graph, found = decomposition.graph, decomposition.occurrences
     return ModelBricks(
         graph.name,
@@ -66,7 +66,7 @@ def model_bricks(decomposition: Decomposition) -> ModelBricks:
 
 
 def compare(models: Sequence[ModelBricks]) -> Corpus:
-    """The statistics of the models' figures 5 (unique layers), 6 (repeated types) and 7 (similarity), and totals."""
+    """Return the data of the paper's figures 5 (unique layers), 6 (repeated types) and 7 (similarity), and totals."""
     pairs = [frozenset(zip(model.bricks, model.contexts, strict=True)) for model in models]
     sets = [frozenset(model.bricks) for model in models]
     return Corpus(
@@ -83,7 +83,7 @@ def compare(models: Sequence[ModelBricks]) -> Corpus:
 
 
 def _repeated_types(models: Sequence[ModelBricks]) -> tuple[RepeatedType, ...]:
-    """All kinds that occur, the most repeated first."""
+    """Return all kinds that occur, the most repeated first."""
     layers: Counter[Kind] = Counter()
     repeated: Counter[Kind] = Counter()
     for model in models:
@@ -95,6 +95,6 @@ def _repeated_types(models: Sequence[ModelBricks]) -> tuple[RepeatedType, ...]:
 
 
 def _similarity(one: frozenset[str], other: frozenset[str]) -> float:
-    """Shared over all bricks; models without layers are alike."""
+    """Return the shared bricks over all bricks; 1 for models without layers."""
     union = len(one | other)
     return len(one & other) / union if union else 1.0

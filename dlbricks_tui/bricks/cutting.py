@@ -1,4 +1,4 @@
-"""Cuts a layer graph into layer sequences (Algorithms 1 and 2 of the DLBricks paper)."""
+"""The cutting of a layer graph into layer sequences (Algorithms 1 and 2 of the DLBricks paper)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ class CuttingError(UserError):
 
 
 class Cut(str, Enum):
-    """Which windows of layers become a sequence.
+    """The windows of layers that become sequences.
 
     `chain`: each layer but the first takes exactly one data input, the output of the layer before it.
-    `runnable`: what comes from layers outside the window enters at its first layer only. Graph inputs may enter
-    anywhere, and a layer without inputs may stand anywhere: neither needs another layer to run before the window.
+    `runnable`: tensors of layers outside the window enter at its first layer only. Graph inputs may enter anywhere, and
+    a layer without inputs may stand anywhere: neither needs another layer to run before the window.
     `overlap`: as many sequences as layers, for each layer the longest chain of at most G layers that begins there.
     """
 
@@ -29,7 +29,7 @@ class Cut(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class LayerSequence:
-    """Layers that run by themselves: indices into the graph's layers, in the order in which they run."""
+    """Layers that can run by themselves: indices into the graph's layers, in the order in which they run."""
 
     index: int
     layers: tuple[int, ...]
@@ -38,9 +38,9 @@ class LayerSequence:
 def cut(
     graph: LayerGraph, granularity: int, cut: Cut = Cut.CHAIN, order: Order = Order.BRANCH
 ) -> tuple[LayerSequence, ...]:
-    """The sequences of at most `granularity` layers, in the order of their first layers.
+    """Return the sequences of at most `granularity` layers, in the order of their first layers.
 
-    A layer that no runtime can run is always a sequence of its own.
+    An unmeasurable layer is always a sequence of its own.
     """
     if granularity < 1:
         raise CuttingError(f"granularity {granularity} is too small: it is the most layers of a sequence, 1 or more")
@@ -51,9 +51,9 @@ def cut(
 
 
 def sequence_edges(graph: LayerGraph, sequences: Sequence[LayerSequence]) -> tuple[tuple[int, int], ...]:
-    """Pairs of sequence indices, ascending: the second reads a layer of the first that it does not hold itself.
+    """Return pairs of sequence indices, ascending: the second reads a layer of the first that it does not hold itself.
 
-    Sequences are windows of a topological order and read from before their window only: no cycle can arise.
+    Sequences are windows of a topological order and read only layers before their window, so there are no cycles.
     """
     holders: list[list[int]] = [[] for _ in graph.layers]
     for sequence in sequences:
@@ -70,7 +70,10 @@ def sequence_edges(graph: LayerGraph, sequences: Sequence[LayerSequence]) -> tup
 
 
 def _side_by_side(ends: Sequence[int], granularity: int) -> list[tuple[int, int]]:
-    """FindModelSubgraphs with SplitModel unrolled: a window that does not run gives up its first layer and moves on."""
+    """Return disjoint windows (FindModelSubgraphs of the paper, with SplitModel unrolled).
+
+    A window that cannot run becomes its first layer alone, and the next window begins behind it.
+    """
     windows = []
     begin = 0
     while begin < len(ends):
@@ -87,7 +90,7 @@ def _overlapping(ends: Sequence[int], granularity: int) -> list[tuple[int, int]]
 
 
 def _chain_ends(graph: LayerGraph, order: Sequence[int]) -> list[int]:
-    """For each position of the order, where the longest chain ends that begins there."""
+    """Return for each position of the order the end of the longest chain that begins there."""
     ends = list(range(1, len(order) + 1))
     for position in range(len(order) - 1, 0, -1):
         if continues_chain(graph.layers[order[position]], graph.layers[order[position - 1]]):
@@ -96,12 +99,12 @@ def _chain_ends(graph: LayerGraph, order: Sequence[int]) -> list[int]:
 
 
 def _runnable_ends(graph: LayerGraph, order: Sequence[int]) -> list[int]:
-    """For each position of the order, where the longest runnable window ends that begins there."""
+    """Return for each position of the order the end of the longest runnable window that begins there."""
     count = len(order)
     position = [0] * count
     for place, layer in enumerate(order):
         position[layer] = place
-    # From which position on a layer needs the window to begin, so as to stand in it behind the first place.
+    # A layer can stand behind the first place of a window only if the window begins at this position or later.
     earliest = [
         -1
         if graph.layers[layer].unmeasurable is not None
@@ -109,8 +112,8 @@ def _runnable_ends(graph: LayerGraph, order: Sequence[int]) -> list[int]:
         for layer in order
     ]
     ends = [0] * count
-    # Positions that stop a window, the nearest last. One that does not stop a window that begins here stops none that
-    # begins earlier, so each is passed once.
+    # Positions that end a window, the nearest last. A position that does not end a window beginning here ends none that
+    # begins earlier, so each is visited once.
     stops: list[int] = []
     for begin in range(count - 1, -1, -1):
         while stops and earliest[stops[-1]] >= begin:

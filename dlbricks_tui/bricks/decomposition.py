@@ -1,4 +1,4 @@
-"""A model taken apart: its layer sequences, and the brick and context that each is an occurrence of."""
+"""The decomposition of a model: its layer sequences, each with its brick and context."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +14,7 @@ from dlbricks_tui.models.graph import LayerGraph
 
 @dataclass(frozen=True, slots=True)
 class Cutting:
-    """How a model is cut: the most layers of a sequence, which windows, and in which order of layers."""
+    """The way to cut a model: the most layers of a sequence, the windows, and the order of layers."""
 
     granularity: int = 1
     cut: Cut = Cut.CHAIN
@@ -23,7 +23,7 @@ class Cutting:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A layer sequence where it stands in a model."""
+    """A layer sequence of a model, with its brick and context."""
 
     sequence: LayerSequence
     brick: Brick
@@ -32,7 +32,7 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Decomposition:
-    """All sequences of a model, in order."""
+    """The sequences of a model, in order."""
 
     graph: LayerGraph
     cutting: Cutting
@@ -51,7 +51,7 @@ class Decomposition:
 
 @without_cycle_search()
 def decompose(graph: LayerGraph, cutting: Cutting | None = None) -> Decomposition:
-    """Cuts a model and names what comes out."""
+    """Cut a model, and find the brick and context of each sequence."""
     cutting = cutting or Cutting()
     layouts = output_layouts(graph)
     sequences = cut(graph, cutting.granularity, cutting.cut, cutting.order)

@@ -1,4 +1,4 @@
-"""A layer sequence taken out of its model, with all of the model that decides how fast it runs, and nothing else."""
+"""Excerpts: a layer sequence with those parts of its model that affect its latency, and nothing else."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,10 +14,10 @@ from dlbricks_tui.runtime.protocol import Program
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Layers that bring the inputs of a sequence into their state, and behind them the `held` ones of the sequence.
+    """The layers in front of a sequence that give its inputs their layouts and values, then its own `held` layers.
 
-    What must outlive the sequence in the model is a head here. That tells of an input, too, whether the sequence may
-    write over it: otherwise inputs of a model always stay. Whether its weights are `cold` in the model has to be said.
+    Tensors that the model needs after the sequence are outputs here, also inputs: the sequence may write over all other
+    inputs. The weights of a `cold` sequence are in no cache when it runs in its model.
     """
 
     graph: LayerGraph
@@ -26,7 +26,7 @@ class Excerpt:
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """The sequence."""
+        """The indices of the layers of the sequence."""
         return tuple(range(len(self.graph.layers) - self.held, len(self.graph.layers)))
 
     @property
@@ -36,22 +36,22 @@ class Excerpt:
 
     @property
     def kept(self) -> frozenset[Feed]:
-        """What the sequence would write over, were it not needed afterwards."""
+        """The inputs that the sequence must not write over, since the model needs them afterwards."""
         return kept_feeds(self.graph, self.layers, output_layouts(self.graph)).intersection(self.graph.heads)
 
     @property
     def context(self) -> str:
-        """The context that the brick has there."""
+        """The context of the brick in the model."""
         return context_key(self.graph, self.layers, output_layouts(self.graph), self.kept, self.cold)
 
     @property
     def program(self) -> Program:
-        """The sequence, fed as it is in the model."""
+        """The sequence as a program, with the inputs that it has in the model."""
         return sequence_program(self.graph, self.layers, self.kept, self.cold)
 
 
 def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excerpt:
-    """The excerpt around a sequence of layers; `layouts` are those of the whole graph."""
+    """Return the excerpt of a sequence of layers; `layouts` are those of the whole graph."""
     behind = feeding_layers(graph, layers, layouts)
     chosen = (*behind, *layers)
     place: dict[int | None, int] = {index: number for number, index in enumerate(chosen)}
@@ -68,7 +68,7 @@ def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excer
     needed = [
         feed for feed, last in last_readers.items() if feed.layer not in layers and is_needed_after(graph, feed, last)
     ]
-    # What nobody here reads leaves its layer all the same.
+    # Results that no layer here reads are outputs, too.
     unread = [feed for feed in moved if feed.layer in behind and feed not in last_readers]
     heads = dict.fromkeys((*results_of(graph, layers), *unread, *needed))
     return Excerpt(

@@ -1,8 +1,11 @@
-"""Which tensors a brick must be fed as they are in its model, as their values change its speed.
+"""The layers that run once in front of a brick, so that its inputs have the layouts and values of the model.
 
-Values are made up such that the channels inside of a model are nearly alike, and so are those that bricks are fed. Only
-a convolution of an image adds up so few values that the channels it makes differ. Max pooling in plain arrays branches
-on which of two values is larger, and learns in one channel what to expect of the next.
+Values are made up such that the channels inside of a model are nearly alike, and so are the inputs of bricks. Only a
+convolution of an image adds up so few values that the channels of its result differ. Max pooling in plain arrays
+branches on the larger of two values, and its branches are predicted well where channels are alike.
+
+Large convolutions in front of a brick read a few channels only: running them once would take longer than all timing of
+the brick, and the class of the layout hardly depends on how many channels a convolution reads.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,21 +17,23 @@ from dlbricks_tui.bricks.identity import outer_feeds
 from dlbricks_tui.bricks.layouts import PLAIN, Layouts, layers_behind, layout_of, way_up
 from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph, Origin, TensorType, type_of
 
+Item = TypeVar("Item")
+
 _BRANCHING = "max_pool"
 _COMPARING = "onnx.Equal"
 _WHOLE_NUMBERS = ("int64", "int32")
-# Operators that only bring numbers into another shape or type, or pick some of them.
+# Operators that only reshape, convert or select numbers.
 _HAND_ON = frozenset({"identity", "reshape", "onnx.Cast", "onnx.Gather", "onnx.Squeeze", "onnx.Unsqueeze"})
 
 
 def feeding_layers(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> tuple[int, ...]:
-    """The layers that must run so that a sequence is fed what it is fed in its model."""
+    """Return the layers that must run so that a sequence gets the inputs that it has in its model."""
     feeds = outer_feeds([graph.layers[index] for index in layers])
     return layers_behind(graph, feeds, layouts, varied_feeds(graph, layers, layouts))
 
 
 def varied_feeds(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> frozenset[Feed]:
-    """The plain tensors that a sequence takes the largest values of, and that stem from a convolution of an image."""
+    """Return the plain inputs that a sequence max-pools and that stem from a convolution of an image."""
     chosen = [graph.layers[index] for index in layers]
     pooled = [feed for layer in chosen if _is_branching(layer) for feed in layer.feeds]
     if not graph.traits.branches_on_values or not pooled:
@@ -38,9 +43,9 @@ def varied_feeds(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> 
 
 
 def expected_numbers(graph: LayerGraph) -> dict[str, int]:
-    """The inputs that a model compares with a number, and that number: a sampling rate, for example.
+    """Return the inputs that a model compares with a number, and that number: a sampling rate, for example.
 
-    Made-up numbers would lead into a branch for values that nobody uses.
+    Other numbers would lead into a branch that real inputs never take.
     """
     found: dict[str, int] = {}
     for layer in graph.layers:
@@ -57,7 +62,7 @@ def expected_numbers(graph: LayerGraph) -> dict[str, int]:
 
 
 def _hands_on(layer: Layer) -> bool:
-    """True if a layer only hands on the numbers that it reads first."""
+    """True if a layer only passes on the numbers of its first input."""
     return bool(layer.feeds) and all(operator.op in _HAND_ON for operator in layer.operators)
 
 
@@ -70,11 +75,8 @@ def _stems_from_an_image(graph: LayerGraph, feed: Feed) -> bool:
     return any(convolves_an_image(layer) for layer in makers)
 
 
-Item = TypeVar("Item")
-
-
 def narrowed(graph: LayerGraph, layers: Iterable[int]) -> LayerGraph:
-    """The graph in which those of the layers that are large convolutions read inputs of their own, of few channels."""
+    """Return the graph in which large convolutions among the layers read inputs of their own, with few channels."""
     changed, inputs = [*graph.layers], [*graph.inputs]
     for index in layers:
         layer = graph.layers[index]
@@ -93,7 +95,7 @@ def narrowed(graph: LayerGraph, layers: Iterable[int]) -> LayerGraph:
 
 
 def _enough_channels(layer: Layer) -> int | None:
-    """How many are enough for a layer that is one convolution, of what nothing else in it reads."""
+    """Return the channels that are enough for a layer that is one convolution; None for other layers."""
     if len(layer.operators) != 1:
         return None
     read = layer.operators[0].inputs
@@ -103,7 +105,7 @@ def _enough_channels(layer: Layer) -> int | None:
 
 
 def _of_channels(found: TensorType, channels: int) -> TensorType:
-    """What is read, or a weight, with so many channels."""
+    """Return a type with another number of channels."""
     batch, _, *sizes = found.shape or ()
     return found._replace(shape=(batch, channels, *sizes))
 

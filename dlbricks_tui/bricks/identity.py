@@ -1,4 +1,7 @@
-"""What makes two layer sequences the same brick: operators, parameters, shapes, dtypes and topology."""
+"""The identity of bricks: operators, parameters, shapes, data types and wiring, hashed to a key.
+
+A whole model is one brick, too: by its key, end-to-end measurements are found whatever the model is called.
+"""
 
 import hashlib
 import json
@@ -10,10 +13,10 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, Origin, Params, TensorType, Wire
 
-# A change of the canonical form is a new version: keys of different versions never meet.
+# Part of every key. It changes with the canonical form, so that keys of different forms are never equal.
 CANONICAL_VERSION = 1
 
-# Neutral name, parameters, inputs, what is inside, and how often it runs each time the sequence does.
+# Neutral name, parameters, inputs, graphs inside, and how often it runs in each run of the sequence.
 OperatorForm = tuple[str, Params, tuple[Wire, ...], tuple[str, ...], int]
 Forms = tuple[OperatorForm, ...]
 Types = tuple[TensorType, ...]
@@ -28,7 +31,7 @@ class Brick:
 
 
 def brick_of(graph: LayerGraph, layers: Sequence[int]) -> Brick:
-    """The brick that a sequence of layers, given by their indices in order, is an occurrence of."""
+    """Return the brick of a sequence of layers, given by their indices in order."""
     if len(layers) == 1:
         layer = graph.layers[layers[0]]
         return _brick(graph.level, layer_form(layer), layer.data, layer.weights)
@@ -36,15 +39,15 @@ def brick_of(graph: LayerGraph, layers: Sequence[int]) -> Brick:
 
 
 def layer_form(layer: Layer) -> Forms:
-    """What a layer computes, without names; equal for equal layers whatever stands around them."""
+    """Return the operators of a layer without names; equal for equal layers."""
     return tuple([(it.op, it.params, it.inputs, it.inner, 1) for it in layer.operators])
 
 
 @lru_cache(maxsize=1 << 12)
 def operators_inside(graph: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
-    """The neutral names and parameters in the canonical form of a graph inside of an operator, the innermost ones."""
+    """Return the neutral names and parameters of the innermost operators in the canonical form of an inner graph."""
     found: list[tuple[str, Mapping[str, Any]]] = []
-    # The last entry names the outputs; variables are only words.
+    # The last entry names the outputs; variables are strings.
     for op, params, _, inner in (node for node in json.loads(graph)[:-1] if isinstance(node, list)):
         deeper = [part for each in inner for part in operators_inside(each)]
         found += deeper or [(op, dict(params))]
@@ -52,21 +55,21 @@ def operators_inside(graph: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
 
 
 def outer_feeds(layers: Sequence[Layer]) -> tuple[Feed, ...]:
-    """The distinct data inputs of a sequence that come from outside it, in the order in which they are read."""
+    """Return the distinct inputs of a sequence that come from outside of it, in the order in which they are read."""
     inside = {layer.index for layer in layers}
     return tuple(dict.fromkeys(feed for layer in layers for feed in layer.feeds if feed.layer not in inside))
 
 
 def times_paid(graph: LayerGraph, layers: Sequence[int]) -> int:
-    """How often a model pays for a sequence of these layers.
+    """Return how often a model runs a sequence of these layers.
 
-    Where layers of different `times` share a sequence, it holds a layer `layer.times // times_paid` times.
+    If its layers have different `times`, the sequence holds a layer `layer.times // times_paid` times.
     """
     return gcd(*(graph.layers[layer].times for layer in layers))
 
 
 def _joined(layers: Sequence[Layer], paid: int) -> tuple[Forms, Types, Types]:
-    """Several layers as one: operators and weights numbered through, inner edges as wires between operators."""
+    """Return several layers as one, with operators and weights numbered consecutively."""
     inside: dict[int | None, Layer] = {layer.index: layer for layer in layers}
     outer = {feed: Wire(Origin.DATA, number) for number, feed in enumerate(outer_feeds(layers))}
     types = {feed: found for layer in layers for feed, found in zip(layer.feeds, layer.data, strict=True)}
@@ -88,7 +91,7 @@ def _joined(layers: Sequence[Layer], paid: int) -> tuple[Forms, Types, Types]:
 
 
 class _Begin(NamedTuple):
-    """How many operators and weights of a sequence come before those of a layer."""
+    """The number of operators and weights of a sequence before those of a layer."""
 
     operators: int
     weights: int
@@ -125,22 +128,22 @@ def _operator_document(
 
 
 def whole_model(graph: LayerGraph) -> Brick:
-    """All layers of a model as one brick; of equal models the same."""
+    """Return all layers of a model as one brick; equal models have equal ones."""
     return brick_of(graph, range(len(graph.layers)))
 
 
 def as_optimised(graph: LayerGraph) -> LayerGraph:
-    """A model of whose fused layers nothing is known, as it is timed end to end when the runtime optimises its file.
+    """Return a model as the runtime times it when it optimises the file, where the fused layers are not known.
 
-    Its layers stay as written; only its level, and so its key, tells it from the model run as written.
+    Its layers stay as written. Its level, and so its key, differs from that of the model run as written.
     """
     return replace(graph, level=Level.FUSED)
 
 
 def end_to_end_keys(graph: LayerGraph) -> Mapping[Level, str]:
-    """The keys under which a model may have been timed end to end, by the level at which it was timed.
+    """Return the keys under which a model may have been timed end to end, by level.
 
-    A model estimated from its written layers is also known by how long the runtime takes that optimises its file.
+    A model that is estimated from its written layers may have been timed by a runtime that optimises its file.
     """
     keys = {graph.level: whole_model(graph).key}
     if graph.level is Level.WRITTEN:

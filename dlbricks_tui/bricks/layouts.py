@@ -1,7 +1,9 @@
-"""In which of oneDNN's layouts tensors are kept inside MXNet, as far as a model tells.
+"""The classes of oneDNN layouts in which MXNet keeps tensors, as far as they follow from a model.
 
-A convolution sets a layout, some operators pass on what they get, all others give back the plain one. Which layout it
-is depends on the processor; tensors of one class are alike on any. docs/experiments.md tells how they were found.
+A convolution sets a layout, some operators pass on that of their input, all others return the plain one. The layout
+itself depends on the processor, but tensors of one class are alike on any. docs/experiments.md tells how the classes
+were found. MXNet lets an operator write over a tensor that is not needed any more, so this module also knows how long
+tensors are needed.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,26 +14,26 @@ from dlbricks_tui.models.kinds import Kind, kind_of
 
 PLAIN = "plain"
 
-# For each layer the class of each of its outputs.
+# The class of each output of each layer.
 Layouts = Sequence[Sequence[str]]
 
-# What oneDNN computes in any layout.
+# Operators that oneDNN computes in any layout.
 _PASS_ON = frozenset(
     {"relu", "sigmoid", "tanh", "softplus", "leaky_relu", "elu", "gelu", "batch_norm", "lrn", "max_pool", "mean_pool"}
     | {"global_max_pool", "global_mean_pool", "concat", "add", "sum", "identity", "mxnet.amp_cast", "mxnet.BlockGrad"}
 )
-# What MXNet computes itself, in the plain layout; where it writes over what it reads, it converts the result back.
+# Operators that MXNet computes itself, in the plain layout. It converts the result back if it writes over its input.
 _IN_PLACE_KINDS = (Kind.ELEMENTWISE, Kind.COMBINE, Kind.DROPOUT)
 _IN_PLACE = frozenset({"mxnet.LayerNorm", "mxnet.GroupNorm", "mxnet.SoftmaxActivation"})
 _NEVER_IN_PLACE = frozenset({"clip", "mxnet.where", "mxnet.zeros_like", "mxnet.ones_like"})
 
 _AFTER_PLAIN = f"{PLAIN}&"
-# Between the classes of several tensors any of which may decide.
+# Separates the classes of several tensors, each of which may decide.
 OR = "|"
 
 
 def output_layouts(graph: LayerGraph) -> tuple[tuple[str, ...], ...]:
-    """For each layer the class of the layout in which each of its outputs leaves it."""
+    """Return the class of the layout of each output of each layer."""
     if not graph.traits.keeps_onednn_layouts:
         return tuple([(PLAIN,) * len(layer.outputs) for layer in graph.layers])
     layouts: list[tuple[str, ...]] = []
@@ -41,14 +43,14 @@ def output_layouts(graph: LayerGraph) -> tuple[tuple[str, ...], ...]:
 
 
 def layout_of(feed: Feed, layouts: Layouts) -> str:
-    """The class of one data input, given those of the layers; what enters the model is plain."""
+    """Return the class of a tensor, given those of the layers; inputs of the model are plain."""
     return PLAIN if feed.layer is None else layouts[feed.layer][feed.output]
 
 
 def layers_behind(
     graph: LayerGraph, feeds: Iterable[Feed], layouts: Layouts, varied: Iterable[Feed] = ()
 ) -> tuple[int, ...]:
-    """The layers that must run so that these tensors have their layouts, and the `varied` ones their values."""
+    """Return the layers that must run so that tensors have their layouts, and the `varied` ones their values."""
 
     def has_a_layout(feed: Feed) -> bool:
         return layout_of(feed, layouts) != PLAIN
@@ -58,7 +60,7 @@ def layers_behind(
 
 
 def way_up(graph: LayerGraph, feeds: Iterable[Feed], passes: Callable[[Feed], bool] = lambda _: True) -> set[Feed]:
-    """These tensors, and all that they are made of: each way up to a convolution, or to what does not pass."""
+    """Return tensors and those that they are computed from, up to a convolution or to a tensor that does not pass."""
     found: set[Feed] = set()
     waiting = list(feeds)
     while waiting:
@@ -73,14 +75,14 @@ def way_up(graph: LayerGraph, feeds: Iterable[Feed], passes: Callable[[Feed], bo
 
 
 def is_computed_in_place(op: str) -> bool:
-    """Whether MXNet computes it without oneDNN, and over what it reads where it can."""
+    """True if MXNet computes an operator without oneDNN and writes over its input where it can."""
     if op in _PASS_ON or op in _NEVER_IN_PLACE:
         return False
     return op in _IN_PLACE or kind_of(op) in _IN_PLACE_KINDS
 
 
 class _Tracing:
-    """Follows the layouts through the operators of a layer."""
+    """The layouts inside of a layer, operator by operator."""
 
     def __init__(self, graph: LayerGraph, layer: Layer, sources: Sequence[str]) -> None:
         self._graph = graph
@@ -114,7 +116,7 @@ class _Tracing:
         return PLAIN
 
     def _overwritten(self, number: int, operator: Operator) -> Wire | None:
-        """The first input that is as large as the result and that nobody needs any more."""
+        """Return the first input of the type of the result that is not needed any more."""
         for wire in operator.inputs:
             alike = operator.outputs[:1] == (self._layer.type_of(wire),)
             if alike and may_be_overwritten(self._graph, self._layer, number, wire):
@@ -128,7 +130,7 @@ class _Tracing:
 
 
 def _joined(layouts: Sequence[str]) -> str:
-    """Of several inputs the first decides; if it is plain, the next one has a say."""
+    """Return the class of a concatenation or sum: the first input decides, or the next one if that is plain."""
     if layouts[0] != PLAIN:
         return layouts[0]
     second = next(layout for layout in layouts if layout != PLAIN)
@@ -136,14 +138,14 @@ def _joined(layouts: Sequence[str]) -> str:
 
 
 def _summed(layouts: Sequence[str]) -> str:
-    """Of any number of tensors: oneDNN adds them only where none is plain, which of different ones one may be."""
+    """Return the class of a sum of any number of tensors: oneDNN adds them only if none is plain."""
     if PLAIN in layouts:
         return PLAIN
     return OR.join(dict.fromkeys(each for layout in layouts for each in layout.split(OR)))
 
 
 def _takes_a_mean_beyond_the_edge(operator: Operator, shape: Shape | None) -> bool:
-    """Whether windows reach beyond the padded image, where a mean is one of fewer values than oneDNN reckons with."""
+    """True if windows reach beyond the padded image: oneDNN does not compute means over fewer values there."""
     params = dict(operator.params)
     kernel = params.get("kernel")
     if operator.op != "mean_pool" or params.get("rounding") != "up" or shape is None or not isinstance(kernel, tuple):
@@ -155,20 +157,20 @@ def _takes_a_mean_beyond_the_edge(operator: Operator, shape: Shape | None) -> bo
 
 
 def _numbers(value: ParamValue, count: int) -> list[int]:
-    """So many numbers; a single one stands for all."""
+    """Return `count` numbers; a single one counts for all."""
     items = value if isinstance(value, tuple) else (value,) * count
     return [item for item in items if isinstance(item, int)]
 
 
-# What these put out is the very tensor that they read.
+# Operators whose result is the very tensor that they read.
 _SAME_TENSOR = frozenset({"identity", "mxnet.BlockGrad"})
 
 
 def is_needed_after(graph: LayerGraph, feed: Feed, reader: int) -> bool:
-    """Whether a tensor must outlive that layer; inputs of the model always must."""
-    while feed.layer is not None and _puts_out_what_it_reads(graph.layers[feed.layer]):
+    """True if a tensor is needed after a reader; inputs of the model always are."""
+    while feed.layer is not None and _returns_its_input(graph.layers[feed.layer]):
         feed = graph.layers[feed.layer].feeds[0]
-    # All that the same tensor is known as.
+    # All names of the same tensor.
     names = [feed]
     for name in names:
         if name.layer is None or name in graph.heads:
@@ -178,13 +180,13 @@ def is_needed_after(graph: LayerGraph, feed: Feed, reader: int) -> bool:
                 continue
             if index > reader:
                 return True
-            if _puts_out_what_it_reads(graph.layers[index]):
+            if _returns_its_input(graph.layers[index]):
                 names.append(Feed(index, 0))
     return False
 
 
 def may_be_overwritten(graph: LayerGraph, layer: Layer, number: int, wire: Wire) -> bool:
-    """Whether the operator of that number in a layer is the last to need what it reads."""
+    """True if the operator of that number in a layer is the last one that needs its input."""
     if wire.origin is Origin.WEIGHT or wire in layer.results:
         return False
     if any(wire in operator.inputs for operator in layer.operators[number + 1 :]):
@@ -192,5 +194,5 @@ def may_be_overwritten(graph: LayerGraph, layer: Layer, number: int, wire: Wire)
     return wire.origin is Origin.OPERATOR or not is_needed_after(graph, layer.feeds[wire.number], layer.index)
 
 
-def _puts_out_what_it_reads(layer: Layer) -> bool:
+def _returns_its_input(layer: Layer) -> bool:
     return len(layer.operators) == 1 and layer.operators[0].op in _SAME_TENSOR and bool(layer.feeds)

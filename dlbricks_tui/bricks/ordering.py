@@ -1,4 +1,4 @@
-"""In which order a model's layers are cut: as the file has them, or branch by branch."""
+"""The order in which the layers of a model are cut: as in the file, or branch by branch."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
@@ -6,8 +6,8 @@ from enum import Enum
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.models.graph import Layer, LayerGraph
 
-# Layers and what lies between them are compared by outlines: numbers below this prime (the largest of 61 bits). A path
-# is a polynomial over them, so that the outline of a piece of it is a subtraction, however long the piece is.
+# Layers and paths are compared by hashes below this prime (the largest of 61 bits). The hash of a path is a polynomial
+# over its layers, so that the hash of a part of it takes one subtraction, however long the part is.
 _PRIME = (1 << 61) - 1
 _BASE = 0x1C6E_F372_FE94_F82B % _PRIME
 
@@ -20,12 +20,12 @@ class Order(str, Enum):
 
 
 def layer_order(graph: LayerGraph, order: Order) -> tuple[int, ...]:
-    """The indices of all layers in a topological order."""
+    """Return the indices of all layers in a topological order."""
     return branch_order(graph) if order is Order.BRANCH else tuple(range(len(graph.layers)))
 
 
 def continues_chain(layer: Layer, before: Layer) -> bool:
-    """Whether the layer takes exactly one data input, the output of the layer before it, and both can be run."""
+    """True if a layer has one data input, which is the output of the layer before it, and both can be run."""
     return (
         len(layer.feeds) == 1
         and layer.feeds[0].layer == before.index
@@ -35,11 +35,11 @@ def continues_chain(layer: Layer, before: Layer) -> bool:
 
 
 def branch_order(graph: LayerGraph) -> tuple[int, ...]:
-    """A topological order that keeps chains whole, so that windows fill up, and puts a join right after its branches.
+    """Return a topological order that keeps chains whole, so that windows fill up, and puts a join after its branches.
 
-    At a fork the longest chain goes on. The branches of a join come one after another, the long ones first. Among
-    equally long ones what they hold decides, and only then which input of the join they are. Names and the order in
-    which the file lists the layers have no say.
+    At a fork the longest chain continues. The branches of a join come one after another, long ones first. Branches of
+    one length are ordered by their layers, and equal branches by the inputs of the join. Names and the order of the
+    file make no difference.
     """
     sources = _ranked_sources(graph)
     canonical = _by_need(sources, [(layer.index,) for layer in graph.layers])
@@ -47,9 +47,9 @@ def branch_order(graph: LayerGraph) -> tuple[int, ...]:
 
 
 def _by_need(sources: Sequence[Sequence[int]], chains: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """All layers, chain by chain, from the end of the model backwards: each chain stands where it is first needed.
+    """Return all layers, chain by chain, with each chain where it is first needed.
 
-    So a constant stands right before its reader, and a recurrent network goes on step by step.
+    So a constant comes right before its reader, and a recurrent network proceeds step by step.
     """
     end = len(sources) - 1
     chain_of = {layer: number for number, chain in enumerate(chains) for layer in chain}
@@ -62,7 +62,7 @@ def _by_need(sources: Sequence[Sequence[int]], chains: Sequence[tuple[int, ...]]
             number = chain_of[source]
             if not seen[number]:
                 seen[number] = True
-                # Only the first layer of a chain reads any other than the chain's own.
+                # Only the first layer of a chain reads layers outside of the chain.
                 path.append((chains[number], iter(sources[chains[number][0]])))
                 break
         else:
@@ -72,7 +72,7 @@ def _by_need(sources: Sequence[Sequence[int]], chains: Sequence[tuple[int, ...]]
 
 
 def _longest_chains(graph: LayerGraph, canonical: Sequence[int]) -> list[tuple[int, ...]]:
-    """All layers in chains: a fork continues the longest one, of equally long ones the first in the canonical order."""
+    """Return all layers in chains: a fork continues the longest one, of equally long ones the first canonical one."""
     layers = graph.layers
     lengths = [1] * len(layers)
     following: dict[int, int] = {}
@@ -92,9 +92,9 @@ def _longest_chains(graph: LayerGraph, canonical: Sequence[int]) -> list[tuple[i
 
 
 def _ranked_sources(graph: LayerGraph) -> list[Sequence[int]]:
-    """For each layer, and last for the end of the model, the layers it reads, ranked by what their branches hold.
+    """Return for each layer, and last for the end of the model, the layers that it reads, ranked by their branches.
 
-    A branch is compared as far up as all branches of the join meet: equal modules compare equally wherever they stand.
+    Branches are compared up to the layer where all branches of the join meet: equal modules rank equally everywhere.
     """
     end = len(graph.layers)
     tree = DominatorTree(end + 1)
@@ -104,37 +104,37 @@ def _ranked_sources(graph: LayerGraph) -> list[Sequence[int]]:
         dominator = tree.add(vertex, sources)
         trail, depth = trails[dominator], tree.depth[dominator]
         held = {it: (trails[it] - trail * pow(_BASE, tree.depth[it] - depth, _PRIME)) % _PRIME for it in sources}
-        # Long branches first, so that what little a join needs besides stands beside it. The sort is stable: where
-        # branches hold the same, the order of the inputs stays.
+        # Long branches first, so that the short ones of a join stand next to it. The sort is stable: equal branches
+        # keep the order of the inputs.
         ranked.append(sorted(sources, key=lambda it: (-tree.depth[it], held[it])))
         if vertex < end:
-            outline = _mix(_own_outline(graph, vertex), sum([_mix(held[it], 0) for it in sources]))
-            trails[vertex] = (outline + _BASE * trail) % _PRIME
+            mixed = _mix(_own_hash(graph, vertex), sum([_mix(held[it], 0) for it in sources]))
+            trails[vertex] = (mixed + _BASE * trail) % _PRIME
     return ranked
 
 
 def _ends(graph: LayerGraph) -> tuple[int, ...]:
-    """The layers that no other reads: first the model's heads, in their order."""
+    """Return the layers that no other layer reads: first the outputs of the model, in their order."""
     heads = [head.layer for head in graph.heads if head.layer is not None]
     everything = dict.fromkeys((*heads, *range(len(graph.layers))))
     return tuple([layer for layer in everything if not graph.successors[layer]])
 
 
-def _own_outline(graph: LayerGraph, layer: int) -> int:
-    # From the brick's key, as `hash` gives other numbers in every process.
+def _own_hash(graph: LayerGraph, layer: int) -> int:
+    # From the key of the brick, since `hash` differs from process to process.
     return int(brick_of(graph, (layer,)).key[:16], 16)
 
 
 def _mix(one: int, other: int) -> int:
-    # Cubed, so that different branches do not add up to the same, as sums of products would.
+    # Cubed, so that sums over different branches differ.
     return pow(one * 0x1E37_79B9_7F4A_7C15 + other * 0x0F58_476D_1CE4_E5B9 + 0x94D0_49BB, 3, _PRIME)
 
 
 class DominatorTree:
-    """Grows leaf by leaf, in topological order; vertices are 0 to `count` - 1 and the root is vertex `count`.
+    """The dominator tree of a graph with vertices 0 to `count` - 1 and the root `count`, grown in topological order.
 
-    Jump pointers find a common dominator in logarithmic time: walking up parent by parent is quadratic where, as in
-    an unrolled recurrent network, a late layer reads many early ones.
+    Jump pointers find a common dominator in logarithmic time. Walking up parent by parent takes quadratic time in
+    unrolled recurrent networks, where a late layer reads many early ones.
     """
 
     def __init__(self, count: int) -> None:
@@ -144,7 +144,7 @@ class DominatorTree:
         self._jump = [count] * (count + 1)
 
     def add(self, vertex: int, sources: Iterable[int]) -> int:
-        """Hangs a vertex below its immediate dominator, which is returned: the root if it has no sources."""
+        """Add a vertex below its immediate dominator, and return that: the root for a vertex without sources."""
         dominator = -1
         for source in sources:
             dominator = source if dominator < 0 else self._common(dominator, source)

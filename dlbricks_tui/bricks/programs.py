@@ -1,4 +1,4 @@
-"""Layer sequences and models as programs that a worker can run: written again operator by operator."""
+"""Programs for a worker: layer sequences, carriers and whole models, written operator by operator."""
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from pathlib import Path
@@ -17,11 +17,11 @@ _NOTHING = TensorType((1,))
 
 
 class ProgramError(UserError):
-    """Layers that no runtime can run."""
+    """Layers that cannot be run as a program."""
 
 
 class CarrierProgram(NamedTuple):
-    """A program, and for each operator of its network, by number, the layer that it belongs to."""
+    """A program, and the layer of each operator of its network, by the number of the operator."""
 
     program: Program
     owners: Mapping[int, int]
@@ -63,12 +63,12 @@ def sequence_program(
 
 
 def model_program(graph: LayerGraph) -> Program:
-    """A whole model."""
+    """Return a whole model as a program."""
     return carrier_program(graph).program
 
 
 def carrier_program(graph: LayerGraph) -> CarrierProgram:
-    """A whole network, and the layer that each of its operators belongs to."""
+    """Return a whole network as a program, with the layer of each operator."""
     writer = _Writer(graph)
     for number in range(len(graph.inputs)):
         writer.source(Feed(None, number))
@@ -78,7 +78,7 @@ def carrier_program(graph: LayerGraph) -> CarrierProgram:
 
 
 def file_program(graph: LayerGraph, file: Path) -> Program:
-    """A whole model as its file has it, optimised by the framework unless the graph is as written."""
+    """Return a model file as a program; the framework optimises it unless the graph is as written."""
     inputs: dict[str, ArrayType] = {}
     for given in graph.inputs:
         if given.type.shape is None or not given.type.is_known:
@@ -88,11 +88,11 @@ def file_program(graph: LayerGraph, file: Path) -> Program:
 
 
 def _producer(graph: LayerGraph, feeds: Sequence[Feed], layers: Sequence[int], layouts: Layouts) -> Network | None:
-    """What brings the inputs of a sequence into their layouts, or to their values; all others go through it."""
+    """Return the network that gives the inputs of a sequence their layouts and values; other inputs pass through it."""
     behind = feeding_layers(graph, layers, layouts)
     if not behind:
         return None
-    # Where values matter, how many of them a convolution adds up does, too.
+    # Where values matter, the number of channels that a convolution adds up matters, too.
     if not varied_feeds(graph, layers, layouts):
         graph = narrowed(graph, behind)
     producer = _Writer(graph)
@@ -102,7 +102,7 @@ def _producer(graph: LayerGraph, feeds: Sequence[Feed], layers: Sequence[int], l
 
 
 def results_of(graph: LayerGraph, layers: Sequence[int]) -> list[Feed]:
-    """What leaves a sequence, in the order of its layers."""
+    """Return the tensors of a sequence that other layers or the model read, in the order of its layers."""
     readers = {reader for index in layers for reader in graph.successors[index]}.difference(layers)
     read = {feed for reader in readers for feed in graph.layers[reader].feeds}.union(graph.heads)
     made = [Feed(index, number) for index in layers for number in range(len(graph.layers[index].results))]
@@ -116,7 +116,7 @@ def _found(wire: Wire, data: Sequence[Entry], weights: Sequence[Entry], operator
 
 
 class _Writer:
-    """Writes layers; what they read and nobody has written becomes a data input."""
+    """Writes layers to a network; a tensor that no written layer makes becomes an input."""
 
     def __init__(self, graph: LayerGraph) -> None:
         self._graph = graph
@@ -126,35 +126,35 @@ class _Writer:
         self._weights: dict[str, ArrayType] = {}
         # By array and repetition, as layers may share them.
         self._stored: dict[tuple[Hashable, int], Entry] = {}
-        # Of a layer that is written several times what each of them makes.
+        # The results of each repetition of a layer, by tensor.
         self._sources: dict[Feed, list[Entry]] = {}
         # The layer of each operator, by the number of the operator in the network.
         self.owners: dict[int, int] = {}
-        # What runs although nobody reads it, before anything else does.
+        # Outputs that are computed before all others and that no layer reads.
         self._ahead: list[Entry] = []
 
     def wake(self) -> None:
-        """Lets those compute first, and next to nothing, who are asleep between two runs."""
+        """Write tiny operators that run first and wake the threads that sleep between two runs."""
         for waker in wakers(self._graph.traits):
             weights = [self._variable(self._weights, "weight", found, "what wakes") for found in waker.weights]
             self._ahead = [Entry(self._operator(waker.native, "wake", [*self._ahead, *weights]), 0)]
 
     def copy_all(self, feeds: Sequence[Feed], layouts: Layouts) -> None:
-        """Lets layers read copies of these tensors; where there are none, copies one that nobody reads."""
+        """Write copies of these tensors, which layers read instead; without tensors, a copy that no layer reads."""
         self._sources |= {feed: [self._copy(feed, layouts)] for feed in feeds}
         if not feeds:
             nothing = self._variable(self._inputs, "data", _NOTHING, "")
             self._ahead.append(Entry(self._operator(plain_copy(self._graph.format), "copy", [nothing]), 0))
 
     def source(self, feed: Feed) -> list[Entry]:
-        """Where a tensor is that layers read."""
+        """Return the entries of a tensor, one for each repetition of its layer."""
         if feed not in self._sources:
             found = type_of(self._graph, feed)
             self._sources[feed] = [self._variable(self._inputs, "data", found, f"input {feed.output}")]
         return self._sources[feed]
 
     def write(self, layer: Layer, times: int) -> None:
-        """Writes a layer so many times; each reads its counterpart where that is written as often, else the last."""
+        """Write a layer `times` times; each reads the same repetition of an input, or the last if there are fewer."""
         sources = [self.source(feed) for feed in layer.feeds]
         results = [self._sources.setdefault(Feed(layer.index, number), []) for number in range(len(layer.results))]
         for repetition in range(times):
@@ -169,7 +169,7 @@ class _Writer:
                 result.append(_found(wire, data, weights, operators))
 
     def network(self, heads: Sequence[Feed], *, in_passing: bool = False) -> Network:
-        """The network that puts out these tensors, or, in passing, what costs no more than to make them in a model."""
+        """Return the network with these outputs; `in_passing`: outputs that cost no more than inside of a model."""
         results = (self.source(feed)[-1] for feed in heads)
         entries = [*self._ahead, *results, *self._unread()]
         if in_passing:
@@ -196,7 +196,7 @@ class _Writer:
         return Entry(self._operator(operator.native, "copy", [*read, *learned]), 0)
 
     def _unread(self) -> list[Entry]:
-        """What is paid for although nobody reads it: MXNet runs only what some output needs."""
+        """Return results that no layer reads, to be outputs: MXNet computes only what some output needs."""
         return [entry for entries in self._sources.values() for entry in entries[:-1] if entry not in self._read]
 
     def _operator(self, native: NativeNode, name: str, inputs: Sequence[Entry]) -> int:

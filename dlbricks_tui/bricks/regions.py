@@ -1,4 +1,4 @@
-"""The regions of a model: chains, parallel modules, their branches, and which of them are equal."""
+"""The regions of a model: chains, parallel modules and their branches, with equal keys for equal regions."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -10,8 +10,8 @@ from dlbricks_tui.bricks.repeats import repeated_runs
 from dlbricks_tui.bricks.series_parallel import Fork, Stretch, Tangle, decompose
 from dlbricks_tui.models.graph import LayerGraph
 
-# Regions compare by identity (`eq=False`) and print without their parts: a model may nest deeper than Python recurses.
-# Two regions of a model are equal by structure and layers when their keys are equal.
+# Regions compare by identity (`eq=False`) and print without their parts, since models may nest deeper than Python
+# recurses. Regions of one model have equal keys if their structure and layers are equal.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +25,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """Regions one after another; a branch that passes the others by is a chain without parts."""
+    """Regions one after another; a branch that bypasses the others is a chain without parts."""
 
     key: int
     size: int
@@ -34,7 +34,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parallel:
-    """Branches that begin behind the same layer and end at the same join, neither of which is inside."""
+    """Branches that begin behind the same layer and end at the same join; both are outside."""
 
     key: int
     size: int
@@ -43,7 +43,7 @@ class Parallel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Irregular:
-    """Regions, in topological order, that are connected neither one after another nor side by side."""
+    """Regions, in topological order, that are connected neither in series nor in parallel."""
 
     key: int
     size: int
@@ -52,7 +52,7 @@ class Irregular:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """A module that stands several times in a row: equal regions, chains where the module has several parts."""
+    """A module several times in a row: equal regions, which are chains if the module has several parts."""
 
     key: int
     size: int
@@ -64,25 +64,25 @@ Region = Leaf | Chain | Parallel | Irregular | Repeat
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegionTree:
-    """All regions of a model from the whole model down, and how often each key occurs among them."""
+    """All regions of a model, and how often each key occurs among them."""
 
     root: Chain
     occurrences: Mapping[int, int] = field(repr=False)
 
 
 def region_tree(graph: LayerGraph, signatures: Sequence[Hashable]) -> RegionTree:
-    """The regions of a model, given for each layer what makes it equal to another."""
+    """Return the regions of a model; layers with equal signatures are equal."""
     return regions_of(graph.predecessors, signatures)
 
 
 def regions_of(predecessors: Sequence[Sequence[int]], signatures: Sequence[Hashable]) -> RegionTree:
-    """The regions of any graph without cycles whose vertices, such as layers, stand in topological order."""
+    """Return the regions of any acyclic graph whose vertices are in topological order."""
     root = _Builder(signatures).built(decompose(predecessors))
     return RegionTree(root, Counter(region.key for _, region in walk(root)))
 
 
 def children(region: Region) -> tuple[Region, ...]:
-    """The regions that a region directly consists of."""
+    """Return the direct parts of a region."""
     if isinstance(region, Leaf):
         return ()
     if isinstance(region, Parallel):
@@ -91,7 +91,7 @@ def children(region: Region) -> tuple[Region, ...]:
 
 
 def walk(region: Region) -> Iterator[tuple[int, Region]]:
-    """The region and all inside it from left to right, each after what it is in, with its depth."""
+    """Yield a region and all regions inside of it with their depths, in pre-order."""
     pending = [(0, region)]
     while pending:
         depth, found = pending.pop()
@@ -100,12 +100,12 @@ def walk(region: Region) -> Iterator[tuple[int, Region]]:
 
 
 def layers_in(region: Region) -> Iterator[int]:
-    """The layers of a region, from left to right."""
+    """Yield the layers of a region, from left to right."""
     return (found.layer for _, found in walk(region) if isinstance(found, Leaf))
 
 
 class _Builder:
-    """Makes regions of stretches, those inside first, and numbers what is equal."""
+    """Builds regions from stretches, inner ones first, with equal keys for equal regions."""
 
     def __init__(self, signatures: Sequence[Hashable]) -> None:
         self._signatures = signatures
@@ -157,14 +157,14 @@ class _Builder:
         return irregular
 
     def _wiring(self, tangle: Tangle, leaves: Mapping[int, Leaf]) -> list[int]:
-        """Numbers for the layers of a tangle that tell by what each is reached and what it reaches, in any order."""
+        """Return sorted keys of the layers of a tangle: each depends on all paths to and from its layer."""
         into: dict[int, list[tuple[int, int]]] = {vertex: [] for vertex in tangle.vertices}
         out_of: dict[int, list[tuple[int, int]]] = {vertex: [] for vertex in tangle.vertices}
         for source, target, stretch in tangle.ties:
             chain = self._chains[id(stretch)].key
             into.get(target, []).append((source, chain))
             out_of.get(source, []).append((target, chain))
-        # What is not in the dictionary is an end of the tangle.
+        # A vertex that is not in the dictionary is an end of the tangle.
         reached: dict[int, int] = {}
         for vertex in tangle.vertices:
             ways = sorted((reached.get(source, -1), chain) for source, chain in into[vertex])
@@ -176,7 +176,7 @@ class _Builder:
         return sorted(reaching.values())
 
     def _grouped(self, parts: Sequence[Region]) -> tuple[Region, ...]:
-        """The parts with equal neighbours gathered into repeats."""
+        """Return the parts with equal neighbours grouped into repeats."""
         runs = repeated_runs([part.key for part in parts], [not isinstance(part, Leaf) for part in parts])
         grouped: list[Region] = []
         done = 0
@@ -194,7 +194,7 @@ class _Builder:
 
 
 def _with_all_inside(whole: Stretch) -> list[Stretch]:
-    """The stretch and those inside it, each before those that it holds."""
+    """Return the stretch and all inside of it, outer ones first."""
     found = [whole]
     for stretch in found:
         for piece in stretch:
@@ -206,7 +206,7 @@ def _with_all_inside(whole: Stretch) -> list[Stretch]:
 
 
 def sequence_regions(decomposition: Decomposition) -> RegionTree:
-    """The regions of a cut model; a leaf is a sequence by its index, and sequences of one brick are equal."""
+    """Return the regions of a cut model; a leaf is the index of a sequence, and sequences of one brick are equal."""
     return regions_of(_predecessors(decomposition), [it.brick.key for it in decomposition.occurrences])
 
 
@@ -215,7 +215,7 @@ def _predecessors(decomposition: Decomposition) -> list[list[int]]:
     sequences = [occurrence.sequence for occurrence in decomposition.occurrences]
     found: list[list[int]] = [[] for _ in sequences]
     if decomposition.cutting.cut is Cut.OVERLAP:
-        # A sequence begins at every layer: they stand as those layers do.
+        # A sequence begins at every layer, and is connected as that layer is.
         beginning_at = {sequence.layers[0]: sequence.index for sequence in sequences}
         for sequence in sequences:
             found[sequence.index] = [beginning_at[layer] for layer in graph.predecessors[sequence.layers[0]]]

@@ -1,11 +1,11 @@
-"""Runs of equal neighbours in a list: A B C B C B C D holds B C three times in a row."""
+"""Runs of equal pieces in a list: A B C B C B C D has B C three times in a row."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-# The longest piece that is looked for, and after how many returns of its first item the search for it ends. Both keep
-# the search linear; a module of more parts than that is not one that a person would recognise.
+# The longest piece to search for, and the number of later occurrences of its first item to try. Both keep the search
+# linear. People would not recognise longer pieces as modules.
 _LONGEST_PERIOD = 64
 _MOST_RETURNS = 8
 
@@ -19,7 +19,7 @@ class Run(NamedTuple):
 
 
 class _Stretch(NamedTuple):
-    """Items of which each equals the one a period later, and the last period of them."""
+    """A range in which each item equals the one a period later, as far as that is in the range."""
 
     start: int
     end: int
@@ -27,10 +27,10 @@ class _Stretch(NamedTuple):
 
 
 def repeated_runs(keys: Sequence[int], opening: Sequence[bool]) -> list[Run]:
-    """Disjoint runs of at least two equal pieces, from left to right; where they compete, the longest is taken.
+    """Return disjoint runs of at least two equal pieces, from left to right; of overlapping runs the longest.
 
-    A run that could start at several items starts at the last one that is `opening`, else at the last: a module
-    usually begins where the model forks, and always ends with its join.
+    A run that could start at several items starts at the last `opening` one, or else at the last: a module usually
+    begins where the model forks, and ends with its join.
     """
     runs = []
     free = [True] * len(keys)

@@ -1,4 +1,4 @@
-"""Takes a directed acyclic graph apart into what stands in series and what stands in parallel."""
+"""The decomposition of a directed acyclic graph into parts in series and in parallel."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fork:
-    """Branches between the same two vertices; an empty one is an edge that passes the others by."""
+    """Branches between the same two vertices; an empty one is an edge that bypasses the others."""
 
     branches: tuple["Stretch", ...]
 
 
 class Tie(NamedTuple):
-    """What leads from one vertex of a tangle to another; its ends may be the vertices around the tangle."""
+    """A stretch from one vertex of a tangle to another; its ends may be the vertices around the tangle."""
 
     source: int
     target: int
@@ -22,7 +22,7 @@ class Tie(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tangle:
-    """Vertices, in topological order, that are neither in series nor in parallel, and all that leads between them."""
+    """Vertices, in topological order, that are neither in series nor in parallel, and the ties between them."""
 
     vertices: tuple[int, ...]
     ties: tuple[Tie, ...]
@@ -33,10 +33,10 @@ Stretch = list[int | Fork | Tangle]
 
 
 def decompose(predecessors: Sequence[Sequence[int]]) -> Stretch:
-    """The whole graph, whose vertices stand in topological order, as one stretch from a virtual entry to an exit.
+    """Return a graph, whose vertices are in topological order, as one stretch from a virtual entry to a virtual exit.
 
-    What is series-parallel takes linear time, however deep it nests; a tangle costs once more its size for each level
-    of nesting around it.
+    Series-parallel parts take linear time at any depth. A tangle takes time in proportion to its size for each level of
+    nesting around it.
     """
     web = _Web(predecessors)
     web.reduce()
@@ -44,7 +44,7 @@ def decompose(predecessors: Sequence[Sequence[int]]) -> Stretch:
 
 
 class _Part(NamedTuple):
-    """Vertices that hang together, between two others, and the stretch that they are to become."""
+    """Connected vertices between two others, and the stretch that they become."""
 
     stretch: Stretch
     start: int
@@ -53,7 +53,7 @@ class _Part(NamedTuple):
 
 
 class _Web:
-    """The vertices that are left, and for each pair with edges the stretches between the two."""
+    """The remaining vertices, and the stretches between each pair with edges."""
 
     def __init__(self, predecessors: Sequence[Sequence[int]]) -> None:
         count = len(predecessors)
@@ -64,14 +64,14 @@ class _Web:
         for target, sources in enumerate(self.sources):
             for source in sources:
                 self.targets[source][target] = [[]]
-        # Without any vertex, the entry itself leads to the exit.
+        # Without vertices the entry leads to the exit.
         for vertex in range(count) if count else (self.entry,):
             if not self.targets[vertex]:
                 self.targets[vertex][self.exit] = [[]]
                 self.sources[self.exit].add(vertex)
 
     def reduce(self) -> None:
-        """Puts every vertex with one neighbour on either side into the stretch between them, until none is left."""
+        """Move every vertex with one neighbour on each side into the stretch between these, until none is left."""
         pending = list(range(self.entry))[::-1]
         while pending:
             vertex = pending.pop()
@@ -80,17 +80,17 @@ class _Web:
             source = self.sources[vertex].pop()
             target, behind = self.targets[vertex].popitem()
             stretch = _in_series(self.targets[source].pop(vertex))
-            # What is behind is short, as vertices come in topological order: nothing long is copied.
+            # The part behind is short, since vertices come in topological order: copying it is cheap.
             stretch += [vertex, *_in_series(behind)]
             self.sources[target].remove(vertex)
             if target in self.targets[source]:
-                # Both ends lose a neighbour, so that now they may have one on either side.
+                # Both ends lose a neighbour, and may have one on each side now.
                 pending += [end for end in (source, target) if end < self.entry]
             self.targets[source].setdefault(target, []).append(stretch)
             self.sources[target].add(source)
 
     def untangled(self) -> Stretch:
-        """What is left, from the outside to the inside."""
+        """Return the remaining graph as a stretch, from the outside to the inside."""
         left = [vertex for vertex in range(self.entry) if self.sources[vertex]]
         tasks: list[_Part] = []
         whole = _in_series(self._branches(self.entry, self.exit, left, tasks))
@@ -114,13 +114,13 @@ class _Web:
         return whole
 
     def _branches(self, start: int, end: int, inner: Sequence[int], tasks: list["_Part"]) -> list[Stretch]:
-        """What leads from start to end directly or through the vertices, which become tasks, part by part."""
+        """Return the stretches from start to end; each connected part of the vertices becomes a task."""
         parts = [_Part([], start, end, vertices) for vertices in self._connected(inner)]
         tasks += parts
         return [*self.targets[start].get(end, ()), *(part.stretch for part in parts)]
 
     def _connected(self, vertices: Sequence[int]) -> list[list[int]]:
-        """The vertices by which of them hang together without the two that enclose them all."""
+        """Return the connected components of these vertices without the two that enclose them."""
         inside = set(vertices)
         parts = []
         for first in vertices:
@@ -138,7 +138,7 @@ class _Web:
         return parts
 
     def _gaps(self, part: "_Part") -> list[tuple[int, int, list[int]]]:
-        """The part between the vertices through which every path leads: start, end and what lies between them."""
+        """Return the pieces between the vertices that every path passes: start, end and the vertices between."""
         gaps = []
         start = part.start
         inner: list[int] = []
