@@ -1,4 +1,4 @@
-"""How well estimates agree with what was measured end to end, and what they save (the paper's evaluation)."""
+"""The accuracy of estimates against end-to-end latencies, and the time that they save (the paper's evaluation)."""
 
 import math
 from collections import defaultdict
@@ -12,7 +12,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Of models that were measured end to end and brick by brick; shares and errors are fractions of 1."""
+    """The accuracy over models that were measured end to end and brick by brick; shares are fractions of 1."""
 
     models: int
     geometric_mean: float
@@ -24,7 +24,7 @@ class Accuracy:
 
 
 class Group(NamedTuple):
-    """What is evaluated together."""
+    """The settings that estimates evaluated together share."""
 
     way: Way
     granularity: int
@@ -32,7 +32,7 @@ class Group(NamedTuple):
 
 
 def by_group(estimates: Iterable[SystemEstimate]) -> dict[Group, list[SystemEstimate]]:
-    """The estimates per system, runtime, level, protocol and granularity."""
+    """Return the estimates by system, runtime, level, protocol and granularity."""
     groups: defaultdict[Group, list[SystemEstimate]] = defaultdict(list)
     for one in estimates:
         cutting = one.estimate.cutting
@@ -41,7 +41,7 @@ def by_group(estimates: Iterable[SystemEstimate]) -> dict[Group, list[SystemEsti
 
 
 def accuracy(estimates: Iterable[SystemEstimate]) -> Accuracy | None:
-    """How close the complete estimates come, None where no model is known in both ways."""
+    """Return the accuracy of the complete estimates; None if no model has both latencies."""
     judged = [one for one in estimates if one.estimate.coverage.complete]
     ratios = [one.ratio for one in judged if one.ratio]
     if not ratios:
@@ -59,7 +59,7 @@ def accuracy(estimates: Iterable[SystemEstimate]) -> Accuracy | None:
 
 
 def speedup(estimates: Iterable[SystemEstimate]) -> float | None:
-    """The sum of end-to-end latencies over that of the unique bricks, None where there is neither (the paper's)."""
+    """Return the sum of end-to-end latencies over that of unique bricks (as in the paper); None without results."""
     judged = [one for one in estimates if one.end_to_end and one.estimate.coverage.complete]
     whole_ms = math.fsum(one.end_to_end.value_ms for one in judged if one.end_to_end)
     measured = {

@@ -1,7 +1,7 @@
-"""Guesses how long a brick takes from measured ones that resemble it: the same operators, the nearest shapes.
+"""Predictions of a brick's latency from similar measured bricks: the same operators and the nearest shapes.
 
-Constants were fitted on single layers that had been measured by the paper's authors on one machine, with half of all
-bricks held back: the guesses are off by a tenth in the median, and 96 % lie within the factor that they come with.
+The constants were fitted on single layers that the paper's authors measured on one machine, with half of all bricks
+left out of the fit. The median error of these was a tenth, and 96 % of them lay within their interval.
 """
 
 import json
@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 from dlbricks_tui.bricks.identity import operators_inside
 from dlbricks_tui.estimate.knowledge import Latency, Similar
 
-# How latency grows with work: a little less than in proportion, as every call has a price of its own.
+# Latency grows with this power of the work: a little less than in proportion, since every call takes time.
 _GROWTH = 0.9
-# The natural logarithm of the factor of doubt: of a twin, and for each unit of distance.
-_DOUBT_OF_A_TWIN, _DOUBT_PER_DISTANCE, _MOST_DOUBT = 0.2, 0.7, 4.0
-# The same of a brick that has nothing in common with the one it is compared with but that it works.
+# The natural logarithm of the factor of uncertainty: of a brick of equal features, and per unit of distance.
+_DOUBT_OF_AN_EQUAL, _DOUBT_PER_DISTANCE, _MOST_DOUBT = 0.2, 0.7, 4.0
+# The same of a brick whose operators differ.
 _DOUBT_OF_A_STRANGER = 2.0
 
 
 class Features(NamedTuple):
-    """What of a brick its latency follows from; sizes are logarithms."""
+    """The features of a brick that determine its latency; sizes are logarithms."""
 
     ops: tuple[str, ...]
     params: tuple[frozenset[tuple[str, str]], ...]
@@ -38,12 +38,12 @@ class _Example(NamedTuple):
 
 
 class Bridge:
-    """Measured bricks, to be asked about others."""
+    """Measured bricks, from which the latencies of others are predicted."""
 
     def __init__(self, measured: Iterable[Similar]) -> None:
         self._by_ops: defaultdict[tuple[str, ...], list[_Example]] = defaultdict(list)
         self._slowest_ms = 0.0
-        # A model asks of one brick as often as it uses it.
+        # A model needs the prediction of a brick as often as it uses the brick.
         self._guesses: dict[str, Latency | None] = {}
         for canonical, latency in measured:
             self._slowest_ms = max(self._slowest_ms, latency.high_ms)
@@ -52,16 +52,16 @@ class Bridge:
                 self._by_ops[features.ops].append(_Example(features, latency))
 
     def predict(self, canonical: str, layers: Sequence[str] = ()) -> Latency | None:
-        """A latency with a wide interval, None where nothing with the same operators was measured.
+        """Return a latency with a wide interval; None if no brick with the same operators was measured.
 
-        Where it was not for a sequence, but for each of its layers by itself, it is the sum of these.
+        A sequence may also be predicted by the sum of its layers, if each of these can be.
         """
         if canonical not in self._guesses:
             self._guesses[canonical] = self._guess(canonical, layers)
         return self._guesses[canonical]
 
     def most_ms(self, canonical: str, layers: Sequence[str] = ()) -> float:
-        """What a brick may well take at most, however little it resembles the measured ones."""
+        """Return an upper bound of the latency of a brick, also if it is unlike all measured ones."""
         predicted = self.predict(canonical, layers)
         if predicted is not None:
             return predicted.high_ms
@@ -87,7 +87,7 @@ class Bridge:
 
 @lru_cache(maxsize=1 << 14)
 def features_of(canonical: str) -> Features | None:
-    """The features in a brick's canonical form, None where shapes are not known."""
+    """Return the features of a canonical form; None if shapes are not known."""
     form = json.loads(canonical)
     operators, data, weights = form["operators"], _shapes(form["data"]), _shapes(form["weights"])
     if not operators or data is None or weights is None:
@@ -103,7 +103,7 @@ def features_of(canonical: str) -> Features | None:
 
 
 def _parts(operators: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The operators with their parameters, and in place of a fused one those that it was made of."""
+    """Yield operators with their parameters; a fused operator yields those inside of it."""
     for operator in operators:
         fused = [part for graph in operator.get("inner", ()) for part in operators_inside(graph)]
         yield from fused or [(operator["op"], operator.get("params", {}))]
@@ -113,7 +113,7 @@ def _scaled(features: Features, examples: Sequence[_Example]) -> Latency:
     nearest = min(examples, key=lambda example: _distance(features, example.features))
     scale = _growth(features, nearest.features)
     distance = _distance(features, nearest.features)
-    doubt = math.exp(min(_MOST_DOUBT, _DOUBT_OF_A_TWIN + _DOUBT_PER_DISTANCE * distance))
+    doubt = math.exp(min(_MOST_DOUBT, _DOUBT_OF_AN_EQUAL + _DOUBT_PER_DISTANCE * distance))
     value, low, high = nearest.latency
     return Latency(value * scale, low * scale / doubt, high * scale * doubt)
 
@@ -142,7 +142,7 @@ def _elements(shapes: Iterable[tuple[int, ...]]) -> int:
 
 
 def _work(params: Mapping[str, Any], data: Sequence[tuple[int, ...]], weights: Sequence[tuple[int, ...]]) -> float:
-    """Multiplications of a sequence that has a matrix or kernel of weights, else the elements that it reads."""
+    """Return the multiplications of a sequence with a matrix or kernel of weights, else the elements that it reads."""
     matrix = max((shape for shape in weights if len(shape) > 1), key=math.prod, default=None)
     if matrix is None or not data or not data[0]:
         return _elements(data)

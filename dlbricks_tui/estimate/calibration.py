@@ -1,4 +1,4 @@
-"""What a measuring method misses of every brick, and how far its predictions were off: constants fitted elsewhere."""
+"""Calibration constants: corrections of the bricks' latencies, fitted on other networks, and the errors that remain."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,10 +13,10 @@ from dlbricks_tui.estimate.errors import CalibrationError
 # Two standard deviations, for 95 % of a normal distribution.
 _SIGMAS = 1.96
 
-# A method errs by some share of a model, and by some time for each of its sequences: so much more for models of many
-# short ones. Where so many of them run in a millisecond, both weigh the same: where, the errors tell.
+# A method has an error in proportion to the model, and one per sequence: models of many short sequences have larger
+# errors. Both parts are equal at one of these densities, in sequences per millisecond; the residuals tell at which.
 _DENSE = (4.0, 8.0, 16.0, 32.0)
-# An error that is so many times the median of all is one odd network, and counts as so many of them.
+# Residuals count up to so many times the median: one odd network must not widen all intervals.
 _ODD = 5.0
 
 # A brick that takes less than this counts in part.
@@ -38,9 +38,9 @@ TERMS: Mapping[str, Callable[[float, bool], float]] = {
     # Often negative: sweeping the caches removes more than the other layers of a model do.
     "cold_brick_ms": lambda brick_ms, cold: _share_by_latency(brick_ms) if cold else 0.0,
 }
-# Two networks with so nearly the same shares of two constants say nothing of either.
+# Networks with nearly the same terms, by the condition of their matrix, do not determine the constants.
 _ALIKE = 1e6
-# One is left out in turn, and the others have to agree.
+# Each network is left out of a fit in turn.
 _FEWEST_EXAMPLES = 3
 
 
@@ -55,9 +55,9 @@ def found_by_fit(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def density_of(paid: Iterable[tuple[int, float]]) -> float:
-    """How many sequences run in a millisecond, of those that are paid so often and take so long.
+    """Return how many sequences run in a millisecond, given how often each runs and its latency.
 
-    What takes next to nothing counts in part: nobody errs by more than it takes.
+    Very short sequences count in part: their error is at most their latency.
     """
     count = latency_ms = 0.0
     for times, sequence_ms in paid:
@@ -68,9 +68,9 @@ def density_of(paid: Iterable[tuple[int, float]]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """Constants by term, and the relative errors that remained on networks which had no part in the fit.
+    """Constants, and the relative errors (residuals) and densities of networks that were left out of the fit.
 
-    The densities are those of these networks. A prior is taken from other systems.
+    A prior has the constants of other systems.
     """
 
     constants: tuple[tuple[str, float], ...] = ()
@@ -80,7 +80,7 @@ class Correction:
 
     @property
     def call_ms(self) -> float:
-        """What a model pays once, whatever it computes."""
+        """The time of one call of the runtime, which a model pays once."""
         return dict(self.constants).get(CALL_MS, 0.0)
 
     def added_ms(self, brick_ms: float, *, cold: bool) -> float:
@@ -88,7 +88,7 @@ class Correction:
         return sum(constant * TERMS[name](brick_ms, cold) for name, constant in self.constants if name != CALL_MS)
 
     def relative_doubt(self, density: float) -> float:
-        """Half of the 95 % interval of the method itself, as a share of an estimate for a model of such a density."""
+        """Return half of the 95 % interval of the method, as a share of the estimate of a model of a density."""
         if not self.residuals:
             return 0.0
         if not self.densities:
@@ -97,11 +97,11 @@ class Correction:
         return _SIGMAS * _usual(self._alike(dense)) * _weight(density, dense)
 
     def _alike(self, dense: float) -> Sequence[float]:
-        """The errors as if none of their networks had short sequences."""
+        """Return the residuals as they would be at density zero."""
         return [error / _weight(each, dense) for error, each in zip(self.residuals, self.densities, strict=True)]
 
     def _unlikelihood(self, dense: float) -> float:
-        """How little such errors are to be expected where both parts weigh the same at this density."""
+        """Return the negative log likelihood of the residuals if both parts of the error are equal at this density."""
         mean = sum(map(abs, self._alike(dense))) / len(self.residuals)
         weights = sum(math.log(_weight(each, dense)) for each in self.densities)
         return round(len(self.residuals) * math.log(mean) + weights, 6) if mean else 0.0
@@ -111,25 +111,22 @@ UNCALIBRATED = Correction()
 
 
 def _weight(density: float, dense: float) -> float:
-    """How much more doubtful a model of such a density is than one of a few long sequences."""
+    """Return the error at a density over that at density zero."""
     return math.hypot(1.0, density / dense)
 
 
 def _usual(errors: Sequence[float]) -> float:
-    """The root of their mean square, but for odd ones."""
+    """Return the root mean square, with outliers limited."""
     most = _ODD * median(map(abs, errors)) or math.inf
     return math.sqrt(sum(min(abs(error), most) ** 2 for error in errors) / len(errors))
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A network whose latency is known: what its bricks add up to, uncorrected, and what it takes end to end.
-
-    The latter has one call of the runtime in it.
-    """
+    """A network with known latency: the uncorrected sum of its bricks, and its end-to-end latency, with one call."""
 
     name: str
-    # For each constant, the sum over all sequences of what it is multiplied with.
+    # For each constant, the sum of its shares over all sequences.
     terms: tuple[float, ...]
     composed_ms: float
     measured_ms: float
@@ -137,13 +134,13 @@ class Example:
     call_ms: float = 0.0
 
     def error(self, constants_ms: Sequence[float]) -> float:
-        """By what share the corrected sum is too high."""
+        """Return the relative error of the corrected sum."""
         added_ms = sum(constant * term for constant, term in zip(constants_ms, self.terms, strict=True))
         return (self.composed_ms + added_ms + self.call_ms) / self.measured_ms - 1.0
 
 
 def fitted(examples: Sequence[Example], names: Sequence[str]) -> Correction:
-    """The constants of these names that leave the least relative errors; each residual is of an example left out."""
+    """Return the constants of these names with the least errors; each residual is of an example left out of the fit."""
     if len(examples) < _FEWEST_EXAMPLES:
         raise CalibrationError(
             f"{len(examples)} networks to calibrate on could be measured, and {_FEWEST_EXAMPLES} are needed; "

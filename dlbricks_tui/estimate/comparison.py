@@ -1,4 +1,4 @@
-"""Which machine for this model, and which model for this machine (paper, section 6)."""
+"""The comparison of models and systems by latency and cost (paper, section 6)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from dlbricks_tui.store.records import System
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A model on a system: how long it takes there and what a million inferences cost.
+    """A model on a system: its latency there, and the cost of a million inferences.
 
-    `complete` is False where the latency leaves layers out: such a one is never called the best.
+    `complete` is False if the latency lacks layers: such a candidate is never the best.
     """
 
     estimate: SystemEstimate
@@ -25,7 +25,7 @@ class Candidate:
 def candidates(
     estimates: Iterable[SystemEstimate], systems: Mapping[str, System], prices: Prices
 ) -> tuple[Candidate, ...]:
-    """All that have a latency, the quickest first, incomplete ones behind complete ones."""
+    """Return all candidates with a latency, the fastest first, and incomplete ones last."""
     found = []
     for one in estimates:
         latency_ms = one.sequential_ms
@@ -37,17 +37,17 @@ def candidates(
 
 
 def names_of(system: str, systems: Mapping[str, System]) -> tuple[str, ...]:
-    """What prices may call a system, the most particular first."""
+    """Return the names of a system in a price table, the most specific first."""
     known = systems.get(system)
     return (system,) if known is None else (system, known.name, known.instance_type)
 
 
 def quickest(found: Iterable[Candidate]) -> Candidate | None:
-    """The complete one with the least latency."""
+    """Return the complete candidate with the least latency."""
     return min((it for it in found if it.complete), key=lambda it: it.latency_ms, default=None)
 
 
 def cheapest(found: Iterable[Candidate]) -> Candidate | None:
-    """The complete one with the least cost, None where no price is known."""
+    """Return the complete candidate with the least cost; None without prices."""
     priced = ((it.dollars_per_million, it) for it in found if it.complete and it.dollars_per_million is not None)
     return min(priced, key=lambda pair: pair[0], default=(0.0, None))[1]

@@ -1,4 +1,4 @@
-"""Chooses, of overlapping sequences, those that cover a model at the least cost (paper, section 6)."""
+"""The choice of overlapping sequences that cover a model at the least cost (paper, section 6)."""
 
 from collections.abc import Sequence
 from heapq import heappop, heappush
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Window(NamedTuple):
-    """A sequence that begins at a position of the layer order: its length, and its latency if it is known."""
+    """A sequence that begins at a position of the layer order: its length, and its latency if known."""
 
     length: int
     latency_ps: int | None
@@ -20,16 +20,16 @@ class Chosen(NamedTuple):
 
 
 class _Cost(NamedTuple):
-    """What a cover costs: a layer less without a latency is worth any latency."""
+    """The cost of a cover: first the layers without a latency, then the latency."""
 
     uncovered: int
     latency_ps: int
 
 
 def minimum_cover(windows: Sequence[Window]) -> tuple[Chosen, ...]:
-    """The cheapest windows that cover every position, one window beginning at each; overlaps are paid twice.
+    """Return the cheapest windows that cover all positions, given the window that begins at each.
 
-    Positions that no known window reaches are left uncovered, each for itself.
+    Layers in two windows count twice. Positions that no known window reaches stay uncovered, each by itself.
     """
     # Covering everything before a position p costs costs[p]; any window that begins before p and ends there or later
     # may be the last one used.
@@ -40,7 +40,7 @@ def minimum_cover(windows: Sequence[Window]) -> tuple[Chosen, ...]:
         so_far = costs[position]
         if window.latency_ps is not None:
             cost = _Cost(so_far.uncovered, so_far.latency_ps + window.latency_ps)
-            # Of equally dear ones that which reaches further.
+            # Of equal costs the one that reaches further.
             heappush(open_windows, (cost, -(position + window.length), position))
         while open_windows and -open_windows[0][1] <= position:
             heappop(open_windows)

@@ -1,4 +1,4 @@
-"""How much of a model an estimate stands on, and what is left to measure."""
+"""The layers of a model that an estimate knows, and the bricks that are left to measure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.parts import Part, Standing
 from dlbricks_tui.models.graph import LayerGraph
 
-# Operators that run layers inside them, as often as their inputs say.
+# Operators with layers inside, which run as often as the inputs say.
 _CONTROL_FLOW = frozenset(["onnx.If", "onnx.Loop", "onnx.Scan", "_foreach", "_while_loop", "_cond"])
 
 
@@ -18,8 +18,8 @@ _CONTROL_FLOW = frozenset(["onnx.If", "onnx.Loop", "onnx.Scan", "_foreach", "_wh
 class Coverage:
     """Counts of layers.
 
-    `bridged`: of the missing and unmeasurable ones, those that a guess stands in for. `own_carrier`: of the measured
-    ones, those that were timed in this very model, so that its end-to-end latency is no independent check of them.
+    `bridged`: missing and unmeasurable layers with a predicted latency. `own_carrier`: measured layers that were timed
+    in this very model, so that its end-to-end latency is no independent check of them.
     """
 
     measured: int
@@ -35,20 +35,20 @@ class Coverage:
 
     @property
     def complete(self) -> bool:
-        """Whether every layer was measured."""
+        """True if every layer was measured."""
         return self.measured == self.layers
 
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """The bricks that a run would still measure, and about how long it would take (None: nothing tells)."""
+    """The bricks that a run would still measure, and about how long that takes; None if not known."""
 
     pairs: tuple[Pair, ...]
     seconds: float | None
 
 
 def coverage_of(parts: Iterable[Part], graph: LayerGraph) -> Coverage:
-    """How the layers of all parts stand; a layer in several parts counts once."""
+    """Return the counts of all layers of the parts; a layer in several parts counts once."""
     carriers: defaultdict[str, set[int]] = defaultdict(set)
     measured: set[int] = set()
     unmeasurable: set[int] = set()
@@ -65,9 +65,9 @@ def coverage_of(parts: Iterable[Part], graph: LayerGraph) -> Coverage:
 
 
 def obstacle_in(graph: LayerGraph, parts: Sequence[Part]) -> str:
-    """Why no estimate of these parts is possible, however much is measured; empty if one is.
+    """Return the reason why no estimate of these parts is possible, even after a run; empty if one is.
 
-    A sum without layers that may take most of the time would mislead, whatever is said beside it.
+    A sum without layers that may take most of the time would mislead.
     """
     without = [part for part in parts if part.reason and not part.counts]
     for part in without:
@@ -77,7 +77,7 @@ def obstacle_in(graph: LayerGraph, parts: Sequence[Part]) -> str:
                 op = layer.op.removeprefix("onnx.").lstrip("_")
                 return f"layer {layer.name!r} ({op}) runs layers inside it, and cannot be measured by itself"
     if any(not part.counts and not part.reason for part in parts):
-        # What those take is known after a run.
+        # These are known after a run.
         return ""
     known_ms = sum(milliseconds(part.paid_ps) for part in parts)
     left_out_ms = sum(part.times * part.most_ms for part in without)
@@ -90,7 +90,7 @@ def obstacle_in(graph: LayerGraph, parts: Sequence[Part]) -> str:
 
 
 def remaining_of(parts: Sequence[Part]) -> Remaining:
-    """What is missing and can be measured, timed as often as the measured bricks were in the median."""
+    """Return the missing bricks; the time assumes the median number of samples of the measured ones."""
     missing = {part.pair: part for part in parts if not part.known and not part.reason}
     counts = sorted(part.measured.samples for part in parts if part.measured is not None)
     if not counts:

@@ -1,23 +1,23 @@
-"""What can go wrong when estimates are made, in words that a person can act on."""
+"""The errors of estimates, with messages that say what to do."""
 
 from dlbricks_tui.errors import UserError
 
 
 class EstimateError(UserError):
-    """An estimate cannot be made as asked."""
+    """The requested estimate is not possible."""
 
 
 class RulesError(EstimateError):
-    """A file of rules does not say what it should."""
+    """A file of rules has a mistake."""
 
 
 class PricesError(EstimateError):
-    """A table of prices does not say what it should."""
+    """A table of prices has a mistake."""
 
 
 class SelectionError(EstimateError):
-    """No system, runtime or protocol of the store is the one that was asked for."""
+    """The store has no such system, runtime or method."""
 
 
 class CalibrationError(EstimateError):
-    """A calibration has constants that nobody here knows how to apply."""
+    """A calibration could not be made."""

@@ -1,4 +1,4 @@
-"""A model's latency from the latencies of its bricks."""
+"""The estimate of a model's latency from the latencies of its bricks."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from dlbricks_tui.models.graph import LayerGraph, Level
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to compose: beside the two compositions that are always made one for so many workers, under some rules."""
+    """Options: a composition for some workers, rules for parallel layers, and predictions for missing bricks."""
 
     workers: int | None = None
     rules: Rules = NO_RULES
@@ -36,27 +36,27 @@ class Composed:
     call_ms: float
     interval: Interval
     doubt: Doubt
-    # The parts on the longest way through the model, by number.
+    # The numbers of the parts on the longest path through the model.
     critical_path: tuple[int, ...]
-    # The system is not calibrated: constants of other systems are in the latencies.
+    # True if the system is not calibrated: constants of other systems are used.
     by_prior: bool = False
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is known of a model's latency; nothing measured end to end has any part in it."""
+    """The estimate of a model. Its end-to-end measurements have no part in it."""
 
     model: str
     level: Level
     cutting: Cutting
     options: Options
     parts: tuple[Part, ...]
-    # Pairs of part numbers: the second needs the first.
+    # Pairs of part numbers: the second reads the first.
     edges: tuple[tuple[int, int], ...]
     coverage: Coverage
-    # None while no part of it has a latency, and where no estimate is possible.
+    # None if no part has a latency, or if no estimate is possible.
     composed: Composed | None
-    # Why no estimate is possible, however much is measured; empty if one is.
+    # The reason why no estimate is possible, even after a run; empty if one is.
     obstacle: str = ""
 
     @cached_property
@@ -77,12 +77,12 @@ class Estimate:
 
     @cached_property
     def remaining(self) -> Remaining:
-        """What would have to be measured to complete it."""
+        """The bricks that would complete it."""
         return remaining_of(self.parts)
 
 
 def estimate(decomposition: Decomposition, knowledge: Knowledge, options: Options | None = None) -> Estimate:
-    """Composes a model's latency from what is known of its bricks."""
+    """Compose a model's latency from the measurements of its bricks."""
     options = options or Options()
     graph = decomposition.graph
     parts = parts_of(decomposition, knowledge, options.bridge)
@@ -108,11 +108,11 @@ def _compose(
         Task(part.paid_ps, tuple(sources), options.rules.sharing_of([graph.layers[index] for index in part.layers]))
         for part, sources in zip(parts, after, strict=True)
     ]
-    # Who computes nothing need not be called.
+    # A model that computes nothing needs no call.
     call_ms = correction.call_ms if any(part.counts and not part.free for part in parts) else 0.0
     sequential_ms = milliseconds(sequential_ps(tasks)) + call_ms
     path = critical_path(tasks)
-    # Without rules unlimited workers take exactly the critical path, which is quicker found.
+    # Without rules unlimited workers take exactly the critical path, which is faster to find.
     parallel_ps = schedule(tasks).latency_ps if options.rules.rules else path.latency_ps
     density = density_of((part.times, part.latency.value_ms) for part in parts if part.counts)
     doubt = doubt_about(parts, sequential_ms, correction.relative_doubt(density))

@@ -1,4 +1,4 @@
-"""Where a model's time goes, and what could explain that the estimate is not what was measured."""
+"""The breakdown of an estimate, and possible reasons for its difference from the end-to-end latency."""
 
 import math
 from collections import defaultdict
@@ -16,13 +16,13 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph
 
 MOST_COSTLY = 10
-# Where the reference took so much more or less, latencies have been seen to follow it, and not where it was nearer.
+# Latencies follow the latency of the reference only if that changes by more than this.
 _SAME_SPEED = 0.15
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What layers of one sort take of the sequential latency."""
+    """The part of layers of one type in the sequential latency."""
 
     label: str
     layers: int
@@ -32,10 +32,10 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class RegionSlice:
-    """What a part of the model's outermost chain takes: some plain layers in a row, or a module."""
+    """A part of the model's outermost chain, plain layers in a row or a module, and its latency."""
 
     layers: tuple[int, ...]
-    # How many times in a row the same module stands there; 0 where it is no module.
+    # The number of times that the module is repeated in a row; 0 for plain layers.
     repeats: int
     latency_ms: float
     share: float
@@ -43,10 +43,10 @@ class RegionSlice:
 
 @dataclass(frozen=True, slots=True)
 class CostlyBrick:
-    """A brick in a context and all that a model pays for it."""
+    """A brick in a context, and its part in the latency of a model."""
 
     part: Part
-    # How often it is paid.
+    # The number of times that the model runs it.
     uses: int
     latency_ms: float
     share: float
@@ -54,23 +54,23 @@ class CostlyBrick:
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """What was measured beyond the estimate, and what of it is known."""
+    """The end-to-end latency minus the estimate, and how far known causes explain it."""
 
     residual_ms: float
-    # How much of it the doubts of the estimate and of the end-to-end measurement would explain.
+    # The parts that the intervals of the estimate and of the end-to-end measurement would explain.
     sampling_ms: float
     method_ms: float
     lacking_ms: float
-    # How much of it is explained by bricks measured while the host was slower or quicker than while the model was.
+    # The part due to bricks that were measured while the host was slower or faster than for the model.
     host_ms: float
-    # How many times as slow the host was for the model as for its bricks, whatever that explains; 1 where it was alike.
+    # The slowdown of the host for the model compared with its bricks; 1 if the host was the same.
     times_slower: float
-    # What is left when all of these are granted in full; negative where the estimate is too high.
+    # The rest without all of these; negative if the estimate is too high.
     unexplained_ms: float
 
     @property
     def host_told(self) -> str:
-        """The change of the host in words; none where it was alike."""
+        """The change of the host in words; empty if it was the same."""
         if self.times_slower == 1.0:
             return ""
         slower = self.times_slower > 1.0
@@ -78,7 +78,7 @@ class Residual:
 
 
 def by_type(graph: LayerGraph, estimate: Estimate) -> tuple[Slice, ...]:
-    """The latency per kind of layer, the largest first; a sequence of several kinds is a type of its own."""
+    """Return the latency per kind of layer, the largest first; a sequence of several kinds is a type of its own."""
 
     def kinds(part: Part) -> str:
         return " + ".join(dict.fromkeys(graph.layers[index].kind.value for index in part.layers))
@@ -87,7 +87,7 @@ def by_type(graph: LayerGraph, estimate: Estimate) -> tuple[Slice, ...]:
 
 
 def by_region(graph: LayerGraph, estimate: Estimate, tree: RegionTree | None = None) -> tuple[RegionSlice, ...]:
-    """The latency per region, in the order of the model; the tree of regions is made where it is not at hand."""
+    """Return the latency per region, in the order of the model; `tree` saves finding the regions again."""
     if tree is None:
         tree = region_tree(graph, [brick_of(graph, (index,)).key for index in range(len(graph.layers))])
     latencies = layer_latencies(estimate)
@@ -102,7 +102,7 @@ def by_region(graph: LayerGraph, estimate: Estimate, tree: RegionTree | None = N
 
 
 def costliest(estimate: Estimate, most: int = MOST_COSTLY) -> tuple[CostlyBrick, ...]:
-    """The bricks that a model pays most for, the dearest first."""
+    """Return the bricks with the largest part in the latency of a model, the largest first."""
     uses: defaultdict[Pair, list[Part]] = defaultdict(list)
     for part in estimate.parts:
         if part.counts and part.paid_ps:
@@ -116,10 +116,10 @@ def costliest(estimate: Estimate, most: int = MOST_COSTLY) -> tuple[CostlyBrick,
 
 
 def layer_latencies(estimate: Estimate) -> dict[int, float]:
-    """What each layer contributes to the sequential latency, in ms, for summing over regions.
+    """Return the contribution of each layer to the sequential latency, in ms, for sums over regions.
 
-    Layers of one sequence share its latency equally, as nobody has timed them apart. Layers of which nothing is
-    known are left out.
+    Layers of one sequence share its latency equally, since they were timed together. Layers without a latency are left
+    out.
     """
     found: defaultdict[int, float] = defaultdict(float)
     for part in estimate.parts:
@@ -130,18 +130,18 @@ def layer_latencies(estimate: Estimate) -> dict[int, float]:
 
 
 def parallel_gain(composed: Composed) -> float:
-    """How many times as fast the model would be if all data-independent sequences ran at the same time."""
+    """Return the speed-up of a model if all data-independent sequences ran at the same time."""
     return composed.sequential_ms / composed.parallel_ms if composed.parallel_ms else 1.0
 
 
 def residual(one: SystemEstimate) -> Residual | None:
-    """What an end-to-end measurement says beyond the estimate, None where there is no such measurement."""
+    """Return the difference of the end-to-end latency from the estimate; None without such a measurement."""
     composed, end_to_end = one.estimate.composed, one.end_to_end
     if composed is None or end_to_end is None:
         return None
     beyond_ms = end_to_end.value_ms - composed.sequential_ms
     doubt = composed.doubt
-    # Of each doubt the side on which the truth was found.
+    # The side of each interval on which the measured latency is.
     if beyond_ms >= 0:
         sampling_ms = math.hypot(doubt.sampling_above_ms, end_to_end.value_ms - end_to_end.low_ms)
         lacking_ms = doubt.lacking_ms
@@ -157,9 +157,9 @@ def residual(one: SystemEstimate) -> Residual | None:
 
 
 def _host_change_ms(one: SystemEstimate) -> float:
-    """How much more (or, negative, less) the bricks would take at the speed that the host had for the whole model.
+    """Return the time that the bricks would take more (or, negative, less) at the speed of the host for the model.
 
-    Of bricks measured while it was another by far: the reference varies by some percent on any host that others share.
+    Only bricks count that were measured at another speed by far: the reference varies by some percent on shared hosts.
     """
     changes = ((part, _times_slower(one, part)) for part in one.estimate.parts if part.counts)
     return math.fsum(
@@ -168,7 +168,7 @@ def _host_change_ms(one: SystemEstimate) -> float:
 
 
 def _times_slower(one: SystemEstimate, part: Part) -> float:
-    """How many times as slow as for the part the host was for the whole model; 1 where nobody knows."""
+    """Return the slowdown of the host for the whole model compared with a part; 1 if not known."""
     if part.measured is None or not part.measured.reference_ms or not one.reference_ms:
         return 1.0
     return one.reference_ms / part.measured.reference_ms
@@ -199,5 +199,5 @@ def _counting(estimate: Estimate) -> Iterable[Part]:
 
 
 def _total_ps(estimate: Estimate) -> int:
-    # A model that takes no time has shares of nothing, whatever they are divided by.
+    # The shares of a model that takes no time are zero.
     return sum(part.paid_ps for part in _counting(estimate)) or 1

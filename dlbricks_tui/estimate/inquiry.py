@@ -1,4 +1,4 @@
-"""Estimates of a model from what a store holds: on one system, or on every one that has measured some of it."""
+"""Estimates of a model from the results in a store: on one system, or on each system with results of it."""
 
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
@@ -16,7 +16,7 @@ from dlbricks_tui.store.queries import runtimes, select
 
 
 class Inquiry:
-    """One model asked about; what the store says of its bricks is read once."""
+    """A model whose estimates are wanted; the results of its bricks are read from the store once."""
 
     def __init__(self, generation: Generation, decomposition: Decomposition, options: Options | None = None) -> None:
         self.decomposition = decomposition
@@ -26,14 +26,14 @@ class Inquiry:
 
     @property
     def offers(self) -> tuple[Offer, ...]:
-        """The ways in which any of its bricks were measured."""
+        """The ways in which any of its bricks was measured."""
         return self._results.offers
 
     def on(self, system: str, runtime: str | None) -> SystemEstimate | None:
-        """The estimate on a system, by a runtime or the one for such models that covers most; None if nothing fits.
+        """Return the estimate on a system; None if there are no results.
 
-        Models of several formats share bricks, and a runtime of another format's may cover as much. A model of whose
-        bricks none was measured may still have been timed end to end.
+        Without a runtime it is by the one of the model's framework that covers most: models of several formats share
+        bricks. A model without measured bricks may still have been timed end to end.
         """
         offers: Sequence[Offer] = self.offers
         if runtime is None:
@@ -43,21 +43,21 @@ class Inquiry:
         return None if way is None else self.by(way)
 
     def everywhere(self) -> Iterator[SystemEstimate]:
-        """An estimate for each system, by the runtime that covers most there."""
+        """Yield an estimate for each system, by the runtime that covers most there."""
         for system in sorted({offer.way.system for offer in self.offers}):
             found = self.on(system, None)
             if found is not None:
                 yield found
 
     def by(self, way: Way) -> SystemEstimate:
-        """The estimate from what was measured in one way."""
+        """Return the estimate from the measurements of one way."""
         knowledge = self._results.knowledge(way, with_similar=self._options.bridge)
         graph = self.decomposition.graph
         found = SystemEstimate(way, estimate(self.decomposition, knowledge, self._options))
         return beside(found, end_to_end(self._generation, end_to_end_keys(graph), graph.name, way))
 
     def _only_timed(self, system: str, runtime: str | None) -> Way | None:
-        """The way in which the whole model was timed last on a system."""
+        """Return the way in which the whole model was timed last on a system."""
         graph = self.decomposition.graph
         asked = where(of="model", good=True, system=system)
         asked += where(runtime=runtime) if runtime is not None else ()
@@ -66,6 +66,6 @@ class Inquiry:
         return None if newest is None else Way(system, newest.runtime, graph.level, newest.protocol)
 
     def empty(self, system: str, runtime: str) -> SystemEstimate:
-        """What can be said of a model of which nothing was measured there: what there is to run."""
+        """Return the estimate of a model without results: it has the bricks that there are to run."""
         way = Way(system, runtime, self.decomposition.graph.level, "")
         return SystemEstimate(way, estimate(self.decomposition, NOTHING_KNOWN, self._options))

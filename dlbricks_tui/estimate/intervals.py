@@ -1,4 +1,4 @@
-"""How sure a sequential estimate is: the bricks' own intervals, the method's residual, and what nobody measured."""
+"""The interval of a sequential estimate: from the bricks' intervals, the method's residuals and the missing layers."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.parts import Part
 
-# By default a run accepts no brick whose interval reaches further to either side than both of these.
+# By default a run accepts half widths of intervals up to the larger of these.
 WIDEST_SHARE, WIDEST_MS = 0.05, 0.003
 
 
@@ -25,23 +25,23 @@ class Interval:
 
     @property
     def width_ms(self) -> float:
-        """From end to end."""
+        """The width of the interval."""
         return self.high_ms - self.low_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Where an interval comes from, by side: what the truth may be below and above the estimate."""
+    """The parts of an interval below and above the estimate."""
 
     sampling_below_ms: float
     sampling_above_ms: float
-    # Of the measuring method, alike on both sides.
+    # The error of the measuring method, on both sides.
     method_ms: float
-    # What layers without any latency may add.
+    # The latency that layers without results may add.
     lacking_ms: float
 
     def around(self, latency_ms: float) -> Interval:
-        """The interval of an estimate; sampling and method err independently of each other."""
+        """Return the interval of an estimate; errors of sampling and method are independent."""
         below = math.hypot(self.sampling_below_ms, self.method_ms)
         above = math.hypot(self.sampling_above_ms, self.method_ms) + self.lacking_ms
         return Interval(max(0.0, latency_ms - below), latency_ms + above)
@@ -49,7 +49,7 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one brick in a context contributes to the doubt about a model, below and above."""
+    """The contribution of a brick in a context to the uncertainty of a model, below and above."""
 
     below_ms: float
     above_ms: float
@@ -59,7 +59,7 @@ _NONE = Share(0.0, 0.0)
 
 
 def shares_of_doubt(parts: Iterable[Part]) -> dict[Pair, Share]:
-    """By what was or has to be measured: all uses of a brick are wrong together, so their errors add up."""
+    """Return the contribution of each brick in a context: the errors of all its uses add up."""
     found: dict[Pair, Share] = {}
     for part in parts:
         before = found.get(part.source, _NONE)
@@ -72,10 +72,10 @@ def shares_of_doubt(parts: Iterable[Part]) -> dict[Pair, Share]:
 
 
 def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float) -> Doubt:
-    """What makes a sequential estimate unsure.
+    """Return the parts of the uncertainty of a sequential estimate.
 
-    Bricks of the same rounds err together where a host is slower for seconds, and quicker for others. That part adds
-    up; what each brick has of its own cancels out in part. Where the shared part is not known, all of it is shared.
+    Bricks of the same rounds share an error, since a host is slower for some seconds. Shared errors add up; the errors
+    of single bricks are independent. If the shared part is not known, all of it counts as shared.
     """
     parts = tuple(parts)
     counting = [part for part in parts if part.counts]
@@ -91,7 +91,7 @@ def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float)
 
 
 def _shared_ms(parts: Iterable[Part]) -> dict[Pair, float]:
-    """Of each source what its error shares with others of the same rounds, where that is known."""
+    """Return the error of each source that it shares with others of the same rounds, if known."""
     found: dict[Pair, float] = {}
     for part in parts:
         if part.measured is not None and part.measured.shared is not None:
@@ -101,14 +101,14 @@ def _shared_ms(parts: Iterable[Part]) -> dict[Pair, float]:
 
 
 def _together(halves_ms: Mapping[Pair, float], shared_ms: Mapping[Pair, float]) -> float:
-    """Half of the interval of a sum, of the halves of its terms."""
+    """Return half of the interval of a sum, from the halves of its terms."""
     shared = {source: shared_ms.get(source, half) for source, half in halves_ms.items()}
     own = [math.sqrt(max(0.0, half**2 - shared[source] ** 2)) for source, half in halves_ms.items()]
     return math.hypot(math.fsum(shared.values()), *own)
 
 
 def _doubt_between_hours_ms(parts: Iterable[Part]) -> float:
-    """By how much bricks may be wrong that were measured when the host was slower or quicker than it was last."""
+    """Return the error due to bricks that were measured when the host was slower or faster than it was last."""
     known = [part for part in parts if part.measured is not None and part.measured.reference_ms]
     newest = max((part.measured for part in known if part.measured is not None), key=lambda it: it.when, default=None)
     if newest is None:

@@ -1,4 +1,4 @@
-"""What is known of bricks on one system and runtime: all that an estimate may look at."""
+"""The measurements of bricks on one system and runtime: the input of an estimate."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,37 +11,37 @@ Pair = tuple[str, str]
 
 
 class Latency(NamedTuple):
-    """How long a brick takes: the value that is used, and its 95 % interval."""
+    """A latency with its 95 % interval."""
 
     value_ms: float
     low_ms: float
     high_ms: float
 
     def shifted(self, by_ms: float) -> "Latency":
-        """The same with so much added everywhere; no latency falls below nothing."""
+        """Return the latency with a time added everywhere; it does not fall below zero."""
         return Latency(*(max(0.0, each + by_ms) for each in self))
 
 
 class Measured(NamedTuple):
-    """A latency that was measured, and what exactly was measured to get it."""
+    """A measured latency, and the results that it comes from."""
 
     latency: Latency
     pair: Pair
     samples: int
-    # The ids of the results that it is made of.
+    # The ids of its results.
     results: tuple[str, ...] = ()
-    # What the reference took in the same rounds; 0 where nobody knows.
+    # The latency of the reference in the same rounds; 0 if not known.
     reference_ms: float = 0.0
     # Half of the interval, as a share of the latency, that all results of the same rounds have in common; None: all.
     shared: float | None = None
     # In microseconds since 1970.
     when: int = 0
-    # The key of the model in which it was timed, where that was one whole model; empty otherwise.
+    # The key of the model in which it was timed, if that was one whole model; else empty.
     carrier: str = ""
 
 
 class Similar(NamedTuple):
-    """A measured brick that some other may resemble, by its canonical form."""
+    """A measured brick, by its canonical form, from which others can be predicted."""
 
     canonical: str
     latency: Latency
@@ -49,12 +49,12 @@ class Similar(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """Measurements by the (brick, context) that they stand for, and what else bears on an estimate."""
+    """Measurements by brick and context, with all else that an estimate uses."""
 
     measured: Mapping[Pair, Measured] = field(default_factory=dict)
-    # Bricks that were tried and cannot run, with the reason.
+    # Bricks that failed, with the reason.
     failed: Mapping[Pair, str] = field(default_factory=dict)
-    # Bricks of other models, to bridge with.
+    # Measured bricks of other models, for predictions.
     similar: tuple[Similar, ...] = ()
     correction: Correction = UNCALIBRATED
 

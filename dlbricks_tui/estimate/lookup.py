@@ -1,4 +1,4 @@
-"""Asks the store what an estimate needs: the only module here that reads anything."""
+"""The queries that read measurements and calibrations from the store: the only module here that reads anything."""
 
 import math
 from collections import Counter, defaultdict
@@ -16,7 +16,7 @@ from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.calibration import Correction, is_applicable
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, Similar
 from dlbricks_tui.estimate.prior import prior_of
-from dlbricks_tui.estimate.published import PROTOCOL, twin_of
+from dlbricks_tui.estimate.published import PROTOCOL, bias_counterpart
 from dlbricks_tui.estimate.selection import Offer
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
@@ -29,7 +29,7 @@ from dlbricks_tui.store.queries import Selection, brick_form, newest_by_pair, re
 from dlbricks_tui.store.records import ANY_CONTEXT, Calibration, Failure
 from dlbricks_tui.store.statistics import mean_latency
 
-# What one calibration finds varies by chance, on a restless host by as much as it is. So many of a day are enough.
+# The constants of one calibration vary by chance, on a noisy host by as much as their size.
 MOST_CALIBRATIONS = 5
 _ONE_DAY = timedelta(days=1)
 
@@ -48,7 +48,7 @@ class _Result(NamedTuple):
 
 
 class BrickResults:
-    """All good measurements of a model's bricks, whoever made them."""
+    """All good measurements of a model's bricks, from all systems."""
 
     def __init__(self, generation: Generation, decomposition: Decomposition) -> None:
         self._generation = generation
@@ -61,7 +61,7 @@ class BrickResults:
 
     @property
     def offers(self) -> tuple[Offer, ...]:
-        """How much of the model each way of measuring covers, as far as it covers anything."""
+        """The ways of measuring that cover some of the model, each with how much it covers."""
         uses = Counter((it.brick.key, it.context) for it in self._decomposition.occurrences)
         offers = [
             Offer(way, sum(uses[pair] for pair in self._measured(way)), max(result.when for result in results))
@@ -70,7 +70,7 @@ class BrickResults:
         return tuple(offer for offer in offers if offer.sequences)
 
     def knowledge(self, way: Way, with_similar: bool = False) -> Knowledge:
-        """All that is known of the bricks in one way; with similar bricks of other models where asked."""
+        """Return the measurements of one way; `with_similar`, also those of similar bricks of other models."""
         measured = self._measured(way)
         lacking = self._decomposition.suite - measured.keys()
         return Knowledge(
@@ -83,7 +83,7 @@ class BrickResults:
     def _measured(self, way: Way) -> dict[Pair, Measured]:
         kin = self._kin if way.protocol == PROTOCOL else {}
         newest: dict[Pair, Measured] = {}
-        # Whoever measures without regard to contexts has many results of a brick, one for each occurrence.
+        # A method without contexts has several results of a brick, one for each occurrence.
         anywhere: defaultdict[str, list[_Result]] = defaultdict(list)
         for result in self._by_way.get(way, []):
             brick, context = result.pair
@@ -107,7 +107,7 @@ class BrickResults:
         rows = meeting(self._generation.index, where(of="failures", system=way.system, runtime=way.runtime), self._rows)
         failures: list[Failure] = []
         for row in rows.tolist():
-            # One that is damaged has joined the damage that the store reports.
+            # The store reports damaged results.
             with suppress(DamagedResultError):
                 failures.append(cast(Failure, self._generation.record(row)))
         return {
@@ -119,10 +119,10 @@ class BrickResults:
 
 
 def calibrations_of(generation: Generation, way: Way) -> tuple[Calibration, ...]:
-    """The calibrations of a way of measuring that speak together, newest first; none where it was never calibrated.
+    """Return the calibrations of a way of measuring whose medians count, newest first.
 
-    They are of one day, by the same constants, and none is of far fewer networks than another. Calibrations with
-    constants that this version does not apply are left out.
+    They are of one day and of the same constants, and none has less than half of the networks of another. Calibrations
+    with constants that this version does not apply are left out.
     """
     fitting = sorted(
         (
@@ -139,7 +139,7 @@ def calibrations_of(generation: Generation, way: Way) -> tuple[Calibration, ...]
 
 
 def correction_of(generation: Generation, way: Way) -> Correction | None:
-    """Return what its calibrations have found, of each constant the median, and all errors; None without any."""
+    """Return the median of each constant, and all residuals; None without a calibration."""
     found = calibrations_of(generation, way)
     if not found:
         return None
@@ -159,7 +159,7 @@ def _names(calibration: Calibration) -> tuple[str, ...]:
 
 
 def beside(found: SystemEstimate, timed: Summary | None) -> SystemEstimate:
-    """An estimate with what the model took end to end, if it was timed."""
+    """Return an estimate with the end-to-end latency of the model, if it was timed."""
     if timed is None:
         return found
     latency = Latency(timed.trimmed_mean_ms, timed.low_ms, timed.high_ms)
@@ -167,15 +167,15 @@ def beside(found: SystemEstimate, timed: Summary | None) -> SystemEstimate:
 
 
 def end_to_end(generation: Generation, keys: Mapping[Level, str], name: str, way: Way) -> Summary | None:
-    """The newest good result of a whole model in one way, under any of its keys."""
+    """Return the newest good result of a whole model in one way, under any of its keys."""
     found = (_end_to_end(generation, key, name, way._replace(level=level)) for level, key in keys.items())
     return max(filter(None, found), key=attrgetter("when"), default=None)
 
 
 def _end_to_end(generation: Generation, model: str, name: str, way: Way) -> Summary | None:
-    """The newest good result under a key, whatever the model was called then: alike models are measured once.
+    """Return the newest good result under a key, under any name of the model: equal models are measured once.
 
-    Only the published lists have results of each.
+    The published lists have results by name.
     """
     found = select(generation, _of_way(way) + where(of="model", model=model, good=True)).summaries()
     named = [summary for summary in found if summary.name == name] if way.protocol == PROTOCOL else []
@@ -183,7 +183,7 @@ def _end_to_end(generation: Generation, model: str, name: str, way: Way) -> Summ
 
 
 def levels_measured(generation: Generation, system: str | None = None, runtime: str | None = None) -> tuple[Level, ...]:
-    """The levels at which any brick was well measured, there or anywhere."""
+    """Return the levels with any good measurement, on one system and runtime or on all."""
     wanted = where(good=True)
     wanted += where(system=system) if system is not None else ()
     wanted += where(runtime=runtime) if runtime is not None else ()
@@ -202,7 +202,7 @@ def _rows_about(generation: Generation, bricks: Iterable[str]) -> Rows:
 
 
 def _results(generation: Generation, rows: Rows) -> Iterator[_Result]:
-    """The good measurements among the rows, oldest first, of equally old ones the one stored last last."""
+    """Yield the good measurements among the rows, oldest first; of equally old ones, the one stored last comes last."""
     index = generation.index
     rows = meeting(index, where(of="brick", good=True), rows)
     when = index.column("when")[rows]
@@ -235,14 +235,14 @@ def _results(generation: Generation, rows: Rows) -> Iterator[_Result]:
 
 
 def _kin(generation: Generation, decomposition: Decomposition) -> dict[str, str]:
-    """For bricks, and those that published lists do not tell apart from them, the one that stands for both."""
+    """Return one common key for each brick and its counterpart, which published lists do not distinguish."""
     if generation.index.vocabularies["protocol"].code(PROTOCOL) is None:
         return {}
     kin: dict[str, str] = {}
     for brick in {it.brick for it in decomposition.occurrences}:
-        twin = twin_of(brick.canonical)
-        if twin is not None:
-            kin[brick.key] = kin[twin] = min(brick.key, twin)
+        other = bias_counterpart(brick.canonical)
+        if other is not None:
+            kin[brick.key] = kin[other] = min(brick.key, other)
     return kin
 
 
@@ -260,12 +260,12 @@ def _measured(result: _Result) -> Measured:
 
 
 def _of_newest_run(results: Sequence[_Result]) -> list[_Result]:
-    """The results of the run that measured last, as they come oldest first."""
+    """Return the results of the newest run; results are sorted, oldest first."""
     return [result for result in results if result.run == results[-1].run]
 
 
 def _mean(brick: str, results: Sequence[_Result]) -> Measured:
-    """The mean over occurrences; how much they differ makes it unsure too, independently of each one's samples."""
+    """Return the mean over occurrences; its interval also has the differences between them."""
     ids = tuple(result.id for result in results)
     latency = Latency(*mean_latency([result.latency for result in results]))
     newest = results[-1]
@@ -283,7 +283,7 @@ def _mean(brick: str, results: Sequence[_Result]) -> Measured:
 
 
 def _similar(generation: Generation, way: Way, own: Collection[Pair]) -> Iterator[Similar]:
-    """The newest result of every other brick, and of the own ones in other contexts, measured in this way."""
+    """Yield the newest result of each other brick, and of own bricks in other contexts."""
     newest = newest_by_pair(select(generation, _of_way(way) + where(of="brick", good=True)))
     for pair, summary in newest.items():
         form = None if pair in own else brick_form(generation, pair.brick)

@@ -1,4 +1,4 @@
-"""The sequences that an estimate is composed of, each with what is known of it."""
+"""The sequences that an estimate is composed of, each with its latency and where that comes from."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +16,10 @@ from dlbricks_tui.models.graph import LayerGraph
 
 
 class Standing(str, Enum):
-    """How a part comes by its latency.
+    """The source of a part's latency.
 
-    `free`: it is stored, not computed, and takes no time. `bridged`: guessed from bricks that resemble it.
-    `missing`: nobody has measured it yet. `unmeasurable`: no runtime, or not this one, can run it.
+    `free`: a stored array, which takes no time. `bridged`: predicted from similar bricks. `missing`: not measured yet.
+    `unmeasurable`: the runtime cannot run it.
     """
 
     MEASURED = "measured"
@@ -34,53 +34,53 @@ _NOTHING = Latency(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some layers of a model and what one pass over them takes; paid `times` times."""
+    """Layers of a model, and the latency of one run of them; the model runs them `times` times."""
 
     layers: tuple[int, ...]
     brick: Brick
     context: str
     times: int
     standing: Standing
-    # Nothing where the latency is not known: then `most_ms` says what it may well be at most.
+    # Zero if the latency is not known: then `most_ms` is an upper bound.
     latency: Latency = _NOTHING
     most_ms: float = 0.0
     measured: Measured | None = None
-    # Why it cannot be measured, whether or not the gap is bridged.
+    # The reason why it cannot be measured, also if its latency is predicted.
     reason: str = ""
 
     @property
     def pair(self) -> Pair:
-        """What has to be measured to know it."""
+        """The brick and context that it needs."""
         return self.brick.key, self.context
 
     @property
     def source(self) -> Pair:
-        """What was measured to know it; parts of one source are wrong by the same."""
+        """The brick and context of its measurement; parts of one source have the same error."""
         return self.pair if self.measured is None else self.measured.pair
 
     @property
     def free(self) -> bool:
-        """Whether there is nothing in it to compute."""
+        """True if it computes nothing."""
         return self.standing is Standing.FREE
 
     @property
     def known(self) -> bool:
-        """Whether it takes part with a latency that is no guess."""
+        """True if its latency is zero or measured."""
         return self.free or self.standing is Standing.MEASURED
 
     @property
     def counts(self) -> bool:
-        """Whether it takes part with a latency, guessed or not."""
+        """True if it has a latency, predicted or not."""
         return self.known or self.standing is Standing.BRIDGED
 
     @property
     def paid_ps(self) -> int:
-        """What the model pays for it."""
+        """Its part in the sequential latency of the model."""
         return self.times * picoseconds(self.latency.value_ms)
 
 
 def parts_of(decomposition: Decomposition, knowledge: Knowledge, bridge_gaps: bool = False) -> tuple[Part, ...]:
-    """The sequences that cover the model, in order; of overlapping ones those that cover it at the least cost."""
+    """Return the sequences that cover the model, in order; of overlapping ones those with the least cost."""
     graph = decomposition.graph
     found = [_part(graph, occurrence, knowledge) for occurrence in decomposition.occurrences]
     if decomposition.cutting.cut is Cut.OVERLAP:
@@ -127,7 +127,7 @@ def _examples(parts: Iterable[Part], knowledge: Knowledge) -> Iterator[Similar]:
 
 
 def _guessed(graph: LayerGraph, part: Part, bridge: Bridge, knowledge: Knowledge, bridge_gaps: bool) -> Part:
-    # Of a window that is left out but for one layer, only that layer is to be guessed.
+    # Of a window that is reduced to one layer, only that layer is predicted.
     whole = brick_of(graph, part.layers).canonical
     layers = [brick_of(graph, (index,)).canonical for index in part.layers]
     predicted = bridge.predict(whole, layers) if bridge_gaps else None

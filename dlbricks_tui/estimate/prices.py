@@ -1,4 +1,4 @@
-"""What an hour of a system costs: a table that the user can change."""
+"""The price of an hour of each system: a table that the user can change."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ PRICES_FILE = "prices.toml"
 _WHAT = "prices file"
 _TABLE = "dollars_per_hour"
 _HOURS_PER_MS = 1.0 / 3_600_000.0
-# No machine costs more; without an end costs would grow beyond all numbers.
+# No machine costs more. Without a limit costs could overflow.
 _HIGHEST = 1_000_000
 
 # On demand, Linux, us-east-1, when the paper's experiments were made (2019 and 2020).
@@ -26,22 +26,22 @@ DELIVERED: Mapping[str, float] = {
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Dollars per hour by what a system is called: its id, its name or its instance type."""
+    """Dollars per hour by the id, the name or the instance type of a system."""
 
     per_hour: Mapping[str, float]
 
     def of(self, names: Iterable[str]) -> float | None:
-        """The price under the first of these names that has one."""
+        """Return the price of the first of these names that has one."""
         return next((self.per_hour[name] for name in names if name in self.per_hour), None)
 
 
 def cost_of(latency_ms: float, dollars_per_hour: float, inferences: int = 1_000_000) -> float:
-    """Dollars for so many inferences, one after another, on a machine that does nothing else."""
+    """Return the dollars for inferences one after another, on a machine that does nothing else."""
     return latency_ms * _HOURS_PER_MS * dollars_per_hour * inferences
 
 
 def read_prices(data: Path) -> Prices:
-    """The delivered prices, and over them those of the user's own file where there is one."""
+    """Return the built-in prices, overridden by those of the user's file, if there is one."""
     file = data / PRICES_FILE
     if not file.exists():
         return Prices(DELIVERED)
@@ -50,7 +50,7 @@ def read_prices(data: Path) -> Prices:
 
 
 def parse_prices(text: str, where: str) -> dict[str, float]:
-    """The prices in a TOML text; `where` is what the text is called in complaints."""
+    """Return the prices in a TOML text; `where` names the text in error messages."""
     document = parse_toml(text, where, PricesError)
     table = document.pop(_TABLE, None)
     if document or not isinstance(table, dict):
@@ -63,7 +63,7 @@ def parse_prices(text: str, where: str) -> dict[str, float]:
 
 
 def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    # To TOML a name with dots and without quotes is a table within a table; everybody means the name.
+    # In TOML an unquoted name with dots is a table within a table, but users mean the name.
     for name, value in table.items():
         if isinstance(value, dict):
             yield from ((f"{name}.{rest}", price) for rest, price in _flat(value))

@@ -1,6 +1,6 @@
-"""Bricks as the published layer lists of 2019 tell them apart: by kind, parameters and shapes, and not by biases.
+"""Bricks in the published layer lists of 2019, which distinguish kinds, parameters and shapes, but not biases.
 
-To us a convolution with a bias and one without are two bricks; in the lists they are one, and so is their mean.
+A convolution with a bias and one without are two bricks here. In the lists they are one, with one mean latency.
 """
 
 import hashlib
@@ -8,14 +8,14 @@ import json
 
 from dlbricks_tui.store.dlbricks_2019.results import PROTOCOL
 
-__all__ = ["PROTOCOL", "twin_of"]
+__all__ = ["PROTOCOL", "bias_counterpart"]
 
-# Their weights come first and their biases, one number for each output, second.
+# Their first array is the weight, their second the bias, with one number for each output.
 _WITH_OR_WITHOUT_BIAS = frozenset({"conv", "linear"})
 
 
-def twin_of(canonical: str) -> str | None:
-    """The key of the brick that differs from this one in its bias alone, None where there can be none."""
+def bias_counterpart(canonical: str) -> str | None:
+    """Return the key of the brick that differs from this one only in its bias; None if there is none."""
     form = json.loads(canonical)
     operators, weights = form["operators"], form["weights"]
     if len(operators) != 1 or operators[0]["op"] not in _WITH_OR_WITHOUT_BIAS or not weights:
@@ -29,6 +29,6 @@ def twin_of(canonical: str) -> str | None:
         weights.pop()
     else:
         return None
-    # As identities are made: the order of names and the lack of spaces are part of the key.
-    twin = json.dumps(form, separators=(",", ":"), sort_keys=True)
-    return hashlib.sha256(twin.encode()).hexdigest()
+    # As in `bricks.identity`: the order of names and the lack of spaces affect the key.
+    counterpart = json.dumps(form, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(counterpart.encode()).hexdigest()

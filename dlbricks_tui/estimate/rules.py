@@ -1,4 +1,4 @@
-"""What the user says of layers that could run in parallel: which may, how many, and how they slow each other down."""
+"""The user's rules for parallel layers: which may run in parallel, how many, and how much they slow each other down."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ _WHAT = "rules file"
 _TABLE = "rule"
 _PATTERNS = ("ops", "kinds", "names")
 _KEYS = (*_PATTERNS, "parallel", "at_most", "slowdown")
-# Slower than anything is; without an end latencies would grow beyond all numbers.
+# Larger than any real slowdown. Without a limit latencies could overflow.
 _MOST_SLOWDOWN = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Which layers are meant, and how they share the machine; a pattern list left out means any."""
+    """Patterns of layers, and how these share the machine; an empty pattern list matches all layers."""
 
     sharing: Sharing
     ops: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Rule:
     names: tuple[str, ...] = ()
 
     def covers(self, layer: Layer) -> bool:
-        """Whether the layer meets all the pattern lists there are."""
+        """True if a layer matches all pattern lists."""
         return all(
             not patterns or any(fnmatchcase(text, pattern) for text in texts for pattern in patterns)
             for texts, patterns in (
@@ -45,12 +45,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of a file in order; of those that cover a layer the first one counts."""
+    """The rules of a file in order; the first one that covers a layer counts."""
 
     rules: tuple[Rule, ...] = ()
 
     def sharing_of(self, layers: Sequence[Layer]) -> Sharing:
-        """How a sequence shares the machine: as the strictest of its layers does."""
+        """Return how a sequence shares the machine: as the strictest of its layers."""
         if not self.rules:
             return FREELY
         found = {self._of_layer(layer) for layer in layers}
@@ -70,12 +70,12 @@ NO_RULES = Rules()
 
 
 def read_rules(path: Path) -> Rules:
-    """The rules in a TOML file."""
+    """Return the rules in a TOML file."""
     return parse_rules(read_text(path, _WHAT, RulesError), f"{_WHAT} {path}")
 
 
 def parse_rules(text: str, where: str) -> Rules:
-    """The rules in a TOML text; `where` is what the text is called in complaints."""
+    """Return the rules in a TOML text; `where` names the text in error messages."""
     document = parse_toml(text, where, RulesError)
     tables = document.pop(_TABLE, [])
     if document:
@@ -86,7 +86,7 @@ def parse_rules(text: str, where: str) -> Rules:
 
 
 def _ops_of(layer: Layer) -> tuple[str, ...]:
-    # What a fused operator was made of is what a person knows it by.
+    # Users know fused operators by the operators inside.
     return (layer.op, *(op for operator in layer.operators for op in (operator.op, *operator.parts)))
 
 
@@ -126,5 +126,5 @@ def _slowdown(value: object, where: str) -> Fraction:
         raise RulesError(
             f"{where}: slowdown is a number from 1 to a million, by which a latency is multiplied, not {value!r}"
         )
-    # Of the number as it is written: 1.3 is thirteen tenths.
+    # Exactly the number as it is written: 1.3 is thirteen tenths.
     return Fraction(str(value))

@@ -1,4 +1,4 @@
-"""List scheduling: what a model takes when its data-independent sequences share a number of workers."""
+"""List scheduling: the latency of a model whose data-independent sequences share a number of workers."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from dlbricks_tui.estimate.compositions import Sharing, Task
 
 
 class Placed(NamedTuple):
-    """When a task runs."""
+    """The begin and the end of a task."""
 
     begin_ps: int
     end_ps: int
@@ -19,21 +19,21 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When each task runs, in the order of the tasks."""
+    """The begin and the end of each task, in the order of the tasks."""
 
     placed: tuple[Placed, ...]
 
     @property
     def latency_ps(self) -> int:
-        """From the first begin to the last end."""
+        """The time from the first begin to the last end."""
         return max((each.end_ps for each in self.placed), default=0)
 
 
 def schedule(tasks: Sequence[Task], workers: int | None = None) -> Schedule:
-    """List scheduling on so many workers, on as many as are useful when None.
+    """Return the list schedule on some workers; None: as many as are useful.
 
-    Whenever a worker is free it takes, of the tasks that may begin, the one with the longest way to the end. A task
-    that runs beside no other is waited for: everything less urgent stands back until the machine is its own.
+    A free worker takes the ready task with the longest path to the end. If that task must run by itself, less urgent
+    tasks wait until it has the machine for itself.
     """
     return _ListScheduling(tasks, workers).run()
 
@@ -43,12 +43,12 @@ class _ListScheduling:
     tasks: Sequence[Task]
     workers: int | None
     now_ps: int = 0
-    # Of each running task when it will have ended, if as many tasks as now go on running.
+    # The end of each running task, if as many tasks as now keep running.
     running: dict[int, int] = field(default_factory=dict)
-    # Entries that `running` no longer agrees with are passed over.
+    # Entries that differ from `running` are out of date and skipped.
     ends: list[tuple[int, int]] = field(default_factory=list)
     ready: list[tuple[int, int]] = field(default_factory=list)
-    # Ready, and held back by the limit of their sharing.
+    # Ready tasks that the limit of their sharing holds back.
     parked: dict[Sharing, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     active: dict[Sharing, int] = field(default_factory=lambda: defaultdict(int))
     crowded: bool = False
@@ -58,7 +58,7 @@ class _ListScheduling:
         for number, task in enumerate(self.tasks):
             for source in task.after:
                 readers[source].append(number)
-        urgency = _ways_to_the_end(self.tasks, readers)
+        urgency = _paths_to_the_end(self.tasks, readers)
         waits_for = [len(task.after) for task in self.tasks]
         begins = [0] * len(self.tasks)
         ends = [0] * len(self.tasks)
@@ -97,10 +97,10 @@ class _ListScheduling:
         return self.tasks[next(iter(self.running))].sharing.parallel
 
     def _settle(self, started: Sequence[int]) -> None:
-        """Sets the ends of what has just begun, and anew that of a task which is no longer, or now, by itself."""
+        """Set the ends of started tasks, and update that of a task that runs by itself now, or no longer does."""
         crowded = len(self.running) > 1
         if crowded != self.crowded:
-            # At most one task goes on: more would have been crowded before, and would still be.
+            # At most one task goes on: with more of them `crowded` would not have changed.
             for number in self.running.keys() - set(started):
                 left_ps = self.running[number] - self.now_ps
                 self._expect(number, left_ps if crowded else left_ps / self.tasks[number].sharing.slowdown, crowded)
@@ -114,7 +114,7 @@ class _ListScheduling:
         heappush(self.ends, (self.running[number], number))
 
     def _finish(self) -> list[int]:
-        """Moves on to the next end and returns the tasks that end there."""
+        """Advance to the next end, and return the tasks that end there."""
         finished: list[int] = []
         while self.ends and (not finished or self.ends[0][0] == self.now_ps):
             end_ps, number = heappop(self.ends)
@@ -130,7 +130,7 @@ class _ListScheduling:
         return finished
 
 
-def _ways_to_the_end(tasks: Sequence[Task], readers: Sequence[Sequence[int]]) -> list[int]:
+def _paths_to_the_end(tasks: Sequence[Task], readers: Sequence[Sequence[int]]) -> list[int]:
     ways = [0] * len(tasks)
     for number in range(len(tasks) - 1, -1, -1):
         ways[number] = tasks[number].latency_ps + max((ways[reader] for reader in readers[number]), default=0)

@@ -1,4 +1,4 @@
-"""Chooses whose measurements an estimate is made of: the system, the runtime and the protocol."""
+"""The choice of measurements for an estimate: system, runtime and method."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
@@ -15,7 +15,7 @@ Named = TypeVar("Named", System, Runtime)
 
 
 class Offer(NamedTuple):
-    """How much of a model was measured in one way, and when last."""
+    """The number of a model's sequences that were measured in one way, and the time of the newest result."""
 
     way: Way
     sequences: int
@@ -23,17 +23,17 @@ class Offer(NamedTuple):
 
 
 def find_system(wanted: str, systems: Mapping[str, System]) -> str:
-    """The id of the system that a person calls by its id, name or instance type, or by a part of one."""
+    """Return the id of the system with this id, name or instance type, or a part of one."""
     return _find("system", wanted, systems, lambda system: (system.id, system.name, system.instance_type))
 
 
 def find_runtime(wanted: str, runtimes: Mapping[str, Runtime]) -> str:
-    """The id of the runtime that a person calls by its id or name, or by a part of one."""
+    """Return the id of the runtime with this id or name, or a part of one."""
     return _find("runtime", wanted, runtimes, lambda runtime: (runtime.id, runtime.name))
 
 
 def best_offer(offers: Iterable[Offer], system: str, runtime: str | None) -> Offer | None:
-    """On a system, and a runtime if it has to be that, the way that covers most of the model, the newest of equals."""
+    """Return the way on a system (and runtime) that covers most of the model; of equal ones the newest."""
     fitting = [offer for offer in offers if offer.way.system == system and runtime in (None, offer.way.runtime)]
     return max(fitting, key=lambda offer: (offer.sequences, offer.newest, offer.way), default=None)
 
@@ -45,12 +45,12 @@ def offers_for(offers: Iterable[Offer], traits: Traits, runtimes: Mapping[str, R
 
 
 def preferred_level(levels: Sequence[Level]) -> Level:
-    """Of the levels that a system has results of the one to estimate at: what really runs, where it was measured."""
+    """Return the level to estimate at: `fused`, unless a system has results at `written` only."""
     return Level.WRITTEN if levels and Level.FUSED not in levels else Level.FUSED
 
 
 def what_is_there(combinations: Iterable[Combination], system: str, runtime: str | None) -> str:
-    """What the store has instead of what was asked for, in words, the nearest first."""
+    """Return in words what the store has instead of the requested results, the nearest first."""
     nearest = sorted(combinations, key=lambda it: (it.system != system, it.runtime != runtime, -it.pairs))
     told = [
         f"{it.pairs} bricks at level {it.level.value} on {it.system} by {it.runtime}" for it in nearest[:_MOST_OFFERED]
@@ -63,7 +63,7 @@ def what_is_there(combinations: Iterable[Combination], system: str, runtime: str
 def _find(what: str, wanted: str, known: Mapping[str, Named], names_of: Callable[[Named], Sequence[str]]) -> str:
     asked = wanted.casefold()
     named = {identity: [name.casefold() for name in names_of(each) if name] for identity, each in known.items()}
-    # An id first: the published c5.xlarge must stay within reach when a host of that instance type has results too.
+    # Ids first: the published system c5.xlarge must stay selectable beside hosts of that instance type.
     by_id = [identity for identity in known if asked == identity.casefold()]
     exact = [identity for identity, names in named.items() if asked in names]
     partly = [identity for identity, names in named.items() if any(asked in name for name in names)]

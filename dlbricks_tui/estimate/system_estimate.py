@@ -1,4 +1,4 @@
-"""An estimate where it belongs: on a system and a runtime, beside what was measured end to end."""
+"""An estimate on a system and a runtime, beside the end-to-end latency."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from dlbricks_tui.models.graph import Level
 
 
 class Way(NamedTuple):
-    """How things were measured: what can be put together is of one way."""
+    """A way of measuring: only results of one way are combined."""
 
     system: str
     runtime: str
@@ -19,17 +19,17 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True)
 class SystemEstimate:
-    """All there is to say about one model on one system."""
+    """The estimate of a model on a system, and its end-to-end latency."""
 
     way: Way
     estimate: Estimate
     end_to_end: Latency | None = None
-    # What the reference took while the model was timed end to end; 0 where nobody knows.
+    # The latency of the reference while the model was timed end to end; 0 if not known.
     reference_ms: float = 0.0
 
     @property
     def sequential_ms(self) -> float | None:
-        """The estimate that is compared with what was measured."""
+        """The estimate that is compared with the end-to-end latency."""
         return self.estimate.composed.sequential_ms if self.estimate.composed else None
 
     @property
@@ -41,8 +41,5 @@ class SystemEstimate:
 
     @property
     def error(self) -> float | None:
-        """By what share of the end-to-end latency the estimate is too high (or, negative, too low).
-
-        None, too, of a sum that leaves layers out: what it lacks is no error.
-        """
+        """The estimate minus the end-to-end latency, as a share of the latter; None for a sum that lacks layers."""
         return None if self.ratio is None or self.estimate.is_partial else self.ratio - 1.0

@@ -1,4 +1,4 @@
-"""TOML that a user has written, or a line about why it is none."""
+"""Reading of TOML files that users write, with messages about mistakes."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ else:
 
 
 def read_text(path: Path, what: str, refusal: type[EstimateError]) -> str:
-    """The text of a file; `what` it is goes into the complaint."""
+    """Return the text of a file; `what` names the file in error messages."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -23,7 +23,7 @@ def read_text(path: Path, what: str, refusal: type[EstimateError]) -> str:
 
 
 def parse_toml(text: str, where: str, refusal: type[EstimateError]) -> dict[str, Any]:
-    """The tables and values in a text."""
+    """Return the tables and values in a text."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from dlbricks_tui.bricks.identity import Brick, brick_of
-from dlbricks_tui.estimate.published import twin_of
+from dlbricks_tui.estimate.published import bias_counterpart
 from dlbricks_tui.models.graph import Layer, Origin, TensorType, Wire
 from tests.bricks.graphs import chain
 
@@ -26,16 +26,16 @@ def brick(layer: Layer) -> Brick:
     return brick_of(replace(GRAPH, layers=(layer,)), (0,))
 
 
-def test_two_convolutions_that_differ_in_a_bias_are_twins() -> None:
+def test_two_convolutions_that_differ_in_a_bias_are_counterparts() -> None:
     with_bias, without = brick(convolution(bias=True)), brick(convolution(bias=False))
     assert with_bias.key != without.key
-    assert twin_of(with_bias.canonical) == without.key
-    assert twin_of(without.canonical) == with_bias.key
+    assert bias_counterpart(with_bias.canonical) == without.key
+    assert bias_counterpart(without.canonical) == with_bias.key
 
 
-def test_what_has_no_weights_has_no_twin() -> None:
-    assert twin_of(brick_of(chain("relu"), (0,)).canonical) is None
+def test_what_has_no_weights_has_no_counterpart() -> None:
+    assert bias_counterpart(brick_of(chain("relu"), (0,)).canonical) is None
 
 
-def test_a_sequence_has_no_twin() -> None:
-    assert twin_of(brick_of(chain("conv", "relu"), (0, 1)).canonical) is None
+def test_a_sequence_has_no_counterpart() -> None:
+    assert bias_counterpart(brick_of(chain("conv", "relu"), (0, 1)).canonical) is None
