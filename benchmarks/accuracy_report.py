@@ -212,7 +212,7 @@ def promised_of_onnx(models: Sequence[Judged]) -> Iterator[Promise]:
 
 
 def distinct(models: Sequence[Judged]) -> list[Judged]:
-    """One of each network: twins share what was measured end to end."""
+    """Return one of each network: equal networks share their end-to-end results."""
     return list({it.measured_ms: it for it in models}.values())
 
 

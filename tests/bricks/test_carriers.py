@@ -35,7 +35,7 @@ def test_a_short_cut_keeps_its_block_in_one_segment() -> None:
     assert [list(it.layers) for it in segments_of(residual(2))] == [[0], [1, 2, 3], [4, 5, 6], [7]]
 
 
-def test_of_a_module_and_its_copies_one_stays() -> None:
+def test_one_copy_of_a_repeated_module_stays() -> None:
     carrier = whole_carrier(residual(5))
     assert [layer.op for layer in carrier.graph.layers] == ["conv", "conv", "relu", "add", "pool"]
     assert carrier.origin == (0, 1, 2, 3, 16)
@@ -56,7 +56,7 @@ def test_a_model_without_repeats_is_its_own_carrier() -> None:
     assert carrier.graph == graph
 
 
-def test_what_is_not_needed_at_either_end_is_left_out_but_for_the_weights_that_set_a_layout() -> None:
+def test_ends_without_needed_bricks_are_left_out_except_for_weights_that_set_a_layout() -> None:
     graph = chain("conv", "pool", "conv", "relu", "split", "conv")
     keys = bricks_of(graph)
     carrier = carrier_of(graph, lambda layer: keys[layer] == keys[4])

@@ -13,7 +13,7 @@ def context(graph: LayerGraph, *layers: int) -> str:
     return context_key(graph, layers, output_layouts(graph))
 
 
-def test_what_enters_a_model_is_plain() -> None:
+def test_inputs_of_a_model_are_plain() -> None:
     assert context(chain("relu"), 0) == "plain"
 
 
@@ -54,9 +54,7 @@ def test_a_plain_sum_may_write_over_any_of_its_inputs() -> None:
 
 
 @pytest.mark.parametrize(("op", "expected"), [("exp", "conv:kept"), ("relu", "conv"), ("clip", "conv")])
-def test_of_other_operators_it_counts_where_it_changes_how_often_the_layout_is_converted(
-    op: str, expected: str
-) -> None:
+def test_other_operators_keep_an_input_only_if_that_changes_the_conversions(op: str, expected: str) -> None:
     graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("relu", after(0))])
     assert context(named(graph, "conv", op, "relu"), 1) == expected
     assert context(named(graph, "relu", op, "relu"), 1) == "plain"
@@ -72,7 +70,7 @@ def test_inside_a_sequence_nothing_is_kept_for_others() -> None:
 # Whether it was written past the caches.
 
 
-def test_what_a_batch_norm_has_written_in_a_layout_of_onednn_is_streamed() -> None:
+def test_results_of_batch_norms_in_onednn_layouts_are_streamed() -> None:
     graph = named(chain("conv", "relu", "relu", "pool"), "conv", "batch_norm", "relu", "pool")
     assert [context(graph, layer) for layer in range(4)] == ["plain", "conv", "conv:streamed", "conv"]
     assert context(graph, 1, 2) == "conv"
@@ -88,7 +86,7 @@ def test_a_batch_norm_that_other_layers_tell_how_is_nothing_to_copy_by() -> None
     assert context(named(graph, "conv", "conv", "batch_norm", "relu"), 3) == "conv"
 
 
-def test_what_is_streamed_may_have_to_be_kept_too() -> None:
+def test_a_streamed_input_may_be_kept_too() -> None:
     graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("add", after(0, 1)), Spec("relu", after(1))])
     assert context(named(graph, "conv", "batch_norm", "add", "relu"), 2) == "conv+conv:streamed:kept"
 
@@ -151,7 +149,7 @@ def looking_up(graph: LayerGraph, layer: int, op: str, rows: int) -> LayerGraph:
     return with_layer(graph, replace(graph.layers[layer], operators=(operator,)))
 
 
-def test_what_several_layers_read_is_one_array() -> None:
+def test_weights_of_several_layers_count_once() -> None:
     assert of_weights(3, 3, 3).weight_bytes == 9 * MEBIBYTE
     assert cold(of_weights(3, 3, 3)) == [True, True, True]
     steps = of_weights(3, 3, 3, shared=(0, 1, 2))
@@ -159,23 +157,23 @@ def test_what_several_layers_read_is_one_array() -> None:
     assert cold(steps) == [False, False, False]
 
 
-def test_what_a_layer_shortly_before_has_read_is_not_cold() -> None:
+def test_weights_that_a_layer_shortly_before_has_read_are_not_cold() -> None:
     # Before the first step come the last layers of the inference before.
     assert cold(of_weights(2, 2, 2, 5, shared=(0, 1, 2))) == [True, False, False, True]
     assert cold(of_weights(5, 2, 2, shared=(1, 2))) == [True, True, False]
 
 
-def test_what_is_nearly_all_that_a_model_reads_is_not_cold() -> None:
+def test_weights_that_are_nearly_all_of_a_model_are_not_cold() -> None:
     assert cold(of_weights(30, 1)) == [False, True]
     assert cold(of_weights(30, 1, 1)) == [True, True, True]
 
 
-def test_what_was_read_long_before_is_cold() -> None:
+def test_weights_that_were_read_long_before_are_cold() -> None:
     assert cold(of_weights(2, 5, 2, 5, shared=(0, 2))) == [True, True, True, True]
     assert cold(of_weights(2, 1, 1, 2, 5, shared=(0, 3))) == [True, True, True, False, True]
 
 
-def test_of_a_table_only_the_rows_are_read_that_are_looked_up() -> None:
+def test_only_the_looked_up_rows_of_a_table_count() -> None:
     dense = of_weights(30, 2, 2)
     assert cold(dense) == [True, True, True]
     for op in ("embedding", "mxnet.take", "onnx.Gather"):

@@ -133,7 +133,7 @@ def test_branch_order_finds_the_same_sequences_however_the_file_lists_the_layers
 
 
 @given(graphs(), granularities, st.sampled_from(Cut), orders)
-def test_what_no_runtime_can_run_is_a_sequence_of_its_own(
+def test_an_unmeasurable_layer_is_a_sequence_of_its_own(
     graph: LayerGraph, granularity: int, kind: Cut, order: Order
 ) -> None:
     unmeasurable = {layer.index for layer in graph.layers if layer.unmeasurable}

@@ -50,7 +50,7 @@ def test_a_convolution_of_many_channels_makes_them_alike() -> None:
     assert varied(pooling(channels=4), 2)
 
 
-def test_what_nobody_knows_the_channels_of_is_no_image() -> None:
+def test_a_tensor_of_unknown_channels_is_no_image() -> None:
     graph = pooling()
     convolution = replace(graph.layers[0], data=(TensorType(None),))
     assert not varied(with_layer(graph, convolution), 2)
@@ -66,7 +66,7 @@ def test_in_a_layout_of_onednn_pooling_compares_several_values_at_once() -> None
     assert context(graph, 2) == "conv"
 
 
-def test_what_a_network_is_fed_is_of_no_convolution() -> None:
+def test_inputs_of_a_model_stem_from_no_convolution() -> None:
     assert not varied(named(chain("pool"), "max_pool"), 0)
 
 
@@ -79,7 +79,7 @@ def test_a_sequence_meets_them_wherever_in_it_the_pooling_stands() -> None:
     assert varied(pooling(), 2, 3, 4, 5) == {Feed(1, 0)}
 
 
-def test_of_several_inputs_only_those_vary_that_are_pooled() -> None:
+def test_only_pooled_inputs_are_varied() -> None:
     specs = [Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", after(1)), Spec("concat", after(2, 1))]
     graph = named(built(specs), "conv", "mxnet.Pad", "mean_pool", "concat")
     graph = convolving(graph, 0, (1, 3, 8, 8), (16, 3, 3, 3), (1, 16, 8, 8))
@@ -154,11 +154,11 @@ def test_its_class_is_the_same(read: int, made: int, window: int, parts: str) ->
         chain("conv"),
     ],
 )
-def test_what_may_set_another_layout_then_stays_as_it_is(graph: LayerGraph) -> None:
+def test_convolutions_whose_layout_could_change_are_not_narrowed(graph: LayerGraph) -> None:
     assert narrowed(graph, [0]) == graph
 
 
-def test_so_does_what_nobody_knows_enough_about() -> None:
+def test_convolutions_of_unknown_shape_are_not_narrowed() -> None:
     graph = convolution(512)
     layer = graph.layers[0]
     unknown = TensorType(None)
@@ -190,7 +190,7 @@ def test_only_those_layers_change_that_are_asked_for_and_nobody_else_who_reads_t
     assert [layer.feeds for layer in both.layers] == [(Feed(None, 1),), (Feed(None, 2),), DATA]
 
 
-def test_what_feeds_a_brick_is_narrow_and_the_brick_is_not() -> None:
+def test_layers_in_front_of_a_brick_are_narrowed_and_the_brick_is_not() -> None:
     graph = built([Spec("conv", DATA), Spec("conv", after(0)), Spec("relu", after(1))])
     shape = (1, 64, 14, 14)
     for index in (0, 1):
@@ -202,7 +202,7 @@ def test_what_feeds_a_brick_is_narrow_and_the_brick_is_not() -> None:
     assert (64, 64, 3, 3) in [shape for shape, _ in fed.network.weights.values()]
 
 
-def test_where_values_matter_it_reads_all_that_it_reads_in_the_model() -> None:
+def test_layers_in_front_of_a_varied_input_are_not_narrowed() -> None:
     shape = (1, 64, 14, 14)
     specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("add", after(0, 1)), Spec("relu", after(2))]
     graph = named(built([*specs, Spec("pool", after(3))]), "conv", "conv", "add", "mxnet.Pad", "max_pool")

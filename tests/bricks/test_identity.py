@@ -143,7 +143,7 @@ def test_a_bias_more_changes_the_brick() -> None:
     assert keys(network(without))[0] != keys(network(small_network()))[0]
 
 
-def test_what_is_read_twice_is_not_what_reads_two() -> None:
+def test_reading_one_tensor_twice_differs_from_reading_two() -> None:
     def joined(*inputs: int) -> str:
         nodes = [variable("data"), node("relu", "a", 0), node("tanh", "b", 0), node("Concat", "c", *inputs)]
         graph = network(nodes)
@@ -153,7 +153,7 @@ def test_what_is_read_twice_is_not_what_reads_two() -> None:
     assert joined(1, 1) != joined(1, 2)
 
 
-def test_what_stands_before_a_layer_changes_its_context_at_most() -> None:
+def test_layers_before_a_layer_change_only_its_context() -> None:
     nodes = small_network()
     fed_by_relu = [*nodes[:1], node("relu", "r", 0), *small_network()[1:]]
     shifted = [

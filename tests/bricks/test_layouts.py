@@ -16,7 +16,7 @@ def set_by(data: Shape, weight: Shape, result: Shape, op: str = "conv", parts: s
     return layouts(convolving(chain("conv"), 0, data, weight, result, op, parts))[0]
 
 
-def test_what_no_convolution_has_touched_is_plain() -> None:
+def test_tensors_without_a_convolution_behind_them_are_plain() -> None:
     assert layouts(named(chain("relu", "pool"), "relu", "max_pool")) == ["plain", "plain"]
 
 
@@ -35,13 +35,13 @@ def test_most_others_give_back_a_plain_one(op: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["exp", "mul", "dropout", "mxnet.relu", "mxnet._mul_scalar", "mxnet.LayerNorm"])
-def test_what_mxnet_computes_in_place_it_converts_back(op: str) -> None:
+def test_mxnet_converts_results_of_in_place_operators_back(op: str) -> None:
     assert layouts(named(chain("conv", "relu"), "conv", op)) == ["conv", "conv"]
     read_twice = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("relu", after(0))])
     assert layouts(named(read_twice, "conv", op, op)) == ["conv", "plain", "conv"]
 
 
-def test_of_two_inputs_the_one_that_is_written_over_decides() -> None:
+def test_the_input_that_is_written_over_decides_about_the_layout() -> None:
     specs = [Spec("conv", DATA), Spec("relu", DATA), Spec("sub", after(1, 0)), Spec("relu", after(1))]
     assert layouts(named(built(specs), "conv", "relu", "sub", "relu"))[2] == "conv"
     assert layouts(named(built(specs[:3]), "conv", "relu", "sub"))[2] == "plain"
@@ -206,7 +206,7 @@ def test_a_tensor_is_needed_until_its_last_reader() -> None:
     assert not is_needed_after(graph, FIRST, 3)
 
 
-def test_what_enters_and_leaves_a_model_is_always_needed() -> None:
+def test_inputs_and_outputs_of_a_model_are_always_needed() -> None:
     graph = replace(chain("relu", "relu"), heads=after(0, 1))
     assert is_needed_after(graph, Feed(None, 0), 0)
     assert is_needed_after(graph, FIRST, 1)
@@ -227,7 +227,7 @@ def test_a_tensor_is_needed_by_those_who_know_it_by_another_name() -> None:
     assert not is_needed_after(graph, FIRST, 3)
 
 
-def test_another_name_of_what_enters_a_model_is_always_needed() -> None:
+def test_another_name_of_an_input_of_a_model_is_always_needed() -> None:
     assert is_needed_after(named(chain("relu", "relu"), "identity", "relu"), FIRST, 1)
 
 

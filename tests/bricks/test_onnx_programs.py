@@ -24,7 +24,7 @@ def put_out(found: ModelProto) -> list[str]:
     return [makers[output.name] for output in found.graph.output]
 
 
-def test_what_only_hands_its_memory_on_is_not_copied_out(tmp_path: Path) -> None:
+def test_operators_that_pass_their_memory_on_are_not_copied_out(tmp_path: Path) -> None:
     nodes = [
         make_node("Conv", ["x", "w"], ["c"]),
         make_node("Reshape", ["c", "to"], ["r"]),

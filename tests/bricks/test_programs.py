@@ -155,12 +155,12 @@ def test_a_sequence_finds_awake_whom_its_prelude_wakes_too() -> None:
     assert ops_of(model_program(chain("relu", "pool")).network) == ["relu", "pool"], "a model wakes up by itself"
 
 
-def test_what_is_needed_afterwards_is_put_out_so_that_nobody_writes_over_it() -> None:
+def test_tensors_needed_afterwards_are_outputs_so_that_they_stay() -> None:
     graph = built([Spec("relu", DATA), Spec("relu", DATA), Spec("add", after(0, 1)), Spec("relu", after(1))])
     assert put_out(sequence_program(graph, [2]).network) == ["layer2:0", "copy_2:0"]
 
 
-def test_what_was_written_past_the_caches_is_copied_by_what_has_done_so() -> None:
+def test_streamed_inputs_are_copied_by_the_operator_that_streamed_them() -> None:
     program = sequence_program(streaming("conv", "conv", "relu"), [2])
     assert program.prelude is not None
     assert woken(program.prelude) == ["BatchNorm"]
@@ -201,7 +201,7 @@ def test_only_what_leaves_a_sequence_is_put_out() -> None:
     assert put_out(sequence_program(graph, [0, 1, 2]).network) == ["layer2:0"]
 
 
-def test_repetitions_are_all_run_although_nobody_reads_the_first() -> None:
+def test_all_repetitions_run_also_those_that_no_layer_reads() -> None:
     graph = built([Spec("relu", DATA, times=2), Spec("pool", after(0), times=2)])
     program = model_program(graph)
     assert ops_of(program.network) == ["relu", "relu", "pool", "pool"]

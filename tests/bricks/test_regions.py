@@ -83,7 +83,7 @@ def test_a_size_is_the_number_of_layers_inside(graph: LayerGraph) -> None:
 
 
 @given(graphs())
-def test_what_is_in_series_reads_only_the_part_before_or_past_an_empty_branch(graph: LayerGraph) -> None:
+def test_parts_in_series_read_only_the_part_before_or_bypass_it(graph: LayerGraph) -> None:
     for _, region in walk(tree_of(graph).root):
         if isinstance(region, Chain):
             parts = list(parts_in_series(region))
@@ -119,7 +119,7 @@ def paths_through(graph: LayerGraph, layers: set[int], without: int) -> bool:
 
 
 @given(random_graphs(max_size=16))
-def test_what_is_irregular_hangs_together_and_has_no_layer_on_all_its_paths(graph: LayerGraph) -> None:
+def test_irregular_regions_are_connected_and_have_no_layer_on_all_paths(graph: LayerGraph) -> None:
     for _, region in walk(tree_of(graph).root):
         if isinstance(region, Irregular):
             layers = set(layers_in(region))
@@ -261,7 +261,7 @@ def crossed(specs: list[Spec], op: str = "pool") -> None:
     ]
 
 
-def test_what_is_neither_in_series_nor_in_parallel_is_irregular_and_all_around_it_is_not() -> None:
+def test_only_parts_neither_in_series_nor_in_parallel_are_irregular() -> None:
     specs = [Spec("split", DATA), Spec("relu", after(0))]
     crossed(specs)
     specs += [Spec("relu", after(5)), Spec("sub", after(6, 0)), Spec("pool", after(7))]

@@ -70,7 +70,7 @@ def test_a_layer_paid_several_times_is_run_once() -> None:
     assert speedup([looped]) == 3.0
 
 
-def test_what_was_measured_or_cut_in_different_ways_is_judged_apart() -> None:
+def test_estimates_measured_or_cut_differently_are_separate_groups() -> None:
     elsewhere = replace(one(4, 4.0), way=WAY._replace(system="a1"))
     groups = by_group([one(4, 4.0), one(2, 2.0), elsewhere, one(4, 4.0, granularity=2)])
     assert sorted((group.way.system, group.granularity, len(held)) for group, held in groups.items()) == [

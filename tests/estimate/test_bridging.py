@@ -78,7 +78,7 @@ def test_other_operators_are_no_bridge_but_bound_what_a_brick_may_take() -> None
     assert bridge.most_ms(conv(1024)) > bridge.most_ms(conv(64))
 
 
-def test_what_a_fused_operator_was_made_of_decides_what_resembles_it() -> None:
+def test_the_operators_inside_a_fused_one_decide_about_similar_bricks() -> None:
     bridge = Bridge([taking(fused("relu"), 1.0)])
     assert bridge.predict(fused("relu")) is not None
     assert bridge.predict(fused("sigmoid")) is None
@@ -96,7 +96,7 @@ def test_a_sequence_is_guessed_from_its_layers_where_each_of_them_is_known() -> 
     assert one.most_ms(sequence, layers) > one.most_ms(layers[0])
 
 
-def test_of_a_brick_without_shapes_only_the_slowest_is_a_bound() -> None:
+def test_the_slowest_brick_is_the_bound_of_a_brick_without_shapes() -> None:
     shapeless = form([{"op": "relu"}], None)
     bridge = Bridge([taking(relu(1, 64, 28, 28), 2.0), taking(conv(64), 5.0)])
     assert bridge.predict(shapeless) is None

@@ -23,7 +23,7 @@ def constant_of(correction: Correction) -> float:
 
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.floats(50, 1000)), min_size=3, max_size=8))
-def test_what_all_networks_miss_alike_is_found(networks: list[tuple[int, float]]) -> None:
+def test_a_constant_that_all_networks_share_is_found(networks: list[tuple[int, float]]) -> None:
     correction = fitted([example(float(term), composed_ms) for term, composed_ms in networks], (NAME,))
     assert [name for name, _ in correction.constants] == [NAME]
     assert constant_of(correction) == pytest.approx(CONSTANT_MS, rel=1e-6)
@@ -49,7 +49,7 @@ def test_one_network_that_is_far_off_casts_doubt_on_models_but_does_not_move_the
     assert with_it.relative_doubt(0.0) > 1.3 * without.relative_doubt(0.0)
 
 
-def test_what_a_call_takes_is_taken_from_where_it_was_measured() -> None:
+def test_the_time_of_a_call_is_measured_and_not_fitted() -> None:
     calls_ms = (0.05, 0.06, 0.07, 0.9)
     networks = [example(term, 1.0) for term in (40, 60, 7, 50)]
     called = [
@@ -70,7 +70,7 @@ def test_a_network_without_anything_to_correct_is_no_obstacle() -> None:
 
 
 @pytest.mark.parametrize(("cold", "short_ms", "long_ms"), [(False, 0.001, 0.030), (True, -0.0006, -0.018)])
-def test_what_is_short_is_corrected_by_less(cold: bool, short_ms: float, long_ms: float) -> None:
+def test_short_bricks_are_corrected_by_less(cold: bool, short_ms: float, long_ms: float) -> None:
     correction = Correction(((NAME, 0.030), ("cold_brick_ms", -0.018), (CALL_MS, 1.0)))
     assert correction.added_ms(0.0, cold=cold) == 0.0
     assert correction.added_ms(0.010, cold=cold) == pytest.approx(short_ms)
@@ -81,7 +81,7 @@ MIXED = ((30.0, 0.0), (20.0, 0.0), (10.0, 0.0), (4.0, 20.0), (8.0, 30.0), (2.0, 
 
 
 @pytest.mark.parametrize("cold_ms", [-0.05, 0.0, 0.03])
-def test_of_two_constants_each_is_found(cold_ms: float) -> None:
+def test_two_constants_are_found(cold_ms: float) -> None:
     true = [Example("net", terms, 12.0, 12.0 + CONSTANT_MS * terms[0] + cold_ms * terms[1]) for terms in MIXED]
     found = fitted(true, NAMES)
     assert dict(found.constants) == pytest.approx(dict(zip(NAMES, (CONSTANT_MS, cold_ms), strict=True)))

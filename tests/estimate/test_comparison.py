@@ -40,7 +40,7 @@ def test_without_a_price_there_is_no_cost_and_nothing_is_cheapest() -> None:
     assert cheapest(found) is None
 
 
-def test_what_leaves_layers_out_is_never_the_best() -> None:
+def test_a_candidate_that_lacks_layers_is_never_the_best() -> None:
     found = ranked(incomplete(), on("c5.xlarge", 9))
     assert [it.complete for it in found] == [True, False]
     best, thrifty = quickest(found), cheapest(found)

@@ -15,7 +15,7 @@ def test_the_critical_path_is_the_longest_way_and_not_that_of_the_most_tasks() -
     assert path.latency_ps == 11
 
 
-def test_of_equally_long_ways_the_first_is_critical() -> None:
+def test_the_first_of_equally_long_paths_is_critical() -> None:
     assert critical_path([Task(1), Task(2, (0,)), Task(2, (0,)), Task(1, (1, 2))]).tasks == (0, 1, 3)
 
 

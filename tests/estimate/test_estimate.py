@@ -230,7 +230,7 @@ def test_with_nothing_measured_there_is_no_number_and_everything_is_left_to_run(
     assert found.critical_layers == ()
 
 
-def test_what_running_the_rest_takes_follows_from_the_samples_so_far() -> None:
+def test_the_time_for_missing_bricks_follows_from_the_samples_so_far() -> None:
     decomposition = decompose(chain("conv", "relu", "relu"))
     relu = decomposition.occurrences[1]
     found = estimate(decomposition, measured(decomposition, without=[(relu.brick.key, relu.context)]))
@@ -329,7 +329,7 @@ def test_too_little_of_a_model_is_no_estimate_of_it() -> None:
     assert found.obstacle.startswith("3 of 4 layers cannot be measured by themselves")
 
 
-def test_what_a_run_would_measure_is_no_obstacle() -> None:
+def test_missing_bricks_are_no_obstacle() -> None:
     decomposition = decompose(chain("relu", "conv", "conv", "conv"))
     pairs = sorted(decomposition.suite)
     found = estimate(decomposition, measured(decomposition, without=pairs[1:]))

@@ -103,7 +103,7 @@ def judged(end_to_end_ms: float, knowledge: Knowledge) -> SystemEstimate:
     return SystemEstimate(WAY, estimate(decompose(chain("conv", "pool")), knowledge), measured_whole)
 
 
-def test_what_sampling_and_method_allow_for_is_explained_and_the_rest_is_not() -> None:
+def test_sampling_and_method_explain_their_part_of_a_residual_only() -> None:
     knowledge = knowledge_by_op(chain("conv", "pool"), doubt=0.01, residuals=(0.02,))
     found = residual(judged(8.0, knowledge))
     assert found is not None

@@ -118,7 +118,7 @@ def test_a_measurement_in_another_context_is_no_measurement_of_this_one(tmp_path
     assert found.estimate.parts[0].standing is Standing.MISSING
 
 
-def test_of_several_runtimes_the_one_that_covers_most_is_taken_unless_one_is_asked_for(tmp_path: Path) -> None:
+def test_the_runtime_that_covers_most_is_taken_unless_one_is_requested(tmp_path: Path) -> None:
     half = brick_records(MODEL, without=[pair(0)], runtime="mxnet-1.5", when=LATER)
     found = asked(tmp_path, [*brick_records(MODEL), *half])
     most, wanted = found.on(SYSTEM, None), found.on(SYSTEM, "mxnet-1.5")
@@ -134,7 +134,7 @@ def test_everywhere_means_every_system_once(tmp_path: Path) -> None:
     assert [each.way.system for each in found.everywhere()] == ["a1", SYSTEM]
 
 
-def test_what_failed_is_unmeasurable_until_it_is_measured(tmp_path: Path) -> None:
+def test_a_failed_brick_is_unmeasurable_until_it_is_measured(tmp_path: Path) -> None:
     brick, context = pair(2)
     tried = failure(brick=brick, context=context, level=Level.WRITTEN, reason="crashed", message="signal 11")
     found = on_system(tmp_path / "failed", [tried, *brick_records(MODEL, without=[pair(2)])])
@@ -202,7 +202,7 @@ def test_calibrations_of_a_day_speak_together(tmp_path: Path) -> None:
     assert correction == Correction((("warm_brick_ms", 0.3),), (0.3, 0.2, 0.7), (3.0, 3.0, 3.0))
 
 
-def test_what_was_found_in_haste_does_not_speak_beside_what_was_not(tmp_path: Path) -> None:
+def test_a_calibration_on_few_networks_does_not_count_beside_a_full_one(tmp_path: Path) -> None:
     many = tuple((f"net-{number}", 0.01) for number in range(4))
     records = [calibrated(21, 9, 0.1, residuals=many, densities=many), calibrated(21, 10, 5.0)]
     with store_of(tmp_path / "store", *records) as store:
@@ -226,7 +226,7 @@ def test_alike_models_share_the_newest_result_however_the_model_was_called_then(
     assert found.end_to_end == (40.0, 39.6, 40.4)
 
 
-def test_of_alike_models_in_the_published_lists_each_has_its_own(tmp_path: Path) -> None:
+def test_equal_models_in_the_published_lists_have_results_of_their_own(tmp_path: Path) -> None:
     twin = model_record(MODEL, 40.0, name="twin", when=LATER, protocol=PROTOCOL)
     bricks = brick_records(MODEL, protocol=PROTOCOL)
     both = on_system(tmp_path / "both", [*bricks, model_record(MODEL, 30.0, protocol=PROTOCOL), twin])

@@ -33,7 +33,7 @@ def test_two_convolutions_that_differ_in_a_bias_are_counterparts() -> None:
     assert bias_counterpart(without.canonical) == with_bias.key
 
 
-def test_what_has_no_weights_has_no_counterpart() -> None:
+def test_a_brick_without_weights_has_no_counterpart() -> None:
     assert bias_counterpart(brick_of(chain("relu"), (0,)).canonical) is None
 
 

@@ -66,7 +66,7 @@ def test_workers_and_limits_are_kept_to(tasks: tuple[Task, ...], workers: int) -
 
 
 @given(task_graphs(SHARINGS))
-def test_what_is_not_parallel_has_the_machine_for_itself(tasks: tuple[Task, ...]) -> None:
+def test_a_task_that_is_not_parallel_runs_by_itself(tasks: tuple[Task, ...]) -> None:
     placed = schedule(tasks).placed
     for number, task in enumerate(tasks):
         if not task.sharing.parallel:

@@ -64,7 +64,7 @@ def test_a_whole_name_goes_before_a_part_of_others() -> None:
 
 
 @pytest.mark.parametrize(("wanted", "problem"), [("xlarge", "2 systems are called"), ("m5", "no system in the store")])
-def test_what_is_ambiguous_or_unknown_is_refused_with_what_there_is(wanted: str, problem: str) -> None:
+def test_ambiguous_or_unknown_names_are_refused_with_a_list(wanted: str, problem: str) -> None:
     with pytest.raises(SelectionError, match=problem) as refused:
         find_system(wanted, SYSTEMS)
     assert "c4.xlarge" in str(refused.value)
@@ -102,7 +102,7 @@ def test_a_system_is_estimated_at_the_level_that_really_runs_unless_it_has_resul
     assert preferred_level([Level.WRITTEN]) is Level.WRITTEN
 
 
-def test_what_is_there_is_told_the_nearest_first() -> None:
+def test_available_results_are_listed_the_nearest_first() -> None:
     def there(system: str, runtime: str, pairs: int) -> Combination:
         return Combination(system, runtime, Level.WRITTEN, "hot", pairs, pairs, 1)
 
