@@ -132,7 +132,7 @@ class StolenTime(NoiseSource):
     """Processor time that the hypervisor gives to other guests."""
 
     name = "stolen time"
-    effect = "other guests of the machine take the processor: samples grow at random"
+    effect = "other guests of the host take the processor: samples grow at random"
     cure = "use an instance type with dedicated cores, or measure at another time"
 
     def __init__(self, wait: Callable[[float], None] = time.sleep) -> None:
@@ -149,7 +149,7 @@ class TimeQuota(NoiseSource):
     """A limit on processor time, as containers have."""
 
     name = "time quota"
-    effect = "a process that has used up its time stands still until the next period: outliers of tens of milliseconds"
+    effect = "a process that has used up its time is stopped until the next period: outliers of tens of milliseconds"
     cure = "run without a limit, e.g. docker run without --cpus; bind to cores instead (--cpuset-cpus)"
 
     def look(self, host: HostFiles) -> State:
@@ -183,7 +183,7 @@ class VirtualMachine(NoiseSource):
 
     name = "virtual machine"
     effect = "frequency, heat and neighbours are out of sight, and differ between two instances of one type"
-    cure = "a bare-metal instance shows them; else compare only what was measured on this very machine"
+    cure = "a bare-metal instance shows them; else compare only results of this host"
 
     def look(self, host: HostFiles) -> State:
         virtual = processor.is_virtual(host)

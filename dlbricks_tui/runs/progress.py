@@ -161,8 +161,8 @@ class RunProgress:
 
     def _let_time_pass(self, event: Event) -> None:
         now = datetime.fromisoformat(event.when)
-        stands_still = self.state in (State.PAUSED, State.WAITING)
-        if self.newest is not None and self.seconds_left is not None and not stands_still:
+        waits = self.state in (State.PAUSED, State.WAITING)
+        if self.newest is not None and self.seconds_left is not None and not waits:
             self.seconds_left = max(0.0, self.seconds_left - (now - self.newest).total_seconds())
         self.newest = now
         kinds = BatchStarted | RoundDone | RoundRepeated | BatchRestarted

@@ -16,13 +16,12 @@ from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import Subject
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.calibration import calibrate_levels
-from dlbricks_tui.runs.control import Control, only_process
+from dlbricks_tui.runs.control import Control, RunStopped, StopSignals, only_process
 from dlbricks_tui.runs.events import EventWriter, RunStarted
 from dlbricks_tui.runs.planning import plan_run
 from dlbricks_tui.runs.preparation import Preparation, Workload, prepare
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
-from dlbricks_tui.runs.stop_signals import RunStopped, StopSignals
 from dlbricks_tui.runs.work import Session, Workplace, measure, tell_estimates
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.store import Store

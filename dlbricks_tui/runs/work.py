@@ -22,13 +22,12 @@ from dlbricks_tui.measure.results import Recorder, ResultSink, conditions_of
 from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import TimeLeft
-from dlbricks_tui.runs.control import Control
+from dlbricks_tui.runs.control import Control, RunStopped, StopSignals
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import WorkerReplaced
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.results import Counts, LiveEstimates, RunResults
 from dlbricks_tui.runs.run_folder import RunFolder, State, Tally
-from dlbricks_tui.runs.stop_signals import RunStopped, StopSignals
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
