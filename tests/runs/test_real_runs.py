@@ -116,8 +116,8 @@ def test_a_brick_that_crashes_the_real_framework_fails_alone_and_is_named(
     monkeypatch.setenv("FAULTS", json.dumps({operator: [fault, run]}))
     site = Site(model.parent / "data", FAULTY_WORKER)
     site.path.mkdir()
-    patience = TimeLimits(5.0, 5.0)
-    asked = request(model, site, FixedRuns(10), time_limits=patience, level=Level.WRITTEN, memory_limit_bytes=1 << 30)
+    limits = TimeLimits(5.0, 5.0)
+    asked = request(model, site, FixedRuns(10), time_limits=limits, level=Level.WRITTEN, memory_limit_bytes=1 << 30)
     events: list[Event] = []
     state = site.run(asked, events.append)
     failed = [event for event in events if isinstance(event, ProgramFailed)]
@@ -139,14 +139,14 @@ def test_a_brick_that_crashes_mxnet_fails_alone_however_short_the_limits_are(mod
     divided.write_text(network.symbol(network.add("_div_scalar", "divide", whole_numbers, scalar="0")))
     site = Site(model.parent / "data", INSIDE)
     site.path.mkdir()
-    # To start a worker takes longer, for which no brick is to blame.
-    asked = request(divided, site, FixedRuns(5), time_limits=TimeLimits(1.0, 1.0), level=Level.WRITTEN)
+    # Starting a worker may take longer, which is no brick's fault.
+    asked = request(divided, site, FixedRuns(5), time_limits=TimeLimits(2.0, 2.0), level=Level.WRITTEN)
     state = site.run(asked)
-    assert (state.bricks.total, state.bricks.measured) == (6, 4)
-    one, other = site.contents().failures
-    assert (one.brick, one.reason) == (other.brick, other.reason) == (one.brick, "crashed")
-    # Of what MXNet had printed by then nothing has to do with it.
-    assert all("SIGFPE: it printed nothing" in failure.message for failure in (one, other))
+    assert (state.bricks.total, state.bricks.measured) == (3, 2)
+    (failure,) = site.contents().failures
+    assert failure.reason == "crashed"
+    # What MXNet had printed before has nothing to do with the crash.
+    assert "SIGFPE: it printed nothing" in failure.message
 
 
 @pytest.mark.soak
