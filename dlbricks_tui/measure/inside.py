@@ -81,7 +81,14 @@ class _Whole:
     job: Job
     program: Program
     first_run_ms: float
-    samples_ms: list[float] = field(default_factory=list)
+    # Before anything else, and beside the carriers.
+    at_first_ms: list[float] = field(default_factory=list)
+    in_rounds_ms: list[float] | None = None
+
+    @property
+    def samples_ms(self) -> list[float]:
+        """The samples that count: of the same minutes as the carriers' where there are any."""
+        return self.at_first_ms if self.in_rounds_ms is None else self.in_rounds_ms
 
 
 @dataclass(slots=True)
@@ -217,7 +224,8 @@ class Inside:
             self._keep_bricks(started, [], finished=False)
             raise
         for whole in self._wholes:
-            self._keep_whole(whole, again=True)
+            if len(whole.samples_ms) >= FEWEST_OF_THE_LONGEST:
+                self._keep_whole(whole, again=True)
         self._worker.clear()
 
     def _load(self, carriers: Sequence[CarrierJob], most_seconds: float) -> list[_Running]:
@@ -238,7 +246,8 @@ class Inside:
             for job in dict.fromkeys(what.bricks.values()):
                 self._results.loaded(job, loaded.first_run_seconds, ())
         for whole in self._wholes:
-            self._worker.load(whole.job.name, whole.program, whole.job.expected_ms)
+            if self._worker.load(whole.job.name, whole.program, whole.job.expected_ms):
+                whole.in_rounds_ms = []
         self._worker.take_losses()
         return running
 
