@@ -1,5 +1,7 @@
 """The queries that read measurements and calibrations from the store: the only module here that reads anything."""
 
+import hashlib
+import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,12 +18,12 @@ from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.calibration import Correction, is_applicable
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, Similar
 from dlbricks_tui.estimate.prior import prior_of
-from dlbricks_tui.estimate.published import PROTOCOL, bias_counterpart
 from dlbricks_tui.estimate.selection import Offer
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import Rows, Summary, numbers_of, texts_of
 from dlbricks_tui.store.conditions import Condition, meeting, where
+from dlbricks_tui.store.dlbricks_2019.results import PROTOCOL
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import SHARED_COLUMN
@@ -32,6 +34,8 @@ from dlbricks_tui.store.statistics import mean_latency
 # The constants of one calibration vary by chance, on a noisy host by as much as their size.
 MOST_CALIBRATIONS = 5
 _ONE_DAY = timedelta(days=1)
+# Their first array is the weight, their second the bias, with one number for each output.
+_WITH_OR_WITHOUT_BIAS = frozenset({"conv", "linear"})
 
 
 class _Result(NamedTuple):
@@ -244,6 +248,29 @@ def _kin(generation: Generation, decomposition: Decomposition) -> dict[str, str]
         if other is not None:
             kin[brick.key] = kin[other] = min(brick.key, other)
     return kin
+
+
+def bias_counterpart(canonical: str) -> str | None:
+    """Return the key of the brick that differs from this one only in its bias; None if there is none.
+
+    The published layer lists of 2019 do not distinguish the two: both have one mean latency there.
+    """
+    form = json.loads(canonical)
+    operators, weights = form["operators"], form["weights"]
+    if len(operators) != 1 or operators[0]["op"] not in _WITH_OR_WITHOUT_BIAS or not weights:
+        return None
+    (operator,), (shape, dtype) = operators, weights[0]
+    if len(weights) == 1 and shape is not None:
+        operator["inputs"].append(["weight", 1, 0])
+        weights.append([[shape[0]], dtype])
+    elif len(weights) == 2:
+        operator["inputs"].pop()
+        weights.pop()
+    else:
+        return None
+    # As in `bricks.identity`: the order of names and the lack of spaces affect the key.
+    counterpart = json.dumps(form, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(counterpart.encode()).hexdigest()
 
 
 def _measured(result: _Result) -> Measured:

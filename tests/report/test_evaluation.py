@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.estimate.published import PROTOCOL
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.report.evaluation import LONGEST_LABEL, Evaluation, Subject, evaluate, subject_of
 from dlbricks_tui.settings import SAMPLE_MODELS
+from dlbricks_tui.store.dlbricks_2019.results import PROTOCOL
 from dlbricks_tui.store.records import EndToEnd, Record
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import NoFramework, table1

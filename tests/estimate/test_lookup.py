@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from dlbricks_tui.bricks.identity import Brick, brick_of
-from dlbricks_tui.estimate.published import bias_counterpart
+from dlbricks_tui.estimate.lookup import bias_counterpart
 from dlbricks_tui.models.graph import Layer, Origin, TensorType, Wire
 from tests.bricks.graphs import chain
 
