@@ -17,7 +17,7 @@ from dlbricks_tui.store.dlbricks_2019.results import PROTOCOL
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Calibration, Measurement, Record, new_uuid
 from tests.bricks.graphs import DATA, Spec, built, chain
 from tests.estimate.stored import brick_records, model_record, store_of, timed
-from tests.estimate.test_published import GRAPH, convolution
+from tests.estimate.test_lookup import GRAPH, convolution
 from tests.store.samples import calibration, failure, measurement
 
 MODEL = decompose(chain("conv", "relu", "pool", "relu"))
