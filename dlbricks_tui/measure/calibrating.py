@@ -35,6 +35,8 @@ RULE = Adaptive(least=20, most=20, most_of_quick=80, quick_seconds=0.4, enough_s
 # Calibrating a level takes so long at most, and needs so many of the networks.
 CALIBRATION_SECONDS = 60.0
 FEWEST_NETWORKS = 5
+# Noise makes constants useless: with a larger mean error than this those of other systems are better.
+MOST_ERROR = 0.15
 
 
 class NetworkResults:
@@ -127,4 +129,10 @@ def fit(examples: Sequence[Example], constants: Sequence[str], seconds: float) -
         raise CalibrationError(
             f"{len(examples)} networks could be measured in {seconds:.0f} s, and {FEWEST_NETWORKS} are needed"
         )
-    return fitted(examples, constants)
+    correction = fitted(examples, constants)
+    error = sum(map(abs, correction.residuals)) / len(correction.residuals)
+    if error > MOST_ERROR:
+        raise CalibrationError(
+            f"its mean error is {error:.0%} on networks left out of the fit; run again on a quieter host"
+        )
+    return correction

@@ -168,6 +168,18 @@ def test_a_calibration_ends_in_time(count: int) -> None:
     assert len(correction.residuals) == count
 
 
+def test_a_calibration_with_large_errors_is_not_used() -> None:
+    def examples(noise: float) -> list[Example]:
+        return [
+            Example(f"net {it}", (10.0 + it, 0.0), 5.0, (5.0 + 0.02 * (10.0 + it)) * (1 + noise * (-1) ** it))
+            for it in range(6)
+        ]
+
+    assert fit(examples(0.05), ("warm_brick_ms", "cold_brick_ms"), 60.0).residuals
+    with pytest.raises(CalibrationError, match="run again on a quieter host"):
+        fit(examples(0.4), ("warm_brick_ms", "cold_brick_ms"), 60.0)
+
+
 def test_the_predicted_time_includes_the_calibration_networks(site: Site) -> None:
     predicted = []
     for policy in (CalibrationPolicy.NEVER, CalibrationPolicy.ONCE):
