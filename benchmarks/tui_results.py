@@ -21,7 +21,7 @@ from dlbricks_tui.store.columns import COLUMNS
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.queries import Order, select
 from dlbricks_tui.store.store import Store
-from dlbricks_tui.tui.screens.results.seeking import conditions_of
+from dlbricks_tui.tui.results.work import conditions_of
 from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN
 
 SIZE = (120, 40)

@@ -22,13 +22,12 @@ from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.tui.opened import Opened, Wish
-from dlbricks_tui.tui.widgets.details.subject import subject_of
-from dlbricks_tui.tui.widgets.details.view import details
-from dlbricks_tui.tui.widgets.tree.nesting import Nesting
-from dlbricks_tui.tui.widgets.tree.outline import Outline
-from dlbricks_tui.tui.widgets.tree.panel import TreeRows
-from dlbricks_tui.tui.widgets.tree.tally import Tallies
+from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
+from dlbricks_tui.tui.workbench.details import details
+from dlbricks_tui.tui.workbench.nesting import Nesting
+from dlbricks_tui.tui.workbench.outline import Outline
+from dlbricks_tui.tui.workbench.parts import PartLatencies, subject_of
+from dlbricks_tui.tui.workbench.tree import TreeRows
 
 TIMES = 9
 WIDTH, HEIGHT = 86, 46
@@ -41,7 +40,7 @@ def main() -> int:
         opened = _opened(Path(folder), nodes)
     known = _estimated(opened)
     print(f"{len(opened.graph.layers):,} layers, the slowest of {TIMES} times and the median")
-    outline, tallies = Outline(opened), Tallies(opened, known)
+    outline, latencies = Outline(opened), PartLatencies(opened, known)
     middle = opened.nesting.leaf(len(opened.decomposition.occurrences) // 2)
     steps: dict[str, Callable[[Outline], int]] = {
         "open the model": lambda it: Outline(opened).expand(0),
@@ -49,30 +48,30 @@ def main() -> int:
         "expand all": lambda it: it.expand_below(0),
         "reveal a layer": lambda it: it.reveal(middle),
         "next that is the same": lambda it: it.next_equal(it.reveal(middle), 1),
-        "next on the path": lambda it: it.next_of(it.reveal(middle), tallies.critical, 1),
+        "next on the path": lambda it: it.next_of(it.reveal(middle), latencies.critical, 1),
         "search": lambda it: it.seek("mul", 0),
         "search by name": lambda it: it.seek(f"t{nodes // 26}_ mul", 0),
         "search and end it": lambda it: it.seek("", it.seek("mul", 0)),
         "expand, collapse all": lambda it: it.collapse(it.expand_below(0)) + it.collapse_all(),
     }
-    slowest = [_timed(name, _drawing(opened, tallies, step)) for name, step in steps.items()]
-    slowest.append(_timed("details of the model", lambda: _described(opened, outline, tallies, 0)))
-    slowest.append(_timed("details of a layer", lambda: _described(opened, outline, tallies, outline.reveal(middle))))
+    slowest = [_timed(name, _drawing(opened, latencies, step)) for name, step in steps.items()]
+    slowest.append(_timed("details of the model", lambda: _described(opened, outline, latencies, 0)))
+    slowest.append(_timed("details of a layer", lambda: _described(opened, outline, latencies, outline.reveal(middle))))
     return judge([at_most(50, "ms", "the slowest of all", 1000 * max(slowest))])
 
 
-def _opened(folder: Path, nodes: int) -> Opened:
+def _opened(folder: Path, nodes: int) -> OpenModel:
     path = folder / "lstm-symbol.json"
     path.write_bytes(unrolled_lstm(nodes))
     source = source_of(path)
     framework = WorkerFramework(Registry(folder).default(), folder / "framework.log")
     graph = Loader(folder, framework).load(source)
     decomposition = decompose(graph)
-    wish = Wish(source, graph.level, decomposition.cutting)
-    return Opened(wish, graph, decomposition, Nesting(sequence_regions(decomposition)))
+    wish = ModelSpec(source, graph.level, decomposition.cutting)
+    return OpenModel(wish, graph, decomposition, Nesting(sequence_regions(decomposition)))
 
 
-def _estimated(opened: Opened) -> Estimate:
+def _estimated(opened: OpenModel) -> Estimate:
     suite = sorted(opened.decomposition.suite)
     measured = {pair: Measured(Latency(0.02, 0.019, 0.021), pair, 25) for pair in suite[: len(suite) * 2 // 3]}
     return estimate(opened.decomposition, Knowledge(measured))
@@ -82,22 +81,22 @@ def _largest(outline: Outline) -> int:
     return max(range(1, len(outline.rows)), key=lambda index: outline.rows[index].region.size)
 
 
-def _drawing(opened: Opened, tallies: Tallies, step: Callable[[Outline], int]) -> Callable[[], None]:
+def _drawing(opened: OpenModel, latencies: PartLatencies, step: Callable[[Outline], int]) -> Callable[[], None]:
     """The step, and the lines of one screen from where it leads to."""
 
     def stepped() -> None:
         outline = Outline(opened)
         first = step(outline)
         rows = TreeRows()
-        rows.outline, rows.tallies = outline, tallies
+        rows.outline, rows.latencies = outline, latencies
         for index in range(first, min(first + HEIGHT, len(outline.rows))):
             rows.row(index, WIDTH)
 
     return stepped
 
 
-def _described(opened: Opened, outline: Outline, tallies: Tallies, index: int) -> None:
-    details(subject_of(outline.rows[index], opened, outline, tallies), None, ["another model"], WIDTH)
+def _described(opened: OpenModel, outline: Outline, latencies: PartLatencies, index: int) -> None:
+    details(subject_of(outline.rows[index], opened, outline, latencies), None, ["another model"], WIDTH)
 
 
 def _timed(name: str, step: Callable[[], None]) -> float:

@@ -27,7 +27,7 @@ def _workbench(data: DataFolder, sources: Sources) -> int:
 
 def _wrong_keys(config: Config) -> str:
     """Return the error in the key bindings; the command line does not know the workbench's actions."""
-    from dlbricks_tui.tui.keymap import wrong_keys
+    from dlbricks_tui.tui.keys.keymap import wrong_keys
 
     return wrong_keys(config.keys)
 

@@ -1,31 +1,29 @@
-"""Writes the page of all keys from the registry of actions.
+"""Write the page of all keys from the registry of actions.
 
 usage: python -m docs.keys
 """
 
 from pathlib import Path
 
-from dlbricks_tui.tui.actions.action import Action
-from dlbricks_tui.tui.actions.registry import actions_in
-from dlbricks_tui.tui.key_names import shown
-from dlbricks_tui.tui.screens.help import TITLES
+from dlbricks_tui.tui.keys.actions import Action
+from dlbricks_tui.tui.keys.keymap import shown
+from dlbricks_tui.tui.keys.registry import SCOPES
 
 PAGE = Path(__file__).parent / "keys.md"
 HEAD = """# Keys
 
-What every key of the [workbench](workbench.md) does. `?` shows the part of it that counts where you are.
+All keys of the [workbench](workbench.md). `?` shows those that work where you are.
 
-An action gets [other keys](settings.md#keys) by its name, which stands in the last column.
+The [keymap of the config file](settings.md#keys) gives other keys to an action by its name, in the last column.
 """
 
 
 def page() -> str:
-    """The page."""
+    """Return the text of the page."""
     parts = [HEAD]
-    for scope, title in TITLES.items():
-        rows = [f"| {_keys(it)} | {it.help} | `{it.id}` |" for it in actions_in(scope)]
-        if rows:
-            parts.append("\n".join([f"## {title}", "", "| key | | name |", "|---|---|---|", *rows, ""]))
+    for scope in SCOPES:
+        rows = [f"| {_keys(it)} | {it.help} | `{it.id}` |" for it in scope.actions]
+        parts.append("\n".join([f"## {scope.title}", "", "| key | action | name |", "|---|---|---|", *rows, ""]))
     return "\n".join(parts)
 
 

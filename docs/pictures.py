@@ -1,4 +1,4 @@
-"""Writes the pictures of the screens: of real runs, on the machine and by the MXNet that this is started with.
+"""Writes the pictures of the screens: of real runs, on the system and by the MXNet that this is started with.
 
 usage: python -m docs.pictures
 """

@@ -1,6 +1,6 @@
-"""The application: what is the same on all screens.
+"""The application: everything that all screens share.
 
-Screens that are not there at the start are imported when they are asked for: the first one is to be seen at once.
+Only the first screen is imported at the start, so that it appears at once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -21,78 +20,75 @@ from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui import messages
-from dlbricks_tui.tui.actions.action import Scope
-from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.choices import Choices, chosen_by
-from dlbricks_tui.tui.clipboard import copying
-from dlbricks_tui.tui.desk import RunDesk
-from dlbricks_tui.tui.frugal import FrugalDriver
-from dlbricks_tui.tui.job_control import has_shell, is_hung_up, stop_job
-from dlbricks_tui.tui.keeping import KeepingError, keep_copied, keep_picture, tell
-from dlbricks_tui.tui.keyboard import KeyDone, KeysInTurn, use_key_parser
-from dlbricks_tui.tui.manners import Manners
+from dlbricks_tui.tui.choices import Choices, choices_from
+from dlbricks_tui.tui.diff_driver import DiffDriver
+from dlbricks_tui.tui.door import Connection, has_shell, is_hung_up, stop_job
+from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys.keyboard import KeyDone, KeyQueue, use_key_parser
+from dlbricks_tui.tui.keys.places import Place, actions_here, actions_on, places_around
 from dlbricks_tui.tui.messages import Failed
-from dlbricks_tui.tui.places import about_of, actions_here, actions_on, places_around
-from dlbricks_tui.tui.preferences import Preferences
-from dlbricks_tui.tui.screens.panelled import ONE_PANEL, PanelledScreen
-from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from dlbricks_tui.tui.preferences import LivePreferences, PreferenceFiles
+from dlbricks_tui.tui.run.updates import RunUpdates
+from dlbricks_tui.tui.saving import SavingError, clipboard_sequence, save_copied, save_picture_file, show_message
 from dlbricks_tui.tui.session import Session
-from dlbricks_tui.tui.tailoring import Tailor
 from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.screens import ONE_PANEL, PanelledScreen
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 
 if TYPE_CHECKING:
     from pathlib import PurePath
 
     from textual.notifications import SeverityLevel
 
-    from dlbricks_tui.tui.screens.palette import Command
+    from dlbricks_tui.tui.dialogs.commands import Command
 
-STYLES = Path(__file__).parent / "styles"
-# From so many columns on; the style sheets say what each class of screens looks like.
+# The smallest width in columns of each layout; the style sheets define the layouts.
 LAYOUTS = [(0, ONE_PANEL), (112, "-medium"), (160, "-wide")]
-# Whether anybody is still there: the kernel does not always say so by itself.
+# The kernel does not always report that the terminal has gone away.
 _TERMINAL_LOOKED_AT_SECONDS = 2.0
 _LEAVING_SECONDS = 3.0
 
 
-class DlbricksApp(App[None], inherit_bindings=False):
-    """One person's session, its themes and its screens."""
+class DlbricksApp(Place, App[None], inherit_bindings=False):
+    """The application of one session."""
 
     TITLE = "dlbricks"
-    CSS_PATH: ClassVar[list[str | PurePath]] = [*sorted(STYLES.glob("*.tcss"))]
-    BINDINGS = bindings(Scope.EVERYWHERE)
+    # Textual does not load the style sheet of the default screen by itself.
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["app.tcss", "workbench/workbench.tcss"]
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = LAYOUTS
-    scope = Scope.EVERYWHERE
+    scope = actions.EVERYWHERE
 
     def __init__(
         self,
         session: Session,
         choices: Choices | None = None,
         sources: Sources | None = None,
-        manners: Manners | None = None,
+        connection: Connection | None = None,
     ) -> None:
-        manners = manners or Manners()
+        connection = connection or Connection()
         use_key_parser()
         super().__init__(
-            driver_class=FrugalDriver if manners.frugal else None,
-            # Textual makes greys of colours that are not wanted; of the terminal's own it leaves none.
+            driver_class=DiffDriver if connection.is_slow else None,
+            # Textual turns unwanted colours into greys; it removes those of the terminal itself.
             ansi_color=True if "NO_COLOR" in os.environ else None,
         )
-        if manners.frugal:
-            self.add_class("-frugal")
-        self._keys = KeysInTurn(self, super().on_event)
-        # What nobody foresaw; the door tells of it when the terminal is itself again.
+        if connection.is_slow:
+            self.add_class("-slow-link")
+        self._keys = KeyQueue(self, super().on_event)
+        # An unexpected error; `open_workbench` raises it after the terminal is restored.
         self.fault: Exception | None = None
         self.animation_level = "none"
         self._session = session
         data = session.data
-        self._runs = RunDesk(self, data, manners.rarely)
-        self._tailor = Tailor(self, Preferences(sources or Sources(data.config, os.environ), data.themes))
-        self._choices = choices or chosen_by(self._tailor.config)
+        self._runs = RunUpdates(self, data, connection.poll_factor)
+        self._preferences = LivePreferences(
+            self, PreferenceFiles(sources or Sources(data.config, os.environ), data.themes)
+        )
+        self._choices = choices or choices_from(self._preferences.config)
 
     def get_default_screen(self) -> Screen[None]:
-        return WorkbenchScreen(self._session, self._choices, lambda: self._tailor.config)
+        return WorkbenchScreen(self._session, self._choices, lambda: self._preferences.config)
 
     def on_mount(self) -> None:
         if not self.is_headless:
@@ -100,10 +96,10 @@ class DlbricksApp(App[None], inherit_bindings=False):
             loop.add_signal_handler(signal.SIGTERM, self.exit, None, 128 + signal.SIGTERM)
             loop.add_signal_handler(signal.SIGHUP, self._leave_hung_up)
             self.set_interval(_TERMINAL_LOOKED_AT_SECONDS, self._leave_if_hung_up)
-        # Who comes back from the shell finds the terminal empty.
+        # The shell has overwritten the screen while the program was suspended.
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         self._runs.open()
-        self._tailor.open()
+        self._preferences.open()
 
     def _leave_if_hung_up(self) -> None:
         if is_hung_up(sys.__stdin__.fileno() if sys.__stdin__ else 0):
@@ -111,7 +107,7 @@ class DlbricksApp(App[None], inherit_bindings=False):
 
     def _leave_hung_up(self) -> None:
         self.exit(None, 128 + signal.SIGHUP)
-        # A thread that writes to a terminal which is gone may be gone too, and leaving waits for it to take the rest.
+        # A thread may block in writing to a terminal that has gone away; the exit would wait for that thread.
         end = threading.Timer(_LEAVING_SECONDS, os._exit, (128 + signal.SIGHUP,))
         end.daemon = True
         end.start()
@@ -135,7 +131,7 @@ class DlbricksApp(App[None], inherit_bindings=False):
     def on_run_seen(self, event: messages.RunSeen) -> None:
         self._runs.take(event.run)
 
-    def on_run_wanted(self) -> None:
+    def on_run_state_needed(self) -> None:
         self._runs.catch_up(self.screen)
 
     def on_run_begun(self, event: messages.RunBegun) -> None:
@@ -146,7 +142,7 @@ class DlbricksApp(App[None], inherit_bindings=False):
 
     def on_failed(self, event: Failed) -> None:
         from dlbricks_tui.crash_log import keep_traceback
-        from dlbricks_tui.tui.screens.error import ErrorScreen
+        from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 
         if isinstance(event.error, UserError):
             self.push_screen(ErrorScreen(str(event.error)))
@@ -155,13 +151,13 @@ class DlbricksApp(App[None], inherit_bindings=False):
         self.push_screen(ErrorScreen(text, keep_traceback(event.error, self._session.data.log)))
 
     def action_show_help(self) -> None:
-        from dlbricks_tui.tui.screens.help import HelpScreen
+        from dlbricks_tui.tui.dialogs.commands import HelpScreen
 
-        about = [about for place in places_around(self) if (about := about_of(place))]
+        about = [place.about for place in places_around(self) if place.about]
         self.push_screen(HelpScreen(about, actions_here(self.screen)))
 
     def action_find_command(self) -> None:
-        from dlbricks_tui.tui.screens.palette import PaletteScreen
+        from dlbricks_tui.tui.dialogs.commands import PaletteScreen
 
         self.push_screen(PaletteScreen(list(actions_on(self.screen))), self._command_found)
 
@@ -173,15 +169,15 @@ class DlbricksApp(App[None], inherit_bindings=False):
             panel.search()
 
     def action_next_theme(self) -> None:
-        self._tailor.put_on_next_theme()
+        self._preferences.use_next_theme()
 
     def action_show_config(self) -> None:
-        from dlbricks_tui.tui.screens.config import ConfigScreen
+        from dlbricks_tui.tui.dialogs.config import ConfigScreen
 
-        self.push_screen(ConfigScreen(self._tailor, self._session.data))
+        self.push_screen(ConfigScreen(self._preferences, self._session.data))
 
     def action_save_picture(self) -> None:
-        # Who comes from the palette wants what was behind it.
+        # After the palette has closed: the picture shows the screen behind it.
         self.call_after_refresh(self._save_picture)
 
     def action_redraw(self) -> None:
@@ -190,18 +186,18 @@ class DlbricksApp(App[None], inherit_bindings=False):
 
     def action_suspend_process(self) -> None:
         if not has_shell():
-            tell(self, "There is no shell behind this to go back to.")
+            show_message(self, "No shell can resume dlbricks here.")
         elif self._driver is not None and self._driver.can_suspend:
             with self.suspend():
-                # Only now, as the first to stop takes the terminal from the others.
+                # Only now: the first process that stops takes the terminal from the others.
                 stop_job()
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Has the terminal copy the text, and keeps it in a file too."""
+        """Copy the text to the terminal's clipboard and to a file."""
         self._clipboard = text
         if self._driver is not None:
-            self._driver.write(copying(text, os.environ))
-        tell(self, keep_copied(text, self._session.data))
+            self._driver.write(clipboard_sequence(text, os.environ))
+        show_message(self, save_copied(text, self._session.data))
 
     def notify(
         self,
@@ -212,7 +208,7 @@ class DlbricksApp(App[None], inherit_bindings=False):
         timeout: float | None = None,
         markup: bool = True,
     ) -> None:
-        """Show a message for a while, with the control codes in names spelled out."""
+        """Show a message with the control codes in it escaped."""
         message = printable(message)
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
@@ -222,27 +218,27 @@ class DlbricksApp(App[None], inherit_bindings=False):
         action, node = command
         if isinstance(node, Panel):
             self._go_to(node)
-        await self.run_action(action.method, node)
+        await self.run_action(action.call, node)
 
     def _go_to(self, panel: Panel) -> None:
         if isinstance(self.screen, PanelledScreen):
             self.screen.go_to(panel)
 
     def _forget_screen(self) -> None:
-        # A terminal moves what stands on it when it gets another size, and others may write over it.
-        if isinstance(self._driver, FrugalDriver):
+        # A terminal moves its content when it is resized, and other programs may overwrite it.
+        if isinstance(self._driver, DiffDriver):
             self._driver.forget()
 
     def _save_picture(self) -> None:
         try:
-            path = keep_picture(self.export_screenshot(title=self.title), self._session.data)
-        except KeepingError as error:
+            path = save_picture_file(self.export_screenshot(title=self.title), self._session.data)
+        except SavingError as error:
             self.post_message(Failed(error))
         else:
-            tell(self, f"The picture is in {path}")
+            show_message(self, f"The picture is in {path}")
 
     def _handle_exception(self, error: Exception) -> None:
-        # Textual would print the traceback over the terminal: the door keeps it in the log and says a line.
+        # Textual would print the traceback over the screen; `open_workbench` logs it and prints one line.
         self.fault = self.fault or error
         if self.is_headless:
             super()._handle_exception(error)

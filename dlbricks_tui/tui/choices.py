@@ -1,4 +1,4 @@
-"""The settings in view: how models are cut and composed, and by whose measurements."""
+"""The settings in view: how models are cut and composed, and which measurements count."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Number = TypeVar("Number", bound=float)
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What all panels go by; a system or runtime that is None is this host's own."""
+    """The settings of all panels; `system` and `runtime` None mean this host and its best-covered runtime."""
 
     granularity: int = 1
     level: Level = Level.FUSED
@@ -37,28 +37,27 @@ class Choices:
 
     @property
     def cutting(self) -> Cutting:
-        """How a model is cut."""
         return Cutting(self.granularity, self.cut, self.order)
 
     def with_granularity(self, granularity: int) -> Choices:
-        """The same at another granularity, as far as there is such a one."""
+        """Return the choices with another granularity, limited to the valid range."""
         return replace(self, granularity=min(max(granularity, 1), MOST_LAYERS))
 
     def with_workers(self, workers: int) -> Choices:
-        """The same for another number of workers, as far as there can be so many."""
+        """Return the choices with another number of workers, limited to the valid range."""
         return replace(self, workers=min(max(workers, 1), MOST_WORKERS))
 
     def with_next_level(self) -> Choices:
-        """The same at the other level."""
+        """Return the choices with the other level."""
         return replace(self, level=next_of(tuple(Level), self.level, 1))
 
     def with_next_cut(self) -> Choices:
-        """The same with the next of the cuts."""
+        """Return the choices with the next cut."""
         return replace(self, cut=next_of(tuple(Cut), self.cut, 1))
 
 
-def chosen_by(config: Config) -> Choices:
-    """What the settings have a person begin with."""
+def choices_from(config: Config) -> Choices:
+    """Return the choices that the config file sets."""
     by_default = Choices()
     return Choices(
         granularity=config.granularity,
@@ -70,7 +69,7 @@ def chosen_by(config: Config) -> Choices:
 
 @dataclass(frozen=True, slots=True)
 class Available:
-    """Whose measurements there are to choose from."""
+    """The systems and runtimes that have measurements."""
 
     host: str
     systems: tuple[System, ...]
@@ -78,11 +77,11 @@ class Available:
     results: int
 
 
-def among(numbers: Iterable[Number], own: Number | None) -> tuple[Number, ...]:
-    """The numbers to choose from in their order, one of the person's own in its place between them."""
+def with_own(numbers: Iterable[Number], own: Number | None) -> tuple[Number, ...]:
+    """Return the sorted numbers with the user's own among them."""
     return tuple(sorted({*numbers, *(() if own is None else (own,))}))
 
 
 def next_of(values: tuple[Value, ...], value: Value, step: int) -> Value:
-    """The value that stands so many places further, around the corner; the first one for a value that is none."""
+    """Return the value `step` places after this one, cyclically; the first value if this one is not among them."""
     return values[(values.index(value) + step) % len(values)] if value in values else values[0]

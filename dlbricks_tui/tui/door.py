@@ -1,25 +1,91 @@
-"""Opens the terminal UI and brings the terminal back, however that ends."""
+"""Opens the terminal UI, adapts it to the connection, and restores the terminal at the end."""
 
 import os
+import select
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+from dlbricks_tui.config.config import Config
+from dlbricks_tui.config.options import AUTO, ON
 from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui.manners import manners
+
+_SIGNS_OF_SSH = ("SSH_TTY", "SSH_CONNECTION")
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """The output that the connection can carry."""
+
+    mouse: bool = True
+    # Only changed cells are written, at the cost of some time per repaint.
+    is_slow: bool = False
+    repaints_per_second: int = 60
+    # The factor by which runs are polled more rarely than usual.
+    poll_factor: float = 1.0
+
+
+def connection(config: Config, environment: Mapping[str, str]) -> Connection:
+    """Return the connection that the settings state, or that the environment suggests."""
+    automatic = config.remote == AUTO and any(environment.get(name) for name in _SIGNS_OF_SSH)
+    remote = config.remote == ON or automatic
+    mouse = config.mouse == ON or (config.mouse == AUTO and not remote)
+    return Connection(mouse, True, 15, 4.0) if remote else Connection(mouse)
+
+
+def has_shell() -> bool:
+    """Return whether a shell can resume this process; a session leader was not started by a shell."""
+    return os.getsid(0) != os.getpgrp()
+
+
+def stop_job() -> None:
+    """Stop this process and the other processes of its job; return when the shell resumes them.
+
+    The kernel's default action stops all of them at once. A handler would stop this process last, and a shell that
+    resumes the job immediately would miss it.
+    """
+    handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    try:
+        os.killpg(0, signal.SIGTSTP)
+    finally:
+        signal.signal(signal.SIGTSTP, handler)
+
+
+def is_hung_up(file: int) -> bool:
+    """Return whether the terminal has gone away.
+
+    The kernel signals only the session leader. If that is make, it waits for this process and does not pass the signal
+    on.
+    """
+    poll = select.poll()
+    poll.register(file, 0)
+    return any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poll.poll(0))
+
+
+def redirect_hung_up_streams() -> None:
+    """Redirect standard streams whose terminal has gone away.
+
+    The interpreter flushes them at exit and would change the exit status if that fails.
+    """
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if stream is not None and not stream.closed and is_hung_up(stream.fileno()):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def open_workbench(data: DataFolder, sources: Sources) -> int:
-    """Runs the application until the person leaves, and returns the exit status."""
-    behaving = manners(sources.read(), sources.environment)
-    # Textual reads this once, when it is imported.
+    """Run the application until the user leaves, and return the exit status."""
+    behaving = connection(sources.read(), sources.environment)
+    # Textual reads this variable when it is imported.
     os.environ.setdefault("TEXTUAL_FPS", f"{behaving.repaints_per_second}")
 
     from dlbricks_tui.tui.app import DlbricksApp
-    from dlbricks_tui.tui.job_control import let_go_of_what_is_hung_up
     from dlbricks_tui.tui.session import Session
 
-    app = DlbricksApp(Session(data), sources=sources, manners=behaving)
+    app = DlbricksApp(Session(data), sources=sources, connection=behaving)
     app.run(mouse=behaving.mouse)
-    let_go_of_what_is_hung_up()
+    redirect_hung_up_streams()
     if app.fault is not None:
         raise app.fault
     return app.return_code or 0

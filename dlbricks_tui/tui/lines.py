@@ -1,12 +1,20 @@
-"""Lines as panels show them: spans of text with the names of their styles, measured in terminal cells."""
+"""Lines of text for panels: spans with named styles, measured in terminal cells, and charts in text."""
+
+from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, chop_cells
 
 from dlbricks_tui.printable import printable
+from dlbricks_tui.wording.numbers import counted, milliseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dlbricks_tui.store.records import Facts, Result
 
 STYLES = ("text", "strong", "muted", "accent", "good", "warn", "bad", "bar", "rest", "mark", "match", "heading")
 
@@ -15,7 +23,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 class Span(NamedTuple):
-    """Text in one style; which colours that is, the theme says."""
+    """Text in one style; the theme gives the style its colours."""
 
     text: str
     style: str = "text"
@@ -26,24 +34,24 @@ BLANK: Line = ()
 
 
 def line(*parts: str | Span) -> Line:
-    """A line of spans and of plain texts."""
+    """Return a line of spans and plain texts."""
     return tuple(Span(part) if isinstance(part, str) else part for part in parts)
 
 
 def width_of(spans: Iterable[Span]) -> int:
-    """How many cells a line takes."""
+    """Return the number of cells of a line."""
     return sum(cell_len(span.text) for span in spans)
 
 
 def spelled(spans: Line) -> Line:
-    """Return the line with line breaks and control codes, which names in files may hold, spelled out."""
+    """Return the line with line breaks and control codes escaped; names in files may contain them."""
     if all(span.text.isprintable() for span in spans):
         return spans
     return tuple(Span(printable(span.text), span.style) for span in spans)
 
 
 def cut(text: str, width: int) -> str:
-    """Return the text, spelled out, in at most so many cells; a longer one ends in an ellipsis."""
+    """Return the escaped text in at most `width` cells; a longer text ends in an ellipsis."""
     text = printable(text)
     if cell_len(text) <= width:
         return text
@@ -51,7 +59,7 @@ def cut(text: str, width: int) -> str:
 
 
 def fitted(spans: Line, width: int) -> Line:
-    """Return the line, spelled out, in exactly so many cells."""
+    """Return the escaped line in exactly `width` cells."""
     spans = spelled(spans)
     used = width_of(spans)
     if used < width:
@@ -67,7 +75,7 @@ def fitted(spans: Line, width: int) -> Line:
             break
         kept.append(span)
         left -= length
-    # A wide character that did not fit leaves a cell over.
+    # A wide character that did not fit leaves one cell empty.
     return fitted(tuple(kept), width) if width > 0 else ()
 
 
@@ -76,27 +84,27 @@ def _beginning(text: str, width: int) -> str:
 
 
 def spread(left: Line, right: Line, width: int) -> Line:
-    """Return one part at the left and one at the right; the left one gives way."""
+    """Return a line with a left and a right part; the left part is shortened if necessary."""
     right = spelled(right)
     room = width - width_of(right)
     return fitted(right, width) if room <= 0 else (*fitted(left, room), *right)
 
 
 def column(text: str, width: int, style: str = "text", *, right: bool = False) -> Span:
-    """The text as a table's cell of exactly so many cells."""
+    """Return the text as a table cell of exactly `width` cells."""
     shown = cut(text, width)
     gap = " " * (width - cell_len(shown))
     return Span(gap + shown if right else shown + gap, style)
 
 
-def figure(text: str, width: int, style: str = "text") -> Span:
-    """The text at the right of a cell, with a blank before it: figures of neighbouring cells never touch."""
+def number_column(text: str, width: int, style: str = "text") -> Span:
+    """Return the text right-aligned after a blank, so that neighbouring numbers never touch."""
     cell = column(text, max(0, width - 1), style, right=True)
     return cell._replace(text=" " * min(1, width) + cell.text)
 
 
 def bar(share: float, width: int, track: str = " ") -> Line:
-    """A share of one as a bar, to an eighth of a cell, on a track; what is not nothing is seen."""
+    """Return a share as a bar, to an eighth of a cell; any positive share is visible."""
     eighths = round(min(1.0, max(0.0, share)) * width * 8)
     if share > 0:
         eighths = max(1, eighths)
@@ -106,7 +114,7 @@ def bar(share: float, width: int, track: str = " ") -> Line:
 
 
 def highlighted(text: str, words: Iterable[str], style: str = "text") -> Line:
-    """The text with the first place of each word made visible."""
+    """Return the text with the first occurrence of each word highlighted."""
     folded = text.casefold()
     hits = sorted((folded.find(word.casefold()), len(word)) for word in words if word.casefold() in folded)
     spans, done = list[Span](), 0
@@ -117,11 +125,16 @@ def highlighted(text: str, words: Iterable[str], style: str = "text") -> Line:
     return (*spans, Span(text[done:], style))
 
 
-def wrapped(spans: Line, width: int) -> list[Line]:
-    """The line as lines of at most so many cells, broken between words as far as words fit; the indent is kept.
+def contains_all(text: str, words: Iterable[str]) -> bool:
+    """Return whether a text contains all of the lower-case words."""
+    folded = text.casefold()
+    return all(word in folded for word in words)
 
-    The indent is what the first span of several takes, as it is a column of its own; else what the blanks at the
-    beginning take. Line breaks and control codes are spelled out.
+
+def wrapped(spans: Line, width: int) -> list[Line]:
+    """Return the line wrapped to `width` cells, with its indent repeated; control codes are escaped.
+
+    Of several spans the first is a column and sets the indent. Otherwise the leading blanks do.
     """
     spans = spelled(spans)
     width = max(1, width)
@@ -151,6 +164,76 @@ def _trim_end(spans: list[Span]) -> None:
 
 
 def _words(text: str, width: int) -> list[str]:
-    """The words, each with the blanks around it; such as are wider than a line in pieces."""
+    """Return the words with the blanks around them; words wider than a line are split."""
     words = re.findall(r"\s*\S+\s*|\s+", text)
     return [piece for word in words for piece in (chop_cells(word, width) if cell_len(word) > width else [word])]
+
+
+# The shades: none, shares below each limit, and all.
+_LIMITS = (0.25, 0.5, 1.0)
+_GLYPHS = "·░▒▓█"
+_STYLES = ("muted", "text", "accent", "warn", "good")
+
+
+def shaded(share: float, width: int) -> Span:
+    """Return a share as shaded cells."""
+    step = 0 if share <= 0 else 1 + sum(share >= limit for limit in _LIMITS)
+    return Span(_GLYPHS[step] * width, _STYLES[step])
+
+
+def legend() -> Line:
+    """Return the legend of the shades."""
+    meanings = ("none", *(f"<{100 * limit:.0f} %" for limit in _LIMITS), "all")
+    steps = zip(_GLYPHS, _STYLES, meanings, strict=True)
+    return tuple(part for glyph, style, fact in steps for part in (Span(glyph * 2, style), Span(f" {fact}  ", "muted")))
+
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """Return the newest values as blocks between the least and the greatest of them."""
+    shown = values[-width:] if width > 0 else ()
+    if not shown:
+        return ""
+    least, most = min(shown), max(shown)
+    if most <= least:
+        return _BLOCKS[0] * len(shown)
+    step = (len(_BLOCKS) - 1) / (most - least)
+    return "".join(_BLOCKS[round((value - least) * step)] for value in shown)
+
+
+NAME_WIDTH = 11
+_BAR = 20
+_FACT_WIDTH = 18
+
+
+def fact(name: str, *parts: str | Span) -> Line:
+    """Return a line with a name and a value."""
+    return line(column(name, NAME_WIDTH, "muted"), *parts)
+
+
+def fact_lines(facts: Facts) -> Iterator[Line]:
+    """Yield a line for each fact."""
+    words = {None: "unknown", True: "yes", False: "no"}
+    for name, value in facts:
+        told = words[value] if value is None or isinstance(value, bool) else str(value)
+        yield line(column(name.replace("_", " "), _FACT_WIDTH, "muted"), told)
+
+
+def sample_lines(result: Result, width: int) -> Iterator[Line]:
+    """Yield a histogram of the samples, and their statistics."""
+    from dlbricks_tui.wording.histogram import bins
+
+    statistics = result.statistics
+    yield line(Span(f"{counted(statistics.count, 'sample')}, {result.when[:16].replace('T', ' ')} UTC", "heading"))
+    found = bins(result.samples_ms)
+    tallest = max((each.samples for each in found), default=1)
+    room = max(4, min(_BAR, width - 18))
+    for each in found:
+        start = (">=" if each.tail else "") + milliseconds(each.low_ms)
+        count = column(f"{each.samples}", 5, "muted", right=True)
+        yield line(column(start, NAME_WIDTH, right=True), Span(" "), *bar(each.samples / tallest, room), count)
+    yield fact("median", milliseconds(statistics.median_ms), Span(" ms", "muted"))
+    yield fact("minimum", milliseconds(statistics.minimum_ms), Span(" ms", "muted"))
+    yield fact("spread", milliseconds(statistics.spread_ms), Span(" ms between the quartiles", "muted"))

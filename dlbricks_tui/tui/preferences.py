@@ -1,63 +1,175 @@
-"""What the person has in the config file and among the themes, read anew whenever it has changed."""
+"""The config file, the keys and the themes: read, applied, and read again when a file changes."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from textual.color import Color, ColorParseError
+from textual.theme import Theme
+
 from dlbricks_tui.config.config import Config, ConfigError
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings import THEMES
-from dlbricks_tui.tui.keymap import Keymap, KeymapError, keymap_of
-from dlbricks_tui.tui.themes import read_themes
+from dlbricks_tui.tui.choices import next_of
+from dlbricks_tui.tui.keys import keymap
+from dlbricks_tui.tui.keys.keymap import Keymap, KeymapError, keymap_of
+from dlbricks_tui.tui.lines import STYLES
+from dlbricks_tui.tui.saving import show_message
+from dlbricks_tui.tui.widgets.text import LineWidget, NamesKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from textual.theme import Theme
+    from textual.app import App
 
     from dlbricks_tui.config.reading import Sources
-    from dlbricks_tui.errors import UserError
 
-# When a file was changed, and how long it is; None where there is none.
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+# Colours other than those of text: backgrounds, frames and the cursor line.
+_SURFACES = ("background", "panel", "frame", "frame-focused", "cursor", "cursor-text", "cursor-elsewhere")
+COLOURS = (*STYLES, *_SURFACES)
+
+
+class ThemeError(UserError):
+    """A theme file is invalid."""
+
+
+def read_themes(
+    *folders: Path, before: Mapping[str, Theme] = MappingProxyType({})
+) -> tuple[dict[str, Theme], list[ThemeError]]:
+    """Return the themes of all folders by name, and the problems with others. Later folders win.
+
+    A theme that has become invalid keeps its previous state.
+    """
+    themes: dict[str, Theme] = {}
+    refused: list[ThemeError] = []
+    for path in (path for folder in folders for path in _files(folder)):
+        try:
+            themes[path.stem] = read_theme(path)
+        except ThemeError as error:
+            refused.append(error)
+            if path.stem in before:
+                themes[path.stem] = before[path.stem]
+    return themes, refused
+
+
+def read_theme(path: Path) -> Theme:
+    """Return the theme in a file; the file gives it its name."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ThemeError(f"theme {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ThemeError(f"theme {path} is not UTF-8 text: {error.reason} at byte {error.start}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ThemeError(f"theme {path} is not TOML: {error}") from None
+    dark, colours = document.pop("dark", None), document.pop("colours", None)
+    if not isinstance(dark, bool):
+        raise ThemeError(f"theme {path}: it needs `dark = true` or `dark = false`")
+    if not isinstance(colours, dict):
+        raise ThemeError(f"theme {path}: the section [colours] is missing")
+    for name in document:
+        raise ThemeError(f"theme {path}: unknown setting {name!r}; valid are `dark` and [colours]")
+    return _theme(path.stem, dark, _checked(colours, path))
+
+
+def _theme(name: str, dark: bool, colours: Mapping[str, str]) -> Theme:
+    return Theme(
+        name=name,
+        dark=dark,
+        primary=colours["accent"],
+        secondary=colours["accent"],
+        accent=colours["accent"],
+        success=colours["good"],
+        warning=colours["warn"],
+        error=colours["bad"],
+        foreground=colours["text"],
+        background=colours["background"],
+        surface=colours["panel"],
+        panel=colours["panel"],
+        # Only the terminal knows its own colours.
+        ansi=any(value.startswith("ansi_") for value in colours.values()),
+        variables={
+            **{f"ink-{colour}": value for colour, value in colours.items()},
+            # Textual's style sheets need these for themes with terminal colours.
+            "ansi-background": colours["background"],
+            "ansi-foreground": colours["text"],
+        },
+    )
+
+
+def _checked(colours: Mapping[str, object], path: Path) -> dict[str, str]:
+    unknown, lacking = set(colours) - set(COLOURS), set(COLOURS) - set(colours)
+    if unknown or lacking:
+        named = min(unknown or lacking)
+        wrong = f"unknown colour {named!r}" if unknown else f"the colour {named!r} is missing"
+        raise ThemeError(f"theme {path}: {wrong}; valid are: {', '.join(COLOURS)}")
+    for name, value in colours.items():
+        if not isinstance(value, str) or not _is_colour(value):
+            raise ThemeError(
+                f"theme {path}: {name} = {value!r} is not a colour; write it like '#7aa2f7' or 'ansi_blue'"
+            )
+    return {name: str(value) for name, value in colours.items()}
+
+
+def _is_colour(text: str) -> bool:
+    try:
+        Color.parse(text)
+    except ColorParseError:
+        return False
+    return True
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return sorted(folder.glob("*.toml"))
+
+
+# Time of change and size of a file; None if it does not exist.
 _Stamp = tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Taste:
-    """All of it at one moment."""
+class Preferences:
+    """Config, keymap and themes at one moment."""
 
     config: Config
     keymap: Keymap
     themes: Mapping[str, Theme]
 
 
-class Preferences:
-    """Keeps what counted before in place of what is broken now."""
+class PreferenceFiles:
+    """Reads the files; an invalid file keeps its previous content."""
 
     def __init__(self, sources: Sources, themes: Path) -> None:
         self._sources = sources
         self._themes = themes
         self._stamps: dict[Path, _Stamp] = {}
-        self.taste = Taste(Config(), Keymap(), {})
+        self.current = Preferences(Config(), Keymap(), {})
 
     def changed(self) -> bool:
-        """Whether a file was changed, added or taken away since the last reading."""
+        """Return whether a file was changed, added or removed since the last reading."""
         return self._found() != self._stamps
 
     def read(self) -> list[UserError]:
-        """Reads all of it, and returns what is wrong and was not taken over."""
-        # Looked at before: what changes while it is read is read again.
+        """Read all files, and return the problems with those that were not used."""
+        # Before reading: a change during the reading is then read again.
         self._stamps = self._found()
         refused: list[UserError] = []
-        config, keymap = self.taste.config, self.taste.keymap
+        config, keymap = self.current.config, self.current.keymap
         try:
             config = self._sources.read()
             keymap = keymap_of(config.keys)
         except (ConfigError, KeymapError) as error:
             refused.append(error)
-        themes, broken = read_themes(THEMES, self._themes, before=self.taste.themes)
-        self.taste = Taste(config, keymap, themes)
+        themes, broken = read_themes(THEMES, self._themes, before=self.current.themes)
+        self.current = Preferences(config, keymap, themes)
         return [*refused, *broken]
 
     def _found(self) -> dict[Path, _Stamp]:
@@ -70,3 +182,89 @@ def _stamp(path: Path) -> _Stamp:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size
+
+
+FIRST_THEME = "dark"
+SECONDS_BETWEEN_CHECKS = 2.0
+
+
+class UnknownThemeError(UserError):
+    """The config names a theme that does not exist."""
+
+
+class LivePreferences:
+    """Applies the preferences to the application, and again whenever a file changes."""
+
+    def __init__(self, app: App[None], preferences: PreferenceFiles) -> None:
+        self.preferences = preferences
+        self._app = app
+        self._unreported: list[UserError] = []
+        # The last theme that the config has set, and one that it names but that does not exist.
+        self._theme_of_config = ""
+        self._missing_theme = ""
+        self._take(preferences.read())
+
+    @property
+    def config(self) -> Config:
+        return self.preferences.current.config
+
+    def open(self) -> None:
+        """Report the first problems and start to watch the files."""
+        self._report()
+        self._app.set_interval(SECONDS_BETWEEN_CHECKS, self.reload)
+
+    def reload(self) -> None:
+        """Apply the changes since the last look."""
+        if self.preferences.changed():
+            before = self.preferences.current.keymap
+            self._take(self.preferences.read())
+            if self.preferences.current.keymap != before:
+                self._apply_keys()
+            self._report()
+
+    def use_next_theme(self) -> None:
+        """Change the theme for this session."""
+        self._app.theme = next_of(tuple(self.preferences.current.themes), self._app.theme, 1)
+
+    def _take(self, refused: list[UserError]) -> None:
+        current = self.preferences.current
+        self._unreported += refused
+        for theme in current.themes.values():
+            self._app.register_theme(theme)
+        keymap.use(current.keymap)
+        self._app.set_keymap(current.keymap.for_textual())
+        self._use_theme(current.config.theme)
+
+    def _use_theme(self, wanted: str) -> None:
+        themes = self.preferences.current.themes
+        if wanted not in themes and wanted != self._missing_theme:
+            where = self.config.given["workbench.theme"].where
+            self._unreported.append(
+                UnknownThemeError(f"{where}: no theme is called {wanted}; there are {', '.join(themes)}")
+            )
+        self._missing_theme = wanted if wanted not in themes else ""
+        if wanted in themes and wanted != self._theme_of_config:
+            self._app.theme = self._theme_of_config = wanted
+        elif self._app.theme not in themes:
+            self._app.theme = FIRST_THEME
+        else:
+            self._apply_colours()
+
+    def _apply_colours(self) -> None:
+        """Apply a theme whose colours may have changed under the same name."""
+        self._app.refresh_css(animate=False)
+        for screen in self._app.screen_stack:
+            for inked in screen.query(LineWidget):
+                inked.notify_style_update()
+                inked.refresh()
+
+    def _apply_keys(self) -> None:
+        for screen in self._app.screen_stack:
+            for node in screen.walk_children():
+                if isinstance(node, NamesKeys):
+                    node.keys_changed()
+
+    def _report(self) -> None:
+        for error in self._unreported:
+            show_message(self._app, str(error), warning=True)
+        self._unreported.clear()

@@ -1,53 +1,76 @@
-"""All that the screens ask of the rooms to the left; every question may take its time and is asked from a thread."""
+"""The session: access to models, estimates, store and runs, from any thread."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.store.store import Store
 
 if TYPE_CHECKING:
-    from dlbricks_tui.tui.judging import Judge
-    from dlbricks_tui.tui.kept_standings import KeptStandings
-    from dlbricks_tui.tui.live.runs import Runs
-    from dlbricks_tui.tui.opening import Opener
-    from dlbricks_tui.tui.shared_store import SharedStore
+    from dlbricks_tui.tui.estimator import Estimator, LatencyCache
+    from dlbricks_tui.tui.model_reader import ModelReader
+    from dlbricks_tui.tui.run.runs import Runs
+
+
+class SharedStore:
+    """A store that one thread at a time uses; opened at the first use."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = Lock()
+        self._store: Store | None = None
+
+    @contextmanager
+    def held(self) -> Iterator[Store]:
+        """Lock and return the store."""
+        with self._lock:
+            if self._store is None:
+                self._store = Store(self.folder)
+            yield self._store
+
+    def close(self) -> None:
+        with self._lock:
+            if self._store is not None:
+                self._store.close()
+                self._store = None
 
 
 class Session:
-    """One person's sitting with one data folder.
+    """One session with one data folder.
 
-    What it is made of is imported by the first who needs it, in a thread, so that the first screen is there before.
+    Its parts are imported in the thread that needs them first, so that the first screen appears at once.
     """
 
     def __init__(self, data: DataFolder, samples: Path = SAMPLE_MODELS) -> None:
         self.data = data
         self._samples = samples
         self._lock = Lock()
-        self._opener: Opener | None = None
-        self._judge: Judge | None = None
+        self._reader: ModelReader | None = None
+        self._update_estimate: Estimator | None = None
         self._store: SharedStore | None = None
-        self._standings: KeptStandings | None = None
+        self._latencies: LatencyCache | None = None
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing was ever measured or imported here."""
+        """Return whether nothing was ever measured or imported."""
         return not self.data.store.exists()
 
     @property
-    def opener(self) -> "Opener":
-        """Reads models."""
-        from dlbricks_tui.tui.opening import Opener
+    def reader(self) -> ModelReader:
+        from dlbricks_tui.tui.model_reader import ModelReader
 
         with self._lock:
-            if self._opener is None:
-                self._opener = Opener(self.data, self._samples)
-            return self._opener
+            if self._reader is None:
+                self._reader = ModelReader(self.data, self._samples)
+            return self._reader
 
     @property
-    def store(self) -> "SharedStore":
-        """Everything that was measured."""
-        from dlbricks_tui.tui.shared_store import SharedStore
+    def store(self) -> SharedStore:
 
         with self._lock:
             if self._store is None:
@@ -55,37 +78,34 @@ class Session:
             return self._store
 
     @property
-    def judge(self) -> "Judge":
-        """Knows the results."""
-        from dlbricks_tui.tui.judging import Judge
+    def estimator(self) -> Estimator:
+        from dlbricks_tui.tui.estimator import Estimator
 
         store = self.store
         with self._lock:
-            if self._judge is None:
-                self._judge = Judge(store)
-            return self._judge
+            if self._update_estimate is None:
+                self._update_estimate = Estimator(store)
+            return self._update_estimate
 
     @property
-    def standings(self) -> "KeptStandings":
-        """The estimates that were shown before."""
-        from dlbricks_tui.tui.kept_standings import KeptStandings
+    def latencies(self) -> LatencyCache:
+        from dlbricks_tui.tui.estimator import LatencyCache
 
         with self._lock:
-            if self._standings is None:
-                self._standings = KeptStandings(self.data)
-            return self._standings
+            if self._latencies is None:
+                self._latencies = LatencyCache(self.data)
+            return self._latencies
 
     @property
-    def runs(self) -> "Runs":
-        """Has runs started, stopped and taken up."""
-        from dlbricks_tui.tui.live.runs import Runs
+    def runs(self) -> Runs:
+        from dlbricks_tui.tui.run.runs import Runs
 
         return Runs(self.data)
 
     def close(self) -> None:
-        """Ends what is still under way: nobody waits for the answers any more."""
+        """End all work in progress."""
         with self._lock:
-            if self._opener is not None:
-                self._opener.close()
+            if self._reader is not None:
+                self._reader.close()
             if self._store is not None:
                 self._store.close()

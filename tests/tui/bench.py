@@ -19,8 +19,10 @@ from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets import rows
 from dlbricks_tui.tui.widgets.rows import RowsView
 
-# Narrow, medium and wide.
-SIZES = ((80, 24), (120, 40), (200, 50))
+NARROW, MEDIUM, WIDE = (80, 24), (120, 40), (200, 50)
+SIZES = (NARROW, MEDIUM, WIDE)
+# Every screen has one snapshot, of this size.
+SNAPSHOT_SIZE = MEDIUM
 # What the samples' own types suffice for.
 WRITTEN = Choices(level=Level.WRITTEN)
 # Enough to scroll, to search and to compare in; all of them would take each test seconds.
@@ -55,7 +57,7 @@ async def running(app: DlbricksApp, size: tuple[int, int] = (120, 40)) -> AsyncI
 
 
 async def settled(pilot: Pilot[None]) -> None:
-    """Waits until nothing is under way: no thread, no message, no cursor that is about to come to rest."""
+    """Waits until nothing is in progress: no thread, no message, no cursor that is about to come to rest."""
     still = 0
     while still < ROUNDS_OF_REST:
         await pilot.pause(0)
@@ -73,9 +75,9 @@ async def _under_way(app: App[None]) -> bool:
         with suppress(WorkerError):
             await worker.wait()
     pumps = [app, *(node for screen in app.screen_stack for node in screen.walk_children(with_self=True))]
-    resting = [node for node in pumps if isinstance(node, RowsView) and node.about_to_rest]
+    resting = [node for node in pumps if isinstance(node, RowsView) and node.is_settling]
     if resting:
-        await asyncio.sleep(rows.REST_SECONDS)
+        await asyncio.sleep(rows.SETTLE_SECONDS)
     told = any(pump.message_queue_size or pump._pending_message for pump in pumps)
     return bool(working or resting or told)
 

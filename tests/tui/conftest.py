@@ -12,9 +12,10 @@ from textual.app import App
 
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui import errands
-from dlbricks_tui.tui.live import follower, watch
+from dlbricks_tui.tui.run import follower
+from dlbricks_tui.tui.run import updates as watch
 from dlbricks_tui.tui.widgets import rows
+from dlbricks_tui.tui.workbench import work
 from tests.tui.results import store_run
 from tests.tui.stored_results import store_results
 
@@ -22,9 +23,9 @@ from tests.tui.stored_results import store_results
 @pytest.fixture(autouse=True)
 def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     # Pauses that spare a person's machine, of which tests would have to wait for each.
-    monkeypatch.setattr(errands, "SETTLED_SECONDS", 0.0)
-    monkeypatch.setattr(errands, "BREATH_SECONDS", 0.0)
-    monkeypatch.setattr(rows, "REST_SECONDS", 0.001)
+    monkeypatch.setattr(work, "SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(work, "BREATH_SECONDS", 0.0)
+    monkeypatch.setattr(rows, "SETTLE_SECONDS", 0.001)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_LOOKS", 0.05)
     # Runs that were put there are silent for ever.
     monkeypatch.setattr(follower, "COUNTDOWN_AFTER_SECONDS", math.inf)

@@ -1,28 +1,40 @@
-"""What is on the screen, cell by cell, as text to be reviewed; `UPDATE_SNAPSHOTS=1 make test` writes it anew."""
+"""One snapshot per screen, cell by cell, as text to review; other sizes and colours are checked by meaning.
+
+`UPDATE_SNAPSHOTS=1 make test` writes the snapshots anew.
+"""
 
 import os
 import string
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from pathlib import Path
 
 from rich.cells import cell_len
-from rich.color import Color
+from rich.color import Color, ColorType
 from rich.style import Style
 from textual.app import App
+from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from tests.tui.bench import SIZES, settled
+from dlbricks_tui.tui.dialogs.dialog import Box
+from dlbricks_tui.tui.keys.keymap import key
+from dlbricks_tui.tui.keys.registry import BY_ID
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN, RowsView
+from dlbricks_tui.tui.widgets.screens import PanelledScreen
+from dlbricks_tui.tui.widgets.search_line import SearchLine
+from tests.tui.bench import NARROW, SIZES, SNAPSHOT_SIZE, settled
 
 FOLDER = Path(__file__).parent / "snapshots"
 UPDATE = "UPDATE_SNAPSHOTS"
 _LETTERS = string.ascii_letters + string.digits + "!?+*#%&@"
 _FLAGS = ("bold", "dim", "italic", "underline", "reverse")
+_OF_THE_TERMINAL = (ColorType.DEFAULT, ColorType.STANDARD)
 
 
 def snapshot(app: App[None]) -> str:
-    """The cells, then the style of each as a letter, then what the letters mean in words of the theme."""
+    """Return the cells, then the style of each as a letter, then the meaning of the letters in words of the theme."""
     inks = ((name, value) for name, value in app.current_theme.variables.items() if name.startswith("ink-"))
     names = {value.lower(): name.removeprefix("ink-") for name, value in inks}
     strips = app.screen._compositor.render_strips()
@@ -34,7 +46,7 @@ def snapshot(app: App[None]) -> str:
 
 
 def check(app: App[None], name: str) -> None:
-    """Compares the screen with the snapshot of that name."""
+    """Compare the screen with the snapshot of that name."""
     path, seen = FOLDER / f"{name}.txt", snapshot(app)
     if os.environ.get(UPDATE):
         FOLDER.mkdir(exist_ok=True)
@@ -45,15 +57,67 @@ def check(app: App[None], name: str) -> None:
 
 
 async def check_all(pilot: Pilot[None], name: str) -> None:
-    """Compares the screen on terminals of every size, then in the terminal's own sixteen colours on a narrow one."""
-    for columns, lines in SIZES:
-        await pilot.resize_terminal(columns, lines)
-        await settled(pilot)
-        check(pilot.app, f"{name}-{columns}x{lines}")
+    """Compare the screen with its snapshot, then check that it fits every size and the terminal's sixteen colours."""
+    await _resize(pilot, SNAPSHOT_SIZE)
+    check(pilot.app, name)
+    for size in SIZES:
+        await _resize(pilot, size)
+        check_layout(pilot.app)
     pilot.app.theme = "terminal"
-    await pilot.resize_terminal(*SIZES[0])
+    await _resize(pilot, NARROW)
+    check_layout(pilot.app)
+    check_sixteen_colours(pilot.app)
+
+
+def check_layout(app: App[None]) -> None:
+    """Check that nothing is cut off: panels, boxes, the selected row, and the keys at the foot."""
+    screen, lines = app.screen, [strip.text for strip in app.screen._compositor.render_strips()]
+    assert len(lines) == app.size.height and all(cell_len(line) <= app.size.width for line in lines)
+    if isinstance(screen, PanelledScreen):
+        panels = [panel for panel in screen.query(Panel) if panel.display]
+        assert len(panels) == (1 if screen.shows_one_panel else len(screen.query(Panel)))
+        for panel in panels:
+            assert _is_inside(panel.region, screen.region) and panel.rows.size.height > 1, panel
+            reached_by = f"{key(panel.REACHED_BY)} " if panel.REACHED_BY else ""
+            # The end of a long title is cut off where the panel is narrow.
+            assert f"{reached_by}{panel.TITLE}" in lines[panel.region.y], panel
+        # While the user types into a search, only its own keys work.
+        expected = ["find.clear"] if isinstance(screen.focused, SearchLine) else ["app.show_help", "app.quit"]
+        assert all(f" {key(action)} {BY_ID[action].label} " in f"{lines[-1]} " for action in expected)
+    for box in screen.query(Box):
+        assert _is_inside(box.region, screen.region), box
+        assert str(box.border_title)[:20] in lines[box.region.y]
+        assert str(box.border_subtitle)[:20] in lines[box.region.bottom - 1]
+    focused = screen.focused
+    if isinstance(focused, RowsView) and focused.row_count and focused.has_cursor:
+        row = focused.region.y + focused.cursor - round(focused.scroll_offset.y)
+        assert focused.region.y <= row < focused.region.bottom and CURSOR_SIGN in lines[row]
+
+
+def check_sixteen_colours(app: App[None]) -> None:
+    """Check that every colour on the screen is one of the terminal's own."""
+    for colour in _colours(app):
+        assert colour.type in _OF_THE_TERMINAL, colour
+
+
+def text_of(app: App[None]) -> str:
+    """Return the text of the screen."""
+    return "\n".join(strip.text.rstrip() for strip in app.screen._compositor.render_strips())
+
+
+async def _resize(pilot: Pilot[None], size: tuple[int, int]) -> None:
+    await pilot.resize_terminal(*size)
     await settled(pilot)
-    check(pilot.app, f"sixteen-{name}-{SIZES[0][0]}x{SIZES[0][1]}")
+
+
+def _is_inside(region: Region, around: Region) -> bool:
+    return region.area > 0 and around.contains_region(region)
+
+
+def _colours(app: App[None]) -> Iterator[Color]:
+    for strip in app.screen._compositor.render_strips():
+        for style in (each for _, each, _ in strip if each is not None):
+            yield from (colour for colour in (style.color, style.bgcolor) if colour is not None)
 
 
 def _lettered(strip: Strip, names: Mapping[str, str], letters: dict[str, str]) -> str:

@@ -8,20 +8,18 @@ from textual.binding import Binding
 from textual.dom import DOMNode
 
 import dlbricks_tui.tui
-from dlbricks_tui.tui.actions.action import Action, Scope
-from dlbricks_tui.tui.actions.chains import CHAINS
-from dlbricks_tui.tui.actions.registry import ACTIONS, actions_in
-from dlbricks_tui.tui.screens.help import TITLES
+from dlbricks_tui.tui.keys.actions import Action, Scope
+from dlbricks_tui.tui.keys.registry import ACTIONS, CHAINS, SCOPES
 
 # tmux and screen keep their prefix to themselves; a terminal cannot tell ctrl+h, i, j, m and [ from backspace, tab,
 # enter and escape; it stops at ctrl+s until ctrl+q.
-SWALLOWED = {f"ctrl+{letter}" for letter in "abhijmqs["} | {"ctrl+left_square_bracket"}
+RESERVED_KEYS = {f"ctrl+{letter}" for letter in "abhijmqs["} | {"ctrl+left_square_bracket"}
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
 def test_no_key_is_one_that_a_terminal_or_tmux_swallows(action: Action) -> None:
     assert action.keys
-    assert SWALLOWED.isdisjoint(action.keys)
+    assert RESERVED_KEYS.isdisjoint(action.keys)
     # Where it means anything else, who presses it waits for the shell.
     assert ("ctrl+z" in action.keys) == (action.id == "app.suspend_process")
 
@@ -30,19 +28,21 @@ def test_actions_are_told_apart_by_their_ids() -> None:
     assert len({action.id for action in ACTIONS}) == len(ACTIONS)
 
 
-def test_of_every_scope_it_is_known_what_is_seen_beside_it() -> None:
-    assert {scope for chain in CHAINS for scope in chain} == {action.scope for action in ACTIONS}
+def test_every_scope_has_actions_of_its_own_and_a_heading_in_the_help() -> None:
+    assert all(scope.actions and scope.title for scope in SCOPES)
+    assert all(action.id.startswith(f"{scope.name}.") for scope in SCOPES for action in scope.actions)
+    assert len({scope.title for scope in SCOPES}) == len(SCOPES)
 
 
-@pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain[0].value)
+@pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain[0].name)
 def test_no_key_means_two_things_at_once(chain: tuple[Scope, ...]) -> None:
-    keys = [key for scope in chain for action in actions_in(scope) for key in action.keys]
+    keys = [key for scope in chain for action in scope.actions for key in action.keys]
     assert sorted(keys) == sorted(set(keys))
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
-def test_every_action_is_in_the_help_under_a_heading(action: Action) -> None:
-    assert TITLES[action.scope] and action.help.endswith(".")
+def test_every_action_is_explained_in_a_sentence(action: Action) -> None:
+    assert action.label and action.help.endswith(".")
 
 
 def test_wherever_one_is_there_is_a_key_to_get_out() -> None:
@@ -62,7 +62,9 @@ def test_every_action_has_a_method_wherever_its_keys_are_seen() -> None:
     assert set(doers) == {action.id for action in ACTIONS}
     for action in ACTIONS:
         for node in doers[action.id]:
-            assert callable(getattr(node, f"action_{action.method}", None)), f"{action.id} does nothing in {node}"
+            assert callable(getattr(node, f"action_{action.call.partition('(')[0]}", None)), (
+                f"{action.id} does nothing in {node}"
+            )
 
 
 def _nodes() -> Iterator[type[DOMNode]]:

@@ -7,8 +7,8 @@ import pytest
 
 from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.config.options import OPTIONS
-from dlbricks_tui.tui.clipboard import copying
-from dlbricks_tui.tui.manners import Manners, manners
+from dlbricks_tui.tui.door import Connection, connection
+from dlbricks_tui.tui.saving import clipboard_sequence
 
 TEXT = "sha256:ü\nsecond line"
 
@@ -23,11 +23,13 @@ def decoded(sequence: str) -> str:
 
 
 def test_a_text_is_copied_by_osc_52() -> None:
-    assert decoded(copying(TEXT, {})) == TEXT
+    assert decoded(clipboard_sequence(TEXT, {})) == TEXT
 
 
 def test_tmux_gets_it_once_for_itself_and_once_to_hand_on() -> None:
-    found = re.fullmatch("(\x1b]52;c;[^\a]*\a)\x1bPtmux;(.*)\x1b\\\\", copying(TEXT, {"TMUX": "/socket,1,0"}))
+    found = re.fullmatch(
+        "(\x1b]52;c;[^\a]*\a)\x1bPtmux;(.*)\x1b\\\\", clipboard_sequence(TEXT, {"TMUX": "/socket,1,0"})
+    )
     assert found is not None
     assert decoded(found[1]) == TEXT
     assert decoded(found[2].replace("\x1b\x1b", "\x1b")) == TEXT
@@ -36,17 +38,17 @@ def test_tmux_gets_it_once_for_itself_and_once_to_hand_on() -> None:
 @pytest.mark.parametrize(
     ("settings", "environment", "expected"),
     [
-        ({}, {}, Manners()),
-        ({}, {"SSH_TTY": ""}, Manners()),
-        ({}, {"SSH_TTY": "/dev/pts/3"}, Manners(False, True, 15, 4.0)),
-        ({}, {"SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"}, Manners(False, True, 15, 4.0)),
-        ({"mouse": "on"}, {"SSH_TTY": "/dev/pts/3"}, Manners(True, True, 15, 4.0)),
-        ({"remote": "off"}, {"SSH_TTY": "/dev/pts/3"}, Manners()),
-        ({"remote": "on"}, {}, Manners(False, True, 15, 4.0)),
-        ({"mouse": "off"}, {}, Manners(mouse=False)),
+        ({}, {}, Connection()),
+        ({}, {"SSH_TTY": ""}, Connection()),
+        ({}, {"SSH_TTY": "/dev/pts/3"}, Connection(False, True, 15, 4.0)),
+        ({}, {"SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"}, Connection(False, True, 15, 4.0)),
+        ({"mouse": "on"}, {"SSH_TTY": "/dev/pts/3"}, Connection(True, True, 15, 4.0)),
+        ({"remote": "off"}, {"SSH_TTY": "/dev/pts/3"}, Connection()),
+        ({"remote": "on"}, {}, Connection(False, True, 15, 4.0)),
+        ({"mouse": "off"}, {}, Connection(mouse=False)),
     ],
 )
 def test_a_remote_terminal_is_written_to_seldom_and_its_mouse_left_alone_unless_asked(
-    settings: dict[str, str], environment: dict[str, str], expected: Manners
+    settings: dict[str, str], environment: dict[str, str], expected: Connection
 ) -> None:
-    assert manners(config(**settings), environment) == expected
+    assert connection(config(**settings), environment) == expected

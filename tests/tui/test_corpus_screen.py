@@ -8,14 +8,13 @@ from dlbricks_tui.bricks.corpus import compare, model_bricks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui.opened import Wish
-from dlbricks_tui.tui.opening import Opener
-from dlbricks_tui.tui.screens.corpus import errands
-from dlbricks_tui.tui.screens.corpus.likeness import LikenessPanel
-from dlbricks_tui.tui.screens.corpus.screen import CorpusScreen
-from dlbricks_tui.tui.screens.corpus.uniqueness import UniquenessPanel
-from dlbricks_tui.tui.screens.visits import visit_corpus
-from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from dlbricks_tui.tui.corpus import work
+from dlbricks_tui.tui.corpus.likeness import LikenessPanel
+from dlbricks_tui.tui.corpus.panels import UniquenessPanel
+from dlbricks_tui.tui.corpus.screen import CorpusScreen
+from dlbricks_tui.tui.model_reader import ModelReader
+from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.bench import LIBRARY, WRITTEN, app_on, press, running, settled
 from tests.tui.results import graph_of
 from tests.tui.snapshots import snapshot
@@ -45,23 +44,23 @@ async def test_the_screen_says_what_the_corpus_is(new: DataFolder) -> None:
 async def test_models_are_shown_as_they_are_read_with_their_count(
     new: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(errands, "SECONDS_BETWEEN_TELLING", 0.0)
-    read: list[Wish] = []
-    go_on, glance = threading.Event(), Opener.glance
+    monkeypatch.setattr(work, "SECONDS_BETWEEN_TELLING", 0.0)
+    read: list[ModelSpec] = []
+    go_on, decompose_cached = threading.Event(), ModelReader.decompose_cached
 
-    def slow_glance(opener: Opener, wish: Wish) -> Decomposition | None:
+    def slow_glance(reader: ModelReader, wish: ModelSpec) -> Decomposition | None:
         if wish.level is Level.WRITTEN and len(read) == 2:
             assert go_on.wait(PATIENCE_SECONDS)
         read.append(wish)
-        return glance(opener, wish)
+        return decompose_cached(reader, wish)
 
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape")
-        monkeypatch.setattr(Opener, "glance", slow_glance)
+        monkeypatch.setattr(ModelReader, "decompose_cached", slow_glance)
         try:
             await pilot.press("7")
             give_up = time.monotonic() + PATIENCE_SECONDS
-            while f"reading, 2 of {len(LIBRARY)} models; so far 2 models" not in text(pilot):
+            while f"reading, 2 of {len(LIBRARY)} models; so far: 2 models" not in text(pilot):
                 assert time.monotonic() < give_up, text(pilot)
                 await pilot.pause(0.01)
             assert pilot.app.screen.query_one(UniquenessPanel).border_title == "1 Unique layers in 2 models"
@@ -134,7 +133,7 @@ async def test_another_granularity_counts_sequences(new: DataFolder) -> None:
 async def test_at_a_level_that_nothing_was_read_at_one_is_told_how_to_read(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "7", "f")
-        assert "No model of these was read at this level yet." in text(pilot)
+        assert "None of these models was read at this level yet." in text(pilot)
         await press(pilot, "s", "n", "x", "3", "l", "h", "enter", "tab", "shift+tab", "2", "4", "1")
         assert isinstance(pilot.app.screen, CorpusScreen)
 
@@ -154,8 +153,8 @@ async def test_while_a_run_measures_nothing_is_read_unless_one_asks(new: DataFol
         await press(pilot, "escape")
         workbench = app.screen
         assert isinstance(workbench, WorkbenchScreen)
-        wishes = workbench._shelf.wishes
-        visit_corpus(app, workbench.session, wishes, WRITTEN, measuring=True)
+        specs = workbench._library.specs
+        await app.push_screen(CorpusScreen(workbench.session, specs, WRITTEN, measuring=True))
         await settled(pilot)
         assert "A run is measuring" in text(pilot)
         await press(pilot, "r")

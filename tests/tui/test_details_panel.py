@@ -1,11 +1,10 @@
-import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui.messages import ResultsGrew
-from dlbricks_tui.tui.widgets.details.panel import DetailsPanel
-from tests.tui.bench import SIZES, app_on, press, running, settled
-from tests.tui.snapshots import check, snapshot
+from dlbricks_tui.tui.messages import NewResults
+from dlbricks_tui.tui.workbench.details import DetailsPanel
+from tests.tui.bench import app_on, press, running, settled
+from tests.tui.snapshots import check_all, snapshot
 
 RESNET = ("slash", '"resnet18"', "enter", "enter", "2")
 
@@ -20,7 +19,7 @@ def panel(pilot: Pilot[None]) -> DetailsPanel:
 
 async def test_without_a_model_the_details_say_where_to_go(measured: DataFolder) -> None:
     async with running(app_on(measured), (120, 40)) as pilot:
-        assert "Go to a part of the model" in screen_text(pilot)
+        assert "Select a part of the model" in screen_text(pilot)
 
 
 async def test_the_details_follow_the_cursor_in_the_tree(measured: DataFolder) -> None:
@@ -49,7 +48,7 @@ async def test_who_reads_is_not_disturbed_by_new_results(measured: DataFolder) -
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, *RESNET, "j", "3", "G")
         before = screen_text(pilot)
-        pilot.app.screen.post_message(ResultsGrew())
+        pilot.app.screen.post_message(NewResults())
         await settled(pilot)
         assert screen_text(pilot) == before
 
@@ -84,8 +83,7 @@ async def test_the_details_of_one_model_do_not_stay_while_another_is_read(measur
         assert subject is not None and subject.title == "alexnet"
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_the_details_look_as_they_were_approved(size: tuple[int, int], measured: DataFolder) -> None:
-    async with running(app_on(measured), size) as pilot:
+async def test_the_details_look_as_they_were_approved(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "j", "3", "ctrl+d")
-        check(pilot.app, f"details-{size[0]}x{size[1]}")
+        await check_all(pilot, "details")

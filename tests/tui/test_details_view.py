@@ -7,22 +7,21 @@ from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.estimate.calibration import CALL_MS, Correction
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.statistics import summarise
-from dlbricks_tui.tui.opened import Opened
-from dlbricks_tui.tui.widgets.details.subject import Measurements, subject_of
-from dlbricks_tui.tui.widgets.details.view import details
-from dlbricks_tui.tui.widgets.tree.outline import Outline
-from dlbricks_tui.tui.widgets.tree.tally import Tallies
+from dlbricks_tui.tui.open_model import OpenModel
+from dlbricks_tui.tui.workbench.details import details
+from dlbricks_tui.tui.workbench.outline import Outline
+from dlbricks_tui.tui.workbench.parts import Measurements, PartLatencies, subject_of
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.estimate.knowledge_of import measured
-from tests.tui.opened_models import judged, on_bench, sample, unable
+from tests.tui.opened_models import estimated, on_bench, sample, unable
 
 WIDTH = 60
 
 
 def told(
-    opened: Opened,
+    opened: OpenModel,
     sequence: int | None,
-    tallies: Tallies | None = None,
+    latencies: PartLatencies | None = None,
     samples: Measurements | None = None,
     elsewhere: tuple[str, ...] | None = None,
     inside: int = 0,
@@ -32,7 +31,7 @@ def told(
     index = 0 if sequence is None else outline.reveal(opened.nesting.leaf(sequence))
     if inside:
         outline.expand(index)
-    subject = subject_of(outline.rows[index + inside], opened, outline, tallies)
+    subject = subject_of(outline.rows[index + inside], opened, outline, latencies)
     lines = details(subject, samples, elsewhere, WIDTH)
     return "\n".join("".join(span.text for span in line).rstrip() for line in lines)
 
@@ -55,7 +54,7 @@ def timed(*samples_ms: float, flags: tuple[str, ...] = ()) -> Measurement:
 
 def test_a_layer_begins_with_what_it_is_and_takes() -> None:
     opened = sample("resnet50_v1")
-    lines = told(opened, 0, judged(opened, measured(opened.decomposition))).splitlines()
+    lines = told(opened, 0, estimated(opened, measured(opened.decomposition))).splitlines()
     assert lines[0] == "conv 7x7/2 64"
     assert lines[1].split() == ["name", "resnet50_v1_conv0_fwd"]
     text = "\n".join(lines)
@@ -67,10 +66,10 @@ def test_a_layer_begins_with_what_it_is_and_takes() -> None:
 def test_the_model_says_what_it_pays_beside_its_parts() -> None:
     opened = sample("resnet50_v1")
     known = measured(opened.decomposition, correction=Correction(((CALL_MS, 0.06),)))
-    call = "call       0.060 ms of it, once: of the runtime"
-    assert call in told(opened, None, judged(opened, known)).splitlines()
-    assert call not in told(opened, 0, judged(opened, known)).splitlines()
-    assert "of the runtime" not in told(opened, None, judged(opened, measured(opened.decomposition)))
+    call = "call       0.060 ms of it: overhead of one call"
+    assert call in told(opened, None, estimated(opened, known)).splitlines()
+    assert call not in told(opened, 0, estimated(opened, known)).splitlines()
+    assert "of the runtime" not in told(opened, None, estimated(opened, measured(opened.decomposition)))
 
 
 def test_a_brick_says_its_key_its_contexts_and_how_often_it_occurs() -> None:
@@ -105,14 +104,14 @@ def test_nothing_is_said_of_other_models_before_they_were_looked_through() -> No
 
 def test_a_missing_one_says_so() -> None:
     opened = sample("alexnet")
-    assert "takes      not measured yet" in told(opened, 0, judged(opened))
+    assert "takes      not measured yet" in told(opened, 0, estimated(opened))
 
 
 def test_one_that_cannot_run_says_why_and_the_model_says_how_many() -> None:
     opened = on_bench(unable(chain("conv", "relu"), 1, "the operator is not in this build"))
-    tallies = judged(opened, measured(opened.decomposition))
-    assert "cannot run the operator is not in this build" in told(opened, 1, tallies)
-    whole = told(opened, None, tallies)
+    latencies = estimated(opened, measured(opened.decomposition))
+    assert "cannot run the operator is not in this build" in told(opened, 1, latencies)
+    whole = told(opened, None, latencies)
     assert "measured   1 of 2 layers" in whole and "cannot run 1 layer, marked !" in whole
 
 
@@ -120,22 +119,22 @@ def test_a_guessed_one_says_that_it_is_guessed() -> None:
     opened = sample("resnet18_v1")
     wanting = opened.decomposition.occurrences[10]
     known = measured(opened.decomposition, [(wanting.brick.key, wanting.context)])
-    assert "guessed from bricks that resemble it" in told(opened, 10, judged(opened, known, bridge=True))
+    assert "predicted from similar bricks" in told(opened, 10, estimated(opened, known, bridge=True))
 
 
 def test_a_stored_one_takes_no_time() -> None:
     opened = on_bench(built([Spec("constant"), Spec("conv", DATA), Spec("add", after(0, 1))]))
-    assert "no time: it is stored" in told(opened, 0, judged(opened, measured(opened.decomposition)))
+    assert "no time: it is stored" in told(opened, 0, estimated(opened, measured(opened.decomposition)))
 
 
 def test_one_that_is_not_needed_says_why() -> None:
     opened = on_bench(chain("conv", "relu", "pool"), Cutting(3, Cut.OVERLAP))
-    assert "sequences that overlap it are quicker" in told(opened, 1, judged(opened, measured(opened.decomposition)))
+    assert "sequences that overlap it are quicker" in told(opened, 1, estimated(opened, measured(opened.decomposition)))
 
 
 def test_one_that_runs_several_times_says_how_often_it_is_paid() -> None:
     opened = on_bench(built([Spec("conv", DATA, times=3)]))
-    text = told(opened, 0, judged(opened, measured(opened.decomposition)))
+    text = told(opened, 0, estimated(opened, measured(opened.decomposition)))
     assert "ms, each time" in text and "paid       3 times" in text and "runs       3 times, counted once" in text
 
 
@@ -152,7 +151,7 @@ def test_a_sequence_of_several_layers_tells_of_each() -> None:
 
 def test_a_layer_among_several_has_no_latency_of_its_own() -> None:
     opened = sample("resnet50_v1", granularity=3)
-    text = told(opened, 0, judged(opened, measured(opened.decomposition)), inside=1)
+    text = told(opened, 0, estimated(opened, measured(opened.decomposition)), inside=1)
     assert text.splitlines()[0] == "conv 7x7/2 64" and "takes" not in text
 
 

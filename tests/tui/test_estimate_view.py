@@ -9,12 +9,20 @@ from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.choices import Available, Choices
-from dlbricks_tui.tui.judging import Judge
+from dlbricks_tui.tui.estimator import Estimator
 from dlbricks_tui.tui.lines import width_of
-from dlbricks_tui.tui.shared_store import SharedStore
-from dlbricks_tui.tui.widgets.estimate.settings import NONE_AVAILABLE, Setting, changed, shown
-from dlbricks_tui.tui.widgets.estimate.view import CHOOSE_A_MODEL, EstimateRow, EstimateView, rows
-from dlbricks_tui.tui.widgets.headline import Headline
+from dlbricks_tui.tui.session import SharedStore
+from dlbricks_tui.tui.workbench.estimate_rows import (
+    CHOOSE_A_MODEL,
+    NONE_AVAILABLE,
+    EstimateRow,
+    EstimateView,
+    Setting,
+    change_setting,
+    estimate_rows,
+    setting_text,
+)
+from dlbricks_tui.tui.workbench.headline import Headline
 from dlbricks_tui.wording.numbers import counted, milliseconds
 from tests.tui.results import OTHER_SYSTEM, RUNTIME, graph_of
 
@@ -23,7 +31,7 @@ AVAILABLE = Available("here", (OTHER_SYSTEM,), (RUNTIME,), 100)
 
 
 def view_of(data: DataFolder, name: str, choices: Choices = WRITTEN) -> EstimateView:
-    return Judge(SharedStore(data.store)).view(decompose(graph_of(name), choices.cutting), choices)
+    return Estimator(SharedStore(data.store)).explain(decompose(graph_of(name), choices.cutting), choices)
 
 
 def texts(found: tuple[EstimateRow, ...]) -> list[str]:
@@ -31,7 +39,7 @@ def texts(found: tuple[EstimateRow, ...]) -> list[str]:
 
 
 def test_the_compositions_stand_side_by_side_with_what_was_measured(measured: DataFolder) -> None:
-    shown_rows = texts(rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))
+    shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))
     assert shown_rows[:5] == [
         "sequential     14.24 ms 14.18 to 14.30",
         "parallel       12.64 ms 1.13x as fast",
@@ -39,31 +47,31 @@ def test_the_compositions_stand_side_by_side_with_what_was_measured(measured: Da
         "measured       14.56 ms 14.49 to 14.63",
         "error         -2.2 %",
     ]
-    assert "residual       0.315 ms beyond it" in shown_rows
+    assert "residual       0.315 ms" in shown_rows
     assert "Where the time goes" in shown_rows and " 100 % of 68 layers" in "".join(shown_rows)
 
 
 def test_a_call_of_the_runtime_has_a_row_where_it_is_much_of_a_model(measured: DataFolder) -> None:
     view = view_of(measured, "resnet18_v1")
-    composed = view.judged.estimate.composed
+    composed = view.system_estimate.estimate.composed
     assert composed is not None
     for call_ms, told in ((0.06, False), (4.0, True)):
-        estimate = replace(view.judged.estimate, composed=replace(composed, call_ms=call_ms))
-        called = replace(view, judged=replace(view.judged, estimate=estimate))
-        shown_rows = texts(rows(called, WRITTEN, AVAILABLE, 60))
-        assert ("call           4.000 ms once in each" in shown_rows) is told
+        estimate = replace(view.system_estimate.estimate, composed=replace(composed, call_ms=call_ms))
+        called = replace(view, system_estimate=replace(view.system_estimate, estimate=estimate))
+        shown_rows = texts(estimate_rows(called, WRITTEN, AVAILABLE, 60))
+        assert ("call           4.000 ms once per inference" in shown_rows) is told
 
 
 def test_a_host_that_was_another_for_the_model_than_for_its_bricks_is_told_of(measured: DataFolder) -> None:
     view = view_of(measured, "resnet18_v1")
-    assert view.residual is not None and "host was" not in "".join(texts(rows(view, WRITTEN, AVAILABLE, 60)))
+    assert view.residual is not None and "host was" not in "".join(texts(estimate_rows(view, WRITTEN, AVAILABLE, 60)))
     moved = replace(view, residual=replace(view.residual, times_slower=0.8))
-    shown_rows = " ".join(texts(rows(moved, WRITTEN, AVAILABLE, 40)))
+    shown_rows = " ".join(texts(estimate_rows(moved, WRITTEN, AVAILABLE, 40)))
     assert "the host was 1.25 times as fast for the model as for its bricks" in shown_rows
 
 
 def test_a_sum_of_a_part_of_a_model_is_no_bound_and_says_what_is_missing(measured: DataFolder) -> None:
-    shown_rows = texts(rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
+    shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
     assert shown_rows[0] == "sequential    …8.775 ms only 61 % of its layers"
     assert shown_rows[1].endswith("x as fast for that part")
     assert not any(">" in row for row in shown_rows)
@@ -72,85 +80,89 @@ def test_a_sum_of_a_part_of_a_model_is_no_bound_and_says_what_is_missing(measure
 
 
 def test_without_results_it_says_what_to_do(measured: DataFolder) -> None:
-    shown_rows = texts(rows(view_of(measured, "vgg16"), WRITTEN, AVAILABLE, 60))
-    assert shown_rows[:2] == ["Nothing of it was measured here yet.", "r runs its bricks"]
+    shown_rows = texts(estimate_rows(view_of(measured, "vgg16"), WRITTEN, AVAILABLE, 60))
+    assert shown_rows[:2] == ["Not measured here yet.", "r runs its bricks"]
 
 
 def test_a_run_under_way_is_told_of_where_nothing_else_is_known(measured: DataFolder) -> None:
-    shown_rows = texts(rows(view_of(measured, "vgg16"), WRITTEN, AVAILABLE, 60, "A run of it is under way."))
-    assert shown_rows[:3] == ["Nothing of it was measured here yet.", "A run of it is under way.", "5 shows the run"]
-    in_part = rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60, "A run of it is under way.")
-    assert texts(in_part) == texts(rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
+    shown_rows = texts(
+        estimate_rows(view_of(measured, "vgg16"), WRITTEN, AVAILABLE, 60, "A run of this model is in progress.")
+    )
+    assert shown_rows[:3] == ["Not measured here yet.", "A run of this model is in progress.", "5 shows the run"]
+    in_part = estimate_rows(
+        view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60, "A run of this model is in progress."
+    )
+    assert texts(in_part) == texts(estimate_rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
 
 
 @pytest.mark.parametrize("width", [20, 30, 39, 57, 120])
 def test_what_does_not_fit_is_left_out_and_not_broken(width: int, measured: DataFolder) -> None:
-    for row in rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, width):
+    for row in estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, width):
         if row.setting is not None:
             assert width_of(row.line) <= max(width, 20)
 
 
 def test_the_cursor_may_stand_on_settings_and_on_what_is_further_down(measured: DataFolder) -> None:
-    found = rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60)
+    found = estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60)
     assert [row.setting for row in found if row.setting] == list(Setting)
     assert not any(row.rest for row in found[:6]) and found[-1].rest
 
 
 def test_while_no_model_is_open_the_settings_are_there(tmp_path: Path) -> None:
-    shown_rows = texts(rows(CHOOSE_A_MODEL, WRITTEN, NONE_AVAILABLE, 60))
+    shown_rows = texts(estimate_rows(CHOOSE_A_MODEL, WRITTEN, NONE_AVAILABLE, 60))
     assert shown_rows[0] == "No model is open." and "level       ◂ written ▸" in shown_rows
 
 
 @pytest.mark.parametrize("setting", Setting)
 def test_every_setting_comes_around_to_where_it_was(setting: Setting) -> None:
     choices = Choices(granularity=3, workers=3)
-    there = changed(setting, choices, AVAILABLE, 1)
-    assert there != choices and changed(setting, there, AVAILABLE, -1) == choices
+    there = change_setting(setting, choices, AVAILABLE, 1)
+    assert there != choices and change_setting(setting, there, AVAILABLE, -1) == choices
 
 
 def test_settings_are_told_in_words() -> None:
     choices = Choices(2, Level.FUSED, Cut.OVERLAP, Order.PAPER, OTHER_SYSTEM.id, RUNTIME.id, 4)
-    told = [shown(setting, choices, AVAILABLE) for setting in Setting]
+    told = [setting_text(setting, choices, AVAILABLE) for setting in Setting]
     assert told == ["2", "fused", "overlap", "paper", "4", "c5.xlarge, 4 cores", "mxnet, 2 threads"]
-    assert [shown(setting, Choices(), AVAILABLE) for setting in (Setting.SYSTEM, Setting.RUNTIME)] == [
+    assert [setting_text(setting, Choices(), AVAILABLE) for setting in (Setting.SYSTEM, Setting.RUNTIME)] == [
         "this host",
         "best covered",
     ]
 
 
 def test_another_system_is_asked_for_by_whatever_runtime_it_has() -> None:
-    choices = changed(Setting.SYSTEM, Choices(runtime=RUNTIME.id), AVAILABLE, 1)
+    choices = change_setting(Setting.SYSTEM, Choices(runtime=RUNTIME.id), AVAILABLE, 1)
     assert (choices.system, choices.runtime) == (OTHER_SYSTEM.id, None)
 
 
 def test_granularity_and_workers_stop_at_one() -> None:
     for setting in (Setting.GRANULARITY, Setting.WORKERS):
         least = Choices(granularity=1, workers=1)
-        assert changed(setting, least, AVAILABLE, -1) == least
+        assert change_setting(setting, least, AVAILABLE, -1) == least
 
 
 def test_other_systems_that_have_results_are_named_where_there_are_none(measured: DataFolder) -> None:
     nowhere = Choices(level=Level.WRITTEN, system="a system without results")
-    shown_rows = texts(rows(view_of(measured, "squeezenet1.1", nowhere), nowhere, AVAILABLE, 60))
-    assert "c5.xlarge, 4 cores has results: choose it as the system" in shown_rows
+    shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1", nowhere), nowhere, AVAILABLE, 60))
+    assert "c5.xlarge, 4 cores has results: select it as the system" in shown_rows
 
 
 def test_it_is_said_by_which_runtime_it_was_measured(measured: DataFolder) -> None:
-    assert f"by {RUNTIME.id}" in texts(rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))
+    assert f"by {RUNTIME.id}" in texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))
 
 
 def test_where_no_estimate_is_possible_it_says_why_and_what_to_do(measured: DataFolder) -> None:
     view = view_of(measured, "alexnet")
-    estimate = replace(view.judged.estimate, composed=None, obstacle="layer 'gate' (If) runs layers inside it")
-    judged = replace(view.judged, estimate=estimate, end_to_end=None)
-    shown_rows = texts(rows(replace(view, judged=judged), WRITTEN, AVAILABLE, 80))
+    estimate = replace(view.system_estimate.estimate, composed=None, obstacle="layer 'gate' (If) runs layers inside it")
+    system_estimate = replace(view.system_estimate, estimate=estimate, end_to_end=None)
+    shown_rows = texts(estimate_rows(replace(view, system_estimate=system_estimate), WRITTEN, AVAILABLE, 80))
     assert shown_rows[:3] == [
-        "No estimate of it is possible.",
+        "No estimate is possible.",
         "layer 'gate' (If) runs layers inside it.",
-        "r, with end to end on, times the whole model",
+        "r with end to end on times the whole model",
     ]
     headline = Headline()
-    headline.show("alexnet", WRITTEN, judged)
+    headline.show("alexnet", WRITTEN, system_estimate)
     assert "no estimate possible" in "".join(span.text for span in headline.lines(120)[0])
 
 
@@ -158,10 +170,10 @@ def test_the_title_has_the_composition_that_was_chosen_and_the_figures_of_the_pa
     for workers in (1, 3):
         choices = WRITTEN.with_workers(workers)
         view = view_of(measured, "resnet18_v1", choices)
-        composed = view.judged.estimate.composed
+        composed = view.system_estimate.estimate.composed
         assert composed is not None and composed.workers_ms is not None
         headline = Headline()
-        headline.show("resnet18_v1", choices, view.judged)
+        headline.show("resnet18_v1", choices, view.system_estimate)
         title = "".join(span.text for span in headline.lines(120)[0])
         assert f"{milliseconds(composed.sequential_ms)} ms unfused" in title
         assert f"{milliseconds(composed.workers_ms)} ms {counted(workers, 'worker')} " in title

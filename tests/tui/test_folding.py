@@ -4,9 +4,9 @@ from dlbricks_tui.measure.events import BatchRestarted, Event, RoundRepeated
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK
 from dlbricks_tui.runs.events import FailedBefore, Paused, Resumed
 from dlbricks_tui.runs.run_folder import State
-from dlbricks_tui.tui.live.folding import MOST_NOTES, MOST_WIDTHS, Folding
-from dlbricks_tui.tui.live.snapshot import Standing
-from dlbricks_tui.tui.screens.run.brick_row import row
+from dlbricks_tui.tui.run.bricks import brick_row
+from dlbricks_tui.tui.run.follower import MOST_NOTES, MOST_WIDTHS, SnapshotBuilder
+from dlbricks_tui.tui.run.snapshot import BrickState
 from dlbricks_tui.wording.runs import Tone
 from tests.runs.live_runs import (
     BRICKS,
@@ -28,8 +28,8 @@ from tests.runs.live_runs import (
 )
 
 
-def folded(*events: Event) -> Folding:
-    folding = Folding(RUN, MODELS)
+def folded(*events: Event) -> SnapshotBuilder:
+    folding = SnapshotBuilder(RUN, MODELS)
     folding.take(events)
     return folding
 
@@ -37,15 +37,15 @@ def folded(*events: Event) -> Folding:
 def test_a_brick_goes_from_the_bench_to_a_latency_or_a_reason() -> None:
     folding = folded(started(), planned(), loaded(1), loaded(2), round_done([1, 2], 0), round_done([1, 2], 1))
     on_bench = folding.snapshot().bricks
-    assert [brick.standing for brick in on_bench] == [Standing.ON_BENCH] * 2
+    assert [brick.state for brick in on_bench] == [BrickState.SAMPLING] * 2
     assert on_bench[0].samples_ms == (sample_ms(1, 0), sample_ms(1, 1))
     folding.take([measured(1), failed(2)])
     known, lost = folding.snapshot().bricks
-    assert known.standing is Standing.MEASURED
+    assert known.state is BrickState.MEASURED
     assert known.latency_ms == sample_ms(1, 0)
     assert known.half_width is not None
     assert abs(known.half_width - 0.007) < 1e-9
-    assert (lost.standing, lost.reason) == (Standing.FAILED, "crashed: the worker died (SIGSEGV)")
+    assert (lost.state, lost.reason) == (BrickState.FAILED, "crashed: the worker died (SIGSEGV)")
 
 
 def test_bricks_of_a_batch_that_begins_anew_are_on_the_bench_again_with_what_still_counts() -> None:
@@ -53,9 +53,9 @@ def test_bricks_of_a_batch_that_begins_anew_are_on_the_bench_again_with_what_sti
     done = folding.snapshot().counts.done
     folding.take([BatchRestarted(when=at(40), times_as_fast=1.4, samples_ms=((1, ()), (2, (0.5,))), seconds_left=50.0)])
     run = folding.snapshot()
-    assert [(brick.standing, brick.samples_ms) for brick in run.bricks] == [
-        (Standing.ON_BENCH, ()),
-        (Standing.ON_BENCH, (0.5,)),
+    assert [(brick.state, brick.samples_ms) for brick in run.bricks] == [
+        (BrickState.SAMPLING, ()),
+        (BrickState.SAMPLING, (0.5,)),
     ]
     assert (run.counts.done, run.seconds_left) == (done - 1, 50.0)
     assert "1 batch restarted" in run.notes[-1].text
@@ -66,15 +66,15 @@ def test_bricks_of_a_batch_that_begins_anew_are_on_the_bench_again_with_what_sti
 def test_a_brick_that_takes_no_time_at_all_is_measured_like_any_other() -> None:
     nothing = replace(measured(1), trimmed_mean_ms=0.0, low_ms=0.0, high_ms=0.001)
     (brick,) = folded(started(), planned(), loaded(1), round_done([1], 0), nothing).snapshot().bricks
-    assert (brick.standing, brick.latency_ms, brick.half_width) == (Standing.MEASURED, 0.0, None)
-    _, *cells = (span.text for span in row(brick, 80))
+    assert (brick.state, brick.latency_ms, brick.half_width) == (BrickState.MEASURED, 0.0, None)
+    _, *cells = (span.text for span in brick_row(brick, 80))
     assert "0" in "".join(cells)
     assert "%" not in "".join(cells)
 
 
 def test_a_brick_that_never_came_on_the_bench_is_named_when_it_fails() -> None:
     (brick,) = folded(started(), planned(), failed(5)).snapshot().bricks
-    assert (brick.number, brick.standing) == (5, Standing.FAILED)
+    assert (brick.number, brick.state) == (5, BrickState.FAILED)
     assert brick.reason.startswith("crashed")
 
 
@@ -233,8 +233,8 @@ def test_a_brick_that_was_stopped_is_not_done_although_its_samples_have_a_result
     assert run.share is not None
     assert run.share < 1
     (brick,) = run.bricks
-    assert (brick.standing, brick.latency_ms) == (Standing.UNFINISHED, sample_ms(1, 0))
-    assert row(brick, 80)[0].text == "… "
+    assert (brick.state, brick.latency_ms) == (BrickState.UNFINISHED, sample_ms(1, 0))
+    assert brick_row(brick, 80)[0].text == "… "
 
 
 def test_samples_that_an_earlier_run_has_taken_are_shown_with_those_of_this_one() -> None:

@@ -6,11 +6,11 @@ import pytest
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.run_folder import RunFolder, State
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui.live import follower as following
-from dlbricks_tui.tui.live import watch as watching
-from dlbricks_tui.tui.live.follower import Follower
-from dlbricks_tui.tui.live.snapshot import RunSnapshot
-from dlbricks_tui.tui.live.watch import Listener, RunWatch
+from dlbricks_tui.tui.run import follower as following
+from dlbricks_tui.tui.run import updates as watching
+from dlbricks_tui.tui.run.follower import Follower
+from dlbricks_tui.tui.run.snapshot import RunSnapshot
+from dlbricks_tui.tui.run.updates import Listener, RunWatch
 from tests.runs.live_runs import (
     MODELS,
     NOBODY,
@@ -111,7 +111,7 @@ def test_a_killed_run_is_noticed_though_it_tells_nobody(new: DataFolder) -> None
     clock.now += 2
     run = follower.look()
     assert run is not None
-    assert (run.state, run.active, run.can_be_taken_up) == (State.INTERRUPTED, False, True)
+    assert (run.state, run.active, run.can_be_resumed) == (State.INTERRUPTED, False, True)
     assert "killed" in run.message
     assert follower.look() is None
 
@@ -250,12 +250,12 @@ class Impatience(threading.Event):
         return True
 
 
-@pytest.mark.parametrize("rarely", [1.0, 4.0])
-def test_who_asks_for_it_is_told_more_seldom_while_a_run_goes_on(rarely: float, new: DataFolder) -> None:
+@pytest.mark.parametrize("poll_factor", [1.0, 4.0])
+def test_who_asks_for_it_is_told_more_seldom_while_a_run_goes_on(poll_factor: float, new: DataFolder) -> None:
     put_run(new, in_the_middle())
     wake = Impatience()
     ears = Ears()
-    watch = RunWatch(new, ears.listener._replace(seen=lambda _: watch.close()), rarely=rarely)
+    watch = RunWatch(new, ears.listener._replace(seen=lambda _: watch.close()), poll_factor=poll_factor)
     watch._wake = wake
     watch._watch()
-    assert wake.waited == [rarely * watching.SECONDS_BETWEEN_LOOKS] and not ears.errors
+    assert wake.waited == [poll_factor * watching.SECONDS_BETWEEN_LOOKS] and not ears.errors

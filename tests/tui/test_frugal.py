@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui.frugal import Frugal, look_of
+from dlbricks_tui.tui.diff_driver import ScreenDiff, look_of
 from tests.tui.bench import app_on, press, running
 
 WIDTH, HEIGHT = 20, 6
@@ -64,10 +64,10 @@ DRAWN = st.builds(
 
 @given(st.lists(DRAWN, min_size=1, max_size=12))
 def test_the_screen_is_the_same(drawn: list[str]) -> None:
-    frugal, expected, found = Frugal(), Paper(), Paper()
+    is_slow, expected, found = ScreenDiff(), Paper(), Paper()
     for data in drawn:
         expected.write(data)
-        found.write(frugal.reduced(data))
+        found.write(is_slow.reduced(data))
         assert found.cells == expected.cells
         assert (found.row, found.column) == (expected.row, expected.column)
 
@@ -90,27 +90,27 @@ def test_a_style_is_read_as_terminals_do(style: str, flags: set[str], ink: str, 
 
 
 def test_what_stands_there_is_not_written_again() -> None:
-    frugal, data = Frugal(), f"{place(2, 3)}\x1b[1;31mbricks\x1b[0m and \x1b[32mmore\x1b[0m"
-    assert frugal.reduced(data)
-    assert frugal.reduced(data) == ""
+    is_slow, data = ScreenDiff(), f"{place(2, 3)}\x1b[1;31mbricks\x1b[0m and \x1b[32mmore\x1b[0m"
+    assert is_slow.reduced(data)
+    assert is_slow.reduced(data) == ""
 
 
 def test_only_what_differs_is_written() -> None:
-    frugal = Frugal()
-    frugal.reduced(f"{place(0, 0)}\x1b[31mone two three\x1b[0m{place(0, 0)}")
-    assert frugal.reduced(f"{place(0, 0)}\x1b[31mone TWO three\x1b[0m") == "one TWO\x1b[6C"
+    is_slow = ScreenDiff()
+    is_slow.reduced(f"{place(0, 0)}\x1b[31mone two three\x1b[0m{place(0, 0)}")
+    assert is_slow.reduced(f"{place(0, 0)}\x1b[31mone TWO three\x1b[0m") == "one TWO\x1b[6C"
 
 
 def test_of_a_blank_only_its_ground_counts() -> None:
-    frugal = Frugal()
-    frugal.reduced(f"{place(0, 0)}\x1b[31;44m   \x1b[0m{place(0, 0)}")
-    assert frugal.reduced(f"{place(0, 0)}\x1b[1;32;44m   \x1b[0m{place(0, 0)}") == ""
-    assert "\x1b[45m " in frugal.reduced(f"{place(0, 0)}\x1b[32;45m \x1b[0m")
+    is_slow = ScreenDiff()
+    is_slow.reduced(f"{place(0, 0)}\x1b[31;44m   \x1b[0m{place(0, 0)}")
+    assert is_slow.reduced(f"{place(0, 0)}\x1b[1;32;44m   \x1b[0m{place(0, 0)}") == ""
+    assert "\x1b[45m " in is_slow.reduced(f"{place(0, 0)}\x1b[32;45m \x1b[0m")
 
 
 def test_sequences_that_draw_nothing_come_through_as_they_are() -> None:
-    frugal = Frugal()
-    frugal.reduced(f"{place(0, 0)}x{place(0, 0)}")
+    is_slow = ScreenDiff()
+    is_slow.reduced(f"{place(0, 0)}x{place(0, 0)}")
     for sequence in (
         "\x1b[?2026h",
         "\x1b]52;c;YQ==\x07",
@@ -118,28 +118,28 @@ def test_sequences_that_draw_nothing_come_through_as_they_are() -> None:
         "\x1b[?25l",
         "\x1b[>1u",
     ):
-        assert frugal.reduced(sequence) == sequence
+        assert is_slow.reduced(sequence) == sequence
 
 
 def test_after_another_screen_everything_is_drawn_again() -> None:
-    frugal, data = Frugal(), f"{place(0, 0)}\x1b[31mtext\x1b[0m{place(0, 0)}"
-    first = frugal.reduced(data)
-    frugal.forget()
-    assert frugal.reduced(data) == first
+    is_slow, data = ScreenDiff(), f"{place(0, 0)}\x1b[31mtext\x1b[0m{place(0, 0)}"
+    first = is_slow.reduced(data)
+    is_slow.forget()
+    assert is_slow.reduced(data) == first
     for upheaval in ("\x1b[?1049h", "\x1b[2J", "\x1bc"):
-        frugal.reduced(upheaval)
-        assert "text" in frugal.reduced(data)
+        is_slow.reduced(upheaval)
+        assert "text" in is_slow.reduced(data)
 
 
 async def test_the_workbench_is_drawn_the_same_with_an_eighth_of_the_bytes(measured: DataFolder) -> None:
-    frugal, expected, found = Frugal(), Paper(), Paper()
+    is_slow, expected, found = ScreenDiff(), Paper(), Paper()
     sizes: list[tuple[int, int]] = []
     async with running(app_on(measured), (120, 40)) as pilot:
         for key in ("j", "2", "1", "4", "1", "plus", "k"):
             await press(pilot, key)
             screen = pilot.app.screen
             data = screen._compositor.render_update(full=True).render_segments(pilot.app.console)  # type: ignore[union-attr]
-            reduced = frugal.reduced(data)
+            reduced = is_slow.reduced(data)
             expected.write(data)
             found.write(reduced)
             sizes.append((len(data), len(reduced)))

@@ -13,9 +13,10 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.settings import THEMES, DataFolder
-from dlbricks_tui.tui import keymap, tailoring
+from dlbricks_tui.tui import preferences as tailoring
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.keymap import Keymap
+from dlbricks_tui.tui.keys import keymap
+from dlbricks_tui.tui.keys.keymap import Keymap
 from dlbricks_tui.tui.session import Session
 from tests.tui.bench import WRITTEN, press, running, small_library
 
@@ -67,7 +68,7 @@ def colour(app: DlbricksApp, name: str) -> str:
 
 @pytest.fixture
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tailoring, "SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr(tailoring, "SECONDS_BETWEEN_CHECKS", 0.05)
 
 
 async def comes_about(pilot: Pilot[None], happens: Callable[[], object]) -> None:
@@ -82,7 +83,7 @@ async def comes_about(pilot: Pilot[None], happens: Callable[[], object]) -> None
 async def look(pilot: Pilot[None]) -> None:
     app = pilot.app
     assert isinstance(app, DlbricksApp)
-    app._tailor.look()
+    app._preferences.reload()
     await pilot.pause()
 
 
@@ -110,7 +111,7 @@ async def test_a_theme_that_is_not_there_is_told_and_the_first_one_put_on(measur
     async with running(app):
         assert app.theme == "dark"
         (message,) = told(app)
-        assert message.startswith(f"{measured.config}:2: there is no theme night; there are colour-blind, dark, ")
+        assert message.startswith(f"{measured.config}:2: no theme is called night; there are colour-blind, dark, ")
 
 
 @pytest.mark.usefixtures("_looks_often")
@@ -137,7 +138,7 @@ async def test_a_theme_that_breaks_is_told_with_file_and_colour_and_stays_as_it_
         mine.write_text(DARK.replace('bad = "#f47067"', 'bad = "redish"'))
         await look(pilot)
         assert (app.theme, colour(app, "bad")) == ("mine", "#f47067")
-        assert told(app) == [f"theme {mine}: bad = 'redish' is no colour; write it like '#7aa2f7' or 'ansi_blue'"]
+        assert told(app) == [f"theme {mine}: bad = 'redish' is not a colour; write it like '#7aa2f7' or 'ansi_blue'"]
         await look(pilot)
         assert len(told(app)) == 1, "what has not changed is not told twice"
 
@@ -199,7 +200,7 @@ async def test_a_clash_is_told_and_all_keys_stay_as_they_were(measured: DataFold
     app = app_with(measured, '[keys]\nmodels.mark = "q"\napp.show_help = "f5"\n')
     async with running(app, (160, 40)) as pilot:
         (message,) = told(app)
-        assert message.startswith(f"{measured.config}:2: keys.models.mark: q does app.quit already, in the same place")
+        assert message.startswith(f"{measured.config}:2: keys.models.mark: q already runs app.quit in the same place")
         assert "? help" in foot(app)
         await press(pilot, "q")
     assert not app.is_running
@@ -243,7 +244,7 @@ async def test_who_counts_over_the_file_is_named(measured: DataFolder) -> None:
     app = app_with(measured, "", {"DLBRICKS_WORKBENCH_THEME": "light"})
     async with running(app) as pilot:
         await press(pilot, "comma")
-        assert "DLBRICKS_WORKBENCH_THEME says so, and counts over the file." in shown_on(app)
+        assert "DLBRICKS_WORKBENCH_THEME sets it and overrides the file." in shown_on(app)
 
 
 async def test_a_file_that_cannot_be_changed_is_told_in_a_box(measured: DataFolder) -> None:
@@ -315,7 +316,7 @@ async def test_what_is_copied_is_in_a_file_whose_path_is_shown(measured: DataFol
         await pilot.pause()
         assert app.clipboard == measured.copied.read_text() == "a brick's key"
         assert told(app) == [
-            f"Copied: a brick's key. Not every terminal allows that: the text is in {measured.copied} too."
+            f"Copied: a brick's key. Some terminals do not allow that: the text is also in {measured.copied}"
         ]
 
 

@@ -3,9 +3,9 @@
 from textual.widgets import Input
 
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui.actions.action import Scope
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.widgets.box import Box
+from dlbricks_tui.tui.dialogs.dialog import Box
+from dlbricks_tui.tui.keys.actions import DIALOG
 from tests.cli.test_hostile_names import HOSTILE, SPELLED
 from tests.tui.bench import app_on, press, running, settled
 
@@ -37,6 +37,6 @@ async def test_a_field_spells_out_the_control_codes_in_a_path(new: DataFolder) -
 
 async def test_a_frame_takes_a_name_for_no_markup_and_no_control_code(new: DataFolder) -> None:
     async with running(app_on(new)):
-        box = Box(f"Shapes of [red]{HOSTILE}", [Scope.DIALOG])
+        box = Box(f"Shapes of [red]{HOSTILE}", DIALOG)
         assert box._border_title is not None
         assert box._border_title.plain == f"Shapes of [red]{SPELLED}"

@@ -17,11 +17,11 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import InputShape, read_request
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui.opened import AskedShape, Opened, Wish
-from dlbricks_tui.tui.opening import Opener
-from dlbricks_tui.tui.screens.input_shapes import InputShapesScreen
-from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
-from dlbricks_tui.tui.widgets.field import Field
+from dlbricks_tui.tui.dialogs.input_shapes import InputShapesScreen
+from dlbricks_tui.tui.model_reader import ModelReader
+from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel
+from dlbricks_tui.tui.widgets.search_line import Field
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.models.table_framework import TableFramework
 from tests.tui.bench import app_on, press, running, settled
 from tests.tui.opened_models import sample
@@ -43,19 +43,19 @@ def model_of(inputs: Sequence[str], folder: Path) -> Path:
 
 
 @pytest.fixture
-def opened_with(monkeypatch: pytest.MonkeyPatch) -> list[Wish]:
+def opened_with(monkeypatch: pytest.MonkeyPatch) -> list[ModelSpec]:
     """The wishes for models whose shapes were given; in place of the framework, which takes long, a sample answers."""
-    wishes: list[Wish] = []
-    as_it_is = Opener.open
+    specs: list[ModelSpec] = []
+    as_it_is = ModelReader.open
 
-    def open_(opener: Opener, wish: Wish) -> Opened:
+    def open_(reader: ModelReader, wish: ModelSpec) -> OpenModel:
         if not wish.shapes:
-            return as_it_is(opener, wish)
-        wishes.append(wish)
-        return replace(sample("alexnet"), wish=wish)
+            return as_it_is(reader, wish)
+        specs.append(wish)
+        return replace(sample("alexnet"), spec=wish)
 
-    monkeypatch.setattr(Opener, "open", open_)
-    return wishes
+    monkeypatch.setattr(ModelReader, "open", open_)
+    return specs
 
 
 def text(pilot: Pilot[None]) -> str:
@@ -78,10 +78,10 @@ async def test_a_model_that_lacks_shapes_asks_for_them(measured: DataFolder, tmp
 
 
 async def test_the_model_is_opened_with_the_shapes_that_were_given_and_run_with_them(
-    measured: DataFolder, tmp_path: Path, opened_with: list[Wish], monkeypatch: pytest.MonkeyPatch
+    measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[RunFolder] = []
-    monkeypatch.setattr("dlbricks_tui.tui.live.runs.start_detached", lambda folder, _: started.append(folder))
+    monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: started.append(folder))
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{model_of(["data"], tmp_path)}"', "enter", '"1,8"', "enter")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
@@ -95,7 +95,7 @@ async def test_the_model_is_opened_with_the_shapes_that_were_given_and_run_with_
 
 
 async def test_a_shape_that_makes_no_sense_holds_all_of_them_back_and_is_pointed_at(
-    measured: DataFolder, tmp_path: Path, opened_with: list[Wish]
+    measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec]
 ) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{model_of(["x", "y"], tmp_path)}"', "enter", '"1,8"', "tab", '"many"', "up", "enter")
@@ -106,7 +106,7 @@ async def test_a_shape_that_makes_no_sense_holds_all_of_them_back_and_is_pointed
 
 @pytest.mark.parametrize(("forwards", "backwards"), [("tab", "shift+tab"), ("down", "up")])
 async def test_the_fields_follow_each_other_both_ways_round(
-    forwards: str, backwards: str, measured: DataFolder, tmp_path: Path, opened_with: list[Wish]
+    forwards: str, backwards: str, measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec]
 ) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{model_of("xyz", tmp_path)}"', "enter", '"1"', forwards, '"2"', forwards, '"3"')
@@ -120,21 +120,21 @@ async def test_the_fields_follow_each_other_both_ways_round(
 async def test_a_model_that_cannot_be_opened_as_wished_has_its_inputs_asked_for_too(
     measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = Opener.inputs
+    read = ModelReader.inputs
 
-    def refused(opener: Opener, wish: Wish) -> Opened:
+    def refused(reader: ModelReader, wish: ModelSpec) -> OpenModel:
         raise FusionRefusedError("open: it cannot be fused")
 
     path = model_of(["x"], tmp_path)
     may_be_read = Event()
 
-    def slowly(opener: Opener, wish: Wish) -> dict[str, AskedShape]:
+    def slowly(reader: ModelReader, wish: ModelSpec) -> dict[str, AskedShape]:
         assert may_be_read.wait(PATIENCE_SECONDS)
-        return read(opener, wish)
+        return read(reader, wish)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Opener, "open", refused)
-        patched.setattr(Opener, "inputs", slowly)
+        patched.setattr(ModelReader, "open", refused)
+        patched.setattr(ModelReader, "inputs", slowly)
         async with running(app_on(measured)) as pilot:
             await press(pilot, "o", f'"{path}"', "enter")
             assert "it cannot be fused" in text(pilot).replace("\n", " ")
@@ -153,10 +153,10 @@ async def test_a_model_that_cannot_be_opened_as_wished_has_its_inputs_asked_for_
 async def test_inputs_that_cannot_be_read_are_told_in_the_box(
     measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(opener: Opener, wish: Wish) -> dict[str, AskedShape]:
+    def refused(reader: ModelReader, wish: ModelSpec) -> dict[str, AskedShape]:
         raise ModelError("open: the file is damaged")
 
-    monkeypatch.setattr(Opener, "inputs", refused)
+    monkeypatch.setattr(ModelReader, "inputs", refused)
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{model_of(["x"], tmp_path)}"', "enter", "escape", "1", "n")
         assert isinstance(pilot.app.screen, InputShapesScreen) and not values(pilot)
@@ -167,7 +167,7 @@ async def test_inputs_that_cannot_be_read_are_told_in_the_box(
         assert isinstance(pilot.app.screen, WorkbenchScreen)
 
 
-async def test_shapes_are_changed_for_an_open_model(measured: DataFolder, opened_with: list[Wish]) -> None:
+async def test_shapes_are_changed_for_an_open_model(measured: DataFolder, opened_with: list[ModelSpec]) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"resnet18"', "enter", "n")
         assert values(pilot) == ["1,3,224,224"]
@@ -194,10 +194,10 @@ async def test_shapes_that_were_given_once_are_known_after_the_next_start(
 async def test_a_model_that_cannot_be_fused_says_which_key_shows_its_written_layers(
     measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(opener: Opener, wish: Wish) -> Opened:
+    def refuse(reader: ModelReader, wish: ModelSpec) -> OpenModel:
         raise FusionRefusedError("net: its branches disagree")
 
-    monkeypatch.setattr(Opener, "open", refuse)
+    monkeypatch.setattr(ModelReader, "open", refuse)
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{model_of(["data"], tmp_path)}"', "enter")
         assert "net: its branches disagree" in text(pilot)

@@ -4,13 +4,13 @@ import sys
 import time
 from contextlib import suppress
 
-from dlbricks_tui.tui.job_control import is_hung_up
+from dlbricks_tui.tui.door import is_hung_up
 from tests.runs.killing import eventually
 
 # As one in Python may, this handler stops the process later than the kernel would.
 INNER = """
 import os, signal, sys, time
-from dlbricks_tui.tui.job_control import stop_job
+from dlbricks_tui.tui.door import stop_job
 
 def stop_late(*_):
     time.sleep(0.5)

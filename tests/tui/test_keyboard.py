@@ -6,12 +6,11 @@ from textual.events import Key
 from textual.pilot import Pilot
 
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui.keyboard import KeyParser
-from dlbricks_tui.tui.screens.help import HelpScreen
-from dlbricks_tui.tui.screens.palette import PaletteScreen
-from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
-from dlbricks_tui.tui.widgets.field import Field
-from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
+from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
+from dlbricks_tui.tui.keys.keyboard import KeyParser
+from dlbricks_tui.tui.widgets.search_line import Field
+from dlbricks_tui.tui.workbench.models import ModelsPanel
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.bench import app_on, running, settled
 
 
@@ -71,10 +70,10 @@ async def test_letters_that_are_typed_quickly_behind_a_search_belong_to_it(measu
     async with running(app_on(measured)) as pilot:
         await typed(pilot, "slash", *"vgg16")
         panel = pilot.app.screen.query_one(ModelsPanel)
-        assert panel.search_line.value == "vgg16" and [it.name for it in panel._list.shown] == ["vgg16"]
+        assert panel.search_line.value == "vgg16" and [it.name for it in panel._list.items] == ["vgg16"]
         await typed(pilot, "escape", "G", "slash", *"alex", "enter", "enter")
-        assert isinstance(pilot.app.screen, WorkbenchScreen) and pilot.app.screen._wish is not None
-        assert pilot.app.screen._wish.source.name == "alexnet"
+        assert isinstance(pilot.app.screen, WorkbenchScreen) and pilot.app.screen._spec is not None
+        assert pilot.app.screen._spec.source.name == "alexnet"
 
 
 async def test_letters_that_are_typed_before_a_box_has_opened_belong_to_it(measured: DataFolder) -> None:

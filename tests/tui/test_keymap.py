@@ -3,10 +3,20 @@ from itertools import chain
 import pytest
 
 from dlbricks_tui.config.config import KeysGiven
-from dlbricks_tui.tui.actions.chains import CHAINS
-from dlbricks_tui.tui.actions.registry import ACTIONS, BY_ID
-from dlbricks_tui.tui.key_names import NoSuchKeyError, all_shown, named, shown, types_text
-from dlbricks_tui.tui.keymap import SWALLOWED, WAYS_OUT, Keymap, KeymapError, keymap_of, wrong_keys
+from dlbricks_tui.tui.keys.keymap import (
+    FIXED_KEYS,
+    RESERVED_KEYS,
+    Keymap,
+    KeymapError,
+    UnknownKeyError,
+    key_labels,
+    keymap_of,
+    parse_key,
+    shown,
+    types_text,
+    wrong_keys,
+)
+from dlbricks_tui.tui.keys.registry import ACTIONS, BY_ID, CHAINS, scope_of
 
 
 def given(**keys: str | list[str]) -> dict[str, KeysGiven]:
@@ -25,9 +35,9 @@ def test_what_is_not_changed_is_as_in_the_registry() -> None:
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
 def test_the_keys_of_an_action_may_be_given_to_it_as_the_help_shows_them(action) -> None:  # type: ignore[no-untyped-def]
-    shown_keys = all_shown(action.keys).split(" ")
+    shown_keys = key_labels(action.keys).split(" ")
     keys = keymap_of({action.id: KeysGiven(tuple(shown_keys), "config.toml:1")}).keys_of(action)
-    assert set(map(named, action.keys)) <= set(map(named, keys))
+    assert set(map(parse_key, action.keys)) <= set(map(parse_key, keys))
 
 
 @pytest.mark.parametrize(
@@ -50,43 +60,46 @@ def test_the_keys_of_an_action_may_be_given_to_it_as_the_help_shows_them(action)
     ],
 )
 def test_a_key_may_be_written_as_people_write_it(written: str, key: str) -> None:
-    assert named(written) == key
+    assert parse_key(written) == key
 
 
 @pytest.mark.parametrize("written", ["", "xx", "ctrl+", "ctrl+shift", "hyper+x", "f13", "ctrl+[", "\n", "meta"])
 def test_what_is_no_key_is_none(written: str) -> None:
-    with pytest.raises(NoSuchKeyError):
-        named(written)
+    with pytest.raises(UnknownKeyError):
+        parse_key(written)
 
 
 def test_letters_and_signs_are_text_and_nothing_else_is() -> None:
-    assert all(types_text(named(key)) for key in ("x", "X", "?", ",", "space", "ö"))
-    assert not any(types_text(named(key)) for key in ("ctrl+x", "f5", "enter", "shift+tab", "alt+x", "esc", "down"))
+    assert all(types_text(parse_key(key)) for key in ("x", "X", "?", ",", "space", "ö"))
+    assert not any(types_text(parse_key(key)) for key in ("ctrl+x", "f5", "enter", "shift+tab", "alt+x", "esc", "down"))
 
 
 @pytest.mark.parametrize("letter", "abhijm")
 def test_a_key_that_never_arrives_is_refused_with_the_reason(letter: str) -> None:
     message = wrong_keys(given(models__mark=f"ctrl+{letter}"))
-    reason = SWALLOWED[f"ctrl+{letter}"]
-    assert message == f"config.toml:7: keys.models.mark: ^{letter} would never arrive, {reason}: choose another key"
+    reason = RESERVED_KEYS[f"ctrl+{letter}"]
+    assert message == f"config.toml:7: keys.models.mark: ^{letter} never arrives ({reason}): choose another key"
 
 
 @pytest.mark.parametrize(
     ("keys", "complaint"),
     [
-        (given(models__mark="q"), "keys.models.mark: q does app.quit already, in the same place (Leave;"),
-        (given(models__mark="j"), "keys.models.mark: j does list.down already"),
-        (given(models__mark="f"), "keys.models.mark: f does workbench.other_level already"),
-        (given(models__mark="ctrl+z"), "keys.models.mark: ^z does app.suspend_process already"),
-        (given(models__mark="ctrl+c"), "keys.models.mark: ^c does app.quit already"),
-        (given(tree__expand=["x", "?"]), "keys.tree.expand: ? does app.show_help already"),
-        (given(models__mark="f7", models__mark_all="f7"), "keys.models.mark: f7 does models.mark_all already"),
-        (given(app__save_picture="f7", cancel_run__confirm="f7"), "keys.app.save_picture: f7 does cancel_run.confirm"),
-        (given(models__makr="x"), "keys.models.makr: there is no such action; did you mean models.mark?"),
-        (given(zzz="x"), "keys.zzz: there is no such action; the page of keys"),
-        (given(models__mark="ctlr+x"), "keys.models.mark: 'ctlr+x' is no key; write it like 'x', 'X', 'ctrl+x'"),
-        (given(find__keep="x"), "keys.find.keep: x is text where one types: choose a key like f5 or ctrl+x"),
-        (given(app__save_picture="x"), "keys.app.save_picture: x is text where one types"),
+        (given(models__mark="q"), "keys.models.mark: q already runs app.quit in the same place (Quit;"),
+        (given(models__mark="j"), "keys.models.mark: j already runs list.down"),
+        (given(models__mark="f"), "keys.models.mark: f already runs workbench.other_level"),
+        (given(models__mark="ctrl+z"), "keys.models.mark: ^z already runs app.suspend_process"),
+        (given(models__mark="ctrl+c"), "keys.models.mark: ^c already runs app.quit"),
+        (given(tree__expand=["x", "?"]), "keys.tree.expand: ? already runs app.show_help"),
+        (given(models__mark="f7", models__mark_all="f7"), "keys.models.mark: f7 already runs models.mark_all"),
+        (
+            given(app__save_picture="f7", cancel_run__confirm="f7"),
+            "keys.app.save_picture: f7 already runs cancel_run.confirm",
+        ),
+        (given(models__makr="x"), "keys.models.makr: no such action; did you mean models.mark?"),
+        (given(zzz="x"), "keys.zzz: no such action; docs/keys.md"),
+        (given(models__mark="ctlr+x"), "keys.models.mark: 'ctlr+x' is not a key; write it like 'x', 'X', 'ctrl+x'"),
+        (given(find__keep="x"), "keys.find.keep: x types text here: choose a key like f5 or ctrl+x"),
+        (given(app__save_picture="x"), "keys.app.save_picture: x types text here"),
     ],
 )
 def test_keys_that_cannot_be_are_refused_with_where_and_why(keys: dict[str, KeysGiven], complaint: str) -> None:
@@ -103,12 +116,12 @@ def test_what_has_given_its_key_away_leaves_it_to_others() -> None:
     assert not wrong_keys(given(workbench__other_level="c", workbench__other_cut="f"))
 
 
-@pytest.mark.parametrize("action", WAYS_OUT)
+@pytest.mark.parametrize("action", FIXED_KEYS)
 def test_there_is_always_a_way_out(action: str) -> None:
     keymap = keymap_of(given(**{action.replace(".", "__"): "f9"}))
-    assert keymap.keys_of(BY_ID[action]) == ("f9", WAYS_OUT[action])
+    assert keymap.keys_of(BY_ID[action]) == ("f9", FIXED_KEYS[action])
     # And wherever one is, it can be found.
-    outs = {BY_ID[out].scope for out in WAYS_OUT}
+    outs = {scope_of(BY_ID[out]) for out in FIXED_KEYS}
     assert all(outs.intersection(scopes) for scopes in CHAINS)
 
 
@@ -124,4 +137,4 @@ def test_textual_gets_only_what_differs() -> None:
 
 def test_every_key_has_a_name_that_leads_back_to_it() -> None:
     for key in set(chain.from_iterable(action.keys for action in ACTIONS)):
-        assert named(shown(key)) == named(key)
+        assert parse_key(shown(key)) == parse_key(key)

@@ -1,7 +1,19 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.tui.lines import STYLES, Span, bar, column, cut, figure, fitted, line, spread, width_of, wrapped
+from dlbricks_tui.tui.lines import (
+    STYLES,
+    Span,
+    bar,
+    column,
+    cut,
+    fitted,
+    line,
+    number_column,
+    spread,
+    width_of,
+    wrapped,
+)
 
 # Wide, narrow and joining characters, as layers are named by people everywhere.
 texts = st.text(alphabet="ab -漢é\u0301█", max_size=30)
@@ -39,8 +51,8 @@ def test_a_column_takes_exactly_its_width(text: str, width: int) -> None:
 
 @given(texts, widths)
 def test_a_figure_takes_exactly_its_width_and_never_touches_what_stands_before_it(text: str, width: int) -> None:
-    assert width_of([figure(text, width)]) == width
-    assert figure(text, width).text.startswith(" ")
+    assert width_of([number_column(text, width)]) == width
+    assert number_column(text, width).text.startswith(" ")
 
 
 @given(st.floats(min_value=0, max_value=1), widths)

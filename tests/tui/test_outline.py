@@ -2,17 +2,17 @@ import pytest
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.bricks.regions import Repeat, sequence_regions
-from dlbricks_tui.tui.opened import Opened, Wish
-from dlbricks_tui.tui.widgets.tree.nesting import Nesting
-from dlbricks_tui.tui.widgets.tree.outline import Outline
+from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
+from dlbricks_tui.tui.workbench.nesting import Nesting
+from dlbricks_tui.tui.workbench.outline import Outline
 from tests.tui.results import graph_of, source_called
 
 
-def opened(name: str, granularity: int = 1) -> Opened:
+def opened(name: str, granularity: int = 1) -> OpenModel:
     graph = graph_of(name)
     decomposition = decompose(graph, Cutting(granularity))
-    wish = Wish(source_called(name), graph.level, decomposition.cutting)
-    return Opened(wish, graph, decomposition, Nesting(sequence_regions(decomposition)))
+    wish = ModelSpec(source_called(name), graph.level, decomposition.cutting)
+    return OpenModel(wish, graph, decomposition, Nesting(sequence_regions(decomposition)))
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_everything_open_shows_every_layer_once(resnet: Outline) -> None:
 
 def test_a_large_model_is_opened_no_further_than_is_readable(monkeypatch: pytest.MonkeyPatch) -> None:
     outline = Outline(opened("inceptionv3"))
-    monkeypatch.setattr("dlbricks_tui.tui.widgets.tree.outline.MOST_EXPANDED", 50)
+    monkeypatch.setattr("dlbricks_tui.tui.workbench.outline.MOST_EXPANDED", 50)
     before = len(outline.rows)
     outline.expand_below(0)
     assert before + 50 <= len(outline.rows) < before + 150
@@ -62,7 +62,7 @@ def test_a_large_model_is_opened_no_further_than_is_readable(monkeypatch: pytest
 def test_in_an_outline_of_any_length_a_part_still_opens(monkeypatch: pytest.MonkeyPatch) -> None:
     outline = Outline(opened("inceptionv3"))
     outline.expand_below(0)
-    monkeypatch.setattr("dlbricks_tui.tui.widgets.tree.outline.MOST_EXPANDED", 50)
+    monkeypatch.setattr("dlbricks_tui.tui.workbench.outline.MOST_EXPANDED", 50)
     module = next(at for at, title in enumerate(titles(outline)) if title.startswith("module"))
     outline.collapse(module)
     closed = len(outline.rows)
@@ -170,10 +170,10 @@ def test_what_stands_once_has_no_next(resnet: Outline) -> None:
 
 def test_opening_what_was_found_shows_where_it_stands(resnet: Outline) -> None:
     resnet.seek("stage4_conv9", 0)
-    assert resnet.is_searched and resnet.sought == "stage4_conv9"
+    assert resnet.is_searched and resnet.search_text == "stage4_conv9"
     found = resnet.rows[0].sequence
     index = resnet.expand(0)
-    assert not resnet.is_searched and resnet.sought == ""
+    assert not resnet.is_searched and resnet.search_text == ""
     assert resnet.rows[index].sequence == found and resnet.rows[index].depth > 1
 
 

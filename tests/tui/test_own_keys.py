@@ -10,20 +10,16 @@ from textual.pilot import Pilot
 from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui import keymap
-from dlbricks_tui.tui.actions.action import Scope
-from dlbricks_tui.tui.actions.chains import TYPING
-from dlbricks_tui.tui.actions.registry import ACTIONS
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.key_names import shown
-from dlbricks_tui.tui.key_words import Hint, spelled
-from dlbricks_tui.tui.keymap import Keymap
-from dlbricks_tui.tui.screens.help import HelpScreen
-from dlbricks_tui.tui.screens.palette import PaletteScreen
-from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
+from dlbricks_tui.tui.dialogs.dialog import Box
+from dlbricks_tui.tui.keys import keymap
+from dlbricks_tui.tui.keys.actions import DIALOG
+from dlbricks_tui.tui.keys.keymap import Hint, Keymap, shown, with_keys
+from dlbricks_tui.tui.keys.registry import ACTIONS, scope_of
 from dlbricks_tui.tui.session import Session
-from dlbricks_tui.tui.widgets.box import Box
 from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.runs.live_runs import NOBODY, in_the_middle, put_run
 from tests.tui.bench import WRITTEN, press, running, small_library
 from tests.tui.test_run_screens import shows
@@ -32,15 +28,16 @@ WIDE = (200, 70)
 # Letters that stand on no screen, as they are of other alphabets; where one types, they would be text.
 LETTERS = map(chr, chain(range(0x410, 0x450), range(0x3B1, 0x3CA), range(0x561, 0x587), range(0x10D0, 0x10F1)))
 CHORDS = (f"alt+{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
-CHORDED = {*TYPING, Scope.DIALOG}
-OTHER = {it.id: next(CHORDS if it.always or it.scope in CHORDED else LETTERS) for it in ACTIONS}
+OTHER = {
+    it.id: next(CHORDS if it.always or scope_of(it).typing or scope_of(it) is DIALOG else LETTERS) for it in ACTIONS
+}
 CONFIG = "\n".join(["[keys]", *(f'"{action}" = "{key}"' for action, key in OTHER.items()), ""])
 # What stands on screens without being a key: articles, verbs, units, headings, signs of the tree.
 NO_KEYS = {"+", "?", "home", "end", "delete", "a", "h", "m", "n", "p", "s", "x", "A", "B", "G", "N", "-", "="}
 # Figures are keys only where they stand before what they lead to.
 OLD = {shown(key) for action in ACTIONS for key in action.keys} - NO_KEYS - set("12345678")
 # Whatever else one is led out by.
-WAYS_OUT = {"esc", "^c"}
+FIXED_KEYS = {"esc", "^c"}
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +66,7 @@ def stale(pilot: Pilot[None]) -> set[str]:
     words = {word.strip(".,;:()'\"") or word for word in re.split(r"[\s─━│┃╭╮╰╯┏┓┗┛▸·]+", text)}
     titles = "|".join(["run", *(panel.TITLE for panel in app.screen.query(Panel))])
     found = (words & OLD) | set(re.findall(rf"[1-8] (?:{titles})\b", text))
-    return found - WAYS_OUT if isinstance(app.screen, HelpScreen | PaletteScreen) else found
+    return found - FIXED_KEYS if isinstance(app.screen, HelpScreen | PaletteScreen) else found
 
 
 async def does(pilot: Pilot[None], *steps: str) -> str:
@@ -93,8 +90,8 @@ async def test_screens_that_have_nothing_to_show_yet_lead_on_by_the_keys_of_now(
     async with running(app_with(DataFolder(Path(new.path.name))), WIDE) as pilot:
         assert f"{key('welcome.begin')} " in await does(pilot)
         empty = await does(pilot, "dialog.close")
-        assert f"{key('models.open')} among the models opens one." in empty
-        assert f"{key('models.open')} among the models shows one." in empty
+        assert f"{key('models.open')} in the list of models opens one." in empty
+        assert f"{key('models.open')} in the list of models opens one." in empty
         assert f"{key('workbench.go_to_models')} Models" in empty
         helped = await does(pilot, "app.show_help")
         assert f"folders that you add with {key('workbench.open_path')};" in helped.replace("┃", "").replace("\n", "")
@@ -105,39 +102,39 @@ async def test_screens_that_have_nothing_to_show_yet_lead_on_by_the_keys_of_now(
         await does(pilot, "app.show_config", "dialog.show_help", "dialog.close", "dialog.close")
         assert f"{key('dialog.close')} goes back" in await does(pilot, "workbench.show_runs")
         results = await does(pilot, "dialog.close", "workbench.show_results")
-        assert f"{key('results.import_file')} takes up a file" in results
+        assert f"{key('results.import_file')} imports a file" in results
         await does(pilot, "results.compare", "app.show_help", "dialog.close", "results.leave")
         corpus = await does(pilot, "workbench.show_corpus")
-        assert f"{key('workbench.coarser')} before it takes another granularity" in corpus
+        assert f"{key('workbench.coarser')} first selects another granularity" in corpus
         assert f"{key('corpus.read_all')} reads them." in await does(pilot, "corpus.other_level")
-        assert f": {key('corpus.read_all')} reads those too." in await does(pilot, "app.show_help")
+        assert f"; {key('corpus.read_all')} reads" in await does(pilot, "app.show_help")
         await does(pilot, "dialog.close", "corpus.leave")
         assert f"{key('workbench.start_run')} runs a model's bricks." in await does(pilot, "workbench.show_systems")
         await does(pilot, "app.search", '"nosuch"', "find.clear", "systems.go_to_doctor")
-        assert f"{key('doctor.copy')} copies a cure." in await does(pilot, "app.show_help")
+        assert f"{key('doctor.copy')} copies" in await does(pilot, "app.show_help")
 
 
 async def test_what_one_works_with_names_the_keys_of_now(measured: DataFolder) -> None:
     put_run(measured, in_the_middle(), State.RUNNING, process=NOBODY)
     async with running(app_with(measured), WIDE) as pilot:
         await shows(pilot, " interrupted ")
-        assert f"  {key('workbench.go_to_run')} run" in await does(pilot, "app.search", '"vgg16"', "find.keep")
+        assert f"  {key('workbench.show_run')} run" in await does(pilot, "app.search", '"vgg16"', "find.keep")
         opened = await does(pilot, "models.open", "workbench.go_to_tree", "app.search", '"nosuch"')
         assert f"{key('find.clear')} shows the whole model again." in opened
         await does(pilot, "find.clear", "app.show_help", "dialog.close", "workbench.start_run")
         await does(pilot, "dialog.show_help", "dialog.close", "dialog.close")
-        assert f"{key('run.take_up')} takes it up again" in await does(pilot, "workbench.go_to_run")
+        assert f"{key('run.resume')} resumes it" in await does(pilot, "workbench.show_run")
         await does(pilot, "run.show_runs", "box.search", '"nosuch"', "find.clear", "dialog.close", "run.leave")
         systems = await does(pilot, "workbench.show_systems")
-        assert f"{key('workbench.show_results')} {key('results.import_file')}." in systems
+        assert f"{key('workbench.show_results')} {key('results.import_file')} imports results" in systems
         await does(pilot, "systems.leave", "workbench.show_results", "result_table.choose_columns", "dialog.close")
         await does(pilot, "results.compare", "results.delete", "dialog.close", "app.search", '"nosuch"', "find.clear")
         (asked,) = [note.message for note in pilot.app._notifications]
-        assert f"keep them with {key('results.keep')};" in asked
+        assert f"find them and press {key('results.keep')}." in asked
         file = measured.path / "mine.json"
         file.touch()
         await does(pilot, "results.export", f'"{file}"')
-        assert f"{key('path.take')} once more replaces it" in (await does(pilot, "path.take")).replace("\n", " ")
+        assert f"{key('path.take')} again to replace it" in (await does(pilot, "path.take")).replace("\n", " ")
 
 
 async def test_words_that_stand_on_the_screen_follow_keys_that_change(new: DataFolder) -> None:
@@ -147,14 +144,14 @@ async def test_words_that_stand_on_the_screen_follow_keys_that_change(new: DataF
         before = seen(pilot)
         assert "2 System" in before and "r runs a model's bricks." in before
         new.config.write_text('[keys]\nsystems.go_to_system = "S"\nworkbench.start_run = "X"\n')
-        app._tailor.look()
+        app._preferences.reload()
         await press(pilot)
         after = seen(pilot)
         assert "S System" in after and "X runs a model's bricks." in after
         new.config.write_text('[keys]\napp.show_help = "H"\nworkbench.go_to_models = "B"\nmodels.open = "O"\n')
-        app._tailor.look()
+        app._preferences.reload()
         await press(pilot, "escape")
-        assert "B Models" in seen(pilot) and "O among the models opens one." in seen(pilot)
+        assert "B Models" in seen(pilot) and "O in the list of models opens one." in seen(pilot)
         await press(pilot, "H")
         assert isinstance(pilot.app.screen, HelpScreen)
 
@@ -170,7 +167,7 @@ async def test_where_one_types_a_box_names_no_letter(new: DataFolder) -> None:
 
 
 def test_a_hint_names_keys_and_leaves_other_braces_alone() -> None:
-    assert spelled("{models.open} opens {this}.") == "enter opens {this}."
+    assert with_keys("{models.open} opens {this}.") == "enter opens {this}."
     assert Hint("{app.search} {find.clear} {}", "muted").line == (
         ("/", "accent"),
         (" ", "muted"),

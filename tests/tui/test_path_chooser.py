@@ -6,14 +6,13 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui.screens.error import ErrorScreen
-from dlbricks_tui.tui.screens.open_path import OpenPathScreen, PathScreen
-from dlbricks_tui.tui.screens.results.files import ExportScreen, ImportScreen
-from dlbricks_tui.tui.screens.results.screen import ResultsScreen
-from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
-from dlbricks_tui.tui.widgets.field import Field
-from dlbricks_tui.tui.widgets.offered_paths import OfferedPaths
+from dlbricks_tui.tui.dialogs.notices import ErrorScreen
+from dlbricks_tui.tui.dialogs.paths import OfferedPaths, OpenPathScreen, PathScreen
+from dlbricks_tui.tui.results.dialogs import ExportScreen, ImportScreen
+from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN
+from dlbricks_tui.tui.widgets.search_line import Field
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.bench import SIZES, app_on, press, running
 from tests.tui.snapshots import snapshot
 
@@ -42,7 +41,7 @@ def typed(pilot: Pilot[None]) -> str:
 
 
 def offered(pilot: Pilot[None]) -> tuple[str, ...]:
-    return pilot.app.screen.query_one(OfferedPaths).offered
+    return pilot.app.screen.query_one(OfferedPaths).items
 
 
 def under_cursor(pilot: Pilot[None]) -> list[str]:
@@ -121,7 +120,7 @@ async def test_a_file_to_write_to_is_chosen_and_replaced_only_if_one_says_so_twi
     async with running(app_on(stored), SIZES[0]) as pilot:
         await press(pilot, "6", "space", "e", '"deep/"', "down", "down", "enter")
         assert isinstance(pilot.app.screen, ExportScreen)
-        assert "deep/mine.json is there already" in text(pilot) and typed(pilot) == "deep/mine.json"
+        assert "deep/mine.json already exists" in text(pilot) and typed(pilot) == "deep/mine.json"
         assert (folder / "deep" / "mine.json").read_text() == "milk"
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, ResultsScreen)
@@ -143,7 +142,7 @@ async def test_of_many_files_each_can_be_reached(stored: DataFolder, folder: Pat
 async def test_where_nothing_begins_so_that_is_said(stored: DataFolder, folder: Path) -> None:
     async with running(app_on(stored), SIZES[0]) as pilot:
         await press(pilot, "6", "i", '"zzz"')
-        assert "Nothing that could be used here begins so." in text(pilot)
+        assert "No file or folder here begins like this." in text(pilot)
         await press(pilot, "down", "up", "tab")
         assert typed(pilot) == "zzz" and under_cursor(pilot) == []
 

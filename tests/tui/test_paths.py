@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.tui.paths import common_beginning, completions
+from dlbricks_tui.tui.dialogs.paths import common_beginning, completions
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui import door
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.frugal import FrugalDriver
-from dlbricks_tui.tui.manners import Manners
+from dlbricks_tui.tui.diff_driver import DiffDriver
+from dlbricks_tui.tui.door import Connection
 from dlbricks_tui.tui.session import Session
 
 SSH = {"SSH_TTY": "/dev/pts/9"}
-REMOTE = Manners(mouse=False, frugal=True, repaints_per_second=15, rarely=4.0)
+REMOTE = Connection(mouse=False, is_slow=True, repaints_per_second=15, poll_factor=4.0)
 
 
 @pytest.fixture(autouse=True)
@@ -32,9 +32,9 @@ class Recorded:
     return_code = 7
     opened: "list[Recorded]"
 
-    def __init__(self, session: Session, *, sources: Sources, manners: Manners) -> None:
+    def __init__(self, session: Session, *, sources: Sources, connection: Connection) -> None:
         self.sources = sources
-        self.manners = manners
+        self.connection = connection
         self.mouse: bool | None = None
         self.repaints = os.environ.get("TEXTUAL_FPS")
 
@@ -45,18 +45,18 @@ class Recorded:
 
 @pytest.mark.parametrize(
     ("environment", "expected"),
-    [({}, Manners()), (SSH, REMOTE), ({**SSH, "DLBRICKS_WORKBENCH_REMOTE": "off"}, Manners())],
+    [({}, Connection()), (SSH, REMOTE), ({**SSH, "DLBRICKS_WORKBENCH_REMOTE": "off"}, Connection())],
     ids=["here", "there", "there, but asked not to"],
 )
 def test_the_door_opens_the_workbench_with_the_manners_of_the_connection(
-    environment: dict[str, str], expected: Manners, new: DataFolder, monkeypatch: pytest.MonkeyPatch
+    environment: dict[str, str], expected: Connection, new: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dlbricks_tui.tui.app.DlbricksApp", Recorded)
     monkeypatch.setattr(Recorded, "opened", [], raising=False)
     sources = Sources(new.config, environment)
     assert door.open_workbench(new, sources) == Recorded.return_code
     (opened,) = Recorded.opened
-    assert (opened.manners, opened.mouse, opened.sources) == (expected, expected.mouse, sources)
+    assert (opened.connection, opened.mouse, opened.sources) == (expected, expected.mouse, sources)
     assert opened.repaints == str(expected.repaints_per_second)
 
 
@@ -71,9 +71,9 @@ def test_who_has_said_how_often_textual_is_to_draw_is_not_overruled(
 
 
 def test_the_application_behaves_as_the_connection_can_bear(new: DataFolder) -> None:
-    here, there = (DlbricksApp(Session(new), manners=manners) for manners in (Manners(), REMOTE))
-    assert (here.driver_class is FrugalDriver, there.driver_class is FrugalDriver) == (False, True)
-    assert (here.has_class("-frugal"), there.has_class("-frugal")) == (False, True)
+    here, there = (DlbricksApp(Session(new), connection=connection) for connection in (Connection(), REMOTE))
+    assert (here.driver_class is DiffDriver, there.driver_class is DiffDriver) == (False, True)
+    assert (here.has_class("-slow-link"), there.has_class("-slow-link")) == (False, True)
     # Nothing moves for the sake of moving, wherever one is.
     assert (here.animation_level, there.animation_level) == ("none", "none")
-    assert (here._runs._watch.rarely, there._runs._watch.rarely) == (1.0, 4.0)
+    assert (here._runs._watch.poll_factor, there._runs._watch.poll_factor) == (1.0, 4.0)

@@ -11,15 +11,13 @@ from dlbricks_tui.store.conditions import parse_condition
 from dlbricks_tui.store.queries import select
 from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui import messages
-from dlbricks_tui.tui.screens.error import ErrorScreen
-from dlbricks_tui.tui.screens.hidden_marks import HiddenMarksScreen
-from dlbricks_tui.tui.screens.results.contrast import ContrastScreen
-from dlbricks_tui.tui.screens.results.deleting import DeleteScreen
-from dlbricks_tui.tui.screens.results.history import HistoryPanel
-from dlbricks_tui.tui.screens.results.record import RecordPanel
-from dlbricks_tui.tui.screens.results.screen import ResultsScreen
-from dlbricks_tui.tui.screens.results.table import ResultsPanel
-from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from dlbricks_tui.tui.dialogs.notices import ErrorScreen, HiddenMarksScreen
+from dlbricks_tui.tui.results.comparison import ContrastScreen
+from dlbricks_tui.tui.results.dialogs import DeleteScreen
+from dlbricks_tui.tui.results.record import HistoryPanel, RecordPanel
+from dlbricks_tui.tui.results.screen import ResultsScreen
+from dlbricks_tui.tui.results.table import ResultsPanel
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import form, measurement
 from tests.tui.bench import app_on, press, running, settled
 from tests.tui.snapshots import snapshot
@@ -56,7 +54,7 @@ async def test_the_newest_results_come_first(stored: DataFolder) -> None:
 async def test_an_empty_store_says_what_to_do(new: DataFolder) -> None:
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", "6")
-        assert "Nothing was measured or imported yet." in text(pilot) and "takes up a file" in text(pilot)
+        assert "Nothing was measured or imported yet." in text(pilot) and "imports a file" in text(pilot)
         await press(pilot, "enter", "space", "a", "b", "d", "e", "v", "=", "s", "c", "escape")
         assert isinstance(pilot.app.screen, ResultsScreen)
 
@@ -164,7 +162,7 @@ async def test_the_result_under_the_cursor_is_told_in_full(stored: DataFolder) -
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "6", "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter")
         assert "25 samples, 2026-11-21 08:45 UTC" in text(pilot)
-        assert "While it was measured" in text(pilot) and "load              0.25" in text(pilot)
+        assert "Conditions on the host" in text(pilot) and "load              0.25" in text(pilot)
         await press(pilot, "enter")
         assert pilot.app.screen.query_one(RecordPanel).has_class("-current")
         await press(pilot, "y")
@@ -189,7 +187,7 @@ async def test_where_there_is_nothing_to_copy_one_is_told(new: DataFolder) -> No
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "6", "y", "2", "y", "3", "y")
         assert pilot.app.clipboard == ""
-        assert [it.message for it in pilot.app._notifications] == ["There is no result here to copy the key of."] * 3
+        assert [it.message for it in pilot.app._notifications] == ["No result is selected."] * 3
 
 
 async def test_a_doubtful_result_says_why(stored: DataFolder) -> None:
@@ -299,7 +297,7 @@ async def test_what_was_deleted_can_be_brought_back_one_deletion_after_another(s
         pilot.app.clear_notifications()
         await press(pilot, "u")
         (said,) = pilot.app._notifications
-        assert said.message == "You have deleted nothing since dlbricks was opened."
+        assert said.message == "Nothing was deleted in this session."
 
 
 async def test_without_marks_the_one_under_the_cursor_is_deleted(stored: DataFolder) -> None:
@@ -338,7 +336,7 @@ async def test_a_file_that_is_there_is_replaced_only_if_one_says_so_twice(
     file.write_text("mine")
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "space", "e", '"mine.json"', "enter")
-        assert "is there already" in text(pilot) and file.read_text() == "mine"
+        assert "already exists" in text(pilot) and file.read_text() == "mine"
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, ResultsScreen) and file.read_text() != "mine"
 
@@ -348,7 +346,7 @@ async def test_paths_that_will_not_do_are_told(stored: DataFolder, tmp_path: Pat
         await press(pilot, "6", "e", f'"{tmp_path}"', "enter")
         assert "is a folder" in text(pilot)
         await press(pilot, '"/no/such/file"', "enter")
-        assert "There is no folder" in text(pilot)
+        assert "No such folder" in text(pilot)
         await press(pilot, "escape", "i", f'"{tmp_path}"', "enter")
         assert "is a folder" in text(pilot)
         await press(pilot, '"nosuch"', "enter")
@@ -390,29 +388,29 @@ async def test_marked_results_are_compared_if_there_are_any(stored: DataFolder) 
 async def test_results_with_nothing_in_common_are_told_so(stored: DataFolder) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "6", "slash", '"relu"', "enter", "v", "slash", "ctrl+u", '"linear"', "enter", "=")
-        assert "no brick in its context and no model in common" in text(pilot)
+        assert "no brick in the same context and no model in common" in text(pilot)
 
 
 async def test_without_something_to_compare_with_one_is_told_how(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "=")
         assert isinstance(pilot.app.screen, ResultsScreen)
-        assert any("keep them with v" in note.message for note in pilot.app._notifications)
+        assert any("find them and press v" in note.message for note in pilot.app._notifications)
 
 
 async def test_results_that_come_in_are_shown_and_the_cursor_stays_on_its_result(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "j", "j", "j")
-        rested = table(pilot).under_cursor
-        assert rested is not None
-        before = rested.values("id")
+        cursor_settled = table(pilot).under_cursor
+        assert cursor_settled is not None
+        before = cursor_settled.values("id")
         with Store(stored.store) as store:
             store.add(measurement(when="2026-11-22T08:00:00+00:00"))
         pilot.app.post_message(messages.ResultsStored())
         await settled(pilot)
         assert titled(pilot) == f"1 Results {RESULTS + 1}"
-        rested = table(pilot).under_cursor
-        assert rested is not None and rested.values("id") == before
+        cursor_settled = table(pilot).under_cursor
+        assert cursor_settled is not None and cursor_settled.values("id") == before
 
 
 async def test_a_compacted_store_is_read_on_and_marks_of_the_old_one_are_forgotten(stored: DataFolder) -> None:
@@ -431,8 +429,8 @@ async def test_the_screen_is_found_again_as_it_was_left(stored: DataFolder) -> N
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         await press(pilot, "6")
         assert titled(pilot) == f"1 Results 12 of {RESULTS}"
-        rested = table(pilot).under_cursor
-        assert rested is not None and rested.values("id") == column(pilot, "id")[1:2]
+        cursor_settled = table(pilot).under_cursor
+        assert cursor_settled is not None and cursor_settled.values("id") == column(pilot, "id")[1:2]
 
 
 async def test_a_result_whose_samples_are_damaged_is_still_known_by_its_row(stored: DataFolder) -> None:

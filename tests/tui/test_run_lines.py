@@ -22,16 +22,15 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.tui.choices import Choices
-from dlbricks_tui.tui.lines import Line, width_of
-from dlbricks_tui.tui.live.folding import Folding
-from dlbricks_tui.tui.live.run_settings import RunSetting, changed, request_for, settings_for, shown
-from dlbricks_tui.tui.live.snapshot import RunBrick, RunModel, RunSnapshot
-from dlbricks_tui.tui.live.words import on_its_way
-from dlbricks_tui.tui.opened import id_of
-from dlbricks_tui.tui.screens.run import brick_row, estimate_row
-from dlbricks_tui.tui.screens.run.head import head_lines
-from dlbricks_tui.tui.sparkline import sparkline
-from dlbricks_tui.tui.widgets.run_bar.lines import bar_lines
+from dlbricks_tui.tui.lines import Line, sparkline, width_of
+from dlbricks_tui.tui.open_model import id_of
+from dlbricks_tui.tui.run.bricks import brick_heading, brick_row, summary_of
+from dlbricks_tui.tui.run.follower import SnapshotBuilder
+from dlbricks_tui.tui.run.host import bar_lines
+from dlbricks_tui.tui.run.screen import head_lines, model_heading, model_row
+from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot
+from dlbricks_tui.tui.run.start import RunSetting, change_run_setting, request_for, run_setting_text, settings_for
+from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.wording.numbers import PARTLY
 from tests.runs.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, loaded, measured, planned, started
 
@@ -39,7 +38,7 @@ WIDTHS = st.integers(40, 220)
 
 
 def half_way() -> RunSnapshot:
-    folding = Folding(RUN, MODELS)
+    folding = SnapshotBuilder(RUN, MODELS)
     folding.take(in_the_middle())
     return folding.snapshot()
 
@@ -58,9 +57,9 @@ def sources(*names: str) -> tuple[ModelSource, ...]:
 @given(WIDTHS)
 def test_rows_stand_exactly_under_their_headings(width: int) -> None:
     known = [brick for brick in HALF_WAY.bricks if not brick.reason]
-    assert {width_of(brick_row.row(brick, width)) for brick in known} == {width_of(brick_row.heading(width))} == {width}
-    rows = [estimate_row.row(model, width) for model in HALF_WAY.estimates]
-    assert {width_of(row) for row in rows} == {width_of(estimate_row.heading(width))} == {width}
+    assert {width_of(brick_row(brick, width)) for brick in known} == {width_of(brick_heading(width))} == {width}
+    rows = [model_row(model, width) for model in HALF_WAY.estimates]
+    assert {width_of(row) for row in rows} == {width_of(model_heading(width))} == {width}
 
 
 @given(WIDTHS)
@@ -75,7 +74,7 @@ def test_there_is_one_line_in_the_bar_where_it_is_narrow_and_two_where_there_is_
 
 
 def test_while_a_run_calibrates_the_bar_says_so_in_any_room() -> None:
-    folding = Folding(RUN, MODELS)
+    folding = SnapshotBuilder(RUN, MODELS)
     folding.take([started(), planned(), *calibrated(11)[: 3 * 2 + 1]])
     run = folding.snapshot()
     (narrow,) = bar_lines(run, 80)
@@ -85,11 +84,11 @@ def test_while_a_run_calibrates_the_bar_says_so_in_any_room() -> None:
     assert "calibrating, network 3 of 11" in wide[1]
     assert "calibrating, network 3 of 11" in text_of(head_lines(run, 80)[2])
     stopped = replace(run, state=State.PAUSED)
-    assert "stands still" in text_of(head_lines(stopped, 80)[2])
+    assert "paused; others may measure" in text_of(head_lines(stopped, 80)[2])
 
 
 def test_at_the_end_the_bar_sums_the_run_up() -> None:
-    folding = Folding(RUN, MODELS)
+    folding = SnapshotBuilder(RUN, MODELS)
     folding.take([*in_the_middle(), ended()])
     (line,) = bar_lines(folding.snapshot(), 80)
     assert text_of(line).startswith(" finished")
@@ -102,14 +101,14 @@ def test_who_is_waited_for_is_said_in_the_bar() -> None:
 
 
 def test_how_a_run_stands_is_said_to_whoever_waits_for_one_of_its_models() -> None:
-    standings = {
-        "A run of it is under way.": HALF_WAY,
-        "A run of it calibrates the runtime.": replace(HALF_WAY, calibrating=True),
-        "A run of it stands still.": replace(HALF_WAY, pausing=True, calibrating=True),
-        "A run of it waits for another one to end.": replace(HALF_WAY, state=State.WAITING),
+    latencies = {
+        "A run of this model is in progress.": HALF_WAY,
+        "A run of this model calibrates the runtime.": replace(HALF_WAY, calibrating=True),
+        "A run of this model is paused.": replace(HALF_WAY, pausing=True, calibrating=True),
+        "A run of this model waits for another run to end.": replace(HALF_WAY, state=State.WAITING),
         "": replace(HALF_WAY, state=State.CANCELLED, pausing=True),
     }
-    assert {words: on_its_way(run, MODELS[1]) for words, run in standings.items()} == {it: it for it in standings}
+    assert {words: on_its_way(run, MODELS[1]) for words, run in latencies.items()} == {it: it for it in latencies}
     assert on_its_way(HALF_WAY, "alexnet") == ""
 
 
@@ -117,10 +116,10 @@ def test_a_run_says_what_it_has_found_of_a_model_before_any_brick_is_stored() ->
     model = MODELS[1]
     whole = RunBrick(9, f"{model} end to end", (model,), whole=True, latency_ms=5.451)
     early = replace(HALF_WAY, bricks=(whole,), estimates=())
-    assert on_its_way(early, model) == "A run of it is under way: it took 5.451 ms end to end."
+    assert on_its_way(early, model) == "A run of this model is in progress: it took 5.451 ms end to end."
     so_far = RunModel(model, 5.486, 5.2, (0.036,), 0, 39, sampled_layers=39)
     assert on_its_way(replace(early, estimates=(so_far,)), model) == (
-        "A run of it is under way: it took 5.451 ms end to end, the estimate so far is 5.486 ms ±3.6 %."
+        "A run of this model is in progress: it took 5.451 ms end to end, the estimate so far is 5.486 ms ±3.6 %."
     )
 
 
@@ -144,17 +143,17 @@ def test_a_tick_means_that_the_interval_is_narrow_enough(
         high_ms=latency_ms * (1 + half_width),
         stop=stop.value,
     )
-    folding = Folding(RUN, MODELS)
+    folding = SnapshotBuilder(RUN, MODELS)
     folding.take([started(), planned(), loaded(0), result])
     (brick,) = folding.snapshot().bricks
-    row = text_of(brick_row.row(brick, 80))
+    row = text_of(brick_row(brick, 80))
     assert row.startswith(sign) and row.endswith(f" {shown}")
-    assert ("limit" in brick.standing.value) is (sign == "≈")
+    assert ("limit" in brick.state.value) is (sign == "≈")
 
 
 def test_a_reading_of_samples_lies_within_them_and_few_give_none() -> None:
-    assert brick_row.reading_of([1.0] * 5) is None
-    reading = brick_row.reading_of([1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 9.0])
+    assert summary_of([1.0] * 5) is None
+    reading = summary_of([1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 9.0])
     assert reading is not None
     assert reading.latency_ms == 1.3
 
@@ -184,10 +183,10 @@ OTHER_FORMAT = Runtime("other", "/other/bin/python", "onnxruntime", "1.23.0", "3
 def test_each_setting_changes_to_something_else_and_back(setting: RunSetting, tmp_path: Path) -> None:
     register(tmp_path, PAPER)
     before = replace(settings_for(Choices(granularity=3), sources("alexnet"), tmp_path, Config()), threads=1)
-    after = changed(setting, before, 1)
+    after = change_run_setting(setting, before, 1)
     assert after != before
-    assert shown(setting, after) != shown(setting, before)
-    assert changed(setting, after, -1) == before
+    assert run_setting_text(setting, after) != run_setting_text(setting, before)
+    assert change_run_setting(setting, after, -1) == before
 
 
 def test_a_few_models_are_checked_end_to_end_and_many_are_not(tmp_path: Path) -> None:
@@ -235,14 +234,14 @@ def test_a_number_of_the_person_s_own_has_its_place_among_those_to_choose_from(t
         (RunSetting.BUDGET, "60 s", "5 min"),
         (RunSetting.THREADS, str(os.cpu_count()), "default"),
     ):
-        assert shown(setting, changed(setting, settings, -1))[0] == before
-        assert shown(setting, changed(setting, settings, 1))[0] == after
+        assert run_setting_text(setting, change_run_setting(setting, settings, -1))[0] == before
+        assert run_setting_text(setting, change_run_setting(setting, settings, 1))[0] == after
 
 
 def test_what_is_known_is_run_again_where_that_is_chosen_and_for_that_run_only(tmp_path: Path) -> None:
     found = sources("alexnet")
     settings = settings_for(Choices(), found, tmp_path, config())
-    again = changed(RunSetting.KNOWN, settings, 1)
+    again = change_run_setting(RunSetting.KNOWN, settings, 1)
     assert (request_for(found, {}, settings, tmp_path).again, request_for(found, {}, again, tmp_path).again) == (0, 1)
     assert settings_for(Choices(), found, tmp_path, config(), again) == settings
 
@@ -289,6 +288,6 @@ def test_models_of_different_input_shapes_are_not_run_together(tmp_path: Path) -
 @pytest.mark.parametrize("width", [40, 60, 100])
 def test_the_columns_of_an_estimate_never_touch(width: int) -> None:
     model = RunModel("resnet50_v1", 130.4, 12_345.0, (1.713,), 30, 100)
-    told = text_of(estimate_row.row(model, width))
+    told = text_of(model_row(model, width))
     assert " 171.3 %" in told and len(told) == width
     assert f"{PARTLY}130.4" in told.split()

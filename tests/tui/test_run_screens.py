@@ -22,21 +22,18 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import MXNET, Format
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.store import Store
-from dlbricks_tui.tui.actions.action import Scope
-from dlbricks_tui.tui.actions.registry import actions_in
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.live.folding import Folding
+from dlbricks_tui.tui.dialogs.commands import HelpScreen
+from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.messages import RunSeen
-from dlbricks_tui.tui.screens.error import ErrorScreen
-from dlbricks_tui.tui.screens.help import HelpScreen
-from dlbricks_tui.tui.screens.run.all_runs import AllRunsScreen
-from dlbricks_tui.tui.screens.run.cancel import CancelScreen
-from dlbricks_tui.tui.screens.run.screen import RunScreen
-from dlbricks_tui.tui.screens.run.start import StartRunScreen
-from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from dlbricks_tui.tui.run.all_runs import AllRunsScreen, CancelScreen
+from dlbricks_tui.tui.run.follower import SnapshotBuilder
+from dlbricks_tui.tui.run.screen import RunScreen
+from dlbricks_tui.tui.run.start import StartRunScreen
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.runs.live_runs import (
     NOBODY,
     RUN,
@@ -59,6 +56,9 @@ from tests.tui.snapshots import snapshot
 
 PATIENCE_SECONDS = 60.0
 OPEN_ALEXNET = ("slash", '"alexnet"', "enter", "enter")
+TO_THE_METHOD = ("j", "j", "j")
+# In the order in which they are selected; None is the default one.
+METHODS = (None, *Method)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def launched(measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         processes.append(process)
 
     processes: list[subprocess.Popen[bytes]] = []
-    monkeypatch.setattr("dlbricks_tui.tui.live.runs.start_detached", start)
+    monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", start)
     yield folders
     for process in processes:
         process.kill()
@@ -101,24 +101,6 @@ async def shows(pilot: Pilot[None], text: str) -> None:
 
 async def shows_no_more(pilot: Pilot[None], text: str) -> None:
     await eventually(pilot, lambda: text not in screen_text(pilot))
-
-
-def keys_of(*scopes: Scope) -> list[str]:
-    return [key for scope in scopes for action in actions_in(scope) for key in action.keys]
-
-
-@pytest.mark.parametrize(
-    "scopes",
-    [
-        (Scope.RUN, Scope.LIST, Scope.EVERYWHERE),
-        (Scope.RUNS, Scope.LIST, Scope.DIALOG),
-        (Scope.START_RUN, Scope.LIST, Scope.DIALOG),
-        (Scope.CANCEL_RUN, Scope.LIST, Scope.DIALOG),
-    ],
-    ids=lambda scopes: str(scopes[0].value),
-)
-def test_no_key_means_two_things_at_once(scopes: tuple[Scope, ...]) -> None:
-    assert len(keys_of(*scopes)) == len(set(keys_of(*scopes)))
 
 
 async def test_a_run_that_is_under_way_is_in_the_bar_when_one_comes_back(measured: DataFolder) -> None:
@@ -147,7 +129,7 @@ async def test_the_bar_of_a_run_that_has_ended_goes_away_by_escape_and_comes_bac
         await press(pilot, "5")
         assert isinstance(pilot.app.screen, RunScreen) and "finished" in screen_text(pilot)
         await press(pilot, "escape")
-        other = Folding("another-run", ("vgg16",)).snapshot()
+        other = SnapshotBuilder("another-run", ("vgg16",)).snapshot()
         pilot.app.post_message(RunSeen(other))
         await shows(pilot, " vgg16")
 
@@ -169,7 +151,7 @@ async def test_without_a_run_there_is_no_bar(measured: DataFolder) -> None:
         assert " run " not in screen_text(pilot).splitlines()[-2]
         await press(pilot, "5")
         assert isinstance(pilot.app.screen, AllRunsScreen)
-        assert "There was no run yet." in screen_text(pilot)
+        assert "There are no runs yet." in screen_text(pilot)
 
 
 async def test_the_bar_follows_the_run_and_opens_its_screen(measured: DataFolder) -> None:
@@ -192,7 +174,7 @@ async def test_an_estimate_that_is_not_there_yet_says_how_its_run_stands(new: Da
     folder = put_run(new, [started(), planned(), *calibrated(11)[: 3 * 2 + 1]])
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", "slash", '"resnet18"', "enter", "enter")
-        await shows(pilot, "A run of it calibrates the runtime")
+        await shows(pilot, "calibrates the")
         assert "5 shows the run" in screen_text(pilot)
         end(folder)
         await shows(pilot, "r runs its bricks")
@@ -214,7 +196,7 @@ async def test_the_estimate_of_a_model_that_no_run_is_about_says_what_to_do(new:
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", *OPEN_ALEXNET)
         await shows(pilot, "calibrating, network 3 of 11")
-        assert "r runs its bricks" in screen_text(pilot) and "A run of it" not in screen_text(pilot)
+        assert "r runs its bricks" in screen_text(pilot) and "A run of this model" not in screen_text(pilot)
 
 
 async def test_what_happens_while_one_looks_at_the_run_is_in_the_bar_when_one_comes_back(measured: DataFolder) -> None:
@@ -326,7 +308,7 @@ async def test_all_runs_are_listed_with_how_they_stand_and_any_can_be_watched(me
         assert "running" in shown and "cancelled" in shown and "40 s" in shown
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
-        assert "Show the run that the cursor is on." in screen_text(pilot)
+        assert "Show the selected run." in screen_text(pilot)
         await press(pilot, "escape", "G", "enter")
         assert isinstance(pilot.app.screen, RunScreen)
         await shows(pilot, "20261120-080000-0001")
@@ -339,12 +321,12 @@ async def test_an_interrupted_run_is_offered_to_be_taken_up(
     measured: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken_up: list[str] = []
-    monkeypatch.setattr("dlbricks_tui.tui.live.runs.start_detached", lambda folder, _: taken_up.append(folder.run))
+    monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: taken_up.append(folder.run))
     put_run(measured, in_the_middle(), process=NOBODY)
     async with running(app_on(measured)) as pilot:
         await shows(pilot, " interrupted ")
         await press(pilot, "5")
-        assert "r takes it up again" in screen_text(pilot)
+        assert "r resumes it" in screen_text(pilot)
         await press(pilot, "r")
         assert taken_up == [RUN]
         await press(pilot, "R")
@@ -370,9 +352,13 @@ async def test_before_a_run_its_settings_are_in_view_and_what_it_takes(measured:
         shown = screen_text(pilot)
         assert "Run alexnet" in shown
         assert "18 bricks to run · 1 whole model to time · about" in shown
-        assert "calibrate the runtime." in shown
-        # From the level down to end to end, and no whole model any more.
-        await press(pilot, "j", "j", "j", "l")
+        # The default method, inside of networks, needs no calibration.
+        assert "calibration" not in shown
+        # From the level down to the method.
+        await press(pilot, *TO_THE_METHOD, *"l" * METHODS.index(Method.ALONE))
+        assert "method          alone" in screen_text(pilot)
+        assert "The calibration takes about" in screen_text(pilot)
+        await press(pilot, "j", "l")
         assert "18 bricks to run · about" in screen_text(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
@@ -396,10 +382,10 @@ async def test_where_the_runtime_was_calibrated_before_no_time_is_foretold_for_i
         found = {"constants": MXNET.calibration_constants, "residuals": NETWORKS}
         store.add(calibration(**way, **{kind: tuple((name, 0.01) for name in names) for kind, names in found.items()}))
     async with running(app_on(measured)) as pilot:
-        await press(pilot, *OPEN_ALEXNET, "r")
+        await press(pilot, *OPEN_ALEXNET, "r", *TO_THE_METHOD, *"l" * METHODS.index(Method.ALONE))
         shown = screen_text(pilot)
         assert "18 bricks to run · 1 whole model to time · about" in shown
-        assert "calibrate the runtime" not in shown
+        assert "method          alone" in shown and "calibration" not in shown
 
 
 async def test_what_is_known_is_not_run_again_and_who_is_waited_for_is_said(
@@ -410,11 +396,11 @@ async def test_what_is_known_is_not_run_again_and_who_is_waited_for_is_said(
     try:
         async with running(app_on(measured)) as pilot:
             await press(pilot, "slash", '"resnet18"', "enter", "enter", "r")
-            assert "It waits for run 20261121-0700-cafe" in screen_text(pilot)
+            assert "It will wait for run 20261121-0700-cafe" in screen_text(pilot)
         async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN), (80, 24)) as pilot:
-            await press(pilot, *OPEN_ALEXNET, "r")
+            await press(pilot, *OPEN_ALEXNET, "r", *TO_THE_METHOD, *"l" * METHODS.index(Method.ALONE))
             shown = screen_text(pilot)
-            assert "calibrate the runtime." in shown and "since" in shown
+            assert "The calibration takes about" in shown and "It will wait for" in shown
     finally:
         lock.release()
 
@@ -423,7 +409,7 @@ async def test_without_a_model_there_is_nothing_to_run(measured: DataFolder) -> 
     async with app_on(measured).run_test(size=(120, 40), notifications=True) as pilot:
         await press(pilot, "r")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
-        await shows(pilot, "Mark models with space")
+        await shows(pilot, "Mark the models to run with space")
 
 
 async def test_a_run_is_started_watched_paused_taken_on_and_cancelled(
@@ -473,6 +459,6 @@ async def test_leaving_the_program_leaves_the_run_alone_and_the_next_start_finds
     (state,) = RunFolders(measured.runs).states()
     assert state.active
     # What is told of the run when no screen is there any more is for nobody.
-    left.on_run_seen(RunSeen(Folding(state.run, ("alexnet",)).snapshot()))
+    left.on_run_seen(RunSeen(SnapshotBuilder(state.run, ("alexnet",)).snapshot()))
     async with running(DlbricksApp(Session(measured, measured.path / "samples"))) as pilot:
         await shows(pilot, " running ")

@@ -4,13 +4,13 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.tui.screens.results.screen import ResultsScreen
-from dlbricks_tui.tui.screens.results.table import ResultsPanel
-from dlbricks_tui.tui.screens.run.all_runs import AllRunsScreen
-from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
-from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
+from dlbricks_tui.tui.results.screen import ResultsScreen
+from dlbricks_tui.tui.results.table import ResultsPanel
+from dlbricks_tui.tui.run.all_runs import AllRunsScreen
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.search_line import SearchLine
+from dlbricks_tui.tui.workbench.models import ModelsPanel
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.bench import LIBRARY, SIZES, app_on, press, running
 from tests.tui.snapshots import snapshot
 from tests.tui.stored_results import RESULTS
@@ -21,7 +21,7 @@ def models(pilot: Pilot[None]) -> ModelsPanel:
 
 
 def shown(pilot: Pilot[None]) -> list[str]:
-    return [source.name for source in models(pilot)._list.shown]
+    return [source.name for source in models(pilot)._list.items]
 
 
 def under_cursor(pilot: Pilot[None]) -> str:
@@ -57,7 +57,7 @@ async def test_the_next_search_takes_the_place_of_the_one_that_was_kept(measured
 
 async def test_the_cursor_goes_to_the_first_model_that_was_found_unless_its_own_was(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
-        last = models(pilot)._list.shown[-1].name
+        last = models(pilot)._list.items[-1].name
         await press(pilot, "G")
         assert under_cursor(pilot) == last
         await press(pilot, "slash", '"resnet"')

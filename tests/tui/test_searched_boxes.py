@@ -5,15 +5,14 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui.screens.help import HelpScreen
-from dlbricks_tui.tui.screens.results.cells import FIRST_COLUMNS
-from dlbricks_tui.tui.screens.results.columns import ColumnsScreen
-from dlbricks_tui.tui.screens.results.screen import ResultsScreen
-from dlbricks_tui.tui.screens.results.table import ResultsPanel
-from dlbricks_tui.tui.screens.run.all_runs import AllRunsScreen
-from dlbricks_tui.tui.screens.run.screen import RunScreen
-from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
-from dlbricks_tui.tui.widgets.reading import Reading
+from dlbricks_tui.tui.dialogs.commands import HelpScreen
+from dlbricks_tui.tui.results.columns import FIRST_COLUMNS, ColumnsScreen
+from dlbricks_tui.tui.results.screen import ResultsScreen
+from dlbricks_tui.tui.results.table import ResultsPanel
+from dlbricks_tui.tui.run.all_runs import AllRunsScreen
+from dlbricks_tui.tui.run.screen import RunScreen
+from dlbricks_tui.tui.widgets.text import TextView
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.runs.live_runs import RUN, in_the_middle, put_run
 from tests.tui.bench import SIZES, app_on, press, running
 from tests.tui.snapshots import snapshot
@@ -48,7 +47,7 @@ async def test_a_search_among_the_runs_ends_by_escape_and_says_so(runs: DataFold
     async with running(app_on(runs)) as pilot:
         await shows(pilot, "18 of 42 done")
         await press(pilot, "R", "slash", '"nosuch"')
-        assert "No run has all of these words." in text(pilot) and "esc shows all runs again." in text(pilot)
+        assert "No run contains all of these words." in text(pilot) and "esc shows all runs again." in text(pilot)
         await press(pilot, "enter", "enter", "r")
         assert isinstance(pilot.app.screen, AllRunsScreen)
         await press(pilot, "slash", "escape")
@@ -60,11 +59,11 @@ async def test_a_search_among_the_runs_ends_by_escape_and_says_so(runs: DataFold
 
 async def test_a_column_is_found_by_its_meaning_and_shown(stored: DataFolder) -> None:
     async with running(app_on(stored), SIZES[2]) as pilot:
-        await press(pilot, "6", "c", "slash", '"half of the samples"', "enter")
+        await press(pilot, "6", "c", "slash", '"the median of"', "enter")
         assert isinstance(pilot.app.screen, ColumnsScreen)
         assert "[ ] median_ms" in text(pilot) and "[x] name" not in text(pilot)
         await press(pilot, "space", "slash", "ctrl+u", '"nosuch"')
-        assert "No column has all of these words." in text(pilot)
+        assert "No column contains all of these words." in text(pilot)
         await press(pilot, "enter", "space", "J", "slash", "escape")
         assert "[x] median_ms" in text(pilot) and "[x] name" in text(pilot)
         await press(pilot, "enter")
@@ -74,7 +73,7 @@ async def test_a_column_is_found_by_its_meaning_and_shown(stored: DataFolder) ->
 
 async def test_a_column_that_was_found_is_moved_among_all_of_them(stored: DataFolder) -> None:
     async with running(app_on(stored), SIZES[2]) as pilot:
-        await press(pilot, "6", "c", "slash", '"when it was"', "enter", "K", "K", "K", "enter")
+        await press(pilot, "6", "c", "slash", '"the time of"', "enter", "K", "K", "K", "enter")
         assert text(pilot).splitlines()[1].split()[1:4] == ["when,", "UTC↓", "name"]
 
 
@@ -84,12 +83,12 @@ async def test_the_help_is_searched_for_what_a_key_does(measured: DataFolder) ->
         assert isinstance(pilot.app.screen, HelpScreen)
         help_text = text(pilot)
         assert "In the decomposition" in help_text and "on the critical path" in help_text
-        assert "On the workbench" not in help_text and "part that is the same" not in help_text
+        assert "On the workbench" not in help_text and "equal brick or module" not in help_text
         await press(pilot, "ctrl+u", '"nosuch"')
-        assert "Nothing that can be done here has all of these words." in text(pilot)
+        assert "No action here contains all of these words." in text(pilot)
         await press(pilot, "escape")
-        assert "What the model is made of" in text(pilot)
-        assert isinstance(pilot.app.screen.focused, Reading)
+        assert "The parts of the model" in text(pilot)
+        assert isinstance(pilot.app.screen.focused, TextView)
         await press(pilot, "q")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
 
@@ -98,6 +97,6 @@ async def test_the_help_of_a_box_has_what_its_keys_do_and_nothing_that_they_do_n
     async with running(app_on(runs), SIZES[2]) as pilot:
         await press(pilot, "R", "question_mark")
         help_text = text(pilot)
-        assert "Search in this list." in help_text and "Show the run that the cursor is on." in help_text
-        assert "Close this without doing anything." in help_text and "Save a picture of the screen" in help_text
-        assert "Change to the next theme." not in help_text
+        assert "Search in this list." in help_text and "Show the selected run." in help_text
+        assert "Close the box without doing anything." in help_text and "Save a picture of the screen" in help_text
+        assert "Switch to the next theme." not in help_text

@@ -5,8 +5,8 @@ import pytest
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.messages import Failed
-from tests.tui.bench import SIZES, app_on, press, running
-from tests.tui.snapshots import check, check_all
+from tests.tui.bench import NARROW, app_on, press, running
+from tests.tui.snapshots import check, check_all, check_layout, check_sixteen_colours
 
 OPENED = ("slash", '"res"', "enter", "enter")
 SCREENS: dict[str, tuple[str, ...]] = {
@@ -21,51 +21,37 @@ SCREENS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", SCREENS)
 async def test_a_screen_looks_as_it_was_approved(
-    name: str, size: tuple[int, int], measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "resnets").mkdir()
-    (tmp_path / "resnext-symbol.json").touch()
-    monkeypatch.chdir(tmp_path)
-    async with running(app_on(measured), size) as pilot:
-        await press(pilot, *SCREENS[name])
-        check(pilot.app, f"{name}-{size[0]}x{size[1]}")
-
-
-async def test_the_light_theme_has_a_colour_for_everything(measured: DataFolder) -> None:
-    measured.config.write_text('[workbench]\ntheme = "light"\n')
-    async with running(app_on(measured), (80, 24)) as pilot:
-        await press(pilot, *OPENED, "4")
-        check(pilot.app, "light-80x24")
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_a_newcomer_is_welcomed(size: tuple[int, int], new: DataFolder) -> None:
-    async with running(app_on(new), size) as pilot:
-        check(pilot.app, f"welcome-{size[0]}x{size[1]}")
-
-
-SIXTEEN: dict[str, tuple[str, ...]] = {
-    **SCREENS,
-    "models": (*OPENED, "1"),
-    "tree": (*OPENED, "2"),
-    "estimate": (*OPENED, "4"),
-}
-
-
-@pytest.mark.parametrize("name", SIXTEEN)
-async def test_in_the_terminals_own_sixteen_colours_it_looks_as_it_was_approved(
     name: str, measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "resnets").mkdir()
     (tmp_path / "resnext-symbol.json").touch()
     monkeypatch.chdir(tmp_path)
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *SCREENS[name])
+        await check_all(pilot, name)
+
+
+@pytest.mark.parametrize("panel", ["1", "2", "3", "4"])
+async def test_each_panel_of_the_workbench_fits_a_narrow_terminal(panel: str, measured: DataFolder) -> None:
     measured.config.write_text('[workbench]\ntheme = "terminal"\n')
-    async with running(app_on(measured), (80, 24)) as pilot:
-        await press(pilot, *SIXTEEN[name])
-        check(pilot.app, f"sixteen-{name}-80x24")
+    async with running(app_on(measured), NARROW) as pilot:
+        await press(pilot, *OPENED, panel)
+        check_layout(pilot.app)
+        check_sixteen_colours(pilot.app)
+
+
+async def test_the_light_theme_has_a_colour_for_everything(measured: DataFolder) -> None:
+    measured.config.write_text('[workbench]\ntheme = "light"\n')
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *OPENED, "4")
+        check(pilot.app, "light")
+
+
+async def test_a_newcomer_is_welcomed(new: DataFolder) -> None:
+    async with running(app_on(new)) as pilot:
+        await check_all(pilot, "welcome")
 
 
 async def test_the_box_of_settings_looks_as_it_was_approved(

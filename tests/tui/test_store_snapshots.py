@@ -6,11 +6,11 @@ import pytest
 
 from dlbricks_tui.host.noise import Finding, Verdict
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui import judging
-from dlbricks_tui.tui.screens.systems import errands
+from dlbricks_tui.tui import estimator as judging
+from dlbricks_tui.tui.systems import work
 from tests.store.samples import system
 from tests.tui import results
-from tests.tui.bench import SIZES, app_on, press, running
+from tests.tui.bench import app_on, press, running
 from tests.tui.snapshots import check, check_all
 from tests.tui.stored_results import HERE, THERE
 
@@ -48,8 +48,8 @@ FINDINGS = (
 
 @pytest.fixture(autouse=True)
 def _one_host_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errands, "fingerprint", lambda: system(HERE))
-    monkeypatch.setattr(errands, "findings", lambda: FINDINGS)
+    monkeypatch.setattr(work, "fingerprint", lambda: system(HERE))
+    monkeypatch.setattr(work, "findings", lambda: FINDINGS)
     monkeypatch.setattr(results, "fingerprint", lambda: system(HERE))
     monkeypatch.setattr(judging, "fingerprint", lambda: system(HERE))
 
@@ -81,9 +81,9 @@ async def test_the_grid_of_likeness_can_be_read_without_colours(
     new: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    async with running(app_on(new), SIZES[0]) as pilot:
+    async with running(app_on(new)) as pilot:
         await press(pilot, "escape", "7", "3", "l", "j", "j")
-        check(pilot.app, "likeness-no-color-80x24")
+        check(pilot.app, "likeness-no-color")
 
 
 @pytest.mark.parametrize(("name", "keys"), [("results-import", ("i", '"m"', "down")), ("results-export", ("e", '"m"'))])

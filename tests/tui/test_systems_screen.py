@@ -6,10 +6,10 @@ from textual.pilot import Pilot
 from dlbricks_tui.host.noise import Finding, Verdict
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.store import Store
-from dlbricks_tui.tui.screens.systems import errands
-from dlbricks_tui.tui.screens.systems.machines import MachinesPanel
-from dlbricks_tui.tui.screens.systems.screen import SystemsScreen
-from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from dlbricks_tui.tui.systems import work
+from dlbricks_tui.tui.systems.machines import MachinesPanel
+from dlbricks_tui.tui.systems.screen import SystemsScreen
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import measurement, system
 from tests.tui.bench import app_on, press, running
 from tests.tui.results import OTHER_SYSTEM
@@ -26,7 +26,7 @@ FINDINGS = (
 
 @pytest.fixture(autouse=True)
 def _same_findings_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errands, "findings", lambda: FINDINGS)
+    monkeypatch.setattr(work, "findings", lambda: FINDINGS)
 
 
 def text(pilot: Pilot[None]) -> str:
@@ -47,7 +47,7 @@ async def test_without_results_this_host_stands_alone(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "8")
         assert "Nothing was measured on it yet." in text(pilot)
-        assert "Open a model on the workbench first" in text(pilot)
+        assert "Open a model on the workbench" in text(pilot)
         await press(pilot, "enter", "3", "enter", "s", "2", "tab", "shift+tab", "1")
         assert isinstance(pilot.app.screen, SystemsScreen)
 
@@ -57,7 +57,7 @@ async def test_systems_are_sought_by_what_they_are(stored: DataFolder) -> None:
         await press(pilot, "8", "slash", '"8375c"', "enter")
         assert "c6i.large" in text(pilot).splitlines()[2]
         await press(pilot, "slash", "ctrl+u", '"nosuch"')
-        assert "No system is called so." in text(pilot)
+        assert "No system matches the search." in text(pilot)
 
 
 async def test_what_disturbs_comes_first_with_its_cure(measured: DataFolder) -> None:
@@ -89,7 +89,7 @@ async def test_the_open_model_is_put_on_every_system(measured: DataFolder) -> No
 async def test_a_model_of_which_nothing_was_measured_is_told_so(measured: DataFolder) -> None:
     async with running(app_on(measured), WIDE) as pilot:
         await press(pilot, "slash", '"vgg16"', "enter", "enter", "8")
-        assert "Nothing of vgg16 was measured on any system." in text(pilot)
+        assert "vgg16 was not measured on any system." in text(pilot)
 
 
 async def test_a_system_can_be_taken_for_the_estimates(measured: DataFolder) -> None:
@@ -127,7 +127,7 @@ async def test_who_looks_again_sees_what_has_changed(stored: DataFolder, monkeyp
         await press(pilot, "8")
         assert "other load" in text(pilot) and "new.large" not in text(pilot)
         cured = (Finding("other load", "2 % busy", Verdict.QUIET, "outliers", ""),)
-        monkeypatch.setattr(errands, "findings", lambda: cured)
+        monkeypatch.setattr(work, "findings", lambda: cured)
         with Store(stored.store) as store:
             store.add(system("new.large"), measurement(system="new.large"))
         await press(pilot, "r")

@@ -8,17 +8,17 @@ from dlbricks_tui.estimate.calibration import CALL_MS, Correction
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge
 from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.tui.widgets.tree.outline import Outline
-from dlbricks_tui.tui.widgets.tree.tally import Tallies, Tally
+from dlbricks_tui.tui.workbench.outline import Outline
+from dlbricks_tui.tui.workbench.parts import PartLatencies, PartLatency
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 from tests.estimate.knowledge_of import measured
-from tests.tui.opened_models import judged, on_bench, sample, unable
+from tests.tui.opened_models import estimated, on_bench, sample, unable
 
 FORKED = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", after(0), 16), Spec("add", after(1, 2))])
 
 
-def of_all(tallies: Tallies, outline: Outline) -> Tally:
-    return tallies.of(outline.rows[0].region)
+def of_all(latencies: PartLatencies, outline: Outline) -> PartLatency:
+    return latencies.of(outline.rows[0].region)
 
 
 @given(graphs(), st.integers(1, 3), st.sampled_from(Cut), st.booleans())
@@ -29,7 +29,7 @@ def test_the_whole_model_takes_what_the_estimate_says(
     suite = sorted(opened.decomposition.suite)
     known = measured(opened.decomposition, suite[::2] if in_part else ())
     found = estimate(opened.decomposition, known)
-    tally = of_all(judged(opened, known), Outline(opened))
+    tally = of_all(estimated(opened, known), Outline(opened))
     if found.obstacle:
         # The parts have latencies all the same, and no share of a whole that nobody knows.
         assert tally.share == 0.0
@@ -47,10 +47,10 @@ def test_the_call_of_the_runtime_is_in_what_the_whole_model_takes_and_in_no_part
     parts = [node for node in outline.rows if node.parent is not None]
     composed = estimate(opened.decomposition, called).composed
     assert composed is not None
-    assert of_all(judged(opened, called), outline).latency_ms == pytest.approx(composed.sequential_ms)
+    assert of_all(estimated(opened, called), outline).latency_ms == pytest.approx(composed.sequential_ms)
     for node in parts:
-        of_part = judged(opened, plain).of(node.region).latency_ms
-        assert judged(opened, called).of(node.region).latency_ms == pytest.approx(of_part)
+        of_part = estimated(opened, plain).of(node.region).latency_ms
+        assert estimated(opened, called).of(node.region).latency_ms == pytest.approx(of_part)
 
 
 @given(graphs(), st.integers(1, 3), st.sampled_from([Cut.CHAIN, Cut.RUNNABLE]))
@@ -58,7 +58,7 @@ def test_the_whole_model_is_covered_as_the_estimate_says(graph: LayerGraph, gran
     opened = on_bench(graph, Cutting(granularity, cut))
     known = measured(opened.decomposition, sorted(opened.decomposition.suite)[::2])
     coverage = estimate(opened.decomposition, known).coverage
-    tally = of_all(judged(opened, known), Outline(opened))
+    tally = of_all(estimated(opened, known), Outline(opened))
     assert (tally.known, tally.missing, tally.unmeasurable) == (
         coverage.measured,
         coverage.missing,
@@ -69,31 +69,31 @@ def test_the_whole_model_is_covered_as_the_estimate_says(graph: LayerGraph, gran
 @given(graphs(), st.integers(1, 3))
 def test_the_parts_of_a_part_add_up_to_it(graph: LayerGraph, granularity: int) -> None:
     opened = on_bench(graph, Cutting(granularity))
-    outline, tallies = Outline(opened), judged(opened, measured(opened.decomposition))
+    outline, latencies = Outline(opened), estimated(opened, measured(opened.decomposition))
     outline.expand_below(0)
     for node in outline.rows:
         inside = [each for each in outline.rows if each.parent is node and each.layer is None]
         if inside:
-            together = sum(tallies.of(each.region).latency_ms for each in inside)
-            assert together == pytest.approx(tallies.of(node.region).latency_ms)
+            together = sum(latencies.of(each.region).latency_ms for each in inside)
+            assert together == pytest.approx(latencies.of(node.region).latency_ms)
 
 
 def test_what_was_not_measured_is_missing_and_has_a_place_to_go_to() -> None:
     opened = on_bench(FORKED)
     relu = opened.decomposition.occurrences[1]
-    tallies = judged(opened, measured(opened.decomposition, [(relu.brick.key, relu.context)]))
-    tally = of_all(tallies, Outline(opened))
+    latencies = estimated(opened, measured(opened.decomposition, [(relu.brick.key, relu.context)]))
+    tally = of_all(latencies, Outline(opened))
     assert (tally.layers, tally.known, tally.missing) == (4, 3, 1)
     assert tally.coverage == 0.75
-    assert [opened.nesting.sequences[place] for place in tallies.gaps] == [1]
+    assert [opened.nesting.sequences[place] for place in latencies.missing] == [1]
 
 
 def test_what_cannot_run_is_counted_apart() -> None:
     opened = on_bench(unable(FORKED, 2))
-    tallies = judged(opened, measured(opened.decomposition))
-    tally = of_all(tallies, Outline(opened))
+    latencies = estimated(opened, measured(opened.decomposition))
+    tally = of_all(latencies, Outline(opened))
     assert (tally.known, tally.missing, tally.unmeasurable) == (3, 0, 1)
-    part = tallies.part(2)
+    part = latencies.part(2)
     assert part is not None and part.reason == "no runtime knows it"
 
 
@@ -101,45 +101,45 @@ def test_what_was_guessed_has_a_latency_and_is_not_covered() -> None:
     opened = sample("resnet18_v1")
     wanting = opened.decomposition.occurrences[10]
     known = measured(opened.decomposition, [(wanting.brick.key, wanting.context)])
-    tally = judged(opened, known, bridge=True).of(opened.nesting.leaf(10))
+    tally = estimated(opened, known, bridge=True).of(opened.nesting.leaf(10))
     assert (tally.guessed, tally.known) == (1, 0) and tally.latency_ms > 0
 
 
 def test_what_is_stored_and_not_computed_takes_no_time_and_is_covered() -> None:
     opened = on_bench(built([Spec("constant"), Spec("conv", DATA), Spec("add", after(0, 1))]))
-    tallies = judged(opened, measured(opened.decomposition))
-    tally = tallies.of(opened.nesting.leaf(0))
+    latencies = estimated(opened, measured(opened.decomposition))
+    tally = latencies.of(opened.nesting.leaf(0))
     assert (tally.known, tally.latency_ms) == (1, 0.0)
-    assert tallies.gaps == ()
+    assert latencies.missing == ()
 
 
 def test_only_one_of_two_branches_is_on_the_critical_path() -> None:
     opened = on_bench(FORKED)
-    tallies = judged(opened, measured(opened.decomposition))
-    on_path = [tallies.of(opened.nesting.leaf(number)).critical for number in range(4)]
+    latencies = estimated(opened, measured(opened.decomposition))
+    on_path = [latencies.of(opened.nesting.leaf(number)).critical for number in range(4)]
     assert on_path[0] and on_path[3] and sorted(on_path[1:3]) == [False, True]
-    assert len(tallies.critical) == 3
-    assert of_all(tallies, Outline(opened)).critical
+    assert len(latencies.critical) == 3
+    assert of_all(latencies, Outline(opened)).critical
 
 
 def test_nothing_measured_is_no_latency_anywhere() -> None:
     opened = on_bench(FORKED)
-    tallies = judged(opened)
-    tally = of_all(tallies, Outline(opened))
+    latencies = estimated(opened)
+    tally = of_all(latencies, Outline(opened))
     assert (tally.known, tally.missing, tally.latency_ms, tally.share) == (0, 4, 0.0, 0.0)
-    assert tallies.critical == () and len(tallies.gaps) == 4
+    assert latencies.critical == () and len(latencies.missing) == 4
 
 
 def test_sequences_that_a_cover_of_overlapping_ones_leaves_out_have_no_part_in_it() -> None:
     opened = on_bench(chain("conv", "relu", "pool", "relu"), Cutting(4, Cut.OVERLAP))
-    tallies = judged(opened, measured(opened.decomposition))
-    used = [number for number in range(4) if tallies.part(number) is not None]
+    latencies = estimated(opened, measured(opened.decomposition))
+    used = [number for number in range(4) if latencies.part(number) is not None]
     assert used == [0]
-    assert tallies.of(opened.nesting.leaf(1)).layers == 0
+    assert latencies.of(opened.nesting.leaf(1)).layers == 0
 
 
 def test_of_overlapping_sequences_a_gap_stays_a_gap() -> None:
     opened = on_bench(chain("conv", "relu", "pool"), Cutting(2, Cut.OVERLAP))
-    tallies = judged(opened, Knowledge())
-    assert of_all(tallies, Outline(opened)).missing == 3
-    assert len(tallies.gaps) == 3
+    latencies = estimated(opened, Knowledge())
+    assert of_all(latencies, Outline(opened)).missing == 3
+    assert len(latencies.missing) == 3

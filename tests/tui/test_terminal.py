@@ -91,7 +91,7 @@ def test_ctrl_z_freezes_nothing_that_no_shell_could_wake(tmp_path: Path) -> None
     with started(tmp_path) as terminal:
         terminal.seconds_until("1 Models 84")
         terminal.send("\x1a")
-        terminal.seconds_until("There is no shell behind this")
+        terminal.seconds_until("No shell can resume dlbricks here")
         terminal.send("q")
         assert wait_for_end(terminal) == 0
 
@@ -256,7 +256,7 @@ def test_a_fault_of_ours_gives_the_terminal_back_and_is_one_line(tmp_path: Path)
     broken = (
         "import sys\n"
         "from dlbricks_tui.__main__ import main\n"
-        "from dlbricks_tui.tui.screens.workbench import WorkbenchScreen\n"
+        "from dlbricks_tui.tui.workbench.screen import WorkbenchScreen\n"
         "WorkbenchScreen.action_finer = lambda self: 1 / 0\n"
         "sys.exit(main())\n"
     )

@@ -7,7 +7,7 @@ import pytest
 from rich.color import Color, ColorSystem
 
 from dlbricks_tui.settings import THEMES, DataFolder
-from dlbricks_tui.tui.themes import COLOURS, ThemeError, read_theme, read_themes
+from dlbricks_tui.tui.preferences import COLOURS, ThemeError, read_theme, read_themes
 from tests.tui.bench import app_on, running
 
 # What colours the terminal's own are is only known there.
@@ -128,13 +128,13 @@ def test_with_sixteen_colours_good_and_bad_are_still_told_apart(path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (("dark = true", ""), "say `dark = true` or `dark = false`"),
-        (("[colours]", ""), "the colours belong under [colours]"),
-        (("dark = true", "dark = true\nfont = 'x'"), "'font' means nothing; there are `dark` and [colours]"),
-        (("accent =", "akzent ="), "'akzent' is no colour of a theme; there are: text, strong,"),
+        (("dark = true", ""), "it needs `dark = true` or `dark = false`"),
+        (("[colours]", ""), "the section [colours] is missing"),
+        (("dark = true", "dark = true\nfont = 'x'"), "unknown setting 'font'; valid are `dark` and [colours]"),
+        (("accent =", "akzent ="), "unknown colour 'akzent'; valid are: text, strong,"),
         (("[colours]", "[colours"), "is not TOML:"),
-        (('"#6cb6ff"', '"skyish"'), "frame-focused = 'skyish' is no colour; write it like '#7aa2f7' or 'ansi_blue'"),
-        (('"#6cb6ff"', "7"), "frame-focused = 7 is no colour"),
+        (('"#6cb6ff"', '"skyish"'), "frame-focused = 'skyish' is not a colour; write it like '#7aa2f7' or 'ansi_blue'"),
+        (('"#6cb6ff"', "7"), "frame-focused = 7 is not a colour"),
     ],
 )
 def test_a_broken_theme_is_refused_with_what_is_wrong(change: tuple[str, str], complaint: str, tmp_path: Path) -> None:
@@ -176,5 +176,5 @@ async def test_the_application_starts_with_a_broken_theme_and_says_so(measured: 
     app = app_on(measured)
     async with running(app):
         assert [notice.message for notice in app._notifications] == [
-            f"theme {measured.path / 'themes' / 'mine.toml'}: say `dark = true` or `dark = false`"
+            f"theme {measured.path / 'themes' / 'mine.toml'}: it needs `dark = true` or `dark = false`"
         ]

@@ -3,15 +3,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.tui.lines import Line, width_of
-from dlbricks_tui.tui.widgets.tree.line import TreeRow, heading_line, tree_line
-from dlbricks_tui.tui.widgets.tree.tally import Tally
+from dlbricks_tui.tui.workbench.parts import PartLatency
+from dlbricks_tui.tui.workbench.tree_line import TreeRow, heading_line, tree_line
 
-MEASURED = Tally(1.234, 0.25, 4, 0, 0, 0, critical=True)
-ROW = TreeRow("conv 3x3 64", names="stage1_conv0", output="1x64x56x56", depth=1, occurs=3, tally=MEASURED)
+MEASURED = PartLatency(1.234, 0.25, 4, 0, 0, 0, critical=True)
+ROW = TreeRow("conv 3x3 64", names="stage1_conv0", output="1x64x56x56", depth=1, occurs=3, latency=MEASURED)
 
 titles = st.text(alphabet="ab 漢é\n█", max_size=60)
-tallies = st.builds(
-    Tally,
+latencies = st.builds(
+    PartLatency,
     latency_ms=st.floats(0, 1e5),
     share=st.floats(0, 1),
     layers=st.integers(0, 9),
@@ -28,7 +28,7 @@ rows = st.builds(
     depth=st.integers(0, 40),
     is_open=st.sampled_from([None, True, False]),
     occurs=st.integers(1, 20_000),
-    tally=st.none() | tallies,
+    latency=st.none() | latencies,
 )
 
 
@@ -80,37 +80,37 @@ def test_a_deep_part_can_still_be_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tally", "says"),
+    ("latency", "says"),
     [
-        (Tally(1.5, 0.1, 2, 0, 0, 0, critical=False), " 1.500 "),
-        (Tally(1.5, 0.1, 2, 0, 0, 0, critical=True), " 1.500*"),
-        (Tally(1.5, 0.1, 2, 0, 1, 0, critical=False), "…1.500 "),
-        (Tally(1.5, 0.1, 2, 0, 0, 1, critical=False), "…1.500 "),
-        (Tally(1.5, 0.1, 2, 2, 0, 0, critical=False), "~1.500 "),
-        (Tally(1.5, 0.1, 2, 0, 0, 0, critical=False, wide=True), "≈1.500 "),
-        (Tally(0.0, 0.0, 2, 0, 2, 0, critical=False), " · "),
-        (Tally(0.0, 0.0, 2, 0, 0, 2, critical=False), " cannot "),
-        (Tally(0.0, 0.0, 1, 0, 0, 0, critical=False), " 0 "),
-        (Tally(0.0, 0.0, 0, 0, 0, 0, critical=False), " - "),
+        (PartLatency(1.5, 0.1, 2, 0, 0, 0, critical=False), " 1.500 "),
+        (PartLatency(1.5, 0.1, 2, 0, 0, 0, critical=True), " 1.500*"),
+        (PartLatency(1.5, 0.1, 2, 0, 1, 0, critical=False), "…1.500 "),
+        (PartLatency(1.5, 0.1, 2, 0, 0, 1, critical=False), "…1.500 "),
+        (PartLatency(1.5, 0.1, 2, 2, 0, 0, critical=False), "~1.500 "),
+        (PartLatency(1.5, 0.1, 2, 0, 0, 0, critical=False, wide=True), "≈1.500 "),
+        (PartLatency(0.0, 0.0, 2, 0, 2, 0, critical=False), " · "),
+        (PartLatency(0.0, 0.0, 2, 0, 0, 2, critical=False), " cannot "),
+        (PartLatency(0.0, 0.0, 1, 0, 0, 0, critical=False), " 0 "),
+        (PartLatency(0.0, 0.0, 0, 0, 0, 0, critical=False), " - "),
     ],
 )
-def test_each_standing_has_a_sign_that_needs_no_colour(tally: Tally, says: str) -> None:
-    assert says in shown(TreeRow("part", tally=tally))
+def test_each_standing_has_a_sign_that_needs_no_colour(latency: PartLatency, says: str) -> None:
+    assert says in shown(TreeRow("part", latency=latency))
 
 
 def test_what_holds_something_that_cannot_run_is_marked_on_the_way_to_it() -> None:
-    tally = Tally(1.5, 0.1, 2, 0, 0, 1, critical=False)
-    assert "! module A" in shown(TreeRow("module A", tally=tally))
-    assert "!" not in shown(TreeRow("relu", tally=tally, is_layer=True))
+    latency = PartLatency(1.5, 0.1, 2, 0, 0, 1, critical=False)
+    assert "! module A" in shown(TreeRow("module A", latency=latency))
+    assert "!" not in shown(TreeRow("relu", latency=latency, is_layer=True))
 
 
 def test_how_much_of_a_part_was_measured_is_said_where_it_is_not_all() -> None:
-    assert " 75 % " in shown(TreeRow("part", tally=Tally(1.0, 0.5, 4, 0, 1, 0, critical=False)))
-    assert shown(TreeRow("part", tally=MEASURED)).count("%") == 1
+    assert " 75 % " in shown(TreeRow("part", latency=PartLatency(1.0, 0.5, 4, 0, 1, 0, critical=False)))
+    assert shown(TreeRow("part", latency=MEASURED)).count("%") == 1
 
 
 def test_a_layer_among_several_has_no_latency_of_its_own() -> None:
-    assert "1.234" not in shown(TreeRow("relu", is_layer=True, tally=MEASURED))
+    assert "1.234" not in shown(TreeRow("relu", is_layer=True, latency=MEASURED))
 
 
 def test_what_was_searched_for_is_seen_in_title_and_name() -> None:

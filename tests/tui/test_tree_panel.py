@@ -5,11 +5,11 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui.messages import ResultsGrew
-from dlbricks_tui.tui.widgets.tree.outline import Node, Outline
-from dlbricks_tui.tui.widgets.tree.panel import TreePanel, TreeRows
-from tests.tui.bench import SIZES, app_on, press, running, settled
-from tests.tui.snapshots import check, snapshot
+from dlbricks_tui.tui.messages import NewResults
+from dlbricks_tui.tui.workbench.outline import Node, Outline
+from dlbricks_tui.tui.workbench.tree import TreePanel, TreeRows
+from tests.tui.bench import app_on, press, running, settled
+from tests.tui.snapshots import check_all, snapshot
 
 RESNET = ("slash", '"resnet18"', "enter", "enter", "2")
 SQUEEZENET = ("slash", '"squeeze"', "enter", "enter", "2")
@@ -99,19 +99,19 @@ async def test_what_stands_once_says_so(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "j", "n")
         assert title(pilot) == "conv 7x7/2 64"
-        assert [it.message for it in pilot.app._notifications] == ["Nothing else in the model is the same."]
+        assert [it.message for it in pilot.app._notifications] == ["No other part of the model is equal."]
 
 
 async def test_the_critical_path_is_followed_both_ways(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *SQUEEZENET)
-        tallies = rows(pilot).tallies
-        assert tallies is not None
+        latencies = rows(pilot).latencies
+        assert latencies is not None
         seen = []
         for _ in range(4):
             await press(pilot, "p")
             seen.append(outline(pilot).nesting.span_of(node(pilot).region).start)
-        assert tuple(seen) == tallies.critical[:4]
+        assert tuple(seen) == latencies.critical[:4]
         await press(pilot, "P")
         assert outline(pilot).nesting.span_of(node(pilot).region).start == seen[-2]
 
@@ -163,7 +163,7 @@ async def test_keys_without_a_model_do_nothing(measured: DataFolder) -> None:
     keys = ("2", "l", "h", "enter", "e", "E", "n", "N", "p", "P", "m", "M", "slash", '"a"', "escape")
     async with running(app_on(measured)) as pilot:
         await press(pilot, *keys)
-        assert "enter among the models shows one." in screen_text(pilot)
+        assert "enter in the list of models opens one." in screen_text(pilot)
 
 
 async def test_estimates_that_come_again_and_again_leave_cursor_and_branches(measured: DataFolder) -> None:
@@ -173,7 +173,7 @@ async def test_estimates_that_come_again_and_again_leave_cursor_and_branches(mea
         await press(pilot, "e", "j", "j")
         before = (rows(pilot).cursor, rows(pilot).row_count, rows(pilot).scroll_offset, screen_text(pilot))
         for _ in range(5):
-            pilot.app.screen.post_message(ResultsGrew())
+            pilot.app.screen.post_message(NewResults())
             await settled(pilot)
         assert (rows(pilot).cursor, rows(pilot).row_count, rows(pilot).scroll_offset, screen_text(pilot)) == before
 
@@ -211,14 +211,11 @@ async def test_a_long_reason_is_read_in_full(measured: DataFolder, tmp_path: Pat
         assert "broken is not JSON: Expecting property name" in shown and "column 2 (char 1)" in shown
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", SCREENS)
-async def test_the_decomposition_looks_as_it_was_approved(
-    name: str, size: tuple[int, int], measured: DataFolder
-) -> None:
-    async with running(app_on(measured), size) as pilot:
+async def test_the_decomposition_looks_as_it_was_approved(name: str, measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
         await press(pilot, *SCREENS[name])
-        check(pilot.app, f"{name}-{size[0]}x{size[1]}")
+        await check_all(pilot, name)
 
 
 def _layers(pilot: Pilot[None]) -> tuple[int, ...]:

@@ -11,18 +11,17 @@ from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.queries import select
 from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.opened import Wish
-from dlbricks_tui.tui.opening import Opener
-from dlbricks_tui.tui.screens.error import ErrorScreen
-from dlbricks_tui.tui.screens.help import HelpScreen
-from dlbricks_tui.tui.screens.open_path import OpenPathScreen
-from dlbricks_tui.tui.screens.palette import PaletteScreen
-from dlbricks_tui.tui.screens.workbench import WorkbenchScreen
+from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
+from dlbricks_tui.tui.dialogs.notices import ErrorScreen
+from dlbricks_tui.tui.dialogs.paths import OpenPathScreen
+from dlbricks_tui.tui.model_reader import ModelReader
+from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session
-from dlbricks_tui.tui.widgets.estimate.panel import EstimatePanel
-from dlbricks_tui.tui.widgets.estimate.settings import Setting
-from dlbricks_tui.tui.widgets.models.panel import ModelsPanel
 from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.workbench.estimate import EstimatePanel
+from dlbricks_tui.tui.workbench.estimate_rows import Setting
+from dlbricks_tui.tui.workbench.models import ModelsPanel
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import measurement
 from tests.tui.bench import LIBRARY, WRITTEN, app_on, press, running, settled
 from tests.tui.snapshots import snapshot
@@ -44,7 +43,7 @@ async def test_at_the_start_the_library_is_listed_with_what_is_known_of_each_mod
     async with running(app_on(measured), (112, 24)) as pilot:
         shown = screen_text(pilot)
         assert all(name in shown for name in LIBRARY)
-        assert "No model is open." in shown and "enter among the models opens one." in shown
+        assert "No model is open." in shown and "enter in the list of models opens one." in shown
         assert panel_with_focus(pilot) == "models"
 
 
@@ -55,10 +54,10 @@ async def test_after_a_restart_estimates_are_listed_without_reading_any_model(
         before = [line[:32] for line in screen_text(pilot).splitlines()]
         assert any("14.24" in line for line in before)
 
-    def refuse(opener: Opener, wish: Wish) -> None:
+    def refuse(reader: ModelReader, wish: ModelSpec) -> None:
         raise AssertionError(f"{wish.source.name} was read")
 
-    monkeypatch.setattr(Opener, "glance", refuse)
+    monkeypatch.setattr(ModelReader, "decompose_cached", refuse)
     async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN), (112, 24)) as pilot:
         assert [line[:32] for line in screen_text(pilot).splitlines()] == before
 
@@ -100,7 +99,7 @@ async def test_estimates_that_were_kept_are_made_anew_when_the_model_has_changed
 
 async def test_a_damaged_cache_of_estimates_is_made_anew(measured: DataFolder) -> None:
     (measured.cache).mkdir()
-    (measured.cache / "standings.json").write_text('{"state": 3, "known": [')
+    (measured.cache / "latencies.json").write_text('{"state": 3, "known": [')
     async with running(app_on(measured), (112, 24)) as pilot:
         assert "14.24" in screen_text(pilot)
 
@@ -164,7 +163,7 @@ async def test_a_model_measured_in_part_says_what_is_missing(measured: DataFolde
 async def test_a_model_of_which_nothing_was_measured_says_what_to_do(new: DataFolder) -> None:
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", "enter")
-        assert "Nothing of it was measured here yet." in screen_text(pilot)
+        assert "Not measured here yet." in screen_text(pilot)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +226,9 @@ async def test_help_lists_the_keys_of_where_one_is_and_comes_up_on_every_screen(
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
         shown = screen_text(pilot)
-        assert "Among the models" in shown and "Mark the model for the next run" in shown and "In every list" in shown
+        assert (
+            "In the list of models" in shown and "Mark the model for the next run" in shown and "In every list" in shown
+        )
         await press(pilot, "escape", "o", "f1")
         assert "In this box" in screen_text(pilot)
 
@@ -296,7 +297,7 @@ async def test_a_folder_without_models_is_an_error_to_read(measured: DataFolder,
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{tmp_path}/empty"', "enter")
         assert isinstance(pilot.app.screen, ErrorScreen)
-        assert "This did not work" in screen_text(pilot)
+        assert "Error" in screen_text(pilot)
 
 
 async def test_the_text_of_an_error_can_be_copied(measured: DataFolder, tmp_path: Path) -> None:
@@ -325,7 +326,7 @@ async def test_a_file_that_breaks_later_says_so_in_the_estimate(measured: DataFo
     (tmp_path / "broken-symbol.json").write_text('{"nodes": 3}')
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{tmp_path}"', "enter", "G", "enter")
-        assert "This model cannot be shown so." in screen_text(pilot)
+        assert "This model cannot be estimated." in screen_text(pilot)
 
 
 async def test_a_model_that_was_opened_by_its_path_is_listed_until_it_is_removed(
@@ -339,7 +340,7 @@ async def test_a_model_that_was_opened_by_its_path_is_listed_until_it_is_removed
         assert "1 Models 8" in screen_text(pilot) and "my-net" in screen_text(pilot)
         await press(pilot, "G", "d")
         assert "1 Models 7" in screen_text(pilot) and file.exists()
-        assert any("my-net left the list" in note.message for note in pilot.app._notifications)
+        assert any("my-net was removed" in note.message for note in pilot.app._notifications)
         await press(pilot, "d")
         assert isinstance(pilot.app.screen, ErrorScreen) and "comes with dlbricks" in pilot.app.screen._text
 
@@ -385,7 +386,7 @@ async def test_where_all_panels_have_room_the_keys_stay_in_the_list_of_models(me
 
 async def test_a_newcomer_is_led_into_the_first_run(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[RunFolder] = []
-    monkeypatch.setattr("dlbricks_tui.tui.live.runs.start_detached", lambda folder, _: started.append(folder))
+    monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: started.append(folder))
     async with running(app_on(new), (80, 24)) as pilot:
         assert "Welcome to dlbricks" in screen_text(pilot)
         await press(pilot, "enter")

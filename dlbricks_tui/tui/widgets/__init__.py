@@ -1,0 +1,1 @@
+"""The bases of screens, panels and lists."""

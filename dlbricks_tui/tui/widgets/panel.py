@@ -1,37 +1,34 @@
-"""The base of every panel: a titled frame around one list, with a search line at its foot."""
+"""The base of all panels: a titled frame around one list, with a search line at its foot."""
 
 from typing import ClassVar
 
 from rich.text import Text
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 
 from dlbricks_tui.printable import printable
-from dlbricks_tui.tui.actions.action import Scope
-from dlbricks_tui.tui.actions.registry import BY_ID, binding
-from dlbricks_tui.tui.keymap import key
+from dlbricks_tui.tui.keys.keymap import key
+from dlbricks_tui.tui.keys.places import Place
+from dlbricks_tui.tui.keys.registry import BY_ID, binding
 from dlbricks_tui.tui.lines import Line
-from dlbricks_tui.tui.widgets.ink import LineBar
-from dlbricks_tui.tui.widgets.keyed import Keyed
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.search_line import SearchLine
+from dlbricks_tui.tui.widgets.text import LineBar, NamesKeys
 
 
-class Panel(Vertical, Keyed, can_focus=False):
-    """A panel shows one list; whoever gives it the focus gives it to the list."""
+class Panel(Place, Vertical, NamesKeys, can_focus=False):
+    """A panel with one list, which takes the focus."""
 
-    # In the list, too, the key that ends a search ends one that was kept.
+    # The key that ends a search also works in the list.
     BINDINGS: ClassVar[list[BindingType]] = [binding(BY_ID["find.clear"])]
-    scope: ClassVar[Scope]
-    # What help says of it beside its keys.
-    ABOUT: ClassVar[str] = ""
     TITLE: ClassVar[str] = ""
-    # The action that leads to it; its key stands before the title.
+    # The action that leads to the panel; its key is shown before the title.
     REACHED_BY: ClassVar[str] = ""
-    # What can be searched for; a panel without it has no search.
+    # What can be searched for; empty if the panel has no search.
     SEARCH_HINT: ClassVar[str] = ""
-    # Whether `heading` stands above the list.
+    # True if `heading` is shown above the list.
     HEADED: ClassVar[bool] = False
 
     def __init__(self, rows: RowsView, *, id: str) -> None:  # noqa: A002 - Textual's name
@@ -49,7 +46,7 @@ class Panel(Vertical, Keyed, can_focus=False):
             yield self.search_line
 
     def show_title(self, more: str = "") -> None:
-        """Writes into the frame what it is, by which key one gets to it, and what more there is to say."""
+        """Show the key, the title and more in the frame."""
         self._more = more
         way = f"{key(self.REACHED_BY)} " if self.REACHED_BY else ""
         self.border_title = Text(printable(f"{way}{self.TITLE}{more}"))
@@ -58,25 +55,36 @@ class Panel(Vertical, Keyed, can_focus=False):
         self.show_title(self._more)
 
     def heading(self, width: int) -> Line:
-        """What the columns of the list are called."""
+        """Return the titles of the columns."""
         return ()
 
     def heading_changed(self) -> None:
-        """Draws the heading anew."""
+        """Redraw the heading."""
         for heading in self.query(_Heading):
             heading.refresh()
 
+    def cursor_settled(self) -> None:
+        """React to the cursor having settled; by default do nothing."""
+
+    @on(RowsView.CursorSettled)
+    def _cursor_settled(self, event: RowsView.CursorSettled) -> None:
+        event.stop()
+        self.cursor_settled()
+
+    def on_click(self) -> None:
+        self.take_focus()
+
     def take_focus(self) -> None:
-        """Give the keys to the list at once: `focus` would give them only after keys that wait already."""
+        """Focus the list at once; `focus` would do so only after keys that are waiting."""
         self.screen.set_focus(self.rows)
 
     def search(self) -> None:
-        """Begins a search in this panel."""
+        """Start a search."""
         if self.SEARCH_HINT:
             self.search_line.begin()
 
     def copy(self, text: str | None, otherwise: str) -> None:
-        """Copies a text and says so, or says why there is none."""
+        """Copy a text, or show why there is none."""
         if text is None:
             self.notify(otherwise)
         else:
@@ -86,12 +94,12 @@ class Panel(Vertical, Keyed, can_focus=False):
         self.search_line.end()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to end the search only while there is one: else the key may leave the screen."""
+        """Offer the key that ends a search only while there is one; otherwise the key may leave the screen."""
         return self.search_line.has_text if action == "clear" else super().check_action(action, parameters)
 
 
-def marks_told(marked: int, in_view: int) -> str:
-    """How many rows are marked, and how many of those a search hides, for the foot of a panel."""
+def marks_text(marked: int, in_view: int) -> str:
+    """Return the numbers of marked and of hidden rows."""
     hidden = f", {marked - in_view:,} hidden" if marked > in_view else ""
     return f"{marked:,} marked{hidden}" if marked else ""
 

@@ -1,6 +1,7 @@
-"""The base of every list: of any length, as only the rows in sight are made."""
+"""The bases of all lists; only the visible rows are made."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, TypeVar
 
 from textual import events
 from textual.geometry import Region, Size
@@ -10,31 +11,33 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.timer import Timer
 
-from dlbricks_tui.tui.actions.action import Scope
-from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.key_words import Hint
+from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.keys.registry import bindings
 from dlbricks_tui.tui.lines import Line, Span, wrapped
-from dlbricks_tui.tui.widgets.ink import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, Inked
+from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, LineWidget, NamesKeys
 
-# Long enough for a held key to pass by many rows, short enough not to be noticed.
-REST_SECONDS = 0.06
+# Long enough that a held key passes many rows, short enough not to be noticed.
+SETTLE_SECONDS = 0.06
 CURSOR_SIGN = "▸"
+
+Item = TypeVar("Item")
 
 
 def place_of(one: Hashable, found: Sequence[Hashable]) -> int:
-    """Return the row of what the cursor was on among what a search has found; the first row if it is not there."""
+    """Return the index of the row that the cursor was on; 0 if it is gone."""
     return found.index(one) if one in found else 0
 
 
-class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
-    """A list with a cursor; subclasses say how many rows there are and what stands in one."""
+class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
+    """A list with a cursor; subclasses define the rows."""
 
-    BINDINGS = bindings(Scope.LIST)
+    BINDINGS = bindings(actions.LIST)
 
     cursor: reactive[int] = reactive(0, repaint=False)
 
-    class Rested(Message):
-        """The cursor has come to rest on a row."""
+    class CursorSettled(Message):
+        """The cursor has settled on a row."""
 
         def __init__(self, rows: "RowsView", row: int) -> None:
             super().__init__()
@@ -49,43 +52,43 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, classes=classes)
         self._said: tuple[Line | Hint, ...] = ()
-        self._rest: Timer | None = None
+        self._settling: Timer | None = None
 
     @property
-    def about_to_rest(self) -> bool:
-        """Whether the cursor was moved so lately that `Rested` is still to come."""
-        return self._rest is not None
+    def is_settling(self) -> bool:
+        """Return whether `CursorSettled` is still to come."""
+        return self._settling is not None
 
     @property
     def line_width(self) -> int:
-        """How many cells there are beside the scrollbar."""
+        """The width without the scrollbar."""
         return self.scrollable_content_region.width
 
     @property
     def row_count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         raise NotImplementedError
 
     def row(self, index: int, width: int) -> Line:
-        """What stands in a row, in at most so many cells."""
+        """Return the content of a row in at most `width` cells."""
         raise NotImplementedError
 
     @property
     def has_cursor(self) -> bool:
-        """Whether a row is chosen by the cursor; where one need not choose, there is none at first."""
+        """Return whether a row is selected; lists with an optional selection start without one."""
         return True
 
-    def can_rest_on(self, index: int) -> bool:
-        """Whether the cursor may stand on the row; headings and gaps are passed by."""
+    def can_select(self, index: int) -> bool:
+        """Return whether the cursor may stop on the row; it skips headings and gaps."""
         return True
 
-    def say(self, *lines: Line | Hint) -> None:
-        """What stands there while there are no rows: where to go from here."""
+    def show_placeholder(self, *lines: Line | Hint) -> None:
+        """Set the text that is shown while there are no rows."""
         self._said = lines
         self.refresh()
 
     def rows_changed(self) -> None:
-        """Draws anew after rows have come, gone or changed; the cursor stays where it can."""
+        """Redraw after the rows have changed; the cursor stays if it can."""
         self.virtual_size = Size(0, self.row_count)
         landed = self._landing(min(self.cursor, self.row_count - 1), 1)
         if landed != self.cursor:
@@ -95,20 +98,20 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def move_to(self, index: int) -> None:
-        """Puts the cursor on a row, or on the nearest one where it may stand."""
+        """Move the cursor to a row, or to the nearest one where it may stop."""
         self.cursor = self._landing(index, 1 if index >= self.cursor else -1)
 
     def scroll_to_cursor(self) -> None:
-        """Scrolls no more than is needed to see the cursor."""
+        """Scroll the cursor into view."""
         self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
 
     def watch_cursor(self, before: int, now: int) -> None:
         self.refresh_line(before)
         self.refresh_line(now)
         self.scroll_to_cursor()
-        if self._rest is not None:
-            self._rest.stop()
-        self._rest = self.set_timer(REST_SECONDS, self._rested)
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(SETTLE_SECONDS, self._rested)
 
     def render_line(self, y: int) -> Strip:
         width, index = self.line_width, y + self.scroll_offset.y
@@ -123,7 +126,7 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
         return self.strip_of((sign, *self.row(index, width - 1)), width, self._ground() if here else OWN_GROUND)
 
     def on_resize(self) -> None:
-        # What has come up below, as the bar of a run does, may lie where the cursor was.
+        # A bar that appeared below may cover the cursor.
         self.scroll_to_cursor()
 
     def on_focus(self) -> None:
@@ -134,14 +137,14 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: events.Click) -> None:
         index = event.y + self.scroll_offset.y
-        if index < self.row_count and self.can_rest_on(index):
+        if index < self.row_count and self.can_select(index):
             self.cursor = index
 
     def action_down(self) -> None:
         before = self.cursor
         self.move_to(before + 1)
         if self.cursor == before:
-            # What lies beyond the last row that takes the cursor is to be read too.
+            # Text beyond the last selectable row has to be readable too.
             self.scroll_end(animate=False)
 
     def action_up(self) -> None:
@@ -163,12 +166,12 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
         self.cursor = self._landing(self.row_count - 1, -1)
 
     def _landing(self, index: int, step: int) -> int:
-        """The first row from there on where the cursor may stand; else the last one on the way there."""
+        """Return the first selectable row from there on; else the last one before it."""
         last = max(0, self.row_count - 1)
         index = min(max(index, 0), last)
         for direction in (step, -step):
             candidates: Sequence[int] = range(index, last + 1) if direction > 0 else range(index, -1, -1)
-            found = next((each for each in candidates if each < self.row_count and self.can_rest_on(each)), None)
+            found = next((each for each in candidates if each < self.row_count and self.can_select(each)), None)
             if found is not None:
                 return found
         return 0
@@ -177,6 +180,76 @@ class RowsView(Inked, ScrollView, can_focus=True, inherit_bindings=False):
         return CURSOR if self.has_focus else CURSOR_ELSEWHERE
 
     def _rested(self) -> None:
-        self._rest = None
+        self._settling = None
         if self.row_count:
-            self.post_message(self.Rested(self, self.cursor))
+            self.post_message(self.CursorSettled(self, self.cursor))
+
+
+class ItemRows(RowsView, Generic[Item]):
+    """A list of items with one row each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: tuple[Item, ...] = ()
+
+    @property
+    def row_count(self) -> int:
+        return len(self.items)
+
+    @property
+    def selected(self) -> Item | None:
+        """The selected item."""
+        return self.items[self.cursor] if self.cursor < len(self.items) else None
+
+
+class LineRows(RowsView, NamesKeys):
+    """Wrapped lines with a cursor; they are remade when the width changes."""
+
+    def __init__(self, make: Callable[[int], tuple[Line, ...]], *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._make = make
+        self._made: tuple[Line, ...] = ()
+        self._made_for = -1
+
+    @property
+    def row_count(self) -> int:
+        return len(self._lines())
+
+    def row(self, index: int, width: int) -> Line:
+        return self._lines()[index]
+
+    def can_select(self, index: int) -> bool:
+        return bool(self._lines()[index])
+
+    def remake(self) -> None:
+        """Remake the lines."""
+        self._made_for = -1
+        self.rows_changed()
+
+    def on_resize(self) -> None:
+        self.remake()
+
+    def keys_changed(self) -> None:
+        self.remake()
+
+    def _lines(self) -> tuple[Line, ...]:
+        width = self.line_width - 1
+        if width != self._made_for and width > 0:
+            self._made, self._made_for = self._make(width), width
+        return self._made
+
+
+class TailRows(RowsView):
+    """A growing list: the cursor follows the end unless the user has scrolled up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last = 0
+
+    def grown(self) -> None:
+        """Redraw after rows were added or changed."""
+        at_end = self.cursor >= self._last
+        self._last = max(0, self.row_count - 1)
+        self.rows_changed()
+        if at_end and self.cursor != self._last:
+            self.move_to(self._last)

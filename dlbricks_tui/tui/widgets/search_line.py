@@ -1,23 +1,39 @@
-"""The line in which a search is typed, at the foot of a panel."""
+"""Lines to type into."""
 
+from rich.segment import Segment
 from textual.message import Message
+from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input
 from textual.widgets.input import Selection
 
-from dlbricks_tui.tui.actions.action import Scope
-from dlbricks_tui.tui.actions.registry import bindings
-from dlbricks_tui.tui.widgets.field import Field
+from dlbricks_tui.printable import printable
+from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys.places import Place
 
 
-class SearchLine(Field):
-    """A line that is hidden until a search begins; every letter counts at once."""
+class Field(Input):
+    """A one-line field with a steady cursor, as blinking would write to the terminal all the time."""
 
-    scope = Scope.SEARCH
-    BINDINGS = bindings(Scope.SEARCH)
+    def __init__(self, value: str = "", *, hint: str = "") -> None:
+        super().__init__(value, placeholder=hint, compact=True, select_on_focus=False)
+        self.cursor_blink = False
 
-    class Sought(Message):
-        """The text searched for has changed; empty when the search has ended."""
+    def render_line(self, y: int) -> Strip:
+        # A pasted text or a file name may contain control codes.
+        drawn = super().render_line(y)
+        if all(segment.text.isprintable() for segment in drawn):
+            return drawn
+        return Strip([Segment(printable(text), style) for text, style, _ in drawn]).crop(0, self.size.width)
+
+
+class SearchLine(Place, Field):
+    """A search field, hidden until a search begins; it searches with every letter."""
+
+    scope = actions.SEARCH
+
+    class TextChanged(Message):
+        """The search text has changed; empty when the search has ended."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -30,31 +46,31 @@ class SearchLine(Field):
 
     @property
     def has_text(self) -> bool:
-        """Whether something is searched for."""
+        """Return whether there is a search."""
         return bool(self.value.strip())
 
     def begin(self) -> None:
-        """Show the line and take the keys; the first letter replaces the text of the search before."""
+        """Show and focus the field; typing replaces the previous text."""
         self.display = True
         self.selection = Selection(0, len(self.value))
-        # At once: `focus` would take the keys only after keys that wait already.
+        # At once: `focus` would wait for keys that are already queued.
         self.screen.set_focus(self)
 
     def seek(self, text: str) -> None:
-        """Search for a text as if it had been typed."""
+        """Search for a text."""
         self.display = True
         self.value = text
 
     def end(self) -> None:
-        """End the search; the keys stay where they are unless they are in this line."""
+        """End the search; the focus moves only if it is in this field."""
         self.value = ""
         self.display = False
         self._give_keys_back()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.post_message(self.Sought(self.value.strip()))
-        # The key that ends a search is offered while there is one.
+        self.post_message(self.TextChanged(self.value.strip()))
+        # The key that ends a search is offered only while there is one.
         self.screen.refresh_bindings()
 
     def action_keep(self) -> None:

@@ -1,0 +1,1 @@
+"""The screen of what repeats within and across models."""

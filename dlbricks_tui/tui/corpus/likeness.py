@@ -1,0 +1,209 @@
+"""The grid of likeness: the similarity of each pair of models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.tui.corpus import actions
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.lines import Line, Span, column, contains_all, cut, legend, line, shaded
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.rows import RowsView, place_of
+from dlbricks_tui.tui.widgets.text import TextLines
+from dlbricks_tui.wording.numbers import percent
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from dlbricks_tui.bricks.corpus import Corpus
+    from dlbricks_tui.tui.widgets.search_line import SearchLine
+
+# Two cells are about as wide as a line is high.
+_CELL = 2
+_NUMBER = 4
+_NARROWEST_NAME, _WIDEST_NAME = 10, 24
+_SAME = "=="
+_AND = " and "
+
+
+class LikenessRows(RowsView):
+    """The grid: a row and a column per model. The selected cell shows its percentage."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.corpus: Corpus | None = None
+        # The numbers of the models whose rows match the search.
+        self.shown: tuple[int, ...] = ()
+        self.current = 0
+        self.first = 0
+
+    @property
+    def row_count(self) -> int:
+        return len(self.shown)
+
+    @property
+    def pair(self) -> tuple[int, int] | None:
+        """The numbers of the models in the selected row and column."""
+        return (self.shown[self.cursor], self.current) if self.cursor < len(self.shown) else None
+
+    def row(self, index: int, width: int) -> Line:
+        if self.corpus is None:
+            return ()
+        number = self.shown[index]
+        similarities = self.corpus.jaccard[number]
+        cells = [
+            Span(_figure(similarities[other]), "match")
+            if index == self.cursor and other == self.current
+            else shaded(similarities[other], _CELL)
+            for other in self._columns(width)
+        ]
+        name = column(self.corpus.models[number].name, _name_width(width))
+        return (column(f"{number + 1} ", _NUMBER, "muted", right=True), name, Span(" "), *cells)
+
+    def heading(self, width: int) -> Line:
+        """Return the numbers of the models, in alternating shades because no gap fits between them."""
+        numbers = [
+            column(
+                f"{(other + 1) % 100}",
+                _CELL,
+                "match" if other == self.current else "text" if other % 2 else "muted",
+                right=True,
+            )
+            for other in self._columns(width)
+        ]
+        return (Span(" " * (_NUMBER + _name_width(width) + 1)), *numbers)
+
+    def go_to_column(self, number: int) -> None:
+        """Select the column of a model and scroll it into view."""
+        count = len(self.corpus.models) if self.corpus else 0
+        self.current = min(max(number, 0), max(0, count - 1))
+        self._reveal()
+
+    def on_resize(self) -> None:
+        self._reveal()
+
+    def _reveal(self) -> None:
+        there = _columns_in(self.line_width - 1)
+        self.first = min(max(self.first, self.current - there + 1), self.current)
+        self.refresh()
+
+    def _columns(self, width: int) -> range:
+        count = len(self.corpus.models) if self.corpus else 0
+        return range(self.first, min(count, self.first + _columns_in(width)))
+
+
+class LikenessPanel(Panel):
+    """The similarity of each pair of models (figure 7 of the paper)."""
+
+    scope = actions.LIKENESS
+    TITLE = "Likeness"
+    REACHED_BY = "corpus.go_to_likeness"
+    SEARCH_HINT = "name of a model, among the rows"
+    HEADED = True
+    ABOUT = (
+        "The similarity of each pair of models: the bricks in both models over the bricks in either of them (Jaccard)."
+        " The columns have the numbers of the rows. The selected cell shows its percentage, or == if the models are "
+        "equal; the lines below name both models."
+    )
+
+    def __init__(self) -> None:
+        self._list = LikenessRows()
+        super().__init__(self._list, id="likeness")
+        self._foot = TextLines(self._foot_lines, classes="likeness-foot")
+        self._words: tuple[str, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        yield from super().compose()
+        yield self._foot
+
+    def heading(self, width: int) -> Line:
+        return (Span(" "), *self._list.heading(width - 1))
+
+    def show_placeholder(self, *lines: Line | Hint) -> None:
+        self._list.show_placeholder(*lines)
+
+    def show(self, corpus: Corpus | None) -> None:
+        self._list.corpus = corpus
+        self._list.go_to_column(self._list.current)
+        self._find()
+
+    def go_to_model(self, number: int) -> None:
+        """Select the row of a model and the column of its most similar model."""
+        if number in self._list.shown:
+            self._list.move_to(self._list.shown.index(number))
+            self.action_most_alike()
+
+    def on_search_line_text_changed(self, event: SearchLine.TextChanged) -> None:
+        self._words = tuple(event.text.casefold().split())
+        self._find()
+
+    def action_right(self) -> None:
+        self._go(self._list.current + 1)
+
+    def action_left(self) -> None:
+        self._go(self._list.current - 1)
+
+    def action_most_alike(self) -> None:
+        corpus, pair = self._list.corpus, self._list.pair
+        if corpus is not None and pair is not None:
+            row, _ = pair
+            others = [number for number in range(len(corpus.models)) if number != row]
+            self._go(max(others, key=lambda other: corpus.jaccard[row][other], default=row))
+
+    def action_exchange(self) -> None:
+        if self._list.pair is not None:
+            row, current = self._list.pair
+            if current in self._list.shown:
+                self._list.move_to(self._list.shown.index(current))
+                self._go(row)
+
+    def cursor_settled(self) -> None:
+        self._foot.refresh()
+
+    def _go(self, number: int) -> None:
+        self._list.go_to_column(number)
+        self.heading_changed()
+        self._foot.refresh()
+
+    def _find(self) -> None:
+        here = self._list.pair[0] if self._list.pair else None
+        models = self._list.corpus.models if self._list.corpus else ()
+        self._list.shown = tuple(number for number, model in enumerate(models) if contains_all(model.name, self._words))
+        self._list.rows_changed()
+        self._list.move_to(place_of(here, self._list.shown))
+        self.heading_changed()
+        self._foot.refresh()
+
+    def _foot_lines(self, width: int) -> tuple[Line, ...]:
+        return (*self._pair_lines(width), legend())
+
+    def _pair_lines(self, width: int) -> tuple[Line, Line]:
+        corpus, pair = self._list.corpus, self._list.pair
+        if corpus is None or pair is None:
+            return (), ()
+        one, other = (corpus.models[number] for number in pair)
+        likeness = corpus.jaccard[pair[0]][pair[1]]
+        both = one.unique_layers + other.unique_layers
+        # likeness = shared / all, and shared + all = both.
+        shared = round(likeness * both / (1.0 + likeness))
+        said = Span(f" alike: {shared:,} of their {both - shared:,} bricks are in both", "muted")
+        room = (width - len(_AND) - 2) // 2
+        names = (Span(cut(each.name, room), "accent") for each in (one, other))
+        return (
+            line(Span(f" {percent(likeness, 1)}", "strong"), said),
+            line(" ", next(names), Span(_AND, "muted"), next(names)),
+        )
+
+
+def _figure(likeness: float) -> str:
+    if likeness >= 1.0:
+        return _SAME
+    return f"{min(99, round(100 * likeness)):>{_CELL}}"
+
+
+def _name_width(width: int) -> int:
+    return min(_WIDEST_NAME, max(_NARROWEST_NAME, width // 4))
+
+
+def _columns_in(width: int) -> int:
+    return max(1, (width - _NUMBER - _name_width(width) - 1) // _CELL)

@@ -1,0 +1,181 @@
+"""The screen of the corpus: what repeats within and across models, and how accurate estimates are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.containers import Container
+
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.corpus import actions, work
+from dlbricks_tui.tui.corpus.likeness import LikenessPanel
+from dlbricks_tui.tui.corpus.panels import GranularitiesPanel, KindsPanel, UniquenessPanel
+from dlbricks_tui.tui.corpus.work import ComparedModels, CorpusQuery
+from dlbricks_tui.tui.keys.keymap import Hint, key
+from dlbricks_tui.tui.lines import Line, Span, line, wrapped
+from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
+from dlbricks_tui.tui.widgets.text import TextLines
+from dlbricks_tui.wording.numbers import counted, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from textual.app import ComposeResult
+
+    from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.open_model import ModelSpec
+    from dlbricks_tui.tui.session import Session
+
+
+class CorpusScreen(PanelledScreen[None]):
+    """Reads the models in a thread, then compares them."""
+
+    scope = actions.CORPUS
+    CSS_PATH = "corpus.tcss"
+    AUTO_FOCUS = "#uniqueness RowsView"
+    WANTS_NEW_RESULTS = True
+    ABOUT = (
+        "The marked models of the workbench, or the whole library. Reading a model for the first time at this level "
+        "takes the framework a moment; {corpus.read_all} reads those models too."
+    )
+
+    def __init__(
+        self, session: Session, specs: Callable[[Choices], Sequence[ModelSpec]], choices: Choices, *, measuring: bool
+    ) -> None:
+        super().__init__()
+        self._work = work.CorpusWork(session, self.post_message)
+        self._specs_for = specs
+        # The paper counts single written layers, whatever the workbench shows.
+        self._choices = replace(choices, level=Level.WRITTEN, granularity=1, cut=Cut.CHAIN)
+        self._measuring = measuring
+        self._read_all = False
+        self._compared: ComparedModels | None = None
+        self._progress = ""
+        self._head = TextLines(self._head_lines, classes="corpus-head")
+        self._uniqueness = UniquenessPanel()
+        self._kinds = KindsPanel()
+        self._likeness = LikenessPanel()
+        self._granularities = GranularitiesPanel()
+
+    def compose(self) -> ComposeResult:
+        yield self._head
+        with Container(classes="panels"):
+            yield self._uniqueness
+            yield self._kinds
+            yield self._likeness
+            yield self._granularities
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self.make_current(self._uniqueness)
+        if self._measuring:
+            # Reading models would disturb the run that measures now.
+            self._say(
+                line("A run is measuring; reading models would disturb it."),
+                Hint("{corpus.read_all} reads the models now."),
+            )
+        else:
+            self._start_reading()
+            self._update_estimate()
+
+    @property
+    def _how(self) -> CorpusQuery:
+        return CorpusQuery(self._choices.level, self._choices.cutting, self._read_all)
+
+    @on(work.ReadingProgress)
+    def _reading(self, event: work.ReadingProgress) -> None:
+        if event.how == self._how:
+            self._compared, self._progress = event.compared, f"reading, {event.done} of {event.total} models"
+            self._show()
+            self._head.refresh(layout=True)
+
+    @on(work.ModelsCompared)
+    def _models_compared(self, event: work.ModelsCompared) -> None:
+        if event.how != self._how:
+            return
+        self._compared, self._progress = event.compared, ""
+        corpus = event.compared.corpus if event.compared.corpus.models else None
+        if corpus is None:
+            self._say(line("None of these models was read at this level yet."), Hint("{corpus.read_all} reads them."))
+        self._show()
+        self._head.refresh(layout=True)
+
+    @on(work.AccuraciesFound)
+    def _accuracies_found(self, event: work.AccuraciesFound) -> None:
+        self._granularities.show(event.accuracies)
+
+    @on(messages.NewResults)
+    def _update_estimate(self) -> None:
+        if not self._measuring:
+            self.run_in_thread(partial(self._work.find_accuracies, self._specs_for(self._choices)), "accuracy")
+
+    @on(UniquenessPanel.Chosen)
+    def _model_chosen(self, event: UniquenessPanel.Chosen) -> None:
+        self._likeness.go_to_model(event.number)
+        self.go_to(self._likeness)
+
+    def action_read_all(self) -> None:
+        self._measuring, self._read_all = False, True
+        self._start_reading()
+        self._update_estimate()
+
+    def action_other_level(self) -> None:
+        self._choose(self._choices.with_next_level())
+
+    def action_coarser(self) -> None:
+        self._choose(self._choices.with_granularity(self._choices.granularity + 1))
+
+    def action_finer(self) -> None:
+        self._choose(self._choices.with_granularity(self._choices.granularity - 1))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def _choose(self, choices: Choices) -> None:
+        if choices != self._choices:
+            self._choices = choices
+            self._start_reading()
+
+    def _start_reading(self) -> None:
+        self._compared, self._progress = None, "reading the models"
+        self._say(line(Span("Reading the models.", "muted")))
+        self._show()
+        self._head.refresh(layout=True)
+        self.run_in_thread(partial(self._work.compare_models, self._specs_for(self._choices), self._how), "survey")
+
+    def _say(self, *lines: Line | Hint) -> None:
+        for panel in (self._uniqueness, self._kinds, self._likeness):
+            panel.show_placeholder(*lines)
+
+    def _show(self) -> None:
+        corpus = self._compared.corpus if self._compared and self._compared.corpus.models else None
+        for panel in (self._uniqueness, self._kinds, self._likeness):
+            panel.show(corpus)
+
+    def _head_lines(self, width: int) -> tuple[Line, ...]:
+        choices, compared = self._choices, self._compared
+        how = Span(f" {choices.level.value} layers, G={choices.granularity}  ", "accent")
+        if compared is None:
+            return (line(how, Span(self._progress, "muted")),)
+        corpus = compared.corpus
+        share = f" ({percent(corpus.unique_layers / corpus.layers, 1)})" if corpus.layers else ""
+        reads = key("corpus.read_all")
+        unread = f"; {compared.unread:,} never read, {reads} reads them" if compared.unread else ""
+        unit = "layer" if choices.granularity == 1 else "sequence"
+        told = line(
+            how,
+            Span(f"{self._progress}; so far: " if self._progress else "", "warn"),
+            Span(f"{counted(len(corpus.models), 'model')}, {counted(corpus.layers, unit)}: ", "muted"),
+            Span(f"{corpus.unique_layers:,} unique{share}", "strong"),
+            Span(f", {corpus.contexts:,} with their contexts", "muted"),
+            Span(unread, "warn"),
+        )
+        refused = [line(Span(f" Left out: {each}", "warn")) for each in compared.refused[:1]]
+        if len(compared.refused) > 1:
+            refused.append(line(Span(f" and {len(compared.refused) - 1} more cannot be read", "warn")))
+        return tuple(each for long in (told, *refused) for each in wrapped(long, width))

@@ -1,0 +1,125 @@
+"""The boxes that list actions: the help and the command palette."""
+
+from collections.abc import Iterable, Sequence
+
+from textual.app import ComposeResult
+from textual.dom import DOMNode
+from textual.widgets import Input
+
+from dlbricks_tui.tui.dialogs.dialog import Box, Dialog, SearchedDialog
+from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys.actions import Action
+from dlbricks_tui.tui.keys.keymap import Hint, key_labels, keys_of
+from dlbricks_tui.tui.keys.registry import scope_of
+from dlbricks_tui.tui.lines import BLANK, Line, Span, column, contains_all, line, spread
+from dlbricks_tui.tui.widgets.rows import ItemRows
+from dlbricks_tui.tui.widgets.search_line import Field
+from dlbricks_tui.tui.widgets.text import TextView
+
+_KEYS = 16
+
+
+class HelpScreen(SearchedDialog[None]):
+    """The actions that work here, the innermost first, with a paragraph about each place."""
+
+    SEARCH_HINT = "action or key"
+
+    def __init__(self, about: Sequence[str], actions: Iterable[Action]) -> None:
+        self._text = TextView(self._lines)
+        super().__init__(self._text)
+        self._about = about
+        self._actions = tuple(actions)
+        self._words: tuple[str, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        with Box("Help", actions.BOX, classes="-tall"):
+            yield self._text
+            yield self.search_line
+
+    def show_found(self, words: Sequence[str]) -> None:
+        self._words = tuple(words)
+        self._text.remake()
+
+    def _lines(self) -> Iterable[Line]:
+        found = [action for action in self._actions if _action_matches(action, self._words)]
+        if not self._words:
+            for paragraph in self._about:
+                yield line(paragraph)
+                yield BLANK
+        elif not found:
+            yield line("No action here contains all of these words.")
+            yield Hint("{find.clear} shows all actions again.", "muted").line
+        scope = None
+        for action in found:
+            if scope_of(action) is not scope:
+                if scope is not None:
+                    yield BLANK
+                scope = scope_of(action)
+                yield line(Span(scope.title, "heading"))
+            yield line(column(key_labels(keys_of(action)), _KEYS, "accent"), action.help)
+
+
+def _action_matches(action: Action, words: Sequence[str]) -> bool:
+    return contains_all(f"{key_labels(keys_of(action))} {action.label} {action.help}", words)
+
+
+Command = tuple[Action, DOMNode]
+
+
+class PaletteScreen(Dialog[Command]):
+    """Returns the selected action and the node that runs it."""
+
+    scope = actions.PALETTE
+    AUTO_FOCUS = "Input"
+    ABOUT = "Type some words of the command."
+
+    def __init__(self, commands: Sequence[Command]) -> None:
+        super().__init__()
+        self._commands = tuple(commands)
+        self._list = _CommandRows(self._commands)
+
+    def compose(self) -> ComposeResult:
+        with Box("Commands", actions.PALETTE, classes="-tall"):
+            yield Field(hint="command")
+            yield self._list
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        words = event.value.casefold().split()
+        self._list.show([command for command in self._commands if _command_matches(command[0], words)])
+
+    def on_input_submitted(self) -> None:
+        self.action_take()
+
+    def action_next(self) -> None:
+        self._list.action_down()
+
+    def action_previous(self) -> None:
+        self._list.action_up()
+
+    def action_take(self) -> None:
+        if self._list.selected is not None:
+            self.dismiss(self._list.selected)
+
+
+class _CommandRows(ItemRows[Command], can_focus=False):
+    def __init__(self, commands: Sequence[Command]) -> None:
+        super().__init__()
+        self.items = tuple(commands)
+        self.show_placeholder(line(Span("No command contains all of these words.", "muted")))
+
+    def row(self, index: int, width: int) -> Line:
+        action, _ = self.items[index]
+        keys = line(Span(f" {key_labels(keys_of(action))} ", "accent"))
+        return spread(line(column(action.label, 16, "strong"), action.help), keys, width)
+
+    def show(self, commands: Sequence[Command]) -> None:
+        self.items = tuple(commands)
+        self.cursor = 0
+        self.rows_changed()
+
+    def on_mount(self) -> None:
+        self.rows_changed()
+
+
+def _command_matches(action: Action, words: Sequence[str]) -> bool:
+    return contains_all(f"{action.label} {action.help}", words)

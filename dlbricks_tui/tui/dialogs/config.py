@@ -1,0 +1,142 @@
+"""The box of the settings in the config file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.config.config import BY_DEFAULT, ConfigError
+from dlbricks_tui.config.options import OPTIONS, shown
+from dlbricks_tui.config.writing import change
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.tui.choices import next_of, with_own
+from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
+from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, spread, wrapped
+from dlbricks_tui.tui.messages import Failed
+from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.text import TextLines
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from dlbricks_tui.config.config import Given
+    from dlbricks_tui.config.options import Option, Value
+    from dlbricks_tui.settings import DataFolder
+    from dlbricks_tui.tui.preferences import LivePreferences
+
+_NAME, _VALUE = 21, 16
+# The lines of the longest explanation, so that the box keeps its height.
+_LINES_OF_MEANING = 3
+
+
+class ConfigScreen(Dialog[None]):
+    """Writes each change to the config file at once."""
+
+    scope = actions.CONFIG
+    ABOUT = (
+        "The settings are stored in your config file. You can edit it as well: changes apply as soon as the file is "
+        "saved. The section [keys] of the file changes keys."
+    )
+
+    def __init__(self, preferences: LivePreferences, data: DataFolder) -> None:
+        super().__init__()
+        self._preferences = preferences
+        self._data = data
+        self._rows = _SettingRows(preferences, data)
+        self._below = TextLines(self._below_lines, classes="config-meaning")
+
+    def compose(self) -> ComposeResult:
+        with Box("Config", actions.CONFIG):
+            yield self._rows
+            yield self._below
+
+    def on_mount(self) -> None:
+        self._rows.rows_changed()
+
+    def on_rows_view_cursor_settled(self) -> None:
+        self._below.refresh()
+
+    def action_next(self) -> None:
+        self._step(1)
+
+    def action_previous(self) -> None:
+        self._step(-1)
+
+    def action_reset(self) -> None:
+        self._give(None)
+
+    def _step(self, step: int) -> None:
+        option = self._rows.option
+        value = self._preferences.config.value(option.name)
+        try:
+            offered = self._offered(option, value)
+        except UserError as error:
+            self.app.post_message(Failed(error))
+        else:
+            self._give(next_of(offered, value, step))
+
+    def _offered(self, option: Option, value: Value) -> tuple[Value, ...]:
+        offered: tuple[Value, ...] = option.kind.offered
+        if option.name == "workbench.theme":
+            offered = tuple(self._preferences.preferences.current.themes)
+        elif option.name == "run.runtime":
+            from dlbricks_tui.runtime.registry import Registry
+
+            offered = (None, *(runtime.name for runtime in Registry(self._data.path).all()))
+        if isinstance(value, int | float):
+            numbers = [each for each in offered if isinstance(each, int | float)]
+            offered = (*(each for each in offered if each is None), *with_own(numbers, value))
+        return offered
+
+    def _give(self, value: Value) -> None:
+        option = self._rows.option
+        try:
+            change(self._data.config, option.name, None if value == option.default else value)
+        except ConfigError as error:
+            self.app.post_message(Failed(error))
+            return
+        self._preferences.reload()
+        self._rows.refresh()
+        self._below.refresh()
+
+    def _below_lines(self, width: int) -> tuple[Line, ...]:
+        option = self._rows.option
+        said = wrapped(line(option.about), width)
+        given = self._preferences.config.given[option.name]
+        if _over_the_file(given, self._data):
+            said += wrapped(line(Span(f"{given.where} sets it and overrides the file.", "warn")), width)
+        said += [BLANK] * (_LINES_OF_MEANING - len(said))
+        return (*said, BLANK, *wrapped(line(Span(f"{self._data.config}", "muted")), width))
+
+
+class _SettingRows(RowsView):
+    def __init__(self, preferences: LivePreferences, data: DataFolder) -> None:
+        super().__init__()
+        self._preferences = preferences
+        self._data = data
+
+    @property
+    def row_count(self) -> int:
+        return len(OPTIONS)
+
+    @property
+    def option(self) -> Option:
+        """The selected setting."""
+        return OPTIONS[self.cursor]
+
+    def row(self, index: int, width: int) -> Line:
+        option = OPTIONS[index]
+        given = self._preferences.config.given[option.name]
+        by_default = given.where == BY_DEFAULT
+        value = column(shown(given.value), _VALUE, "muted" if by_default else "strong")
+        return spread((column(option.name, _NAME), value), (Span(_origin(given, self._data), "muted"),), width)
+
+
+def _origin(given: Given, data: DataFolder) -> str:
+    if given.where == BY_DEFAULT or _over_the_file(given, data):
+        return f"{given.where} "
+    return f"in the file, line {given.where.rpartition(':')[2]} "
+
+
+def _over_the_file(given: Given, data: DataFolder) -> bool:
+    return given.where != BY_DEFAULT and not given.where.startswith(f"{data.config}:")

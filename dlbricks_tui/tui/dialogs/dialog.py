@@ -1,0 +1,110 @@
+"""The bases of all boxes in front of a screen."""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Generic, TypeVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widget import Widget
+
+from dlbricks_tui.printable import printable
+from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys.actions import Action, Scope
+from dlbricks_tui.tui.keys.keymap import keys_of, shown, types_text
+from dlbricks_tui.tui.keys.registry import BY_ID, binding, bindings
+from dlbricks_tui.tui.lines import Line
+from dlbricks_tui.tui.widgets.screens import ThreadedScreen
+from dlbricks_tui.tui.widgets.search_line import SearchLine
+from dlbricks_tui.tui.widgets.text import NamesKeys, TextView
+
+
+class Box(Vertical, NamesKeys):
+    """The frame of a box, as high as its content, with keys at its foot."""
+
+    def __init__(self, title: str, scope: Scope, *, classes: str = "") -> None:
+        super().__init__(classes=classes)
+        self.border_title = Text(printable(title))
+        self._offered = [action for each in (scope, *scope.outer) for action in each.actions if action.footer]
+        self._typing = scope.typing
+        self.keys_changed()
+
+    def keys_changed(self) -> None:
+        self.border_subtitle = " · ".join(f"{self._key(action)} {action.label}" for action in self._offered)
+
+    def _key(self, action: Action) -> str:
+        # While the user types, letters are text.
+        return shown(next(each for each in keys_of(action) if not (self._typing and types_text(each))))
+
+
+Result = TypeVar("Result")
+
+
+class Dialog(ThreadedScreen[Result], ModalScreen[Result], Generic[Result]):
+    """A box in the middle of the screen; closing it returns None."""
+
+    scope: ClassVar[Scope] = actions.DIALOG
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+    async def action_show_help(self) -> None:
+        # A modal screen hides the keys of the application.
+        await self.run_action("app.show_help")
+
+    def action_leave(self) -> None:
+        self.app.exit()
+
+
+class SearchedDialog(Dialog[Result], Generic[Result]):
+    """A box with a search; subclasses place `search_line` and show the rows that match."""
+
+    scope = actions.BOX
+    # While there is a search, escape ends it before it closes the box.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(actions.BOX),
+        binding(BY_ID["find.clear"]),
+        *bindings(actions.DIALOG),
+    ]
+    # The kind of text to search for.
+    SEARCH_HINT: ClassVar[str]
+
+    def __init__(self, searched: Widget) -> None:
+        super().__init__()
+        self.search_line = SearchLine(self.SEARCH_HINT, searched)
+
+    def show_found(self, words: Sequence[str]) -> None:
+        """Show the rows that contain all of these lower-case words; all rows if there are none."""
+        raise NotImplementedError
+
+    def on_search_line_text_changed(self, event: SearchLine.TextChanged) -> None:
+        self.show_found(event.text.casefold().split())
+
+    def action_search(self) -> None:
+        self.search_line.begin()
+
+    def action_clear(self) -> None:
+        self.search_line.end()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer the key that ends a search only while there is one; otherwise the key closes the box."""
+        return self.search_line.has_text if action == "clear" else super().check_action(action, parameters)
+
+
+class ConfirmingScreen(Dialog[bool]):
+    """Returns True if the user confirms."""
+
+    QUESTION: ClassVar[str]
+
+    def compose(self) -> ComposeResult:
+        with Box(self.QUESTION, self.scope):
+            yield TextView(self.paragraphs)
+
+    def paragraphs(self) -> Iterable[Line]:
+        """Return the text of the question."""
+        raise NotImplementedError
+
+    def action_confirm(self) -> None:
+        self.dismiss(True)

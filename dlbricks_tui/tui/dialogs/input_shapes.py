@@ -1,0 +1,139 @@
+"""The box that asks for the shapes of a model's inputs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.containers import VerticalScroll
+from textual.message import Message
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.input_shapes import parse_input
+from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
+from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.lines import Line, Span, line, wrapped
+from dlbricks_tui.tui.widgets.search_line import Field
+from dlbricks_tui.tui.widgets.text import TextLines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from textual.app import ComposeResult
+
+    from dlbricks_tui.models.graph import Shape
+    from dlbricks_tui.tui.open_model import AskedShape
+
+    Inputs = Mapping[str, AskedShape]
+
+_IMAGE = (1, 3, 224, 224)
+
+
+class InputShapesScreen(Dialog["dict[str, Shape]"]):
+    """One field per input; returns the shapes by name.
+
+    The box opens while the inputs are still being read from the model, so that it takes the keys.
+    """
+
+    scope = actions.FORM
+    ABOUT = "A shape is written like 1,3,224,224: one image of three channels, 224 by 224 pixels."
+
+    class InputsRead(Message):
+        """The inputs of the model, or the problem with them."""
+
+        def __init__(self, inputs: Inputs, problem: str = "") -> None:
+            super().__init__()
+            self.inputs = inputs
+            self.problem = problem
+
+    def __init__(self, model: str, inputs: Inputs | Callable[[], Inputs], reason: str = "") -> None:
+        super().__init__()
+        self._model = model
+        self._read = inputs if callable(inputs) else None
+        self._reason = "Reading the inputs of the model." if callable(inputs) else reason
+        self._problem = ""
+        self._inputs: Inputs = {} if callable(inputs) else inputs
+        self._fields = _fields(self._inputs)
+        self._form = VerticalScroll(can_focus=False)
+        self._below = TextLines(self._below_lines)
+
+    def compose(self) -> ComposeResult:
+        with Box(f"Shapes of the inputs of {self._model}", actions.FORM):
+            with self._form:
+                yield from self._labelled_fields()
+            yield self._below
+
+    def on_mount(self) -> None:
+        if self._read is not None:
+            self.run_in_thread(partial(self._read_inputs, self._read), "inputs")
+
+    async def on_input_shapes_screen_inputs_read(self, event: InputsRead) -> None:
+        self._inputs = event.inputs
+        self._fields = _fields(event.inputs)
+        self._reason = ""
+        self._say(event.problem)
+        await self._form.mount_all(self._labelled_fields())
+        if self._fields:
+            self.set_focus(next(iter(self._fields.values())))
+
+    def on_input_submitted(self) -> None:
+        self.action_submit()
+
+    def on_input_changed(self) -> None:
+        self._say("")
+
+    def action_next_field(self) -> None:
+        self.focus_next(Field)
+
+    def action_previous_field(self) -> None:
+        self.focus_previous(Field)
+
+    def action_submit(self) -> None:
+        shapes: dict[str, Shape] = {}
+        for name, field in self._fields.items():
+            try:
+                shapes[name] = parse_input(f"{name}={field.value}")[1]
+            except ModelError:
+                self._say(f"{name}: write its shape like {_example(self._inputs[name])}")
+                self.set_focus(field)
+                return
+        if shapes:
+            self.dismiss(shapes)
+
+    def _read_inputs(self, read: Callable[[], Inputs]) -> None:
+        try:
+            inputs = read()
+        except UserError as error:
+            self.post_message(self.InputsRead({}, str(error)))
+        else:
+            self.post_message(self.InputsRead(inputs, "" if inputs else "The model has no inputs."))
+
+    def _labelled_fields(self) -> list[TextLines | Field]:
+        labelled = (
+            (TextLines(partial(_label, name), classes="field-name"), field) for name, field in self._fields.items()
+        )
+        return [each for pair in labelled for each in pair]
+
+    def _say(self, problem: str) -> None:
+        self._problem = problem
+        self._below.refresh(layout=True)
+
+    def _below_lines(self, width: int) -> tuple[Line, ...]:
+        return tuple(wrapped(line(Span(self._problem or self._reason, "bad" if self._problem else "muted")), width))
+
+
+def _label(name: str, width: int) -> tuple[Line, ...]:
+    return (line(Span(name, "strong")),)
+
+
+def _fields(inputs: Inputs) -> dict[str, Field]:
+    return {name: Field(_spelled(asked.known or ()), hint=_example(asked)) for name, asked in inputs.items()}
+
+
+def _example(asked: AskedShape) -> str:
+    return _spelled(asked.example or asked.known or _IMAGE)
+
+
+def _spelled(shape: Shape) -> str:
+    return ",".join(map(str, shape))

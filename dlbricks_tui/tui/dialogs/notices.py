@@ -1,0 +1,136 @@
+"""Boxes that say or ask one thing."""
+
+from collections.abc import Callable, Iterable, Sized
+from pathlib import Path
+from typing import TypeVar
+
+from textual.app import App, ComposeResult
+
+from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
+from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.keys.keymap import Hint, key
+from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line
+from dlbricks_tui.tui.widgets.text import TextView
+from dlbricks_tui.wording.numbers import counted
+
+
+class ErrorScreen(Dialog[None]):
+    """An error with what to do about it; the text can be copied."""
+
+    scope = actions.ERROR
+
+    def __init__(self, text: str, log: Path | None = None) -> None:
+        super().__init__()
+        self._text = text
+        self._log = log
+
+    def compose(self) -> ComposeResult:
+        with Box("Error", actions.ERROR, classes="-bad"):
+            yield TextView(self._said)
+
+    def action_copy(self) -> None:
+        self.app.copy_to_clipboard(self._text)
+
+    def _said(self) -> Iterable[Line]:
+        yield line(self._text)
+        if self._log is not None:
+            yield BLANK
+            yield line(Span(f"This is a defect in dlbricks. Details for a report: {self._log}", "muted"))
+
+
+class HiddenMarksScreen(Dialog[bool]):
+    """Asks whether marked rows that a search hides count too; returns True for all marked rows."""
+
+    scope = actions.HIDDEN_MARKS
+    ABOUT = "A row that a search hides stays marked. Select whether hidden rows count too."
+
+    def __init__(self, what: str, in_view: int, hidden: int) -> None:
+        super().__init__()
+        self._what = what
+        self._in_view = in_view
+        self._hidden = hidden
+
+    def compose(self) -> ComposeResult:
+        with Box(f"Some marked {self._what}s are hidden", actions.HIDDEN_MARKS):
+            yield TextView(self._said)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self._in_view > 0 if action == "in_view" else True
+
+    def action_in_view(self) -> None:
+        self.dismiss(False)
+
+    def action_everything(self) -> None:
+        self.dismiss(True)
+
+    def _said(self) -> Iterable[Line]:
+        everything = self._in_view + self._hidden
+        marked = counted(everything, f"marked {self._what}")
+        if self._in_view:
+            yield line(Span(f"The search hides {self._hidden:,} of {marked}.", "strong"))
+            yield BLANK
+            yield Hint(f"{{hidden_marks.in_view}}  only the {self._in_view:,} in view").line
+            yield Hint(f"{{hidden_marks.everything}}  all {everything:,}, including the {self._hidden:,} hidden").line
+        else:
+            yield line(Span(f"The search hides all of {marked}.", "strong"))
+            yield BLANK
+            yield Hint("{hidden_marks.everything}  use them").line
+        yield Hint("{dialog.close}  cancel").line
+
+
+_KEYS = 8
+
+
+Rows = TypeVar("Rows", bound=Sized)
+
+
+def ask_which_marked(
+    app: App[object], what: str, in_view: Rows, everything: Rows, then: Callable[[Rows], object]
+) -> None:
+    """Call `then` with the marked rows; first ask about those that a search hides."""
+    hidden = len(everything) - len(in_view)
+    if not hidden:
+        then(everything)
+        return
+
+    def answered(hidden_too: bool | None) -> None:
+        if hidden_too is not None:
+            then(everything if hidden_too else in_view)
+
+    app.push_screen(HiddenMarksScreen(what, len(in_view), hidden), answered)
+
+
+class WelcomeScreen(Dialog[bool]):
+    """Offers a newcomer a first run; returns True if it is accepted."""
+
+    scope = actions.WELCOME
+    ABOUT = "This data folder has no measurements yet. A first estimate takes about twenty seconds."
+
+    def __init__(self, sample: str) -> None:
+        super().__init__()
+        self._sample = sample
+
+    def compose(self) -> ComposeResult:
+        with Box("Welcome to dlbricks", actions.WELCOME):
+            yield TextView(self._said)
+
+    def action_begin(self) -> None:
+        self.dismiss(True)
+
+    def _said(self) -> Iterable[Line]:
+        yield line(Span("How fast does each of these networks run on this machine?", "strong"))
+        yield BLANK
+        yield line(
+            "Most layers of a network occur again and again, in it and in others. dlbricks runs each of them once, as "
+            "a brick, and composes the latency of every network from what it has measured: as the sum over all "
+            "layers, and along the critical path, as if independent layers ran at the same time."
+        )
+        yield BLANK
+        yield line(
+            f"Nothing was measured here yet. {self._sample} is a small network to begin with: its bricks, and the "
+            "whole network to compare with, take about twenty seconds."
+        )
+        yield BLANK
+        yield line(column(key("welcome.begin"), _KEYS, "accent"), f"open {self._sample} and run its bricks")
+        yield line(column(key("dialog.close"), _KEYS, "accent"), "explore first")
+        yield line(column(key("app.show_help"), _KEYS, "accent"), "list the keys, on any screen")

@@ -1,0 +1,215 @@
+"""The boxes that ask for a path, with completion as in a shell."""
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.message import Message
+
+from dlbricks_tui.models.library import MODEL_SUFFIXES
+from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
+from dlbricks_tui.tui.keys import actions
+from dlbricks_tui.tui.lines import Line, Span, line, wrapped
+from dlbricks_tui.tui.widgets.rows import ItemRows
+from dlbricks_tui.tui.widgets.search_line import Field
+from dlbricks_tui.tui.widgets.text import TextLines
+
+MODELS = MODEL_SUFFIXES
+# Every name ends with the empty string.
+ANY_FILE = ("",)
+
+
+def completions(typed: str, endings: tuple[str, ...] = MODELS) -> tuple[str, ...]:
+    """Return the folders, ending in a slash, and then the files that the typed text may become."""
+    folder, _, beginning = typed.rpartition("/")
+    where = Path(f"{folder}/" if "/" in typed else ".").expanduser()
+    head = typed[: len(typed) - len(beginning)]
+    folders, files = list[str](), list[str]()
+    try:
+        with os.scandir(where) as found:
+            for entry in found:
+                if not entry.name.startswith(beginning) or (entry.name.startswith(".") and not beginning):
+                    continue
+                if entry.is_dir():
+                    folders.append(f"{head}{entry.name}/")
+                elif entry.name.endswith(endings):
+                    files.append(f"{head}{entry.name}")
+    except OSError:
+        # Most incomplete paths do not exist.
+        return ()
+    return (*sorted(folders), *sorted(files))
+
+
+def common_beginning(offered: tuple[str, ...]) -> str:
+    """Return the longest common prefix."""
+    first, last = min(offered, default=""), max(offered, default="")
+    return next((first[:place] for place, sign in enumerate(first) if last[place : place + 1] != sign), first)
+
+
+class OfferedPaths(ItemRows[str], can_focus=False):
+    """The paths to choose from; without a cursor the typed text counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._walked = False
+
+    @property
+    def has_cursor(self) -> bool:
+        return self._walked
+
+    @property
+    def chosen(self) -> str | None:
+        """The selected path; a folder ends in a slash."""
+        return self.items[self.cursor] if self._walked and self.items else None
+
+    def row(self, index: int, width: int) -> Line:
+        path = self.items[index]
+        is_folder = path.endswith("/")
+        name = path.removesuffix("/").rpartition("/")[2]
+        return line(Span(f"{name}/", "strong") if is_folder else Span(name))
+
+    def show(self, offered: tuple[str, ...]) -> None:
+        self.items = offered
+        self.show_placeholder(line(Span("No file or folder here begins like this.", "muted")))
+        self.leave()
+        self.rows_changed()
+
+    def walk(self, step: int) -> None:
+        """Move the cursor; before the first path it returns to the typed text."""
+        if self._walked and step < 0 and self.cursor == 0:
+            self.leave()
+        elif self._walked:
+            self.move_to(self.cursor + step)
+        elif step > 0:
+            self._walked = bool(self.items)
+            self.refresh()
+
+    def leave(self) -> None:
+        """Remove the cursor."""
+        self._walked = False
+        self.cursor = 0
+        self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        self._walked = event.y + self.scroll_offset.y < self.row_count
+        self.refresh()
+
+
+class PathScreen(Dialog[Path]):
+    """Returns a typed or selected path; a thread looks up the names on the disk."""
+
+    scope = actions.PATH
+    HINT: ClassVar[str]
+    # The endings of the files to offer.
+    ENDINGS: ClassVar[tuple[str, ...]]
+
+    class Completed(Message):
+        """The names that complete the typed text."""
+
+        def __init__(self, typed: str, found: tuple[str, ...]) -> None:
+            super().__init__()
+            self.typed = typed
+            self.found = found
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._path = Field(hint=self.HINT)
+        self._problem = ""
+        # The problem stays in view until the text changes.
+        self._refused = ""
+        self._below = TextLines(self._below_lines)
+        self._list = OfferedPaths()
+
+    @property
+    def prompt(self) -> str:
+        """The title of the box."""
+        raise NotImplementedError
+
+    def compose(self) -> ComposeResult:
+        with Box(self.prompt, actions.PATH, classes="-tall"):
+            yield self._path
+            yield self._below
+            yield self._list
+
+    def on_mount(self) -> None:
+        self._below.display = False
+        self._look()
+
+    def on_input_changed(self) -> None:
+        if self._path.value != self._refused:
+            self._show_problem("")
+        self._look()
+
+    def on_path_screen_completed(self, event: Completed) -> None:
+        if event.typed == self._path.value:
+            self._list.show(event.found)
+
+    def on_input_submitted(self) -> None:
+        self.action_take()
+
+    def action_complete(self) -> None:
+        self._type(self._list.chosen or common_beginning(self._list.items) or self._path.value)
+
+    def action_next(self) -> None:
+        self._list.walk(1)
+
+    def action_previous(self) -> None:
+        self._list.walk(-1)
+
+    def action_take(self) -> None:
+        chosen = self._list.chosen
+        if chosen is not None:
+            self._type(chosen)
+        if chosen is None or not chosen.endswith("/"):
+            self._take()
+
+    def problem_with(self, path: Path) -> str:
+        """Return why the path cannot be used; empty if it can."""
+        return "" if path.exists() else f"There is no {path}"
+
+    def _take(self) -> None:
+        typed = self._path.value.strip()
+        path = Path(typed).expanduser()
+        self._show_problem(self.problem_with(path) if typed else "Type a path first.")
+        if not self._problem:
+            self.dismiss(path.absolute())
+
+    def _type(self, path: str) -> None:
+        """Put the path into the field."""
+        self._list.leave()
+        self._path.value = path
+        self._path.cursor_position = len(path)
+
+    def _show_problem(self, problem: str) -> None:
+        self._problem, self._refused = problem, self._path.value
+        self._below.display = bool(problem)
+        self._below.refresh(layout=True)
+
+    def _look(self) -> None:
+        typed = self._path.value
+        self.run_in_thread(partial(self._find, typed), "complete")
+
+    def _find(self, typed: str) -> None:
+        self.post_message(self.Completed(typed, completions(typed, self.ENDINGS)))
+
+    def _below_lines(self, width: int) -> tuple[Line, ...]:
+        return tuple(wrapped(line(Span(self._problem, "bad")), width))
+
+
+class OpenPathScreen(PathScreen):
+    """Asks for a model file or a folder of models that exists."""
+
+    HINT = "~/models/resnet50-symbol.json"
+    ENDINGS = MODELS
+    ABOUT = (
+        "The path of a *-symbol.json or *.onnx file to open, or of a folder of such files to add to the library. "
+        "{path.next} selects one of the names below. {path.take} opens a selected folder, and otherwise uses the path "
+        "as it stands. A ~ stands for your home folder."
+    )
+
+    @property
+    def prompt(self) -> str:
+        return "Open a model file or a folder of models"

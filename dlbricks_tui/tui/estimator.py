@@ -1,0 +1,187 @@
+"""Estimates models from the store, and caches the estimates in the list of models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from dlbricks_tui import __version__
+from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.estimate.estimate import Options
+from dlbricks_tui.estimate.explanation import by_type, parallel_gain, residual
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.knowledge import Pair
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.jobs import JobKey
+from dlbricks_tui.measure.known import Conditions, Known, known_in
+from dlbricks_tui.store.conditions import where
+from dlbricks_tui.store.queries import counts, runtimes, select, systems
+from dlbricks_tui.store.records import Measurement, System
+from dlbricks_tui.store.store import Store
+from dlbricks_tui.tui.choices import Available, Choices
+from dlbricks_tui.tui.session import SharedStore
+from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
+from dlbricks_tui.tui.workbench.models import KnownLatency
+from dlbricks_tui.tui.workbench.parts import Measurements
+
+if TYPE_CHECKING:
+    from dlbricks_tui.settings import DataFolder
+    from dlbricks_tui.tui.open_model import ModelSpec
+
+
+class Estimator:
+    """Estimates one model at a time, from any thread."""
+
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
+        self._host: System | None = None
+
+    def available(self) -> Available:
+        """Return the systems and runtimes of the store, and this host."""
+        with self._store.held() as store:
+            generation = store.generation
+            counted = counts(generation)
+            return Available(
+                self._this_host().id,
+                tuple(systems(generation).values()),
+                tuple(runtimes(generation).values()),
+                counted["measurements"] + counted["end_to_end"],
+            )
+
+    def state(self) -> str:
+        """Return a key of this host and its results; estimates with equal keys are equal."""
+        with self._store.held() as store:
+            return repr((self._this_host().id, store.generation.covered))
+
+    def estimate(self, decomposition: Decomposition, choices: Choices) -> SystemEstimate:
+        """Estimate a model from the measurements that the choices select."""
+        with self._store.held() as store:
+            return self._answer(_inquiry(store, decomposition, choices), choices)
+
+    def explain(self, decomposition: Decomposition, choices: Choices) -> EstimateView:
+        """Estimate a model with its breakdown, and name the other systems that have results of it."""
+        with self._store.held() as store:
+            inquiry = _inquiry(store, decomposition, choices)
+            system_estimate = self._answer(inquiry, choices)
+            others = {offer.way.system for offer in inquiry.offers} - {system_estimate.way.system}
+            known = systems(store.generation) if others else {}
+        composed = system_estimate.estimate.composed
+        return EstimateView(
+            system_estimate,
+            parallel_gain(composed) if composed else 1.0,
+            by_type(decomposition.graph, system_estimate.estimate),
+            residual(system_estimate),
+            tuple(sorted(known[system].name if system in known else system for system in others)),
+        )
+
+    def measurements(self, pair: Pair, way: Way) -> Measurements | None:
+        """Return the newest good samples of a brick in a context, and all its latencies, oldest first."""
+        with self._store.held() as store:
+            asked = where(brick=pair[0], context=pair[1], of="brick", good=True, system=way.system)
+            asked += where(runtime=way.runtime, level=way.level.value, protocol=way.protocol)
+            found = select(store.generation, asked)
+            newest = found.result(len(found) - 1) if len(found) else None
+            if not isinstance(newest, Measurement):
+                return None
+            return Measurements(newest, tuple(found.values("trimmed_mean_ms")))
+
+    def known(self, conditions: Conditions, targets: Iterable[JobKey], since: str = "") -> Known:
+        """Return what a run under these conditions can reuse."""
+        with self._store.held() as store:
+            store.refresh()
+            return known_in(store.generation, conditions, targets, since)
+
+    def refresh(self) -> bool:
+        """Read what other processes have stored since, and return whether there was anything."""
+        with self._store.held() as store:
+            return store.refresh()
+
+    def _answer(self, inquiry: Inquiry, choices: Choices) -> SystemEstimate:
+        system = choices.system or self._this_host().id
+        return inquiry.on(system, choices.runtime) or inquiry.empty(system, choices.runtime or "")
+
+    def _this_host(self) -> System:
+        if self._host is None:
+            self._host = fingerprint()
+        return self._host
+
+
+def _inquiry(store: Store, decomposition: Decomposition, choices: Choices) -> Inquiry:
+    return Inquiry(store.generation, decomposition, Options(workers=choices.workers))
+
+
+_MOST_KEPT = 5000
+
+
+class LatencyCache:
+    """Cached estimates by model and settings; a change of the store or of the runtimes drops them.
+
+    If the cache cannot be read or written, the models are estimated again.
+    """
+
+    def __init__(self, data: DataFolder) -> None:
+        self._data = data
+        self._file = data.cache / "latencies.json"
+        self._lock = Lock()
+        self._state = ""
+        self._known: dict[str, KnownLatency] = {}
+
+    def begin(self, *state: str) -> None:
+        """Use the cache of this state; drop that of any other."""
+        now = repr((__version__, state, self._settings_files()))
+        with self._lock:
+            if now != self._state:
+                self._state, self._known = now, self._read(now)
+
+    def of(self, spec: ModelSpec, choices: Choices) -> KnownLatency | None:
+        """Return the cached estimate of a model; None if there is none or the file has changed."""
+        with self._lock:
+            return self._known.get(_key(spec, choices))
+
+    def keep(self, spec: ModelSpec, choices: Choices, latency: KnownLatency) -> None:
+        """Cache an estimate until the next `save`."""
+        with self._lock:
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            self._known[_key(spec, choices)] = latency
+
+    def save(self) -> None:
+        """Write the cache to its file."""
+        with self._lock:
+            known = {key: asdict(latency) for key, latency in self._known.items()}
+            with suppress(OSError):
+                write_atomically(self._file, json.dumps({"state": self._state, "known": known}))
+
+    def _read(self, state: str) -> dict[str, KnownLatency]:
+        try:
+            document = json.loads(self._file.read_bytes())
+            if document["state"] != state:
+                return {}
+            return {str(key): KnownLatency(**values) for key, values in document["known"].items()}
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return {}
+
+    def _settings_files(self) -> list[tuple[str, int, int]]:
+        """Return the files with runtimes and input shapes, with their times of change and sizes."""
+        found = []
+        for path in sorted(self._data.path.glob("*.json")):
+            with suppress(OSError):
+                known = path.stat()
+                found.append((path.name, known.st_mtime_ns, known.st_size))
+        return found
+
+
+def _key(spec: ModelSpec, choices: Choices) -> str:
+    path = spec.source.path
+    try:
+        known = path.stat()
+        file = (known.st_mtime_ns, known.st_size)
+    except OSError:
+        file = (0, 0)
+    return repr((str(path), spec.source.name, file, sorted(spec.shapes.items()), choices))

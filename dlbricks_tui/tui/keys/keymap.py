@@ -1,0 +1,232 @@
+"""The keys of all actions: defaults, changes by the config file, and their labels."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from textual.keys import _character_to_key, key_to_character
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.tui.keys.actions import Action
+from dlbricks_tui.tui.keys.registry import BY_ID, CHAINS, scope_of
+from dlbricks_tui.tui.lines import Line, Span
+
+if TYPE_CHECKING:
+    from dlbricks_tui.config.config import KeysGiven
+
+# Textual's names of keys with a sign.
+_SIGNS = {"plus": "+", "minus": "-", "slash": "/", "backslash": "\\", "at": "@", "underscore": "_"}
+_SHOWN = {
+    **_SIGNS,
+    "escape": "esc",
+    "enter": "enter",
+    "space": "space",
+    "pagedown": "pgdn",
+    "pageup": "pgup",
+    "down": "↓",
+    "up": "↑",
+    "left": "←",
+    "right": "→",
+}
+_NAMED = {sign: name for name, sign in _SHOWN.items()}
+_MODIFIERS = {"c": "ctrl", "control": "ctrl", "s": "shift", "a": "alt"}
+_WORDS = r"enter|tab|space|escape|backspace|delete|insert|home|end|pageup|pagedown|up|down|left|right|f[1-9]|f1[0-2]"
+_KEY = re.compile(rf"(?:alt\+)?(?:ctrl\+[a-z]|(?:ctrl\+)?(?:shift\+)?(?:{_WORDS}))|alt\+[^\W_]")
+
+
+class UnknownKeyError(ValueError):
+    """The text names no key of a terminal."""
+
+
+def shown(key: str) -> str:
+    """Return the label of a key: `^d` for `ctrl+d`."""
+    if key.startswith("ctrl+"):
+        return f"^{shown(key.removeprefix('ctrl+'))}"
+    if key.startswith(("shift+", "alt+")):
+        modifier, _, rest = key.partition("+")
+        return f"{modifier}-{shown(rest)}"
+    if key in _SHOWN:
+        return _SHOWN[key]
+    sign = key_to_character(key)
+    return sign if sign is not None and sign.isprintable() else key
+
+
+def key_labels(keys: tuple[str, ...]) -> str:
+    """Return the labels of several keys."""
+    return " ".join(map(shown, keys))
+
+
+def parse_key(written: str) -> str:
+    """Return Textual's name of a key that was written as a label or in Textual's way."""
+    key = written.strip()
+    if len(key) == 1 and key.isprintable():
+        return _NAMED.get(key) or _character_to_key(key)
+    if key.startswith("^"):
+        key = f"ctrl+{key[1:]}"
+    *modifiers, base = re.split(r"(?<=\w)[+-](?=.)", key)
+    modifiers = [_MODIFIERS.get(each.lower(), each.lower()) for each in modifiers]
+    if len(base) > 1 or "ctrl" in modifiers:
+        base = base.lower()
+    base = _NAMED.get(base, base)
+    key = "+".join([*modifiers, base])
+    if not types_text(key) and not _KEY.fullmatch(key):
+        raise UnknownKeyError(written)
+    return key
+
+
+def types_text(key: str) -> bool:
+    """Return whether the key types a letter or a sign."""
+    typed = key_to_character(key)
+    # Textual's own names of some signs do not lead back to the sign.
+    return key in _SIGNS or (typed is not None and typed.isprintable())
+
+
+_SAME_AS = "terminals send the same for"
+RESERVED_KEYS = {
+    "ctrl+b": "tmux uses it",
+    "ctrl+a": "screen uses it",
+    "ctrl+h": f"{_SAME_AS} backspace",
+    "ctrl+i": f"{_SAME_AS} tab",
+    "ctrl+j": f"{_SAME_AS} enter",
+    "ctrl+m": f"{_SAME_AS} enter",
+    "ctrl+s": "terminals may stop the output",
+    "ctrl+q": "terminals may resume the output",
+}
+# These actions keep these keys in addition to any others, so that the user can always leave.
+FIXED_KEYS = {
+    "app.quit": "ctrl+c",
+    "dialog.leave": "ctrl+c",
+    "dialog.close": "escape",
+    "find.clear": "escape",
+}
+
+
+class KeymapError(UserError):
+    """The keys in the config file are invalid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keymap:
+    """The keys of every action, by Textual's names."""
+
+    changed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def keys_of(self, action: Action) -> tuple[str, ...]:
+        """Return the keys of an action; the first is the one that is shown."""
+        return self.changed.get(action.id, action.keys)
+
+    def for_textual(self) -> dict[str, str]:
+        """Return the changed keys in Textual's format."""
+        return {action: ",".join(keys) for action, keys in self.changed.items()}
+
+
+# One keymap per process: many places show the names of keys.
+_in_use = Keymap()
+
+
+def use(keymap: Keymap) -> None:
+    """Use this keymap from now on."""
+    global _in_use
+    _in_use = keymap
+
+
+def keys_of(action: Action) -> tuple[str, ...]:
+    """Return the current keys of an action."""
+    return _in_use.keys_of(action)
+
+
+def key(action: str) -> str:
+    """Return the label of the current key of the action with that id."""
+    return shown(keys_of(BY_ID[action])[0])
+
+
+def keymap_of(wanted: Mapping[str, KeysGiven]) -> Keymap:
+    """Return the keymap of the config file; raise the first problem with it."""
+    keymap = Keymap({action: _checked(action, given) for action, given in wanted.items()})
+    for action, given in wanted.items():
+        for key_, other in _clashes(BY_ID[action], keymap):
+            raise KeymapError(
+                f"{given.where}: keys.{action}: {shown(key_)} already runs {other.id} in the same place "
+                f"({other.help.rstrip('.')}): give one of them another key"
+            )
+    return keymap
+
+
+def wrong_keys(wanted: Mapping[str, KeysGiven]) -> str:
+    """Return the first problem with the keys of the config file; empty if there is none."""
+    try:
+        keymap_of(wanted)
+    except KeymapError as error:
+        return str(error)
+    return ""
+
+
+def _checked(action: str, given: KeysGiven) -> tuple[str, ...]:
+    found = BY_ID.get(action)
+    where = f"{given.where}: keys.{action}"
+    if found is None:
+        close = difflib.get_close_matches(action, BY_ID, 1)
+        perhaps = f"did you mean {close[0]}?" if close else "docs/keys.md lists all names"
+        raise KeymapError(f"{where}: no such action; {perhaps}")
+    keys = tuple(_parsed(each, where) for each in given.keys)
+    for each in keys:
+        if each in RESERVED_KEYS:
+            raise KeymapError(f"{where}: {shown(each)} never arrives ({RESERVED_KEYS[each]}): choose another key")
+        if types_text(each) and (found.always or scope_of(found).typing):
+            raise KeymapError(f"{where}: {shown(each)} types text here: choose a key like f5 or ctrl+x")
+    kept = FIXED_KEYS.get(action)
+    return tuple(dict.fromkeys((*keys, kept) if kept else keys))
+
+
+def _parsed(written: str, where: str) -> str:
+    try:
+        return parse_key(written)
+    except UnknownKeyError:
+        raise KeymapError(
+            f"{where}: {written!r} is not a key; write it like 'x', 'X', 'ctrl+x', 'f5', 'space' or 'shift+tab'"
+        ) from None
+
+
+def _clashes(action: Action, keymap: Keymap) -> Iterator[tuple[str, Action]]:
+    """Yield the actions that have the same key in the same place, unless they share it by default."""
+    for other in _beside(action):
+        both = _names(keymap.keys_of(action)) & _names(keymap.keys_of(other))
+        meant = _names(action.keys) & _names(other.keys)
+        yield from ((each, other) for each in sorted(both - meant))
+
+
+def _names(keys: tuple[str, ...]) -> set[str]:
+    return {parse_key(each) for each in keys}
+
+
+def _beside(action: Action) -> list[Action]:
+    """Return the actions whose keys work in the same places as those of this one."""
+    scopes = {scope for chain in CHAINS if scope_of(action) in chain for scope in chain}
+    everywhere = (other for other in BY_ID.values() if action.always or other.always or scope_of(other) in scopes)
+    return [other for other in everywhere if other is not action]
+
+
+_ACTION = re.compile(r"\{([a-z_]+\.[a-z_]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A line of text in which `{models.open}` stands for the key of that action."""
+
+    text: str
+    style: str = "text"
+
+    @property
+    def line(self) -> Line:
+        """The line with the current keys highlighted."""
+        parts = enumerate(_ACTION.split(self.text))
+        return tuple(Span(key(part), "accent") if at % 2 else Span(part, self.style) for at, part in parts if part)
+
+
+def with_keys(text: str) -> str:
+    """Return the text with the current keys in place of the action ids."""
+    return _ACTION.sub(lambda found: key(found[1]), text)

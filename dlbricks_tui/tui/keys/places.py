@@ -1,0 +1,62 @@
+"""Screens, panels and widgets as places where actions apply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import BindingType
+
+from dlbricks_tui.tui.keys.actions import BOX, DIALOG, FORM, LIST, PALETTE, PATH, SEARCH, Action, Scope
+from dlbricks_tui.tui.keys.keymap import with_keys
+from dlbricks_tui.tui.keys.registry import ACTIONS, bindings, scope_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from textual.app import App
+    from textual.dom import DOMNode
+    from textual.screen import Screen
+
+# The palette leaves out actions that only make sense while the user types or reads.
+_NOT_IN_PALETTE = frozenset({LIST, SEARCH, DIALOG, BOX, FORM, PALETTE, PATH})
+
+
+class Place:
+    """A node with its own paragraph in the help; one with a scope has the bindings of that scope."""
+
+    scope: ClassVar[Scope | None] = None
+    ABOUT: ClassVar[str] = ""
+    BINDINGS: ClassVar[list[BindingType]]
+
+    def __init_subclass__(cls, **options: bool) -> None:
+        own = vars(cls)
+        if "scope" in own and "BINDINGS" not in own:
+            cls.BINDINGS = bindings(own["scope"])
+        super().__init_subclass__(**options)
+
+    @property
+    def about(self) -> str:
+        """The help paragraph with the current keys."""
+        return with_keys(self.ABOUT)
+
+
+def places_around(app: App[None]) -> Iterator[Place]:
+    """Return the places whose keys work now, the innermost first."""
+    start = app.screen.focused or app.screen
+    return (node for node in start.ancestors_with_self if isinstance(node, Place))
+
+
+def actions_on(screen: Screen[object]) -> Iterator[tuple[Action, DOMNode]]:
+    """Yield the actions that the palette offers on a screen, each with the node that runs it."""
+    everything: tuple[DOMNode, ...] = (screen.app, screen, *screen.query("*"))
+    nodes = {scope: node for node in everything if (scope := getattr(node, "scope", None)) is not None}
+    for action in ACTIONS:
+        node = nodes.get(scope_of(action))
+        if node is not None and scope_of(action) not in _NOT_IN_PALETTE and node.check_action(action.method, ()):
+            yield action, node
+
+
+def actions_here(screen: Screen[object]) -> Iterator[Action]:
+    """Return the actions whose keys work now: those of the screen and of the focused place on it."""
+    found = {active.binding.id for active in screen.active_bindings.values() if active.enabled}
+    return (action for action in ACTIONS if action.id in found or action.always)

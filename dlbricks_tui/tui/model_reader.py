@@ -1,0 +1,106 @@
+"""Reads and decomposes models. The first time is slow, so screens call it from threads."""
+
+from collections import OrderedDict
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.bricks.regions import sequence_regions
+from dlbricks_tui.models.errors import MissingShapeError, ModelError
+from dlbricks_tui.models.frameworks import Frameworks
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.input_shapes import ShapeMemory
+from dlbricks_tui.models.library import Library, ModelSource, source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel, input_shapes
+from dlbricks_tui.tui.workbench.nesting import Nesting
+
+# Enough to switch between a few models; all fifty would fill the memory of a small host.
+MOST_KEPT = 4
+
+
+class ModelReader:
+    """Reads one model at a time, from any thread."""
+
+    def __init__(self, data: DataFolder, samples: Path) -> None:
+        self.library = Library(samples, data.path)
+        runtimes = Registry(data.path).one_of_each_format()
+        memory = ShapeMemory(data.path)
+        self._frameworks = Frameworks(runtimes, data.cache, data.log / "framework.log", memory)
+        self._lock = Lock()
+        self._read: OrderedDict[object, LayerGraph] = OrderedDict()
+
+    @property
+    def frameworks(self) -> tuple[str, ...]:
+        """The identities of the frameworks, which determine the fused layers of a model."""
+        return self._frameworks.identities
+
+    def open(self, spec: ModelSpec) -> OpenModel:
+        """Read and decompose a model."""
+        with self._lock:
+            self._frameworks.retry_missing()
+            graph = self._graph(spec)
+            decomposition = decompose(graph, spec.cutting)
+            return OpenModel(spec, graph, decomposition, Nesting(sequence_regions(decomposition)))
+
+    def inputs(self, spec: ModelSpec) -> dict[str, AskedShape]:
+        """Return the inputs of a model with what is known of their shapes.
+
+        They are read at the written level, so that a model that cannot be fused has them too.
+        """
+        as_written = replace(spec, level=Level.WRITTEN, shapes={})
+        with self._lock:
+            self._frameworks.retry_missing()
+            try:
+                found = {
+                    name: AskedShape(shape, shape) for name, shape in input_shapes(self._graph(as_written)).items()
+                }
+            except MissingShapeError as error:
+                found = {name: AskedShape(None, example) for name, example in error.examples.items()}
+        return {**found, **{name: AskedShape(shape, shape) for name, shape in spec.shapes.items()}}
+
+    def decompose_cached(self, spec: ModelSpec) -> Decomposition | None:
+        """Return the decomposition of a model, or None if only the framework could read it, which takes long."""
+        with self._lock:
+            known = self._read.get(_key(spec))
+            try:
+                graph = known or _loaded(spec, self._frameworks.loader_from_cache())
+            except ModelError:
+                return None
+            return decompose(graph, spec.cutting)
+
+    def decompose_model(self, spec: ModelSpec) -> Decomposition:
+        """Return the decomposition of a model; the framework reads it if necessary."""
+        with self._lock:
+            return decompose(self._read.get(_key(spec)) or _loaded(spec, self._frameworks.loader()), spec.cutting)
+
+    def add_model(self, path: Path) -> ModelSource:
+        """Add a file to the library; refuse one that is not a model."""
+        with self._lock:
+            self._frameworks.loader_from_cache().refuse_no_model(source_of(path))
+        return self.library.add_model(path)
+
+    def close(self) -> None:
+        """End the processes of the frameworks."""
+        self._frameworks.interrupt()
+
+    def _graph(self, spec: ModelSpec) -> LayerGraph:
+        key = _key(spec)
+        found = self._read.get(key)
+        if found is None:
+            found = self._read[key] = _loaded(spec, self._frameworks.loader())
+            if len(self._read) > MOST_KEPT:
+                self._read.popitem(last=False)
+        self._read.move_to_end(key)
+        return found
+
+
+def _loaded(spec: ModelSpec, loader: Loader) -> LayerGraph:
+    return loader.load(spec.source, spec.level, spec.shapes)
+
+
+def _key(spec: ModelSpec) -> object:
+    return spec.source.path, spec.level, tuple(sorted(spec.shapes.items()))

@@ -1,0 +1,1 @@
+"""The screens of stored results: find, read, compare, exchange and delete them."""

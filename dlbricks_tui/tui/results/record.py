@@ -1,0 +1,204 @@
+"""The panels of one result and of its history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from dlbricks_tui.tui.lines import (
+    BLANK,
+    Line,
+    Span,
+    bar,
+    column,
+    fact,
+    fact_lines,
+    line,
+    number_column,
+    sample_lines,
+    wrapped,
+)
+from dlbricks_tui.tui.results import actions
+from dlbricks_tui.tui.results.columns import NO_RESULT, cell
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.rows import ItemRows, LineRows
+from dlbricks_tui.wording.numbers import milliseconds, percent, signed_percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dlbricks_tui.store.columns import Summary
+    from dlbricks_tui.store.records import Facts, Result
+    from dlbricks_tui.tui.results.work import ResultRead
+
+_KEY_DIGITS = 12
+
+
+def record_lines(summary: Summary, result: Result | None, width: int) -> tuple[Line, ...]:
+    """Return everything about a result, the most important first."""
+    lines = [
+        line(Span(summary.name or summary.brick or summary.model, "strong")),
+        *_latency(summary),
+        *_way(summary),
+        *(_samples_and_facts(result, width) if result else _lost()),
+    ]
+    return tuple(each for long in lines for each in (wrapped(long, width) if long else [BLANK]))
+
+
+def _latency(summary: Summary) -> Iterator[Line]:
+    half = (summary.high_ms - summary.low_ms) / 2
+    share = f", ± {percent(half / summary.trimmed_mean_ms, 1)}" if summary.trimmed_mean_ms > 0 else ""
+    yield fact("takes", Span(milliseconds(summary.trimmed_mean_ms), "strong"), Span(f" ms{share}", "muted"))
+    yield fact("interval", f"{milliseconds(summary.low_ms)} to {milliseconds(summary.high_ms)} ms")
+
+
+def _way(summary: Summary) -> Iterator[Line]:
+    if summary.brick:
+        yield fact("brick", summary.brick[:_KEY_DIGITS], Span(f" {summary.kind}", "muted"))
+        yield fact("context", summary.context or Span("any", "muted"))
+    else:
+        yield fact("model", summary.model[:_KEY_DIGITS], Span(" end to end", "muted"))
+    yield fact("system", summary.system)
+    yield fact("runtime", summary.runtime)
+    yield fact("level", summary.level.value, Span(f", protocol {summary.protocol}", "muted"))
+    kernel = f", kernel {summary.kernel_variant}" if summary.kernel_variant else ""
+    yield fact("batch", f"{summary.batch_size}", Span(f", {summary.dtype}{kernel}", "muted"))
+    yield fact("run", summary.run)
+    yield fact("id", summary.id[:_KEY_DIGITS])
+
+
+def _samples_and_facts(result: Result, width: int) -> Iterator[Line]:
+    for flag in result.flags:
+        yield fact("doubtful", Span(flag, "warn"))
+    yield BLANK
+    yield from sample_lines(result, width)
+    yield from _facts("Conditions on the host", result.noise)
+    yield from _facts("Occurrence", getattr(result, "occurrence", ()))
+
+
+def _facts(title: str, facts: Facts) -> Iterator[Line]:
+    if facts:
+        yield BLANK
+        yield line(Span(title, "heading"))
+        yield from fact_lines(facts)
+
+
+def _lost() -> Iterator[Line]:
+    yield BLANK
+    yield line(Span("Its samples can no longer be read; `dlbricks results verify` reports the damage.", "bad"))
+
+
+class RecordPanel(Panel):
+    """The selected result."""
+
+    scope = actions.RESULT
+    TITLE = "Result"
+    REACHED_BY = "results.go_to_result"
+    ABOUT = (
+        "One result: its brick or model, how it was measured, the distribution of its samples, and the conditions on "
+        "the host."
+    )
+
+    def __init__(self) -> None:
+        self._list = LineRows(self._lines)
+        super().__init__(self._list, id="result")
+        self._shown: ResultRead | None = None
+        self._list.show_placeholder(line(Span("Select a result to read about it.", "muted")))
+
+    @property
+    def summary(self) -> Summary | None:
+        """The summary of the result in view."""
+        return self._shown.summary if self._shown else None
+
+    def show(self, read: ResultRead | None) -> None:
+        before, self._shown = self.summary, read
+        if before is None or self.summary is None or before.id != self.summary.id:
+            self._list.move_to(0)
+        self._list.remake()
+
+    def action_copy(self) -> None:
+        self.copy(self.summary.key if self.summary else None, NO_RESULT)
+
+    def _lines(self, width: int) -> tuple[Line, ...]:
+        return record_lines(self._shown.summary, self._shown.result, width) if self._shown else ()
+
+
+_WHEN, _MS, _CHANGE = 16, 10, 11
+_NARROWEST_BAR = 4
+
+
+class HistoryRows(ItemRows["Summary"]):
+    """The measurements, the newest first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._longest_ms = 0.0
+
+    def show(self, history: tuple[Summary, ...]) -> None:
+        """Show measurements that are given oldest first."""
+        self.items = history[::-1]
+        self._longest_ms = max((it.trimmed_mean_ms for it in history), default=0.0)
+        self.cursor = 0
+        self.rows_changed()
+
+    def row(self, index: int, width: int) -> Line:
+        summary = self.items[index]
+        older = self.items[index + 1] if index + 1 < len(self.items) else None
+        room = width - _WHEN - _MS - _CHANGE - 1
+        roomy = room >= _NARROWEST_BAR and self._longest_ms > 0
+        drawn = bar(summary.trimmed_mean_ms / self._longest_ms, room) if roomy else ()
+        return (
+            column(cell("when", summary.when), _WHEN, "muted" if summary.good else "warn"),
+            number_column(milliseconds(summary.trimmed_mean_ms), _MS, "strong"),
+            _change(summary, older),
+            Span(" "),
+            *drawn,
+        )
+
+
+class HistoryPanel(Panel):
+    """All measurements of one brick or model in one way."""
+
+    scope = actions.HISTORY
+    TITLE = "History"
+    REACHED_BY = "results.go_to_history"
+    ABOUT = (
+        "All measurements of the brick in its context, or of the model, on the same system by the same runtime, the "
+        "newest first: time, milliseconds, and the change since the previous one. A change in brackets may be due to "
+        "sampling, as the intervals overlap."
+    )
+
+    class Opened(Message):
+        """The user wants to read about another measurement."""
+
+        def __init__(self, summary: Summary) -> None:
+            super().__init__()
+            self.summary = summary
+
+    def __init__(self) -> None:
+        self._list = HistoryRows()
+        super().__init__(self._list, id="history")
+        self._list.show_placeholder(line(Span("Select a result to see its history.", "muted")))
+
+    def show(self, history: tuple[Summary, ...]) -> None:
+        """Show measurements; the cursor stays if they are the same as before."""
+        if [it.id for it in history] != [it.id for it in reversed(self._list.items)]:
+            self._list.show(history)
+        self.show_title(f" {len(history):,}" if history else "")
+
+    def action_open(self) -> None:
+        if self._list.selected is not None:
+            self.post_message(self.Opened(self._list.selected))
+
+    def action_copy(self) -> None:
+        self.copy(self._list.selected.id if self._list.selected else None, NO_RESULT)
+
+
+def _change(summary: Summary, older: Summary | None) -> Span:
+    if older is None or not older.trimmed_mean_ms:
+        return Span(" " * _CHANGE)
+    change = summary.trimmed_mean_ms / older.trimmed_mean_ms - 1.0
+    if summary.low_ms <= older.high_ms and older.low_ms <= summary.high_ms:
+        return number_column(f"({signed_percent(change)})", _CHANGE, "muted")
+    return number_column(signed_percent(change), _CHANGE, "bad" if change > 0 else "good")

@@ -1,0 +1,229 @@
+"""The screen of all results."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.containers import Container
+
+from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.dialogs.notices import ask_which_marked
+from dlbricks_tui.tui.keys.keymap import key
+from dlbricks_tui.tui.lines import Line, Span, line
+from dlbricks_tui.tui.results import actions, work
+from dlbricks_tui.tui.results.comparison import ContrastScreen
+from dlbricks_tui.tui.results.record import HistoryPanel, RecordPanel
+from dlbricks_tui.tui.results.table import ResultsPanel
+from dlbricks_tui.tui.results.work import NamedSelection, ResultsWork
+from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
+from dlbricks_tui.tui.widgets.text import TextLines
+from dlbricks_tui.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from textual.app import ComposeResult
+
+    from dlbricks_tui.store.queries import Selection
+    from dlbricks_tui.tui.session import Session
+
+_EVERYTHING = "all results"
+
+
+class ResultsScreen(PanelledScreen[None]):
+    """Connects the panels with the worker threads."""
+
+    scope = actions.RESULTS
+    CSS_PATH = "results.tcss"
+    AUTO_FOCUS = "#result-table RowsView"
+    WANTS_NEW_RESULTS = True
+    ABOUT = (
+        "Find results, read one with all its samples, and see its history. To compare two selections, find the first "
+        "and keep it, then find the second and compare."
+    )
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._work = ResultsWork(session.store, self.post_message)
+        self._kept: NamedSelection | None = None
+        # The deleted selections, the latest last.
+        self._undo: list[Selection] = []
+        self._table = ResultsPanel()
+        self._record = RecordPanel()
+        self._history = HistoryPanel()
+        self._foot = TextLines(self._foot_lines, classes="results-kept")
+
+    def compose(self) -> ComposeResult:
+        with Container(classes="panels"):
+            yield self._table
+            yield self._record
+            yield self._history
+        yield self._foot
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self.make_current(self._table)
+        self._foot.display = False
+
+    def on_screen_resume(self) -> None:
+        self._find()
+
+    # Messages of panels and of worker threads
+
+    @on(ResultsPanel.Asked)
+    @on(messages.NewResults)
+    def _find(self) -> None:
+        self.run_in_thread(partial(self._work.find, self._table.result_query), "find")
+
+    @on(work.Found)
+    def _found(self, event: work.Found) -> None:
+        self._table.show(event)
+        if not event.selection:
+            self._record.show(None)
+            self._history.show(())
+
+    @on(ResultsPanel.Selected)
+    def _result_selected(self, event: ResultsPanel.Selected) -> None:
+        self.run_in_thread(partial(self._work.read_result, event.result), "study")
+
+    @on(work.ResultRead)
+    def _result_read(self, event: work.ResultRead) -> None:
+        self._record.show(event)
+        self._history.show(event.history)
+
+    @on(ResultsPanel.Opened)
+    def _opened(self) -> None:
+        self.go_to(self._record)
+
+    @on(HistoryPanel.Opened)
+    def _older_opened(self, event: HistoryPanel.Opened) -> None:
+        self.run_in_thread(partial(self._work.read_again, event.summary), "study")
+        self.go_to(self._record)
+
+    @on(ResultsPanel.ColumnsAsked)
+    def _columns_asked(self, event: ResultsPanel.ColumnsAsked) -> None:
+        from dlbricks_tui.tui.results.columns import ColumnsScreen
+
+        self.app.push_screen(ColumnsScreen(event.shown), self._columns_chosen)
+
+    def _columns_chosen(self, columns: tuple[str, ...] | None) -> None:
+        if columns is not None:
+            self._table.show_columns(columns)
+
+    @on(work.Deleted)
+    def _deleted(self, event: work.Deleted) -> None:
+        self._undo.append(event.selection)
+        self._table.unmark(event.selection)
+        self.notify(f"{counted(event.count, 'result')} deleted; {key('results.undo_delete')} restores the results.")
+        self._changed()
+
+    @on(work.Restored)
+    def _restored(self, event: work.Restored) -> None:
+        self.notify(f"{counted(event.count, 'result')} restored.")
+        self._changed()
+
+    @on(work.Exported)
+    def _exported(self, event: work.Exported) -> None:
+        self.notify(f"{counted(event.count, 'result')} written to {event.path}", markup=False)
+
+    @on(work.Imported)
+    def _imported(self, event: work.Imported) -> None:
+        report = event.report
+        told = f"{report.new:,} records of {event.path.name} are new, {report.known:,} were known."
+        if report.conflicts:
+            told += f" {len(report.conflicts):,} differ from those in the store; both are kept."
+        if report.refused:
+            told += f" {len(report.refused):,} cannot be read: {report.refused[0]}"
+        self.notify(told, severity="warning" if report.refused else "information", markup=False)
+        self._changed()
+
+    def _changed(self) -> None:
+        """Update everything that depends on the store."""
+        self._find()
+        self.app.post_message(messages.ResultsStored())
+
+    # Actions
+
+    def action_delete(self) -> None:
+        self._choose(self._table.under_cursor, self._ask_to_delete)
+
+    def action_undo_delete(self) -> None:
+        if self._undo:
+            self.run_in_thread(partial(self._work.restore, self._undo.pop()), "change")
+        else:
+            self.notify("Nothing was deleted in this session.")
+
+    def action_export(self) -> None:
+        self._choose(self._table.shown, self._ask_where_to_export)
+
+    def action_import_file(self) -> None:
+        from dlbricks_tui.tui.results.dialogs import ImportScreen
+
+        self.app.push_screen(ImportScreen(), self._import)
+
+    def action_keep(self) -> None:
+        self._choose(self._table.shown, self._keep)
+
+    def action_compare(self) -> None:
+        if self._kept is None or not self._table.shown:
+            kept_by = key("results.keep")
+            self.notify(f"First keep the results to compare with: find them and press {kept_by}.")
+        else:
+            self._choose(self._table.shown, partial(self._compare, self._kept))
+
+    def action_leave(self) -> None:
+        self.app.pop_screen()
+
+    def _choose(self, unmarked: Selection | None, then: Callable[[Selection], object]) -> None:
+        """Call `then` with the marked results, or with the others if nothing is marked."""
+        marked, in_view = self._table.marked, self._table.marked_in_view
+        if marked is not None and in_view is not None:
+            ask_which_marked(self.app, "result", in_view, marked, then)
+        elif unmarked:
+            then(unmarked)
+
+    def _keep(self, chosen: Selection) -> None:
+        self._kept = self._named(chosen)
+        self._foot.display = True
+        self._foot.refresh()
+
+    def _compare(self, first: NamedSelection, second: Selection) -> None:
+        self.app.push_screen(ContrastScreen(self._session.store, first, self._named(second)))
+
+    def _named(self, chosen: Selection) -> NamedSelection:
+        """Name a selection by its search or its marks."""
+        marked = f"{counted(len(chosen), 'marked result')}" if self._table.marked else ""
+        return NamedSelection(chosen, marked or self._table.result_query.text or _EVERYTHING)
+
+    def _ask_to_delete(self, chosen: Selection) -> None:
+        from dlbricks_tui.tui.results.dialogs import DeleteScreen
+
+        self.app.push_screen(DeleteScreen(chosen, self._table.total), partial(self._delete, chosen))
+
+    def _ask_where_to_export(self, chosen: Selection) -> None:
+        from dlbricks_tui.tui.results.dialogs import ExportScreen
+
+        self.app.push_screen(ExportScreen(len(chosen)), partial(self._export, chosen))
+
+    def _delete(self, chosen: Selection, sure: bool | None) -> None:
+        if sure:
+            self.run_in_thread(partial(self._work.delete, chosen), "change")
+
+    def _export(self, chosen: Selection, path: Path | None) -> None:
+        if path is not None:
+            self.run_in_thread(partial(self._work.export, chosen, path), "change")
+
+    def _import(self, path: Path | None) -> None:
+        if path is not None:
+            self.notify(f"Reading {path.name}.", markup=False)
+            self.run_in_thread(partial(self._work.import_from, path), "change")
+
+    def _foot_lines(self, width: int) -> tuple[Line, ...]:
+        if self._kept is None:
+            return ()
+        count = f" ({counted(len(self._kept.selection), 'result')})"
+        return (line(Span(" to compare with: ", "muted"), Span(self._kept.name, "mark"), Span(count, "muted")),)

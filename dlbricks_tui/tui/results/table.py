@@ -1,0 +1,286 @@
+"""The table of results; only the visible cells are made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from textual.message import Message
+
+from dlbricks_tui.store.columns import values_of
+from dlbricks_tui.store.queries import Selection
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.lines import Line, Span, column, line
+from dlbricks_tui.tui.results import actions
+from dlbricks_tui.tui.results.columns import HEADINGS, NO_RESULT, Arrangement, cell, first_to_show, is_right, placed
+from dlbricks_tui.tui.results.work import ResultQuery, quoted
+from dlbricks_tui.tui.widgets.panel import Panel, marks_text
+from dlbricks_tui.tui.widgets.rows import RowsView
+
+if TYPE_CHECKING:
+    from dlbricks_tui.tui.results.work import Found
+    from dlbricks_tui.tui.widgets.search_line import SearchLine
+
+MARK = "•"
+_DOWN, _UP = "↓", "↑"
+# The cursor sign and the mark.
+_BEFORE = 2
+
+
+class ResultRows(RowsView):
+    """The results that were found, with marks and a current column."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.selection: Selection | None = None
+        self.arrangement = Arrangement()
+        self.marked: set[int] = set()
+        self.current = 0
+        self.first = 0
+
+    @property
+    def row_count(self) -> int:
+        return len(self.selection) if self.selection else 0
+
+    def row(self, index: int, width: int) -> Line:
+        if self.selection is None:
+            return ()
+        row = self.selection.rows[index : index + 1]
+        known = self.selection.generation.index
+        cells = [
+            column(cell(name, values_of(known, name, row)[0]), wide, _style(name), right=is_right(name))
+            for name, wide in placed(self.arrangement.columns, self.first, width - 1)
+        ]
+        mark = Span(MARK if int(row[0]) in self.marked else " ", "mark")
+        return (mark, *(part for each in cells for part in (each, Span(" "))))
+
+    def heading(self, width: int) -> Line:
+        """Return the titles of the visible columns, with the sort order and the current column."""
+        order = self.arrangement.orders[0]
+        parts: list[Span] = [Span(" " * _BEFORE)]
+        for name, wide in placed(self.arrangement.columns, self.first, width - _BEFORE):
+            arrow = (_DOWN if order.descending else _UP) if name == order.column else ""
+            style = "match" if name == self.arrangement.columns[self.current] else "muted"
+            parts += [column(HEADINGS[name].title + arrow, wide, style, right=is_right(name)), Span(" ")]
+        return tuple(parts)
+
+    def move_column(self, step: int) -> None:
+        """Move to another column and scroll it into view."""
+        self.current = min(max(self.current + step, 0), len(self.arrangement.columns) - 1)
+        self.reveal_column()
+
+    def reveal_column(self) -> None:
+        """Scroll the current column into view."""
+        self.first = first_to_show(self.arrangement.columns, self.current, self.first, self.line_width - _BEFORE)
+        self.refresh()
+
+    def on_resize(self) -> None:
+        self.reveal_column()
+
+
+class ResultsPanel(Panel):
+    """Finds, sorts and marks results."""
+
+    scope = actions.RESULT_TABLE
+    TITLE = "Results"
+    REACHED_BY = "results.go_to_results"
+    SEARCH_HINT = "words, a model, or filters: system~c5 kind=convolution ms>5"
+    HEADED = True
+    ABOUT = (
+        "All measurements. A search finds words in any text, dates, models (those of the runs), and filters as in "
+        "`dlbricks results list`: kind=convolution, name~3x3, system=c5.xlarge, ms>5, when>=2026-11-01, good=no. A "
+        "result has to match all of them. The sort key uses the underlined column."
+    )
+
+    class Asked(Message):
+        """The user wants other results or another order."""
+
+        def __init__(self, query: ResultQuery) -> None:
+            super().__init__()
+            self.query = query
+
+    class Selected(Message):
+        """The cursor has settled on a result."""
+
+        def __init__(self, result: Selection) -> None:
+            super().__init__()
+            self.result = result
+
+    class Opened(Message):
+        """The user wants to read about the selected result."""
+
+    class ColumnsAsked(Message):
+        """The user wants other columns."""
+
+        def __init__(self, shown: tuple[str, ...]) -> None:
+            super().__init__()
+            self.shown = shown
+
+    def __init__(self) -> None:
+        self._list = ResultRows()
+        super().__init__(self._list, id="result-table")
+        self._text = ""
+        self.total = 0
+        self._answered: ResultQuery | None = None
+        self._list.show_placeholder(line(Span("Reading the store.", "muted")))
+
+    @property
+    def result_query(self) -> ResultQuery:
+        """The current search and order."""
+        return ResultQuery(self._text, self._list.arrangement.orders)
+
+    @property
+    def shown(self) -> Selection | None:
+        """All results that were found."""
+        return self._list.selection
+
+    @property
+    def under_cursor(self) -> Selection | None:
+        """The selected result."""
+        return self.shown.part(self._list.cursor, self._list.cursor + 1) if self.shown else None
+
+    @property
+    def marked(self) -> Selection | None:
+        """All marked results; None if there are none."""
+        if self.shown is None or not self._list.marked:
+            return None
+        return Selection(self.shown.generation, np.array(sorted(self._list.marked), dtype=np.intp))
+
+    @property
+    def marked_in_view(self) -> Selection | None:
+        """The marked results that match the search; None if nothing is marked."""
+        marked = self.marked
+        if marked is None or self.shown is None:
+            return None
+        return Selection(marked.generation, marked.rows[np.isin(marked.rows, self.shown.rows)])
+
+    def heading(self, width: int) -> Line:
+        return self._list.heading(width)
+
+    def show(self, found: Found) -> None:
+        """Show results, unless the search has changed since."""
+        if found.query != self.result_query:
+            return
+        before, row = self.shown, self._row
+        if before and found.selection and before.generation is not found.selection.generation:
+            # Row numbers are valid in one generation of the store only.
+            self._list.marked, row = set(), None
+        stays = self._answered == found.query
+        self._answered, self.total = found.query, found.total
+        self._list.selection = found.selection
+        self._say(found.problem)
+        self._list.rows_changed()
+        self._list.move_to(self._position_of(row) if stays else 0)
+        self._show_counts()
+        self._post_selected()
+
+    def arrange_by(self, arrangement: Arrangement) -> None:
+        """Show other columns, or ask for another order."""
+        before, self._list.arrangement = self._list.arrangement, arrangement
+        self._list.move_column(0)
+        self.heading_changed()
+        if before.orders != arrangement.orders:
+            self.post_message(self.Asked(self.result_query))
+
+    def show_columns(self, columns: tuple[str, ...]) -> None:
+        self.arrange_by(self._list.arrangement.with_columns(columns))
+
+    def unmark(self, results: Selection) -> None:
+        self._list.marked -= set(results.rows.tolist())
+        self._list.refresh()
+        self._show_counts()
+
+    def on_search_line_text_changed(self, event: SearchLine.TextChanged) -> None:
+        if event.text != self._text:
+            self._text = event.text
+            self.post_message(self.Asked(self.result_query))
+
+    def action_column_right(self) -> None:
+        self._list.move_column(1)
+        self.heading_changed()
+
+    def action_column_left(self) -> None:
+        self._list.move_column(-1)
+        self.heading_changed()
+
+    def action_sort(self) -> None:
+        arrangement = self._list.arrangement
+        self.arrange_by(arrangement.sorted_by(arrangement.columns[self._list.current]))
+
+    def action_choose_columns(self) -> None:
+        self.post_message(self.ColumnsAsked(self._list.arrangement.columns))
+
+    def action_mark(self) -> None:
+        if self._row is not None:
+            self._list.marked ^= {self._row}
+            self._list.action_down()
+            self._list.refresh()
+            self._show_counts()
+
+    def action_mark_all(self) -> None:
+        if self.shown is not None:
+            rows = set(self.shown.rows.tolist())
+            self._list.marked = self._list.marked - rows if rows <= self._list.marked else self._list.marked | rows
+            self._list.refresh()
+            self._show_counts()
+
+    def action_copy(self) -> None:
+        summary = self.under_cursor.summaries()[0] if self.under_cursor else None
+        self.copy(summary.key if summary else None, NO_RESULT)
+
+    def action_open(self) -> None:
+        if self.under_cursor is not None:
+            self.post_message(self.Opened())
+
+    def action_only_this(self) -> None:
+        if self.under_cursor is not None:
+            (summary,) = self.under_cursor.summaries()
+            self.seek(quoted("brick", summary.brick) if summary.brick else quoted("model", summary.model))
+
+    def seek(self, text: str) -> None:
+        """Search for a text."""
+        self.search_line.seek(text)
+
+    def cursor_settled(self) -> None:
+        self._post_selected()
+
+    @property
+    def _row(self) -> int | None:
+        return int(self.shown.rows[self._list.cursor]) if self.shown else None
+
+    def _position_of(self, row: int | None) -> int:
+        if row is None or self.shown is None:
+            return 0
+        places = np.flatnonzero(self.shown.rows == row)
+        return int(places[0]) if len(places) else self._list.cursor
+
+    def _post_selected(self) -> None:
+        if self.under_cursor:
+            self.post_message(self.Selected(self.under_cursor))
+
+    def _say(self, problem: str) -> None:
+        if problem:
+            self._list.show_placeholder(line(Span(problem, "warn")))
+        elif self.total:
+            self._list.show_placeholder(
+                line("No result matches the search."),
+                Hint("{find.clear} shows all results again.", "muted"),
+            )
+        else:
+            self._list.show_placeholder(
+                line("Nothing was measured or imported yet."),
+                Hint("{results.leave} and {workbench.start_run} runs a model's bricks;"),
+                Hint("{results.import_file} imports a file that was exported here or on another host."),
+            )
+
+    def _show_counts(self) -> None:
+        shown, marked, in_view = self._list.row_count, self.marked, self.marked_in_view
+        of = "" if shown == self.total else f" of {self.total:,}"
+        self.show_title(f" {shown:,}{of}")
+        self.border_subtitle = marks_text(len(marked or ()), len(in_view or ()))
+
+
+def _style(name: str) -> str:
+    if name == "name":
+        return "text"
+    return "strong" if name == "trimmed_mean_ms" else "muted"

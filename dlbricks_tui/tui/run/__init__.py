@@ -1,0 +1,1 @@
+"""Runs: start, follow, show and control them."""

@@ -1,0 +1,56 @@
+"""The actions of the run screen and of the boxes about runs."""
+
+from dlbricks_tui.tui.keys.actions import BOX, DIALOG, EVERYWHERE, IN_DIALOG, LIST, Action, Scope, panel_steps
+
+RUN = Scope(
+    "run",
+    "On the run screen",
+    (
+        Action(
+            "run.pause", ("p",), "pause/resume", "Pause the run so that others can measure, or resume it.", footer=True
+        ),
+        Action("run.cancel", ("x",), "cancel", "Cancel the run; its measurements are kept.", footer=True),
+        Action("run.resume", ("r",), "resume", "Resume a run that ended before it was complete.", footer=True),
+        Action("run.show_runs", ("R",), "runs", "Show all runs, to watch another one.", footer=True),
+        Action("run.go_to_bricks", ("1",), "bricks", "Go to the bricks."),
+        Action("run.go_to_estimates", ("2",), "estimates", "Go to the estimates."),
+        Action("run.go_to_notes", ("3",), "notes", "Go to the notes."),
+        *panel_steps("run"),
+        Action("run.leave", ("escape",), "back", "Go back to the workbench; the run continues.", footer=True),
+    ),
+    (LIST, EVERYWHERE),
+)
+
+RUNS = Scope(
+    "runs",
+    "In the list of runs",
+    (
+        Action("runs.show", ("enter", "l", "right"), "watch", "Show the selected run.", footer=True),
+        Action("runs.resume", ("r",), "resume", "Resume a run that ended before it was complete.", footer=True),
+    ),
+    (LIST, BOX, DIALOG),
+)
+
+START_RUN = Scope(
+    "start_run",
+    "Before a run starts",
+    (
+        Action("start_run.begin", ("enter",), "start", "Start the run; it continues even if you quit.", footer=True),
+        Action("start_run.next", ("l", "right", "space"), "next value", "Select the next value.", footer=True),
+        Action("start_run.previous", ("h", "left"), "previous value", "Select the previous value.", footer=True),
+    ),
+    IN_DIALOG,
+)
+
+CANCEL_RUN = Scope(
+    "cancel_run",
+    "Before a run is cancelled",
+    (
+        Action(
+            "cancel_run.confirm", ("y", "enter"), "cancel the run", "Cancel it; its measurements are kept.", footer=True
+        ),
+    ),
+    IN_DIALOG,
+)
+
+SCOPES = (RUN, RUNS, START_RUN, CANCEL_RUN)

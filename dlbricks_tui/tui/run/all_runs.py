@@ -1,0 +1,172 @@
+"""The boxes that list all runs and that ask before one is cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, SearchedDialog
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.lines import BLANK, Line, Span, column, contains_all, line, spread
+from dlbricks_tui.tui.run import actions
+from dlbricks_tui.tui.run.snapshot import RunSnapshot
+from dlbricks_tui.tui.run.words import STATE_STYLES, joined
+from dlbricks_tui.tui.widgets.rows import ItemRows, place_of
+from dlbricks_tui.tui.widgets.text import TextView
+from dlbricks_tui.wording.numbers import duration
+from dlbricks_tui.wording.runs import names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.app import ComposeResult
+
+    from dlbricks_tui.runs.run_folder import RunState
+    from dlbricks_tui.tui.run.runs import Runs
+
+_ROOMY = 80
+
+
+class AllRunsScreen(SearchedDialog[str]):
+    """Returns the id of the run to watch."""
+
+    scope = actions.RUNS
+    SEARCH_HINT = "model, state, date or id"
+    ABOUT = "All runs, the newest first, including those that were started in other terminals."
+
+    class Listed(Message):
+        """All runs, the newest first."""
+
+        def __init__(self, states: tuple[RunState, ...]) -> None:
+            super().__init__()
+            self.states = states
+
+    class Resumed(Message):
+        """A process has resumed a run."""
+
+        def __init__(self, run: str) -> None:
+            super().__init__()
+            self.run = run
+
+    def __init__(self, runs: Runs) -> None:
+        self._list = _RunRows()
+        super().__init__(self._list)
+        self._runs = runs
+
+    def compose(self) -> ComposeResult:
+        with Box("Runs", actions.RUNS, classes="-tall"):
+            yield self._list
+            yield self.search_line
+
+    def on_mount(self) -> None:
+        self.run_in_thread(self._find, "runs")
+
+    def on_all_runs_screen_listed(self, event: Listed) -> None:
+        self._list.show(event.states)
+        self.refresh_bindings()
+
+    def on_all_runs_screen_resumed(self, event: Resumed) -> None:
+        self.dismiss(event.run)
+
+    def show_found(self, words: Sequence[str]) -> None:
+        self._list.seek(words)
+
+    def action_show(self) -> None:
+        if self._list.selected is not None:
+            self.dismiss(self._list.selected.run)
+
+    def action_resume(self) -> None:
+        if self._list.selected is not None:
+            self.run_in_thread(partial(self._resume, self._list.selected.run), "tell")
+
+    def _find(self) -> None:
+        self.post_message(self.Listed(self._runs.states()))
+
+    def _resume(self, run: str) -> None:
+        self._runs.resume(run)
+        self.post_message(self.Resumed(run))
+
+
+class _RunRows(ItemRows["RunState"]):
+    def __init__(self) -> None:
+        super().__init__()
+        self._states: tuple[RunState, ...] = ()
+        self._words: tuple[str, ...] = ()
+        self.show_placeholder(line(Span("Looking for runs.", "muted")))
+
+    def row(self, index: int, width: int) -> Line:
+        return run_row(self.items[index], width)
+
+    def show(self, states: tuple[RunState, ...]) -> None:
+        self._states = states
+        self._find()
+
+    def seek(self, words: Sequence[str]) -> None:
+        """Show only the runs that contain all of the words."""
+        self._words = tuple(words)
+        self._find()
+
+    def _find(self) -> None:
+        here = self.selected.run if self.selected else None
+        self.items = tuple(state for state in self._states if _matches(state, self._words))
+        if self._states:
+            self.show_placeholder(
+                line("No run contains all of these words."), Hint("{find.clear} shows all runs again.", "muted")
+            )
+        else:
+            self.show_placeholder(
+                line("There are no runs yet."),
+                Hint("{dialog.close} goes back; {workbench.start_run} on the workbench starts the first."),
+            )
+        self.rows_changed()
+        self.move_to(place_of(here, [state.run for state in self.items]))
+
+
+def run_row(state: RunState, width: int) -> Line:
+    """Return a run as a row."""
+    bricks = state.bricks
+    roomy = width >= _ROOMY
+    what = " bricks" if roomy else ""
+    counts = [Span(f"{bricks.measured + bricks.reused:,} of {bricks.total:,}{what}", "muted")]
+    if bricks.failed:
+        counts.append(Span(f"{bricks.failed:,} failed", "bad"))
+    if roomy and not state.active:
+        counts.append(Span(duration(state.seconds), "muted"))
+    state_cell = column(state.state.value, 12, STATE_STYLES.get(state.state, "text"))
+    left = (Span(f"{_began(state)} ", "muted"), state_cell, Span(names_of(state.models)))
+    return spread(left, (Span("  "), *joined(counts), Span(" ")), width)
+
+
+def _began(state: RunState) -> str:
+    return datetime.fromisoformat(state.started).astimezone().strftime("%d %b %H:%M")
+
+
+def _matches(state: RunState, words: Sequence[str]) -> bool:
+    return contains_all(f"{_began(state)} {state.state.value} {' '.join(state.models)} {state.run}", words)
+
+
+class CancelScreen(ConfirmingScreen):
+    """Returns True if the user confirms."""
+
+    QUESTION = "Cancel the run?"
+    scope = actions.CANCEL_RUN
+    ABOUT = "The store keeps the measurements of the run. You can resume the run later."
+
+    def __init__(self, run: RunSnapshot) -> None:
+        super().__init__()
+        self._run = run
+
+    def show_run(self, run: RunSnapshot) -> None:
+        """Update the progress in the question."""
+        self._run = run
+        self.query_one(TextView).remake()
+
+    def paragraphs(self) -> Iterable[Line]:
+        counts = self._run.counts
+        yield line(f"Run {self._run.run} of {names_of(self._run.models)}: {counts.done:,} of {counts.total:,} done.")
+        yield BLANK
+        yield line("Its measurements are kept, and it can be resumed later.")

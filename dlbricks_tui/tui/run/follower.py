@@ -1,0 +1,315 @@
+"""Follows one run through the events in its folder."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime
+from operator import attrgetter
+from statistics import median
+
+from dlbricks_tui.measure.events import BatchRestarted, Event, RoundDone
+from dlbricks_tui.runs.events import (
+    AboutProgram,
+    EstimateChanged,
+    EventReader,
+    ProgramMeasured,
+    ProgramUnfinished,
+    RunStarted,
+)
+from dlbricks_tui.runs.progress import Disturbances, ProgramProgress, RunProgress
+from dlbricks_tui.runs.run_folder import RunFolder, State
+from dlbricks_tui.tui.run.snapshot import BrickState, Counts, RunBrick, RunModel, RunSnapshot
+from dlbricks_tui.wording.numbers import capitalised, duration
+from dlbricks_tui.wording.runs import Note, Tone, doing_now, noise_note, note_of
+
+# A run of fifty models may report a failure per brick.
+MOST_NOTES = 500
+# The width of the sparkline limits the number of interval widths.
+MOST_WIDTHS = 32
+# With fewer rounds the speed of the host is uncertain.
+_ROUNDS_TO_COMPARE = 15
+
+
+class SnapshotBuilder:
+    """Builds snapshots of a run from its events."""
+
+    def __init__(self, run: str, models: tuple[str, ...]) -> None:
+        self._run = run
+        self._models = models
+        self._notes: deque[Note] = deque(maxlen=MOST_NOTES)
+        # One note counts the disturbances in all processes of the run.
+        self._disturbances = Disturbances()
+        self._noise: Note | None = None
+        self._noted: tuple[Note, ...] = ()
+        self._restart()
+
+    @property
+    def progress(self) -> RunProgress:
+        """The progress that the events describe."""
+        return self._progress
+
+    def take(self, events: Iterable[Event]) -> None:
+        """Add events in their order."""
+        for event in events:
+            if isinstance(event, RunStarted):
+                self._restart()
+            before = self._progress.state
+            self._progress.take(event)
+            self._spend(event, before)
+            self._touch(event)
+            note = note_of(event)
+            if note is not None:
+                self._notes.append(replace(note, text=capitalised(note.text)))
+            if self._disturbances.take(event):
+                self._noise = Note(event.when, Tone.DOUBT, capitalised(noise_note(self._disturbances)))
+        self._redo()
+
+    def snapshot(self) -> RunSnapshot:
+        """Return the current state of the run."""
+        progress = self._progress
+        return RunSnapshot(
+            run=self._run,
+            state=progress.state,
+            models=self._models,
+            message=progress.message,
+            settings=self._settings(),
+            counts=self._counts(),
+            share=self._share(),
+            seconds_left=progress.seconds_left,
+            seconds_spent=progress.ended.seconds if progress.ended else self._seconds_spent,
+            at_work=doing_now(progress),
+            calibrating=progress.calibrating is not None,
+            drift=self._drift(),
+            bricks=self._made_bricks,
+            estimates=self._made_estimates,
+            notes=self._noted,
+        )
+
+    def _restart(self) -> None:
+        # The store keeps what an interrupted process has measured; the next process reports it.
+        self._progress = RunProgress()
+        self._bricks: dict[int, RunBrick] = {}
+        self._estimates: dict[str, RunModel] = {}
+        self._touched: set[int] = set()
+        self._estimated: set[str] = set()
+        self._made_bricks: tuple[RunBrick, ...] = ()
+        self._made_estimates: tuple[RunModel, ...] = ()
+        self._seconds_spent = 0.0
+        self._furthest = 0.0
+        self._last_when: datetime | None = None
+        self._first_reference_ms: list[float] = []
+        self._last_reference_ms: deque[float] = deque(maxlen=_ROUNDS_TO_COMPARE)
+
+    def _spend(self, event: Event, before: State) -> None:
+        when = datetime.fromisoformat(event.when)
+        # The time spent paused or waiting is not working time.
+        if self._last_when is not None and before not in (State.PAUSED, State.WAITING):
+            self._seconds_spent += max(0.0, (when - self._last_when).total_seconds())
+        self._last_when = when if self._progress.planned is not None else None
+
+    def _touch(self, event: Event) -> None:
+        if isinstance(event, BatchRestarted):
+            self._touched.update(program for program, _ in event.samples_ms)
+        elif isinstance(event, RoundDone):
+            if self._progress.calibrating is not None:
+                # Calibration networks are not part of the run, and each has its own worker.
+                return
+            self._touched.update(program for program, _ in event.samples_ms)
+            if event.reference_ms is not None:
+                self._last_reference_ms.append(event.reference_ms)
+                if len(self._first_reference_ms) < _ROUNDS_TO_COMPARE:
+                    self._first_reference_ms.append(event.reference_ms)
+        elif isinstance(event, AboutProgram):
+            self._touched.add(event.program)
+        elif isinstance(event, EstimateChanged):
+            self._estimates[event.model] = _model(event, self._estimates.get(event.model))
+            self._estimated.add(event.model)
+
+    def _redo(self) -> None:
+        if self._touched:
+            failures = {failed.program: failed for failed in self._progress.failed}
+            for number in sorted(self._touched):
+                program = self._progress.programs.get(number)
+                if program is not None:
+                    self._bricks[number] = _brick(program)
+                elif (failed := failures.get(number)) is not None:
+                    reason = f"{failed.reason}: {failed.message}"
+                    self._bricks[number] = RunBrick(
+                        number, failed.label, whole=not failed.brick, state=BrickState.FAILED, reason=reason
+                    )
+            self._made_bricks = tuple(self._bricks.values())
+            self._touched.clear()
+        if self._estimated:
+            self._made_estimates = tuple(self._estimates.values())
+            self._estimated.clear()
+        notes = tuple(self._notes)
+        if self._noise is not None:
+            notes = tuple(sorted((*notes, self._noise), key=attrgetter("when")))
+        if notes != self._noted:
+            self._noted = notes
+
+    def _counts(self) -> Counts:
+        progress, planned = self._progress, self._progress.planned
+        if planned is None:
+            return Counts()
+        failed_before = planned.bricks_failed_before + planned.models_failed_before
+        return Counts(
+            progress.total,
+            progress.bricks_measured + progress.models_measured,
+            planned.bricks_reused + planned.models_reused,
+            progress.bricks_failed + progress.models_failed + failed_before,
+        )
+
+    def _share(self) -> float | None:
+        progress = self._progress
+        if progress.planned is None:
+            return None
+        if progress.done >= progress.total:
+            return 1.0
+        if progress.ended is None:
+            whole = self._seconds_spent + (progress.seconds_left or 0.0)
+            share = self._seconds_spent / whole if whole > 0 else 0.0
+            # The estimated time left may grow, but the bar must not move back.
+            self._furthest = max(self._furthest, share)
+        return min(self._furthest, 0.99)
+
+    def _settings(self) -> tuple[str, ...]:
+        started = self._progress.started
+        if started is None:
+            return ()
+        whole = ("end to end",) if started.end_to_end else ()
+        return (started.level, f"G {started.granularity}", *whole, started.runtime)
+
+    def _drift(self) -> float | None:
+        if len(self._first_reference_ms) < _ROUNDS_TO_COMPARE:
+            return None
+        return median(self._last_reference_ms) / median(self._first_reference_ms) - 1
+
+
+def _brick(program: ProgramProgress) -> RunBrick:
+    about, failed = program.about, program.failed
+    begun = RunBrick(
+        about.program, about.label, about.used_by, whole=not about.brick, samples_ms=tuple(program.samples_ms)
+    )
+    if (known := program.measured or program.unfinished) is not None:
+        latency_ms = known.trimmed_mean_ms
+        half_width = (known.high_ms - known.low_ms) / 2 / latency_ms if latency_ms > 0 else None
+        if program.measured is None:
+            state, reason = BrickState.UNFINISHED, "the run was stopped before there were enough samples"
+        elif program.at_limit:
+            state, reason = BrickState.AT_LIMIT, "it has the most samples, and they still vary too much"
+        else:
+            state, reason = BrickState.MEASURED, ""
+        return replace(begun, state=state, latency_ms=latency_ms, half_width=half_width, reason=reason)
+    if failed is not None:
+        return replace(begun, state=BrickState.FAILED, reason=f"{failed.reason}: {failed.message}")
+    return begun
+
+
+def _model(event: EstimateChanged, before: RunModel | None) -> RunModel:
+    widths = before.half_widths if before else ()
+    if event.sequential_ms and event.low_ms is not None and event.high_ms is not None:
+        widths = (*widths, (event.high_ms - event.low_ms) / 2 / event.sequential_ms)
+        if len(widths) > MOST_WIDTHS:
+            # Keeps the newest.
+            widths = widths[1::2] if len(widths) % 2 == 0 else widths[::2]
+    counted_in = event.measured_layers + event.sampled_layers
+    return RunModel(
+        event.model,
+        event.sequential_ms,
+        event.parallel_ms,
+        widths,
+        event.measured_layers,
+        counted_in + event.missing_layers + event.unmeasurable_layers,
+        event.sampled_layers,
+        event.unmeasurable_layers,
+    )
+
+
+# A killed run writes no event, so its process is checked.
+_SECONDS_BETWEEN_CHECKS = 1.0
+# After this time without an event the time left counts down. Counting earlier would disturb rounds by drawing.
+COUNTDOWN_AFTER_SECONDS = 2.0
+
+
+class Follower:
+    """Reads new events of a run at each look."""
+
+    def __init__(self, folder: RunFolder, clock: Callable[[], float] = time.monotonic) -> None:
+        self.folder = folder
+        # The number of results that the run has stored.
+        self.stored = 0
+        self._clock = clock
+        self._events = EventReader(folder.events_file)
+        self._state = folder.state()
+        self._checked = clock()
+        self._builder = SnapshotBuilder(folder.run, self._state.models)
+        self._shown: RunSnapshot | None = None
+        # The time of the last event, to which the time left refers.
+        self._heard = clock()
+
+    @property
+    def active(self) -> bool:
+        """Return whether more events are to be expected."""
+        return self._shown is None or self._shown.active
+
+    def forget(self) -> None:
+        """Make the next look return a snapshot even if nothing has changed."""
+        self._shown = None
+
+    def look(self) -> RunSnapshot | None:
+        """Return the state of the run; None if it has not changed since the last look."""
+        # Before reading the events, so that the last ones are read.
+        if self._clock() - self._checked >= _SECONDS_BETWEEN_CHECKS:
+            self._state = self.folder.state()
+            self._checked = self._clock()
+        events = self._events.new()
+        pausing = self.folder.pause_file.exists()
+        if events:
+            self._heard = self._clock()
+            self.stored += sum(isinstance(event, ProgramMeasured | ProgramUnfinished) for event in events)
+            self._builder.take(events)
+        elif self._shown is not None and (pausing, self._ended_otherwise) == (
+            self._shown.pausing,
+            self._shown.state is not self._builder.progress.state,
+        ):
+            return self._counted_down(self._shown)
+        self._shown = self._counted(self._corrected(replace(self._builder.snapshot(), pausing=pausing)))
+        return self._shown
+
+    def _counted_down(self, shown: RunSnapshot) -> RunSnapshot | None:
+        """Return the snapshot with less time left; None if the displayed time is the same."""
+        now = self._counted(replace(shown, seconds_left=self._builder.progress.seconds_left))
+        if now.seconds_left is None or shown.seconds_left is None or shown.state is not State.RUNNING:
+            return None
+        if duration(now.seconds_left) == duration(shown.seconds_left):
+            return None
+        self._shown = now
+        return now
+
+    def _counted(self, snapshot: RunSnapshot) -> RunSnapshot:
+        """Return the snapshot with the time left now: a run writes no events while it loads or samples a program."""
+        if snapshot.seconds_left is None or snapshot.state is not State.RUNNING:
+            return snapshot
+        silent_seconds = self._clock() - self._heard
+        if silent_seconds < COUNTDOWN_AFTER_SECONDS:
+            return snapshot
+        return replace(snapshot, seconds_left=max(0.0, snapshot.seconds_left - silent_seconds))
+
+    @property
+    def _ended_otherwise(self) -> bool:
+        """Return whether the process ended without an event."""
+        return self._builder.progress.ended is None and not self._state.active
+
+    def _corrected(self, snapshot: RunSnapshot) -> RunSnapshot:
+        if not self._ended_otherwise:
+            return snapshot
+        return replace(
+            snapshot,
+            state=self._state.state,
+            message=self._state.message,
+            at_work="",
+            calibrating=False,
+            seconds_left=None,
+        )

@@ -1,0 +1,116 @@
+"""Starts, controls and lists runs, and previews what a run would measure."""
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dlbricks_tui.host.contention import competing_threads
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.host_lock import Holder, host_lock
+from dlbricks_tui.measure.jobs import subject_of
+from dlbricks_tui.measure.plan import keys_of, plan
+from dlbricks_tui.measure.results import conditions_of
+from dlbricks_tui.measure.time_left import expected_seconds
+from dlbricks_tui.runs.calibration import calibration_seconds, levels_due
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.share.running import start_detached
+from dlbricks_tui.store.records import utc_now
+from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class RunPreview:
+    """The work of a run, as far as its models were read before."""
+
+    unread: tuple[str, ...] = ()
+    bricks: int = 0
+    whole_models: int = 0
+    reused: int = 0
+    failed_before: int = 0
+    seconds: float = 0.0
+    # The part of `seconds` for the calibration at the end.
+    calibration_seconds: float = 0.0
+    # The run that this one would wait for.
+    holder: str = ""
+
+
+def preview_run(session: Session, specs: Sequence[ModelSpec], request: RunRequest) -> RunPreview:
+    """Preview a run that would start now; models that only the framework could read are named but not counted."""
+    conditions = conditions_of(fingerprint().id, request.runtime, request.method)
+    subjects, unread = [], []
+    for spec in specs:
+        decomposition = session.reader.decompose_cached(spec)
+        if decomposition is None:
+            unread.append(spec.source.name)
+        else:
+            subjects.append(subject_of(decomposition))
+    since = utc_now() if request.again else ""
+    known = session.estimator.known(conditions, keys_of(subjects, request.end_to_end, request.method), since)
+    if request.retry_failed:
+        known = replace(known, failed={})
+    found = plan(subjects, known, request.rule, request.end_to_end, method=request.method)
+    measuring = expected_seconds(request.method, request.rule, found.jobs, competing_threads())
+    with session.store.held() as store:
+        uncalibrated = levels_due(request, subjects, found.jobs, conditions, store.generation, measuring)
+    calibrating = calibration_seconds(uncalibrated)
+    budget = math.inf if request.time_budget_seconds is None else request.time_budget_seconds
+    holder = host_lock().holder()
+    return RunPreview(
+        tuple(unread),
+        sum(not job.whole for job in found.jobs),
+        sum(job.whole for job in found.jobs),
+        len(found.reused),
+        len(found.failed),
+        min(calibrating + measuring, budget),
+        min(calibrating, budget),
+        str(holder) if holder is not None and _is_there(holder) else "",
+    )
+
+
+def _is_there(holder: Holder) -> bool:
+    """Return whether the process still runs; a killed process leaves its note behind."""
+    try:
+        os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+class Runs:
+    """The runs of a data folder; each is a process of its own."""
+
+    def __init__(self, data: DataFolder) -> None:
+        self._data = data
+
+    def start(self, request: RunRequest) -> str:
+        """Start a run in a new process and return its id."""
+        folder = create_run(request, self._data)
+        start_detached(folder, self._data)
+        return folder.run
+
+    def resume(self, run: str) -> None:
+        """Resume a run that ended before it was complete."""
+        start_detached(self._folder(run), self._data)
+
+    def pause(self, run: str) -> None:
+        self._folder(run).pause()
+
+    def unpause(self, run: str) -> None:
+        self._folder(run).unpause()
+
+    def cancel(self, run: str) -> None:
+        self._folder(run).cancel()
+
+    def states(self) -> tuple[RunState, ...]:
+        """Return the states of all runs, the newest first."""
+        return RunFolders(self._data.runs).states()[::-1]
+
+    def _folder(self, run: str) -> RunFolder:
+        return RunFolders(self._data.runs).find(run)

@@ -1,0 +1,121 @@
+"""The state of a run at one moment: frozen values, made in a thread and drawn by widgets."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from dlbricks_tui.runs.run_folder import ACTIVE, State
+from dlbricks_tui.wording.runs import Note
+
+
+class BrickState(Enum):
+    """The state of a brick in the run."""
+
+    SAMPLING = "sampling"
+    MEASURED = "measured"
+    # The most samples were taken, and the interval is still too wide.
+    AT_LIMIT = "stopped at a limit"
+    # The run ended before there were enough samples.
+    UNFINISHED = "unfinished"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class RunBrick:
+    """A brick in a context, or a whole model, that the run has started to time."""
+
+    number: int
+    label: str
+    used_by: tuple[str, ...] = ()
+    whole: bool = False
+    state: BrickState = BrickState.SAMPLING
+    samples_ms: tuple[float, ...] = ()
+    # None while it is sampled and after a failure; a latency of zero has no share either.
+    latency_ms: float | None = None
+    half_width: float | None = None
+    # The reason of the failure or of the limit.
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunModel:
+    """The current estimate of a model; latencies are None while nothing is known."""
+
+    name: str
+    sequential_ms: float | None
+    parallel_ms: float | None
+    # Half of the interval as a share of the sequential latency, from the first estimate to the newest.
+    half_widths: tuple[float, ...]
+    measured_layers: int
+    layers: int
+    # Layers that count with the samples so far.
+    sampled_layers: int = 0
+    unmeasurable_layers: int = 0
+
+    @property
+    def coverage(self) -> float:
+        """The share of measured layers."""
+        return self.measured_layers / self.layers if self.layers else 1.0
+
+    @property
+    def is_partial(self) -> bool:
+        """Return whether some layers do not count in the latencies."""
+        return self.measured_layers + self.sampled_layers < self.layers
+
+    @property
+    def is_impossible(self) -> bool:
+        """Return whether everything is measured and an estimate is still impossible."""
+        return self.sequential_ms is None and self.measured_layers + self.unmeasurable_layers >= self.layers > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The counts of bricks and whole models together."""
+
+    total: int = 0
+    measured: int = 0
+    reused: int = 0
+    failed: int = 0
+
+    @property
+    def done(self) -> int:
+        """The number that needs no more work."""
+        return self.measured + self.reused + self.failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSnapshot:
+    """Everything that is shown of a run."""
+
+    run: str
+    state: State
+    models: tuple[str, ...]
+    # True if the run was asked to pause, even if it has not paused yet.
+    pausing: bool = False
+    # The reason why it waits, or how it ended.
+    message: str = ""
+    # The settings in a few words.
+    settings: tuple[str, ...] = ()
+    counts: Counts = Counts()
+    # The share of work done; None while the amount of work is unknown.
+    share: float | None = None
+    seconds_left: float | None = None
+    seconds_spent: float = 0.0
+    # The current step in words.
+    at_work: str = ""
+    # True during the calibration at the end of the run.
+    calibrating: bool = False
+    # The slowdown of the host since the start; None while it is unknown.
+    drift: float | None = None
+    bricks: tuple[RunBrick, ...] = ()
+    estimates: tuple[RunModel, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def active(self) -> bool:
+        """Return whether a process works on it or waits to."""
+        return self.state in ACTIVE
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Return whether it ended before it was complete."""
+        return self.state in (State.INTERRUPTED, State.CANCELLED, State.FAILED)

@@ -1,0 +1,244 @@
+"""Watches runs from a thread and shows their state on the screens in sight."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+
+from textual.screen import ModalScreen
+
+from dlbricks_tui.tui.messages import Failed, NewResults, ResultsStored, RunSeen
+from dlbricks_tui.tui.widgets.screens import ThreadedScreen
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from textual.app import App
+    from textual.screen import Screen
+
+    from dlbricks_tui.runs.run_folder import RunFolders
+    from dlbricks_tui.settings import DataFolder
+    from dlbricks_tui.tui.run.follower import Follower
+    from dlbricks_tui.tui.run.snapshot import RunSnapshot
+
+# Each look disturbs measurements.
+SECONDS_BETWEEN_LOOKS = 0.25
+SECONDS_BETWEEN_IDLE_LOOKS = 1.0
+SECONDS_BETWEEN_RESULTS = 1.0
+# A younger folder may not have its state yet.
+_SECONDS_TO_SETTLE = 2.0
+
+
+class Listener(NamedTuple):
+    """The callbacks of the watching thread."""
+
+    seen: Callable[[RunSnapshot], object]
+    new_results: Callable[[], object]
+    failed: Callable[[BaseException], object]
+
+
+class RunWatch:
+    """Follows one run: the requested one, else one that is active or starts."""
+
+    def __init__(
+        self,
+        data: DataFolder,
+        listener: Listener,
+        clock: Callable[[], float] = time.monotonic,
+        poll_factor: float = 1.0,
+    ) -> None:
+        self._data = data
+        self._listener = listener
+        self._clock = clock
+        # The factor by which looks are rarer than usual.
+        self.poll_factor = poll_factor
+        self._closed = False
+        self._wake = threading.Event()
+        self._lock = threading.Lock()
+        self._wanted: str | None = None
+        # True if the user asked for the followed run; then only a new run replaces it.
+        self._asked_for = False
+        self._known: frozenset[str] = frozenset()
+        self._follower: Follower | None = None
+        # The time of change of the folder of runs, which is read only when it changes.
+        self._known_ns: int | None = None
+        self._first_look = True
+        self._stored = 0
+        # True if the end of the run was reported; a run may have stored results while it waited for another one.
+        self._told_of_end = False
+        self._stored_told_at = -SECONDS_BETWEEN_RESULTS
+
+    def start(self) -> None:
+        """Start the thread; it ends with the process at the latest."""
+        threading.Thread(target=self._watch, name="run watch", daemon=True).start()
+
+    def follow(self, run: str) -> None:
+        """Follow this run from now on, whether it is active or has ended."""
+        with self._lock:
+            self._wanted = run
+        self._wake.set()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._closed = True
+        self._wake.set()
+
+    def look(self) -> None:
+        """Look once and report what is new."""
+        self._choose()
+        if self._follower is None:
+            return
+        snapshot = self._follower.look()
+        if snapshot is not None:
+            self._listener.seen(snapshot)
+        self._tell_results()
+
+    def _watch(self) -> None:
+        from dlbricks_tui.errors import UserError
+
+        told = ""
+        while not self._closed:
+            try:
+                self.look()
+            except UserError as error:
+                # A folder that cannot be read is reported once.
+                if str(error) != told:
+                    told = str(error)
+                    self._listener.failed(error)
+            except Exception as error:  # noqa: BLE001 - the top of a thread: no caller would report it
+                self._listener.failed(error)
+                return
+            going_on = self._follower is not None and self._follower.active
+            self._wake.wait(SECONDS_BETWEEN_LOOKS * self.poll_factor if going_on else SECONDS_BETWEEN_IDLE_LOOKS)
+            self._wake.clear()
+
+    def _choose(self) -> None:
+        from dlbricks_tui.runs.run_folder import RunFolders
+        from dlbricks_tui.tui.run.follower import Follower
+
+        with self._lock:
+            wanted, self._wanted = self._wanted, None
+        folders = RunFolders(self._data.runs)
+        if wanted is not None:
+            self._asked_for = True
+        elif self._follower is None or not self._follower.active:
+            wanted = self._found(folders)
+        if wanted is not None and (self._follower is None or self._follower.folder.run != wanted):
+            self._follower = Follower(folders.find(wanted))
+            self._stored, self._told_of_end = 0, False
+        elif wanted is not None and self._follower is not None:
+            # A repeated request gets an answer even if nothing has changed.
+            self._follower.forget()
+
+    def _found(self, folders: RunFolders) -> str | None:
+        """Return an active run; at the first look also the newest run if it was interrupted."""
+        try:
+            changed_ns = os.stat(self._data.runs).st_mtime_ns  # noqa: PTH116
+        except FileNotFoundError:
+            self._first_look = False
+            return None
+        if changed_ns == self._known_ns:
+            return None
+        settled = time.time() - changed_ns / 1e9 > _SECONDS_TO_SETTLE
+        self._known_ns = changed_ns if settled else None
+        states = folders.states()
+        known, self._known = self._known, frozenset(state.run for state in states)
+        active = [state for state in states if state.active and not (self._asked_for and state.run in known)]
+        first, self._first_look = self._first_look, False
+        if active:
+            self._asked_for = False
+            return active[-1].run
+        interrupted = first and states and states[-1].state.value == "interrupted"
+        return states[-1].run if interrupted else None
+
+    def _tell_results(self) -> None:
+        if self._follower is None:
+            return
+        stored, ended, now = self._follower.stored, not self._follower.active, self._clock()
+        new = stored != self._stored or ended is not self._told_of_end
+        if new and now - self._stored_told_at >= SECONDS_BETWEEN_RESULTS:
+            self._stored, self._told_of_end, self._stored_told_at = stored, ended, now
+            self._listener.new_results()
+
+
+@runtime_checkable
+class ShowsRun(Protocol):
+    """A screen that shows the state of the run."""
+
+    def show_run(self, run: RunSnapshot) -> None:
+        """Show the current state of the run."""
+
+
+class RunUpdates:
+    """Passes the state of the run to the screens in sight; hidden screens wait until they are shown."""
+
+    def __init__(self, app: App[None], data: DataFolder, poll_factor: float) -> None:
+        self._app = app
+        self._watch = RunWatch(
+            data,
+            Listener(
+                lambda run: app.post_message(RunSeen(run)),
+                lambda: app.post_message(ResultsStored()),
+                lambda error: app.post_message(Failed(error)),
+            ),
+            poll_factor=poll_factor,
+        )
+        self._run: RunSnapshot | None = None
+        self._grown = False
+
+    @property
+    def run(self) -> RunSnapshot | None:
+        """The last known state of the run."""
+        return self._run
+
+    def open(self) -> None:
+        self._watch.start()
+
+    def close(self) -> None:
+        self._watch.close()
+
+    def follow(self, run: str) -> None:
+        self._watch.follow(run)
+
+    def take(self, run: RunSnapshot) -> None:
+        """Keep the state of the run and show it on the screens in sight."""
+        self._run = run
+        for screen in self._in_sight:
+            self._show(screen)
+
+    def take_results(self) -> None:
+        """Note that there are new results, and tell the screen in front if it shows estimates."""
+        self._grown = True
+        self._tell_of_results(self._in_front)
+
+    def catch_up(self, screen: Screen[object]) -> None:
+        """Update a screen that has come to the front."""
+        self._show(screen)
+        self._tell_of_results(screen)
+
+    @property
+    def _in_front(self) -> Screen[object] | None:
+        """The screen in front; None while the application exits."""
+        screens = self._app.screen_stack
+        return screens[-1] if screens else None
+
+    @property
+    def _in_sight(self) -> Iterator[Screen[object]]:
+        """The screen in front and, behind a box, the screen below it."""
+        for screen in reversed(self._app.screen_stack):
+            yield screen
+            if not isinstance(screen, ModalScreen):
+                return
+
+    def _show(self, screen: Screen[object] | None) -> None:
+        if self._run is not None and isinstance(screen, ShowsRun):
+            screen.show_run(self._run)
+
+    def _tell_of_results(self, screen: Screen[object] | None) -> None:
+        if self._grown and isinstance(screen, ThreadedScreen) and screen.WANTS_NEW_RESULTS:
+            # Other screens keep the note for the workbench.
+            self._grown = not isinstance(screen, WorkbenchScreen)
+            screen.post_message(NewResults())

@@ -1,0 +1,101 @@
+"""A run in words, for the run bar and the run screen."""
+
+from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.tui.lines import Line, Span
+from dlbricks_tui.tui.run.snapshot import RunModel, RunSnapshot
+from dlbricks_tui.wording import runs as wording
+from dlbricks_tui.wording.numbers import PARTLY, duration, milliseconds, percent
+
+STATE_STYLES = {
+    State.RUNNING: "good",
+    State.FINISHED: "good",
+    State.PAUSED: "warn",
+    State.WAITING: "warn",
+    State.CANCELLED: "warn",
+    State.INTERRUPTED: "bad",
+    State.FAILED: "bad",
+}
+
+
+def state_of(run: RunSnapshot) -> Span:
+    """Return the state of the run."""
+    if run.pausing and run.state is State.RUNNING:
+        return Span("pausing", "warn")
+    return Span(run.state.value, STATE_STYLES.get(run.state, "text"))
+
+
+def how_far_alone(run: RunSnapshot) -> Line:
+    """Return the progress for a narrow bar: the current step during calibration, as counts do not change then."""
+    if not run.calibrating:
+        return how_far(run)
+    return joined([Span(run.at_work), *_spans(wording.how_far(0, 0, seconds_left=_seconds_left(run)))])
+
+
+def how_far(run: RunSnapshot) -> Line:
+    """Return what is done, what failed, and how long it takes; the more important comes first."""
+    counts = run.counts
+    spans = _spans(wording.how_far(counts.done, counts.total, counts.failed, _seconds_left(run)))
+    if not run.active and run.seconds_spent:
+        spans.append(Span(f"in {duration(run.seconds_spent)}"))
+    if counts.reused:
+        spans.append(Span(f"{counts.reused:,} reused", "muted"))
+    return joined(spans)
+
+
+def _seconds_left(run: RunSnapshot) -> float | None:
+    return run.seconds_left if run.active else None
+
+
+def _spans(phrases: list[wording.Phrase]) -> list[Span]:
+    return [Span(phrase.text, phrase.tone.value) for phrase in phrases]
+
+
+def what_now(run: RunSnapshot) -> Line:
+    """Return the current step of the run, or why it does not work."""
+    if run.message:
+        return (Span(run.message, "bad" if run.state is State.FAILED else "warn"),)
+    if run.state is State.PAUSED:
+        return (Span("paused; others may measure", "warn"),)
+    return (Span(run.at_work, "muted"),) if run.at_work else ()
+
+
+def on_its_way(run: RunSnapshot, model: str) -> str:
+    """Return the state of a run that has no estimate of the model yet; empty if there is none."""
+    if not run.active or model not in run.models:
+        return ""
+    if run.state is State.WAITING:
+        return "A run of this model waits for another run to end."
+    if run.pausing:
+        return "A run of this model is paused."
+    if run.calibrating:
+        return "A run of this model calibrates the runtime."
+    found = [
+        f"it took {milliseconds(brick.latency_ms)} ms end to end"
+        for brick in run.bricks
+        if brick.whole and model in brick.used_by and brick.latency_ms is not None
+    ]
+    found += [
+        f"the estimate so far is {milliseconds(it.sequential_ms)} ms"
+        + (f" ±{percent(it.half_widths[-1], 1)}" if it.half_widths else "")
+        for it in run.estimates
+        if it.name == model and it.sequential_ms is not None and not it.is_partial
+    ]
+    return f"A run of this model is in progress{': ' * bool(found)}{', '.join(found)}."
+
+
+def estimate_of(model: RunModel) -> Line:
+    """Return a model with its current estimate."""
+    name = Span(f"{model.name} ", "strong")
+    if model.sequential_ms is None:
+        return (name, Span("no estimate possible", "warn") if model.is_impossible else Span("not known yet", "muted"))
+    sign = PARTLY if model.is_partial else ""
+    spans = [name, Span(f"{sign}{milliseconds(model.sequential_ms)} ms")]
+    if model.half_widths:
+        spans.append(Span(f" ±{percent(model.half_widths[-1], 1)}", "accent"))
+    return tuple(spans)
+
+
+def joined(spans: list[Span]) -> Line:
+    """Return the spans with dots between them."""
+    dot = Span(" · ", "muted")
+    return tuple(part for span in spans for part in (dot, span))[1:]

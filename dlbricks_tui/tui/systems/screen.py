@@ -1,0 +1,99 @@
+"""The screen of systems: where results come from, which machine is best for a model, and what disturbs this host."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.containers import Container
+
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.systems import actions, work
+from dlbricks_tui.tui.systems.machines import MachinesPanel
+from dlbricks_tui.tui.systems.systems import DoctorPanel, SystemPanel, SystemsPanel
+from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from textual.app import ComposeResult
+
+    from dlbricks_tui.store.records import Runtime
+    from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.open_model import ModelSpec
+    from dlbricks_tui.tui.session import Session
+
+
+class SystemsScreen(PanelledScreen[tuple[str, Level]]):
+    """Returns a system and the level measured there, if the user wants estimates from its results."""
+
+    scope = actions.SYSTEMS
+    CSS_PATH = "systems.tcss"
+    AUTO_FOCUS = "#systems RowsView"
+    WANTS_NEW_RESULTS = True
+    ABOUT = (
+        "The systems with measurements, the quickest and the cheapest of them for the open model, and what disturbs "
+        "this host."
+    )
+
+    def __init__(self, session: Session, spec: ModelSpec | None, choices: Choices) -> None:
+        super().__init__()
+        self._work = work.SystemsWork(session, self.post_message)
+        self._spec = spec
+        self._choices = choices
+        self._runtimes: Mapping[str, Runtime] = {}
+        self._systems = SystemsPanel()
+        self._system = SystemPanel()
+        self._machines = MachinesPanel()
+        self._doctor = DoctorPanel()
+
+    def compose(self) -> ComposeResult:
+        with Container(classes="panels"):
+            yield self._systems
+            yield self._system
+            yield self._machines
+            yield self._doctor
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self.make_current(self._systems)
+        self._machines.show_waiting(self._spec.source.name if self._spec else "")
+        self.action_look_again()
+
+    @on(work.SystemsListed)
+    def _systems_listed(self, event: work.SystemsListed) -> None:
+        self._runtimes = event.by_id
+        self._systems.show(event.known)
+
+    @on(work.HostExamined)
+    def _host_examined(self, event: work.HostExamined) -> None:
+        self._doctor.show(event.found)
+
+    @on(work.MachinesRanked)
+    def _machines_ranked(self, event: work.MachinesRanked) -> None:
+        self._machines.show(event.found)
+
+    @on(SystemsPanel.Selected)
+    def _system_selected(self, event: SystemsPanel.Selected) -> None:
+        self._system.show(event.known, self._runtimes)
+
+    @on(SystemsPanel.Taken)
+    def _system_taken(self, event: SystemsPanel.Taken) -> None:
+        if event.known.ways:
+            self.dismiss((event.known.system.id, event.known.ways[0].level))
+        else:
+            self.notify("Nothing was measured on it yet.")
+
+    @on(MachinesPanel.Taken)
+    def _machine_taken(self, event: MachinesPanel.Taken) -> None:
+        way = event.candidate.estimate.way
+        self.dismiss((way.system, way.level))
+
+    @on(messages.NewResults)
+    def action_look_again(self) -> None:
+        self.run_in_thread(partial(self._work.look, self._spec, self._choices.workers), "look")
+
+    def action_leave(self) -> None:
+        self.dismiss(None)

@@ -1,0 +1,238 @@
+"""The panels of all systems, of one system, and of what disturbs this host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.lines import (
+    BLANK,
+    Line,
+    Span,
+    column,
+    contains_all,
+    fact,
+    fact_lines,
+    line,
+    number_column,
+    wrapped,
+)
+from dlbricks_tui.tui.systems import actions
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.rows import ItemRows, LineRows, place_of
+from dlbricks_tui.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dlbricks_tui.host.noise import Finding
+    from dlbricks_tui.store.records import Runtime
+    from dlbricks_tui.tui.systems.work import KnownSystem
+    from dlbricks_tui.tui.widgets.search_line import SearchLine
+
+_GIBIBYTE = 1 << 30
+_CORES, _MEMORY, _PRICE, _COUNT = 6, 9, 11, 8
+_HERE = "this host "
+
+
+class SystemRows(ItemRows["KnownSystem"]):
+    """The systems, this host first."""
+
+    def row(self, index: int, width: int) -> Line:
+        known = self.items[index]
+        system = known.system
+        here = _HERE if known.is_host else ""
+        name = column(system.id, max(8, _name_width(width) - len(here)))
+        memory = f"{system.memory_bytes / _GIBIBYTE:.0f} GiB" if system.memory_bytes else "-"
+        return (
+            *((Span(here, "accent"),) if here else ()),
+            name,
+            number_column(str(system.cores or "-"), _CORES),
+            number_column(memory, _MEMORY),
+            number_column(price(known.dollars_per_hour), _PRICE),
+            number_column(f"{known.bricks:,}", _COUNT, "strong"),
+            number_column(f"{known.models:,}", _COUNT),
+        )
+
+
+class SystemsPanel(Panel):
+    """The systems with results, and their prices."""
+
+    scope = actions.SYSTEM_LIST
+    TITLE = "Systems"
+    REACHED_BY = "systems.go_to_systems"
+    HEADED = True
+    SEARCH_HINT = "name, processor or instance type"
+    ABOUT = (
+        "This host and all systems that have results in the store. You can change the prices in prices.toml in your "
+        "data folder."
+    )
+
+    class Selected(Message):
+        """The cursor has settled on a system."""
+
+        def __init__(self, known: KnownSystem) -> None:
+            super().__init__()
+            self.known = known
+
+    class Taken(Message):
+        """The user wants estimates from the results of this system."""
+
+        def __init__(self, known: KnownSystem) -> None:
+            super().__init__()
+            self.known = known
+
+    def __init__(self) -> None:
+        self._list = SystemRows()
+        super().__init__(self._list, id="systems")
+        self._known: tuple[KnownSystem, ...] = ()
+        self._words: tuple[str, ...] = ()
+        self._list.show_placeholder(line(Span("Reading the store.", "muted")))
+
+    def heading(self, width: int) -> Line:
+        titles = (("cores", _CORES), ("memory", _MEMORY), ("price", _PRICE), ("bricks", _COUNT), ("models", _COUNT))
+        right = (column(text, wide, "muted", right=True) for text, wide in titles)
+        return (Span(" "), column("system", _name_width(width - 1), "muted"), *right)
+
+    def show(self, known: tuple[KnownSystem, ...]) -> None:
+        self._known = known
+        self._find()
+
+    def on_search_line_text_changed(self, event: SearchLine.TextChanged) -> None:
+        self._words = tuple(event.text.casefold().split())
+        self._find()
+
+    def action_take(self) -> None:
+        if self._list.selected is not None:
+            self.post_message(self.Taken(self._list.selected))
+
+    def cursor_settled(self) -> None:
+        self._post_selected()
+
+    def _find(self) -> None:
+        here = self._list.selected
+        self._list.items = tuple(it for it in self._known if _matches(it, self._words))
+        self._list.show_placeholder(line("No system matches the search."), Hint("{find.clear} shows all.", "muted"))
+        self._list.rows_changed()
+        self._list.move_to(place_of(here and here.system.id, [it.system.id for it in self._list.items]))
+        self._post_selected()
+
+    def _post_selected(self) -> None:
+        if self._list.selected is not None:
+            self.post_message(self.Selected(self._list.selected))
+
+
+class SystemPanel(Panel):
+    """The facts about one system."""
+
+    TITLE = "System"
+    REACHED_BY = "systems.go_to_system"
+    ABOUT = "The facts about the system, and its measurements by runtime, level and method."
+
+    def __init__(self) -> None:
+        self._list = LineRows(self._lines)
+        super().__init__(self._list, id="system")
+        self._known: KnownSystem | None = None
+        self._runtimes: Mapping[str, Runtime] = {}
+
+    def show(self, known: KnownSystem, runtimes: Mapping[str, Runtime]) -> None:
+        self._known, self._runtimes = known, runtimes
+        self._list.move_to(0)
+        self._list.remake()
+
+    def _lines(self, width: int) -> tuple[Line, ...]:
+        lines = _described(self._known, self._runtimes) if self._known else ()
+        return tuple(each for long in lines for each in (wrapped(long, width) if long else [BLANK]))
+
+
+def price(dollars_per_hour: float | None) -> str:
+    """Return the price of an hour."""
+    return "-" if dollars_per_hour is None else f"$ {dollars_per_hour:g}/h"
+
+
+def _name_width(width: int) -> int:
+    return max(12, width - _CORES - _MEMORY - _PRICE - 2 * _COUNT - 1)
+
+
+def _described(known: KnownSystem, runtimes: Mapping[str, Runtime]) -> Iterator[Line]:
+    system = known.system
+    yield line(Span(system.name, "strong"))
+    yield fact("id", system.id)
+    yield fact("processor", system.cpu or "unknown")
+    if system.instance_type:
+        yield fact("instance", system.instance_type)
+    yield from fact_lines(system.facts)
+    if not known.ways:
+        yield BLANK
+        yield line("Nothing was measured on it yet.")
+        yield Hint("On the workbench, {workbench.start_run} runs a model's bricks.", "muted").line
+    for way in known.ways:
+        runtime = runtimes.get(way.runtime)
+        yield BLANK
+        yield line(Span(runtime.name if runtime else way.runtime, "heading"))
+        if runtime is not None:
+            yield fact("framework", f"{runtime.framework} {runtime.version}, Python {runtime.python}")
+            yield fact("threads", f"{runtime.threads}")
+        yield fact("level", way.level.value, Span(f", protocol {way.protocol}", "muted"))
+        yield fact("has", f"{counted(way.pairs, 'brick')} in {counted(way.measurements, 'result')}")
+        if way.models:
+            yield fact("", f"{counted(way.models, 'model')} end to end")
+
+
+def _matches(known: KnownSystem, words: tuple[str, ...]) -> bool:
+    system = known.system
+    return contains_all(f"{system.id} {system.name} {system.cpu} {system.instance_type}", words)
+
+
+_VERDICT = 8
+_SIGNS = {"noisy": "!", "unknown": "?", "quiet": " "}
+_STYLES = {"noisy": "warn", "unknown": "muted", "quiet": "good"}
+
+
+class DoctorPanel(Panel):
+    """The sources of noise on this host, with their effects and cures."""
+
+    scope = actions.DOCTOR
+    TITLE = "Doctor"
+    REACHED_BY = "systems.go_to_doctor"
+    ABOUT = "The sources of noise on this host, as in `dlbricks doctor`, the worst first. {doctor.copy} copies a cure."
+
+    def __init__(self) -> None:
+        self._list = LineRows(self._lines)
+        super().__init__(self._list, id="doctor")
+        self._found: tuple[Finding, ...] = ()
+        # The finding that each line belongs to.
+        self._owners: tuple[Finding, ...] = ()
+        self._list.show_placeholder(line(Span("Examining this host.", "muted")))
+
+    def show(self, found: tuple[Finding, ...]) -> None:
+        """Show the findings, the worst first."""
+        self._found = tuple(sorted(found, key=lambda it: list(_SIGNS).index(it.verdict.value)))
+        noisy = sum(it.verdict.value == "noisy" for it in found)
+        self.border_subtitle = f"{noisy} noisy" if noisy else ""
+        self._list.remake()
+
+    def action_copy(self) -> None:
+        here = self._list.cursor
+        cure = self._owners[here].cure if here < len(self._owners) else ""
+        if cure:
+            self.app.copy_to_clipboard(cure)
+        else:
+            self.notify("This line has no cure.")
+
+    def _lines(self, width: int) -> tuple[Line, ...]:
+        made = [(it, each) for it in self._found for long in _told(it) for each in wrapped(long, width)]
+        self._owners = tuple(it for it, _ in made)
+        return tuple(each for _, each in made)
+
+
+def _told(found: Finding) -> Iterator[Line]:
+    verdict = found.verdict.value
+    head = column(f"{_SIGNS[verdict]} {verdict}", _VERDICT + 2, _STYLES[verdict])
+    state = f": {found.state}" if found.state != verdict else ""
+    yield line(head, Span(found.source, "strong"), state)
+    if found.cure:
+        yield line(column("", _VERDICT + 2), Span(found.effect, "muted"))
+        yield line(column("    cure", _VERDICT + 2, "accent"), found.cure)

@@ -1,0 +1,134 @@
+"""The bases of all screens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Generic, TypeVar
+
+from textual import events, on
+from textual.binding import BindingsMap
+from textual.dom import DOMNode
+from textual.keys import key_to_character
+from textual.screen import Screen
+from textual.worker import Worker, WorkerState
+
+from dlbricks_tui.tui.keys.keymap import key
+from dlbricks_tui.tui.keys.places import Place
+from dlbricks_tui.tui.keys.registry import ACTIONS
+from dlbricks_tui.tui.lines import Line, Span, width_of
+from dlbricks_tui.tui.messages import Failed
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.text import LineBar
+
+Result = TypeVar("Result")
+
+
+class ThreadedScreen(Place, Screen[Result], Generic[Result], inherit_bindings=False):
+    """A screen that runs slow work in threads and reports its errors."""
+
+    # True if the screen wants `NewResults` messages.
+    WANTS_NEW_RESULTS: ClassVar[bool] = False
+
+    @property
+    def _binding_chain(self) -> list[tuple[DOMNode, BindingsMap]]:
+        """As in Textual, but a field also keeps letters that the keymap assigns to actions.
+
+        Textual removes the keys of a field from the outer bindings before it applies the keymap.
+        """
+        chain = super()._binding_chain
+        for place, (_, found) in enumerate(chain):
+            for pressed in list(found.key_to_bindings):
+                if any(inner.check_consume_key(pressed, key_to_character(pressed)) for inner, _ in chain[:place]):
+                    del found.key_to_bindings[pressed]
+        return chain
+
+    def run_in_thread(self, work: Callable[[], None], group: str) -> None:
+        """Run the work in a thread, replacing earlier work of the same group; it reports by `post_message`."""
+        self.run_worker(work, group=group, exclusive=True, thread=True, exit_on_error=False)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        error = event.worker.error
+        if event.state is WorkerState.ERROR and error is not None:
+            self.post_message(Failed(error))
+
+
+# The class of a screen that shows one panel at a time.
+ONE_PANEL = "-narrow"
+
+
+class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
+    """A screen with panels; a narrow terminal shows only the one with the class `-current`."""
+
+    @property
+    def shows_one_panel(self) -> bool:
+        return self.has_class(ONE_PANEL)
+
+    def go_to(self, panel: Panel) -> None:
+        """Show a panel and focus it."""
+        # A hidden panel cannot be focused.
+        self.make_current(panel)
+        panel.take_focus()
+
+    def make_current(self, current: Panel) -> None:
+        """Make this panel the one that a narrow terminal shows."""
+        for panel in self.query(Panel):
+            panel.set_class(panel is current, "-current")
+
+    def on_screen_resume(self) -> None:
+        # The keymap may have changed while another screen was shown.
+        for panel in self.query(Panel):
+            panel.keys_changed()
+
+    def action_go_to(self, action: str) -> None:
+        self.go_to(next(panel for panel in self.query(Panel) if action == panel.REACHED_BY))
+
+    def action_next_panel(self) -> None:
+        self._step(1)
+
+    def action_previous_panel(self) -> None:
+        self._step(-1)
+
+    def _step(self, step: int) -> None:
+        panels = list(self.query(Panel))
+        here = next((index for index, panel in enumerate(panels) if panel.has_class("-current")), 0)
+        self.go_to(panels[(here + step) % len(panels)])
+
+    @on(events.DescendantFocus)
+    def _focus_moved(self, event: events.DescendantFocus) -> None:
+        panel = next((each for each in event.widget.ancestors_with_self if isinstance(each, Panel)), None)
+        if panel is not None:
+            self.make_current(panel)
+
+
+# The help lists all other keys, so these two always stay.
+_ALWAYS = ("app.show_help", "app.quit")
+
+
+class KeyBar(LineBar):
+    """The keys that work now, the innermost first, as many as fit."""
+
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self._bindings_updated)
+
+    def lines(self, width: int) -> tuple[Line, ...]:
+        shown = {
+            active.binding.id
+            for active in self.screen.active_bindings.values()
+            if active.enabled and active.binding.show
+        }
+        offered = [(action.id, _key(key(action.id), action.label)) for action in ACTIONS if action.id in shown]
+        kept = {name: spans for name, spans in offered if name in _ALWAYS}
+        room = width - sum(width_of(spans) for spans in kept.values())
+        for name, spans in offered:
+            if name not in kept and width_of(spans) <= room:
+                kept[name] = spans
+                room -= width_of(spans)
+        return (tuple(span for name, _ in offered if name in kept for span in kept[name]),)
+
+    def _bindings_updated(self, screen: Screen[object]) -> None:
+        if self.is_attached and self.app.screen is self.screen:
+            self.refresh()
+
+
+def _key(shown: str, label: str) -> Line:
+    return (Span(f" {shown}", "accent"), Span(f" {label} ", "muted"))

@@ -1,0 +1,1 @@
+"""The home screen: models, decomposition, details and estimate."""

@@ -1,0 +1,86 @@
+"""The actions of the workbench and its panels."""
+
+from dlbricks_tui.tui.keys.actions import EVERYWHERE, LIST, Action, Scope, panel_steps
+
+WORKBENCH = Scope(
+    "workbench",
+    "On the workbench",
+    (
+        Action("workbench.open_path", ("o",), "open", "Open a model file, or add a folder of models.", footer=True),
+        Action("workbench.start_run", ("r",), "run", "Run the bricks of the marked or the open models.", footer=True),
+        Action("workbench.show_runs", ("R",), "runs", "Show all runs, to watch or resume one."),
+        Action("workbench.finer", ("-",), "finer", "Cut into sequences of one layer less."),
+        Action("workbench.coarser", ("+", "="), "granularity", "Cut into sequences of one layer more.", footer=True),
+        Action(
+            "workbench.other_level", ("f",), "fused/written", "Switch between fused and written layers.", footer=True
+        ),
+        Action("workbench.other_cut", ("c",), "cut", "Select which windows of layers are sequences."),
+        Action("workbench.more_workers", ("w",), "workers", "Compose for one worker more."),
+        Action("workbench.fewer_workers", ("W",), "fewer workers", "Compose for one worker less."),
+        Action("workbench.show_settings", ("s",), "settings", "Go to the settings of the estimate."),
+        Action("workbench.go_to_models", ("1",), "models", "Go to the models."),
+        Action("workbench.go_to_tree", ("2",), "tree", "Go to the decomposition."),
+        Action("workbench.go_to_details", ("3",), "details", "Go to the details."),
+        Action("workbench.go_to_estimate", ("4",), "estimate", "Go to the estimate."),
+        Action("workbench.show_run", ("5",), "run", "Show the run."),
+        Action("workbench.close_run_bar", ("escape",), "close", "Hide the bar of a run that has ended."),
+        Action("workbench.show_results", ("6",), "results", "Show all measurements."),
+        Action("workbench.show_corpus", ("7",), "corpus", "Show what repeats within and across models."),
+        Action("workbench.show_systems", ("8",), "systems", "Show the systems and what disturbs this one."),
+        *panel_steps("workbench"),
+    ),
+    (LIST, EVERYWHERE),
+)
+_IN_PANEL = (LIST, WORKBENCH, EVERYWHERE)
+
+MODELS = Scope(
+    "models",
+    "In the list of models",
+    (
+        Action("models.open", ("enter", "l", "right"), "open", "Open the selected model.", footer=True),
+        Action("models.mark", ("space",), "mark", "Mark the model for the next run, or unmark it.", footer=True),
+        Action("models.mark_all", ("a",), "mark all", "Mark all models in view, or none of them."),
+        Action("models.remove", ("d", "delete"), "remove", "Remove an added model from the list; its file stays."),
+        Action("models.give_shapes", ("n",), "shapes", "Set the shapes of the model's inputs."),
+    ),
+    _IN_PANEL,
+)
+
+TREE = Scope(
+    "tree",
+    "In the decomposition",
+    (
+        Action("tree.expand", ("l", "right"), "open", "Expand the selected part, or go into it.", footer=True),
+        Action("tree.collapse", ("h", "left"), "close", "Collapse the selected part, or go to its parent."),
+        Action("tree.open_or_close", ("enter", "space"), "open/close", "Expand or collapse the selected part."),
+        Action("tree.expand_below", ("e",), "expand", "Expand everything below the selected part.", footer=True),
+        Action("tree.collapse_all", ("E",), "collapse", "Collapse everything but the model."),
+        Action("tree.next_equal", ("n",), "same", "Go to the next equal brick or module.", footer=True),
+        Action("tree.previous_equal", ("N",), "same before", "Go to the previous equal brick or module."),
+        Action("tree.next_critical", ("p",), "path", "Go to the next sequence on the critical path.", footer=True),
+        Action("tree.previous_critical", ("P",), "path before", "Go to the previous sequence on the critical path."),
+        Action("tree.next_missing", ("m",), "missing", "Go to the next sequence without a latency.", footer=True),
+        Action("tree.previous_missing", ("M",), "missing before", "Go to the previous sequence without a latency."),
+        Action("tree.copy", ("y",), "copy key", "Copy the brick's key, for `dlbricks results show`."),
+    ),
+    _IN_PANEL,
+)
+
+DETAILS = Scope(
+    "details",
+    "In the details",
+    (Action("details.copy", ("y",), "copy key", "Copy the brick's key, for `dlbricks results show`.", footer=True),),
+    _IN_PANEL,
+)
+
+ESTIMATE = Scope(
+    "estimate",
+    "In the estimate",
+    (
+        Action("estimate.next", ("l", "right", "enter"), "next value", "Select the next value.", footer=True),
+        Action("estimate.previous", ("h", "left"), "previous value", "Select the previous value.", footer=True),
+    ),
+    _IN_PANEL,
+)
+
+SCOPES = (WORKBENCH, MODELS, TREE, DETAILS, ESTIMATE)

@@ -1,0 +1,266 @@
+"""The panel of details about the selected part of the model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.estimate.intervals import is_wide
+from dlbricks_tui.estimate.parts import Standing
+from dlbricks_tui.models.titles import layer_title, shape_text
+from dlbricks_tui.tui.lines import BLANK, Line, Span, fact, line, sample_lines, wrapped
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.rows import LineRows
+from dlbricks_tui.tui.workbench import actions
+from dlbricks_tui.tui.workbench.parts import NO_KEY
+from dlbricks_tui.tui.workbench.tree_line import CRITICAL, WIDE, latency_text
+from dlbricks_tui.wording.numbers import counted, milliseconds, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dlbricks_tui.estimate.knowledge import Pair
+    from dlbricks_tui.estimate.parts import Part
+    from dlbricks_tui.models.graph import Layer, Params, TensorType
+    from dlbricks_tui.tui.workbench.parts import Measurements, PartLatency, Subject
+
+_KEY_DIGITS = 12
+_MOST_LAYERS = 12
+_MOST_MODELS = 4
+_MOST_HISTORY = 12
+
+NOTHING = (line(Span("Select a part of the model", "muted")), line(Span("to see its details here.", "muted")))
+
+
+def details(
+    subject: Subject, measured: Measurements | None, other_models: Sequence[str] | None, width: int
+) -> tuple[Line, ...]:
+    """Return everything about a part of a model, the most important first."""
+    lines = [
+        line(Span(subject.title, "strong")),
+        *_named(subject),
+        *_latency(subject),
+        *_identity(subject),
+        *_whole(subject),
+        *_other_models(subject, other_models),
+        *_sample_lines(measured, width),
+        *_layers(subject),
+    ]
+    return tuple(each for long in lines for each in (wrapped(long, width) if long else [BLANK]))
+
+
+def _named(subject: Subject) -> Iterator[Line]:
+    if subject.names and subject.whole is None:
+        yield fact("name" if subject.occurrence else "from", Span(subject.names))
+    if len(subject.layers) == 1:
+        yield from _layer(subject.layers[0])
+
+
+def _latency(subject: Subject) -> Iterator[Line]:
+    latency = subject.latency
+    if latency is None:
+        return
+    if not latency.layers:
+        yield fact("takes", Span("not needed: sequences that overlap it are quicker", "muted"))
+        return
+    if subject.part is not None and subject.part.free:
+        yield fact("takes", Span("no time: it is stored, not computed", "muted"))
+    elif latency.known or latency.guessed:
+        share = Span(f" ms, {percent(latency.share, 1)} of the model", "muted")
+        yield fact("takes", latency_text(latency), share)
+        if subject.part is not None:
+            yield from _once(subject.part)
+        if subject.call_ms:
+            yield fact("call", milliseconds(subject.call_ms), Span(" ms of it: overhead of one call", "muted"))
+    yield from _lacking(subject, latency)
+    if latency.critical:
+        # More workers do not shorten the critical path.
+        yield fact("", Span(f"{CRITICAL} on the critical path", "accent"))
+
+
+def _once(part: Part) -> Iterator[Line]:
+    low, high = milliseconds(part.latency.low_ms), milliseconds(part.latency.high_ms)
+    half_width_ms = (part.latency.high_ms - part.latency.low_ms) / 2
+    yield fact("interval", Span(f"{low} to {high} ms" + (", each time" if part.times > 1 else "")))
+    if part.times > 1:
+        yield fact("paid", f"{part.times:,} times")
+    if part.standing is Standing.MEASURED and is_wide(part.latency.value_ms, half_width_ms):
+        share = percent(half_width_ms / part.latency.value_ms, 1) if part.latency.value_ms else "all"
+        yield fact("", Span(f"{WIDE} ±{share}: its samples vary too much; run it again on a quieter host", "warn"))
+    if not part.known:
+        yield fact("", Span("predicted from similar bricks", "warn"))
+
+
+def _lacking(subject: Subject, latency: PartLatency) -> Iterator[Line]:
+    if subject.part is not None:
+        if not subject.part.counts and not subject.part.reason:
+            yield fact("takes", Span("not measured yet", "warn"))
+        if subject.part.reason:
+            yield fact("cannot run", Span(subject.part.reason, "bad"))
+        return
+    if latency.known < latency.layers:
+        yield fact("measured", Span(f"{latency.known:,} of {counted(latency.layers, 'layer')}", "warn"))
+    if latency.unmeasurable:
+        yield fact("cannot run", Span(f"{counted(latency.unmeasurable, 'layer')}, marked !", "bad"))
+
+
+def _identity(subject: Subject) -> Iterator[Line]:
+    if subject.occurrence is None:
+        yield fact("layers", f"{sum(count for _, count in subject.kinds):,}", Span(f" {_kinds(subject)}", "muted"))
+        yield fact("bricks", f"{subject.bricks:,}", Span(" different", "muted"))
+        if subject.times > 1:
+            yield fact("occurs", f"{subject.times:,} times in this model")
+        return
+    yield fact("brick", subject.occurrence.brick.key[:_KEY_DIGITS])
+    yield fact("context", subject.occurrence.context)
+    if len(subject.contexts) > 1:
+        others = [context for context in subject.contexts if context != subject.occurrence.context]
+        yield fact("", Span(f"elsewhere in the model: {', '.join(others)}", "muted"))
+    yield fact("occurs", f"{subject.times:,} {'time' if subject.times == 1 else 'times'} in this model")
+
+
+def _kinds(subject: Subject) -> str:
+    return ", ".join(f"{count:,} {kind.value}" for kind, count in subject.kinds)
+
+
+def _whole(subject: Subject) -> Iterator[Line]:
+    if subject.whole is None:
+        return
+    graph, cutting = subject.whole.graph, subject.whole.cutting
+    if len(subject.whole.occurrences) != len(graph.layers):
+        yield fact("sequences", f"{len(subject.whole.occurrences):,}")
+    yield fact("to run", f"{len(subject.whole.suite):,}", Span(" bricks in their contexts", "muted"))
+    yield fact("level", f"{graph.level.value}, granularity {cutting.granularity}, cut {cutting.cut.value}")
+    for entry in graph.inputs:
+        yield fact("input", f"{_types([entry.type])} ", Span(entry.name, "muted"))
+    for head in graph.heads:
+        if head.layer is not None:
+            layer = graph.layers[head.layer]
+            yield fact("output", f"{_types([layer.outputs[head.output]])} ", Span(layer.name, "muted"))
+
+
+def _other_models(subject: Subject, names: Sequence[str] | None) -> Iterator[Line]:
+    if subject.occurrence is None or names is None:
+        return
+    if not names:
+        yield fact("elsewhere", Span("in no other model of the library", "muted"))
+        return
+    shown = ", ".join(names[:_MOST_MODELS])
+    more = f" and {len(names) - _MOST_MODELS:,} more" if len(names) > _MOST_MODELS else ""
+    yield fact("elsewhere", f"{counted(len(names), 'model')}: ", Span(shown + more, "muted"))
+
+
+def _sample_lines(measured: Measurements | None, width: int) -> Iterator[Line]:
+    if measured is None:
+        return
+    yield BLANK
+    yield from sample_lines(measured.newest, width)
+    if len(measured.history_ms) > 1:
+        values = ", ".join(map(milliseconds, measured.history_ms[-_MOST_HISTORY:]))
+        yield fact("history", Span(f"{len(measured.history_ms)} measurements: {values} ms", "muted"))
+    for flag in measured.newest.flags:
+        yield fact("flagged", Span(flag, "warn"))
+
+
+def _layers(subject: Subject) -> Iterator[Line]:
+    if len(subject.layers) < 2:
+        # The details begin with a single layer.
+        return
+    for layer in subject.layers[:_MOST_LAYERS]:
+        yield BLANK
+        yield line(Span(layer_title(layer), "heading"))
+        yield fact("name", layer.name)
+        yield from _layer(layer)
+    if len(subject.layers) > _MOST_LAYERS:
+        yield BLANK
+        yield line(Span(f"and {counted(len(subject.layers) - _MOST_LAYERS, 'layer')} more", "muted"))
+
+
+def _layer(layer: Layer) -> Iterator[Line]:
+    yield fact("layer", f"{layer.index}", Span(f", {layer.kind.value}", "muted"))
+    if layer.times > 1:
+        yield fact("runs", f"{layer.times:,} times, counted once")
+    yield fact("in", _types(layer.data))
+    if layer.weights:
+        yield fact("weights", _types(layer.weights))
+    yield fact("out", _types(layer.outputs))
+    for operator in layer.operators:
+        yield fact("operator", operator.op, Span(_params(operator.params), "muted"))
+        if operator.parts and operator.parts != (operator.op,):
+            yield fact("", Span(f"fused from {', '.join(operator.parts)}", "muted"))
+
+
+def _params(params: Params) -> str:
+    return "".join(f" {name}={_value(value)}" for name, value in params)
+
+
+def _value(value: object) -> str:
+    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _types(types: Sequence[TensorType]) -> str:
+    return ", ".join(shape_text(it) + ("" if it.dtype == "float32" else f" {it.dtype}") for it in types) or "nothing"
+
+
+class DetailRows(LineRows):
+    def __init__(self) -> None:
+        super().__init__(self._details)
+        self.subject: Subject | None = None
+        self.measured: Measurements | None = None
+        self.other_models: Sequence[str] | None = None
+
+    def _details(self, width: int) -> tuple[Line, ...]:
+        return details(self.subject, self.measured, self.other_models, width) if self.subject else ()
+
+
+class DetailsPanel(Panel):
+    """Parameters, shapes, samples of the selected part, and the other models with its brick."""
+
+    scope = actions.DETAILS
+    TITLE = "Details"
+    REACHED_BY = "workbench.go_to_details"
+    ABOUT = (
+        "The part of the model that is selected in the decomposition: its latency, its brick and context, the other "
+        "models with that brick, the distribution of its samples, and its layers."
+    )
+
+    def __init__(self) -> None:
+        self._list = DetailRows()
+        super().__init__(self._list, id="details")
+        self._list.show_placeholder(*NOTHING)
+
+    @property
+    def subject(self) -> Subject | None:
+        """The displayed part."""
+        return self._list.subject
+
+    def show(self, subject: Subject | None) -> None:
+        """Show a part of the model and drop what was read of another one."""
+        before = self._list.subject
+        if _measured_of(before) != _measured_of(subject):
+            self._list.measured = None
+        if _brick_of(before) != _brick_of(subject):
+            self._list.other_models = None
+        self._list.subject = subject
+        if (before and (before.title, before.names)) != (subject and (subject.title, subject.names)):
+            # A new estimate of the same part keeps the scroll position.
+            self._list.move_to(0)
+        self._list.remake()
+
+    def show_measurements(self, measured: Measurements | None) -> None:
+        self._list.measured = measured
+        self._list.remake()
+
+    def show_other_models(self, names: Sequence[str]) -> None:
+        self._list.other_models = names
+        self._list.remake()
+
+    def action_copy(self) -> None:
+        self.copy(_brick_of(self.subject), NO_KEY)
+
+
+def _brick_of(subject: Subject | None) -> str | None:
+    return subject.brick_key if subject else None
+
+
+def _measured_of(subject: Subject | None) -> Pair | None:
+    return subject.part.source if subject and subject.part else None

@@ -1,0 +1,302 @@
+"""An estimate and its settings as the rows of their panel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.tui.choices import Available, Choices, next_of
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line, width_of, wrapped
+from dlbricks_tui.wording.numbers import PARTLY, counted, milliseconds, part_of, percent, signed_percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dlbricks_tui.estimate.explanation import Residual, Slice
+    from dlbricks_tui.estimate.knowledge import Latency
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+
+THIS_HOST = "this host"
+ANY_RUNTIME = "best covered"
+NONE_AVAILABLE = Available("", (), (), 0)
+
+
+class Setting(Enum):
+    """The settings in the order of their rows."""
+
+    GRANULARITY = "granularity"
+    LEVEL = "level"
+    CUT = "cut"
+    ORDER = "order"
+    WORKERS = "workers"
+    SYSTEM = "system"
+    RUNTIME = "runtime"
+
+
+@dataclass(frozen=True, slots=True)
+class _SettingRow:
+    shown: Callable[[Choices, Available], str]
+    changed: Callable[[Choices, Available, int], Choices]
+
+
+def setting_text(setting: Setting, choices: Choices, available: Available) -> str:
+    """Return the value of a setting in words."""
+    return _ROWS[setting].shown(choices, available)
+
+
+def change_setting(setting: Setting, choices: Choices, available: Available, step: int) -> Choices:
+    """Return the choices with a setting at its next value, or the previous one for `step` -1."""
+    return _ROWS[setting].changed(choices, available, step)
+
+
+def _system(choices: Choices, available: Available) -> str:
+    if choices.system is None:
+        return THIS_HOST
+    return next((it.name for it in available.systems if it.id == choices.system), choices.system)
+
+
+def _next_system(choices: Choices, available: Available, step: int) -> Choices:
+    others = (it.id for it in available.systems if it.id != available.host)
+    # Another system has other runtimes.
+    return replace(choices, system=next_of((None, *others), choices.system, step), runtime=None)
+
+
+def _runtime(choices: Choices, available: Available) -> str:
+    if choices.runtime is None:
+        return ANY_RUNTIME
+    return next((it.name for it in available.runtimes if it.id == choices.runtime), choices.runtime)
+
+
+def _next_runtime(choices: Choices, available: Available, step: int) -> Choices:
+    return replace(choices, runtime=next_of((None, *(it.id for it in available.runtimes)), choices.runtime, step))
+
+
+_ROWS = {
+    Setting.GRANULARITY: _SettingRow(
+        lambda choices, _: f"{choices.granularity}",
+        lambda choices, _, step: choices.with_granularity(choices.granularity + step),
+    ),
+    Setting.LEVEL: _SettingRow(
+        lambda choices, _: choices.level.value,
+        lambda choices, _, step: replace(choices, level=next_of(tuple(Level), choices.level, step)),
+    ),
+    Setting.CUT: _SettingRow(
+        lambda choices, _: choices.cut.value,
+        lambda choices, _, step: replace(choices, cut=next_of(tuple(Cut), choices.cut, step)),
+    ),
+    Setting.ORDER: _SettingRow(
+        lambda choices, _: choices.order.value,
+        lambda choices, _, step: replace(choices, order=next_of(tuple(Order), choices.order, step)),
+    ),
+    Setting.WORKERS: _SettingRow(
+        lambda choices, _: f"{choices.workers}",
+        lambda choices, _, step: choices.with_workers(choices.workers + step),
+    ),
+    Setting.SYSTEM: _SettingRow(_system, _next_system),
+    Setting.RUNTIME: _SettingRow(_runtime, _next_runtime),
+}
+
+
+_NAME = 12
+_NUMBER = 8
+_UNIT = " ms"
+# Long names of mixed types take the space of the bar.
+_TYPE = 15
+_MOST_BAR = 24
+# A smaller call overhead gets no row.
+_TELLING_SHARE = 0.01
+
+
+class EstimateRow(NamedTuple):
+    """A row, the setting that it shows, and whether it can be selected."""
+
+    line: Line
+    setting: Setting | None = None
+    rest: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EstimateView:
+    """The estimate of one model with its explanation."""
+
+    system_estimate: SystemEstimate
+    # The speed-up of the parallel composition over the sequential one.
+    gain: float
+    slices: tuple[Slice, ...]
+    residual: Residual | None
+    # The names of other systems that have measured some of it.
+    other_systems: tuple[str, ...] = ()
+
+
+# Lines in place of an estimate.
+Note = tuple[Line | Hint, ...]
+
+CHOOSE_A_MODEL: Note = (
+    line(Span("No model is open.", "strong")),
+    Hint("{models.open} in the list of models opens one.", "muted"),
+)
+READING: Note = (line(Span("Reading the model.", "muted")),)
+
+
+def estimate_rows(
+    subject: EstimateView | Note, choices: Choices, available: Available, width: int, under_way: str = ""
+) -> tuple[EstimateRow, ...]:
+    """Return all rows, the most important first; `under_way` is shown while nothing else is known."""
+    settings = (EstimateRow(_heading("Settings")), *_settings(choices, available, width))
+    if not isinstance(subject, EstimateView):
+        lines = (each.line if isinstance(each, Hint) else each for each in subject)
+        said = (each for long in lines for each in wrapped(long, width))
+        return (*_plain(said), EstimateRow(BLANK), *settings)
+    return (
+        *_plain(each for long in _latencies(subject, under_way) for each in wrapped(long, width)),
+        EstimateRow(BLANK),
+        *settings,
+        EstimateRow(BLANK),
+        *_plain(each for long in _coverage(subject.system_estimate, width) for each in wrapped(long, width)),
+        *_readable(_breakdown(subject, width)),
+        *_readable(each for long in _residual(subject.residual) for each in wrapped(long, width)),
+    )
+
+
+def _latencies(view: EstimateView, under_way: str) -> Iterator[Line]:
+    system_estimate = view.system_estimate
+    estimate, composed = system_estimate.estimate, system_estimate.estimate.composed
+    if estimate.obstacle:
+        yield line(Span("No estimate is possible.", "strong"))
+        yield line(Span(f"{estimate.obstacle}.", "warn"))
+        if system_estimate.end_to_end is None:
+            yield Hint("{workbench.start_run} with end to end on times the whole model", "muted").line
+        else:
+            yield _measured(system_estimate.end_to_end)
+        return
+    if composed is None:
+        yield line(Span("Not measured here yet.", "strong"))
+        if under_way:
+            yield line(Span(under_way, "text"))
+            yield Hint("{workbench.show_run} shows the run", "muted").line
+        else:
+            yield Hint("{workbench.start_run} runs its bricks", "muted").line
+        for system in view.other_systems:
+            yield line(Span(f"{system} has results: select it as the system", "muted"))
+        return
+    low, high = composed.interval.low_ms, composed.interval.high_ms
+    # The sign marks a partial sum where there are no colours.
+    sign = PARTLY if estimate.is_partial else ""
+    of = f"{part_of(estimate.coverage.measured, estimate.coverage.layers)} of its layers"
+    whole = f"{milliseconds(low)} to {milliseconds(high)}"
+    yield _figure("sequential", composed.sequential_ms, f"only {of}" if estimate.is_partial else whole, sign)
+    part = " for that part" if estimate.is_partial else ""
+    yield _figure("parallel", composed.parallel_ms, f"{view.gain:.2f}x as fast{part}", sign)
+    if composed.workers_ms is not None:
+        workers = estimate.options.workers or 0
+        yield _figure(counted(workers, "worker"), composed.workers_ms, "", sign)
+    if composed.call_ms > _TELLING_SHARE * composed.sequential_ms:
+        yield _figure("call", composed.call_ms, "once per inference", "")
+    if system_estimate.end_to_end is None:
+        yield line(column("measured", _NAME, "muted"), Span("not end to end yet", "muted"))
+    else:
+        yield _measured(system_estimate.end_to_end)
+    if system_estimate.error is not None:
+        style = "good" if abs(system_estimate.error) <= 0.05 else "warn" if abs(system_estimate.error) <= 0.1 else "bad"
+        yield line(column("error", _NAME), column(signed_percent(system_estimate.error), _NUMBER, style, right=True))
+    if estimate.is_unfused:
+        yield line(Span("unfused layers: fused may take less", "muted"))
+
+
+def _measured(whole: Latency) -> Line:
+    return _figure("measured", whole.value_ms, f"{milliseconds(whole.low_ms)} to {milliseconds(whole.high_ms)}", "")
+
+
+def _figure(name: str, value_ms: float, remark: str, sign: str) -> Line:
+    return line(
+        column(name, _NAME),
+        column(sign + milliseconds(value_ms), _NUMBER, "strong", right=True),
+        Span(_UNIT, "muted"),
+        Span(f" {remark}", "muted"),
+    )
+
+
+def _settings(choices: Choices, available: Available, width: int) -> Iterator[EstimateRow]:
+    for setting in Setting:
+        value = cut(setting_text(setting, choices, available), max(4, width - _NAME - 4))
+        text = line(column(setting.value, _NAME), Span("◂ ", "muted"), Span(value, "accent"), Span(" ▸", "muted"))
+        yield EstimateRow(text, setting, True)
+
+
+def _coverage(system_estimate: SystemEstimate, width: int) -> Iterator[Line]:
+    coverage = system_estimate.estimate.coverage
+    share = coverage.measured / coverage.layers if coverage.layers else 0.0
+    yield _heading("Coverage")
+    told = Span(f" {part_of(coverage.measured, coverage.layers)} of {counted(coverage.layers, 'layer')}")
+    yield (*bar(share, max(4, min(_MOST_BAR, width - _MOST_BAR)), "░"), told)
+    if system_estimate.way.protocol:
+        yield line(Span("by ", "muted"), Span(system_estimate.way.runtime, "muted"))
+    if coverage.own_carrier:
+        yield line(Span(f"{counted(coverage.own_carrier, 'layer')} timed in this model itself", "muted"))
+    if coverage.missing:
+        yield line(Span(f"{counted(coverage.missing, 'layer')} not measured yet", "warn"))
+        yield Hint("{workbench.start_run} runs what is missing", "muted").line
+    if coverage.unmeasurable:
+        yield line(Span(f"{counted(coverage.unmeasurable, 'layer')} that cannot be run alone", "bad"))
+        for reason in dict.fromkeys(part.reason for part in system_estimate.estimate.parts if part.reason):
+            yield line(Span(f"  {reason}", "muted"))
+
+
+def _breakdown(view: EstimateView, width: int) -> Iterator[Line]:
+    if view.system_estimate.estimate.composed is None or not view.slices:
+        return
+    yield BLANK
+    yield _heading("Where the time goes")
+    for each in view.slices:
+        yield _slice(each, width)
+
+
+def _slice(each: Slice, width: int) -> Line:
+    figures = (
+        column(percent(each.share), 6, "strong", right=True),
+        column(milliseconds(each.latency_ms), _NUMBER, right=True),
+        Span(_UNIT, "muted"),
+    )
+    room = width - _TYPE - width_of(figures)
+    layers = column(counted(each.layers, "layer"), 14, "muted", right=True)
+    told = (layers,) if room >= _MOST_BAR + 14 else ()
+    return (column(each.label, _TYPE), *bar(each.share, max(0, min(room, _MOST_BAR))), *figures, *told)
+
+
+def _residual(left: Residual | None) -> Iterator[Line]:
+    if left is None:
+        return
+    yield BLANK
+    yield _heading("Difference from the measurement")
+    yield _figure("residual", left.residual_ms, "", "")
+    for name, value_ms in (
+        ("sampling", left.sampling_ms),
+        ("method", left.method_ms),
+        ("missing", left.lacking_ms),
+        ("host", left.host_ms),
+    ):
+        if value_ms:
+            yield _figure(name, value_ms, "of it at most", "")
+    yield _figure("unexplained", left.unexplained_ms, "", "")
+    if left.host_told:
+        told = f"the host was {left.host_told} for the model as for its bricks: measure both again in one run"
+        yield line(Span(told, "warn"))
+
+
+def _heading(text: str) -> Line:
+    return line(Span(text, "heading"))
+
+
+def _plain(lines: Iterable[Line]) -> Iterator[EstimateRow]:
+    return (EstimateRow(each) for each in lines)
+
+
+def _readable(lines: Iterable[Line]) -> Iterator[EstimateRow]:
+    """Return selectable rows, so that the user can scroll to them."""
+    return (EstimateRow(each, None, bool(each)) for each in lines)

@@ -1,0 +1,399 @@
+"""The workbench: models at the left, the decomposition in the middle, details and the estimate at the right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.containers import Container
+
+from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.keys.keymap import key
+from dlbricks_tui.tui.open_model import AskedShape, ListedModels, input_shapes
+from dlbricks_tui.tui.run.host import RunHostScreen
+from dlbricks_tui.tui.run.words import on_its_way
+from dlbricks_tui.tui.saving import show_message
+from dlbricks_tui.tui.widgets.screens import KeyBar
+from dlbricks_tui.tui.workbench import actions, work
+from dlbricks_tui.tui.workbench.details import DetailsPanel
+from dlbricks_tui.tui.workbench.estimate import EstimatePanel
+from dlbricks_tui.tui.workbench.headline import Headline
+from dlbricks_tui.tui.workbench.models import ModelsPanel, known_latency
+from dlbricks_tui.tui.workbench.tree import TreePanel
+from dlbricks_tui.tui.workbench.work import LibraryScan, WorkbenchWork
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from textual.app import ComposeResult
+
+    from dlbricks_tui.config.config import Config
+    from dlbricks_tui.models.graph import Level, Shape
+    from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.dialogs.input_shapes import Inputs
+    from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
+    from dlbricks_tui.tui.run.snapshot import RunSnapshot
+    from dlbricks_tui.tui.session import Session
+    from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
+
+
+# Small, with parallel branches, so that the compositions differ.
+FIRST_SAMPLE = "squeezenet1.1"
+# The screen of results keeps its state.
+_RESULTS = "results"
+
+
+class WorkbenchScreen(RunHostScreen):
+    """Connects the panels with the worker threads."""
+
+    scope = actions.WORKBENCH
+    AUTO_FOCUS = "#models RowsView"
+    WANTS_NEW_RESULTS = True
+    ABOUT = (
+        "Select a model, see its parts and its latency, and run the bricks that were never run. "
+        "{workbench.show_results}, {workbench.show_corpus} and {workbench.show_systems} show all results, what repeats"
+        " in the corpus, and the systems."
+    )
+
+    def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:
+        super().__init__(session, config)
+        self.choices = choices
+        self._work = WorkbenchWork(session, self.post_message)
+        self._library = ListedModels()
+        self._scan = LibraryScan(self._work, self.run_in_thread)
+        self._wants_sample = False
+        self._spec: ModelSpec | None = None
+        self._opened: OpenModel | None = None
+        self._view: EstimateView | None = None
+        self._headline = Headline()
+        self._models = ModelsPanel()
+        self._tree = TreePanel()
+        self._details = DetailsPanel()
+        self._estimate = EstimatePanel()
+
+    def compose(self) -> ComposeResult:
+        yield self._headline
+        with Container(classes="panels"):
+            yield self._models
+            yield self._tree
+            yield self._details
+            yield self._estimate
+        yield self.run_bar
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self.make_current(self._models)
+        self._estimate.show_choices(self.choices)
+        self._show_headline()
+        if self.session.is_new:
+            from dlbricks_tui.tui.dialogs.notices import WelcomeScreen
+
+            self.app.push_screen(WelcomeScreen(FIRST_SAMPLE), self._welcomed)
+        self.run_in_thread(self._work.list_models, "list")
+        self.run_in_thread(self._work.list_choices, "choices")
+
+    def _welcomed(self, goes_along: bool | None) -> None:
+        self._wants_sample = bool(goes_along)
+        self._open_sample()
+
+    def _open_sample(self) -> None:
+        # A quick user is here before the library is read.
+        sample = self._library.named(FIRST_SAMPLE)
+        if self._wants_sample and sample is not None:
+            self._wants_sample = False
+            self._models.put_cursor_on(sample)
+            self.open(sample)
+            self.go_to(self._estimate)
+            self.start_default_run((sample,), self._library.shapes, self.choices)
+
+    # Messages of panels
+
+    @on(ModelsPanel.Opened)
+    def _model_wanted(self, event: ModelsPanel.Opened) -> None:
+        self._open_in_front(event.source)
+
+    @on(ModelsPanel.ShapesAsked)
+    def _shapes_wanted(self, event: ModelsPanel.ShapesAsked) -> None:
+        opened = self._opened if self._opened and self._opened.spec.source == event.source else None
+        # An open model has shapes: given now, remembered, or from its file.
+        inputs = input_shapes(opened.graph) if opened else event.source.inputs
+        if inputs:
+            self._ask_for_shapes(event.source, inputs)
+        else:
+            # The box opens at once and takes the keys; its thread reads the inputs from the file.
+            read = partial(self._work.read_inputs, self._library.spec(event.source, self.choices))
+            self._show_shapes(event.source, read)
+
+    @on(ModelsPanel.RemovalAsked)
+    def _removal_wanted(self, event: ModelsPanel.RemovalAsked) -> None:
+        self.run_in_thread(partial(self._work.remove_model, event.source), "remove")
+
+    @on(TreePanel.Selected)
+    def _part_selected(self) -> None:
+        self._show_details()
+
+    @on(EstimatePanel.Chosen)
+    def _chosen(self, event: EstimatePanel.Chosen) -> None:
+        self.choose(event.choices)
+
+    def open(self, source: ModelSource) -> None:
+        """Read a model and show it."""
+        spec = self._library.spec(source, self.choices)
+        self._spec, self._opened, self._view = spec, None, None
+        self._details.show(None)
+        self._tree.show_waiting()
+        self._estimate.show_waiting()
+        self._show_run_of_it()
+        self._show_headline()
+        self.run_in_thread(partial(self._work.open, spec), "open")
+
+    def _open_in_front(self, source: ModelSource) -> None:
+        self.open(source)
+        # If all panels are visible, the focus stays in the list for the next model.
+        if self.shows_one_panel:
+            self.go_to(self._tree)
+
+    def choose(self, choices: Choices) -> None:
+        before, self.choices = self.choices, choices
+        if choices == before:
+            return
+        self._estimate.show_choices(self.choices)
+        self._show_headline()
+        self._models.forget_latencies()
+        self._look_for_results()
+        if self._spec is None:
+            return
+        if (before.level, before.cutting) != (self.choices.level, self.choices.cutting):
+            self.open(self._spec.source)
+        else:
+            self._update_estimate()
+
+    # Messages of worker threads
+
+    @on(work.LibraryListed)
+    def _library_listed(self, event: work.LibraryListed) -> None:
+        self._library.replace(event.sources)
+        self._list_models()
+        self._open_sample()
+
+    @on(work.ModelRemoved)
+    def _model_removed(self, event: work.ModelRemoved) -> None:
+        again = key("workbench.open_path")
+        show_message(self.app, f"{event.source.name} was removed; its file stays. {again} adds it again.")
+
+    @on(work.ChoicesAvailable)
+    def _choices_available(self, event: work.ChoicesAvailable) -> None:
+        self._estimate.show_choices(self.choices, event.available)
+        if event.available.results:
+            self._scan.has_results = True
+            self._look_for_results()
+
+    @on(work.ModelOpened)
+    def _model_opened(self, event: work.ModelOpened) -> None:
+        if event.opened.spec is self._spec:
+            self._opened = event.opened
+            self._tree.show(event.opened)
+            self._update_estimate()
+            self._look_for_bricks()
+
+    @on(work.ModelRefused)
+    def _model_refused(self, event: work.ModelRefused) -> None:
+        if event.spec is not self._spec:
+            return
+        self._tree.show_problem(event.reason, event.next_step)
+        self._estimate.show_problem(event.reason, event.next_step)
+        if event.inputs:
+            self._ask_for_shapes(event.spec.source, event.inputs, event.reason)
+
+    @on(work.ModelEstimated)
+    def _model_estimated(self, event: work.ModelEstimated) -> None:
+        if event.opened is not self._opened or event.choices != self.choices:
+            return
+        self._view = event.view
+        self._tree.show_latencies(event.latencies)
+        self._show_details()
+        self._estimate.show(event.view)
+        self._models.show_latency(event.opened.spec.source, known_latency(event.view.system_estimate))
+        self._show_headline()
+
+    @on(work.BrickMeasured)
+    def _brick_measured(self, event: work.BrickMeasured) -> None:
+        part = self._details.subject.part if self._details.subject else None
+        if part is not None and part.source == event.pair:
+            self._details.show_measurements(event.measured)
+
+    @on(work.BricksIndexed)
+    def _bricks_indexed(self, event: work.BricksIndexed) -> None:
+        self._scan.take(event.index)
+        self._show_details()
+
+    @on(work.LatencyFound)
+    def _latency_found(self, event: work.LatencyFound) -> None:
+        if event.choices == self.choices:
+            self._models.show_latency(event.source, event.latency)
+
+    @on(messages.NewResults)
+    def _new_results(self) -> None:
+        self._scan.has_results = True
+        if self._opened is not None:
+            self.run_in_thread(partial(self._work.refresh_estimate, self._opened, self.choices), "estimate")
+
+    def _update_estimate(self) -> None:
+        if self._opened is not None:
+            self.run_in_thread(partial(self._work.estimate_model, self._opened, self.choices), "estimate")
+
+    def show_run(self, run: RunSnapshot) -> None:
+        super().show_run(run)
+        self._show_run_of_it()
+
+    def _show_run_of_it(self) -> None:
+        if self._run is not None and self._spec is not None:
+            self._estimate.show_run(on_its_way(self._run, self._spec.source.name))
+
+    def run_has_stopped(self) -> None:
+        # The run may have added a runtime.
+        self.run_in_thread(self._work.list_choices, "choices")
+        self._look_for_bricks()
+
+    # Scans of the library use the processor and wait for the end of a run.
+
+    def _look_for_results(self) -> None:
+        if not self.measuring:
+            self._scan.look_for_results(self._library.specs(self.choices), self.choices)
+
+    def _look_for_bricks(self) -> None:
+        if self._opened is not None and not self.measuring:
+            self._scan.look_for_bricks(self._library.specs(self.choices), self.choices)
+
+    def _list_models(self) -> None:
+        self._scan.forget()
+        self._models.show(self._library.sources)
+        self._look_for_results()
+
+    def _show_details(self) -> None:
+        """Show the selected part and read its samples."""
+        subject = self._tree.subject
+        self._details.show(subject)
+        if subject is None or subject.occurrence is None:
+            return
+        if self._scan.index is not None and self._opened is not None:
+            names = self._scan.index.models_with(subject.occurrence.brick.key, [self._opened.graph.name])
+            self._details.show_other_models(names)
+        if subject.part is not None and subject.part.measured is not None and self._view is not None:
+            pair, way = subject.part.measured.pair, self._view.system_estimate.way
+            self.run_in_thread(partial(self._work.read_measurements, pair, way), "samples")
+
+    def _show_headline(self) -> None:
+        self._headline.show(
+            self._spec.source.name if self._spec else "",
+            self.choices,
+            self._view.system_estimate if self._view else None,
+        )
+
+    # Actions
+
+    def action_start_run(self) -> None:
+        if self._models.marked:
+            self._ask_which_marked(self._start_run_of)
+        elif self._spec:
+            self._start_run_of((self._spec.source,))
+        else:
+            self.notify(f"Mark the models to run with {key('models.mark')}, or open one.")
+
+    def _ask_which_marked(self, then: Callable[[tuple[ModelSource, ...]], None]) -> None:
+        from dlbricks_tui.tui.dialogs.notices import ask_which_marked
+
+        ask_which_marked(self.app, "model", self._models.marked_in_view, self._models.marked, then)
+
+    def _start_run_of(self, sources: tuple[ModelSource, ...]) -> None:
+        self.start_run(sources, self._library.shapes, self.choices)
+
+    def action_open_path(self) -> None:
+        from dlbricks_tui.tui.dialogs.paths import OpenPathScreen
+
+        self.app.push_screen(OpenPathScreen(), self._path_given)
+
+    def action_finer(self) -> None:
+        self.choose(self.choices.with_granularity(self.choices.granularity - 1))
+
+    def action_coarser(self) -> None:
+        self.choose(self.choices.with_granularity(self.choices.granularity + 1))
+
+    def action_other_level(self) -> None:
+        self.choose(self.choices.with_next_level())
+
+    def action_other_cut(self) -> None:
+        self.choose(self.choices.with_next_cut())
+
+    def action_more_workers(self) -> None:
+        self.choose(self.choices.with_workers(self.choices.workers + 1))
+
+    def action_fewer_workers(self) -> None:
+        self.choose(self.choices.with_workers(self.choices.workers - 1))
+
+    def action_show_settings(self) -> None:
+        self.go_to(self._estimate)
+        self._estimate.go_to_settings()
+
+    def action_show_results(self) -> None:
+        from dlbricks_tui.tui.results.screen import ResultsScreen
+
+        if not self.app.is_screen_installed(_RESULTS):
+            self.app.install_screen(ResultsScreen(self.session), _RESULTS)
+        self.app.push_screen(_RESULTS)
+
+    def action_show_corpus(self) -> None:
+        if self._models.marked:
+            self._ask_which_marked(self._show_corpus_of)
+        else:
+            self._show_corpus_of(self._library.sources)
+
+    def _show_corpus_of(self, sources: tuple[ModelSource, ...]) -> None:
+        from dlbricks_tui.tui.corpus.screen import CorpusScreen
+
+        def specs(choices: Choices) -> list[ModelSpec]:
+            return [self._library.spec(source, choices) for source in sources]
+
+        self.app.push_screen(CorpusScreen(self.session, specs, self.choices, measuring=self.measuring))
+
+    def action_show_systems(self) -> None:
+        from dlbricks_tui.tui.systems.screen import SystemsScreen
+
+        self.app.push_screen(SystemsScreen(self.session, self._spec, self.choices), self._system_taken)
+
+    def _system_taken(self, taken: tuple[str, Level] | None) -> None:
+        if taken is not None:
+            system, level = taken
+            self.choose(replace(self.choices, system=system, runtime=None, level=level))
+
+    def _path_given(self, path: Path | None) -> None:
+        if path is not None:
+            add = self._work.add_folder if path.is_dir() else self._work.add_model
+            self.run_in_thread(partial(add, path), "list")
+
+    @on(work.ModelAdded)
+    def _model_added(self, event: work.ModelAdded) -> None:
+        self._models.put_cursor_on(event.source)
+        self._open_in_front(event.source)
+
+    def _ask_for_shapes(self, source: ModelSource, examples: Mapping[str, Shape | None], reason: str = "") -> None:
+        known = self._library.shapes_of(source)
+        # For a refused model the examples are guesses, not its shapes.
+        inputs = {
+            name: AskedShape(known.get(name, None if reason else shape), shape) for name, shape in examples.items()
+        }
+        self._show_shapes(source, inputs, reason)
+
+    def _show_shapes(self, source: ModelSource, inputs: Inputs | Callable[[], Inputs], reason: str = "") -> None:
+        from dlbricks_tui.tui.dialogs.input_shapes import InputShapesScreen
+
+        self.app.push_screen(InputShapesScreen(source.name, inputs, reason), partial(self._shapes_given, source))
+
+    def _shapes_given(self, source: ModelSource, shapes: dict[str, Shape] | None) -> None:
+        if shapes is not None:
+            self._library.give_shapes(source, shapes)
+            self.open(source)

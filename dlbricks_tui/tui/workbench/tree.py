@@ -1,0 +1,269 @@
+"""The panel of the decomposition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from textual.message import Message
+
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.lines import Line, Span, line
+from dlbricks_tui.tui.open_model import id_of
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.workbench import actions
+from dlbricks_tui.tui.workbench.outline import Outline
+from dlbricks_tui.tui.workbench.parts import NO_KEY, subject_of
+from dlbricks_tui.tui.workbench.tree_line import TreeRow, heading_line, tree_line
+from dlbricks_tui.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    from dlbricks_tui.models.graph import Level
+    from dlbricks_tui.tui.open_model import ModelId, OpenModel
+    from dlbricks_tui.tui.widgets.search_line import SearchLine
+    from dlbricks_tui.tui.workbench.outline import Node
+    from dlbricks_tui.tui.workbench.parts import PartLatencies, Subject
+
+    _Graph: TypeAlias = tuple[ModelId, Level]
+
+CHOOSE_A_MODEL = (
+    line(Span("No model is open.", "strong")),
+    Hint("{models.open} in the list of models opens one.", "muted"),
+)
+NOTHING_FOUND = (
+    line(Span("No operator, kind or name contains all of these words.")),
+    Hint("{find.clear} shows the whole model again.", "muted"),
+)
+
+
+_NO_PATH = "There is no critical path yet: the model was not measured."
+_NO_GAP = "Everything in the model has a latency."
+_SAID_SECONDS = 3.0
+
+
+class _Place(NamedTuple):
+    """The selected layer of a model before it was cut anew."""
+
+    graph: _Graph
+    layer: int
+
+
+class TreeRows(RowsView):
+    """The expanded parts of the model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outline: Outline | None = None
+        self.latencies: PartLatencies | None = None
+        self.search_text = ""
+
+    @property
+    def row_count(self) -> int:
+        return len(self.outline.rows) if self.outline else 0
+
+    @property
+    def node(self) -> Node | None:
+        """The selected part."""
+        return self.outline.rows[self.cursor] if self.outline and self.cursor < self.row_count else None
+
+    def row(self, index: int, width: int) -> Line:
+        if self.outline is None:
+            return ()
+        outline, node = self.outline, self.outline.rows[index]
+        known = TreeRow(
+            title=outline.title(node),
+            size=outline.size(node),
+            label=outline.label(node),
+            # The details list the names of the layers in a region.
+            names=outline.names(node) if node.sequence is not None else "",
+            output=outline.output(node),
+            depth=node.depth,
+            is_open=node.is_open if outline.can_open(node) else None,
+            is_layer=node.layer is not None,
+            occurs=outline.occurs(node),
+            latency=self.latencies.of(node.region) if self.latencies else None,
+        )
+        return tree_line(known, width, self.search_text)
+
+
+class TreePanel(Panel):
+    """Model, regions, branches, sequences and layers, with their latencies."""
+
+    scope = actions.TREE
+    TITLE = "Decomposition"
+    REACHED_BY = "workbench.go_to_tree"
+    SEARCH_HINT = "operator, kind or name"
+    HEADED = True
+    ABOUT = (
+        "The parts of the model: modules that occur several times (A x4: four in a row), branches, and layer "
+        "sequences. 'times' is the number of equal parts in the model; equal bricks run once. * is on the critical "
+        "path; … leaves layers out, ~ was predicted, ≈ was measured with samples that vary too much, · was not "
+        "measured yet, ! cannot run here, and - is not needed, as sequences that overlap it are quicker."
+    )
+
+    class Selected(Message):
+        """The cursor has settled on a part of the model."""
+
+    def __init__(self) -> None:
+        self._list = TreeRows()
+        super().__init__(self._list, id="tree")
+        self._opened: OpenModel | None = None
+        self._left: _Place | None = None
+        self._list.show_placeholder(*CHOOSE_A_MODEL)
+
+    def heading(self, width: int) -> Line:
+        return (Span(" "), *heading_line(width - 1, bool(self._list.search_text))) if self._opened else ()
+
+    def show(self, opened: OpenModel) -> None:
+        """Show a model from its top, or from the selected layer if it was only cut anew."""
+        left, outline = self._left, Outline(opened)
+        self._opened, self._list.outline, self._list.latencies = opened, outline, None
+        self._list.cursor = 0
+        self._changed(outline.reveal_layer(left.layer) if left and left.graph == _graph_of(opened) else 0)
+        self.post_message(self.Selected())
+
+    @property
+    def subject(self) -> Subject | None:
+        """The selected part with what is known of it."""
+        if self._opened is None or self._list.outline is None or self._list.node is None:
+            return None
+        return subject_of(self._list.node, self._opened, self._list.outline, self._list.latencies)
+
+    def show_latencies(self, latencies: PartLatencies) -> None:
+        """Show latencies; the expanded parts stay expanded."""
+        self._list.latencies = latencies
+        self._list.refresh()
+
+    def show_waiting(self) -> None:
+        self._show_lines(line(Span("Reading the model.", "muted")))
+
+    def show_problem(self, reason: str, next_step: str = "") -> None:
+        """Show why there is no model, and what to do; `next_step` may name actions in place of keys."""
+        step = (Hint(next_step, "strong").line,) if next_step else ()
+        self._show_lines(line(Span("This model cannot be shown.", "bad")), line(Span(reason)), *step)
+
+    def on_search_line_text_changed(self, event: SearchLine.TextChanged) -> None:
+        if self._list.outline:
+            self._changed(self._list.outline.seek(event.text, self._list.cursor))
+
+    def action_expand(self) -> None:
+        self._move(lambda outline, cursor: outline.expand(cursor))
+
+    def action_collapse(self) -> None:
+        self._move(lambda outline, cursor: outline.collapse(cursor))
+
+    def action_open_or_close(self) -> None:
+        if self._list.node and self._list.node.is_open:
+            self.action_collapse()
+        else:
+            self.action_expand()
+
+    def action_expand_below(self) -> None:
+        self._move(lambda outline, cursor: outline.expand_below(cursor))
+
+    def action_collapse_all(self) -> None:
+        self._move(lambda outline, cursor: outline.collapse_all())
+
+    def action_next_equal(self) -> None:
+        self._step_to_equal(1)
+
+    def action_previous_equal(self) -> None:
+        self._step_to_equal(-1)
+
+    def action_next_critical(self) -> None:
+        self._step_to(self._critical, 1, _NO_PATH)
+
+    def action_previous_critical(self) -> None:
+        self._step_to(self._critical, -1, _NO_PATH)
+
+    def action_next_missing(self) -> None:
+        self._step_to(self._missing, 1, _NO_GAP)
+
+    def action_previous_missing(self) -> None:
+        self._step_to(self._missing, -1, _NO_GAP)
+
+    def action_copy(self) -> None:
+        self.copy(self.subject.brick_key if self.subject else None, NO_KEY)
+
+    def cursor_settled(self) -> None:
+        self.post_message(self.Selected())
+
+    @property
+    def _critical(self) -> Sequence[int]:
+        return self._list.latencies.critical if self._list.latencies else ()
+
+    @property
+    def _missing(self) -> Sequence[int]:
+        return self._list.latencies.missing if self._list.latencies else ()
+
+    def _step_to(self, places: Sequence[int], step: int, nowhere: str) -> None:
+        if places:
+            self._move(lambda outline, cursor: outline.next_of(cursor, places, step))
+        elif self._list.latencies:
+            self.notify(nowhere, timeout=_SAID_SECONDS)
+
+    def _step_to_equal(self, step: int) -> None:
+        outline, node = self._list.outline, self._list.node
+        if outline and node and not outline.has_equal(node):
+            self.notify("No other part of the model is equal.", timeout=_SAID_SECONDS)
+        else:
+            self._move(lambda outline, cursor: outline.next_equal(cursor, step))
+
+    def _move(self, step: Callable[[Outline, int], int]) -> None:
+        """Move in the outline; a step out of the matches ends the search."""
+        if self._list.outline is None or self._list.node is None:
+            return
+        was_searched = self._list.outline.is_searched
+        self._changed(step(self._list.outline, self._list.cursor))
+        if was_searched and not self._list.outline.is_searched:
+            self.search_line.end()
+
+    def _changed(self, cursor: int) -> None:
+        """Redraw the rows and move the cursor."""
+        outline = self._list.outline
+        self._list.search_text = outline.search_text if outline else ""
+        self._list.show_placeholder(*NOTHING_FOUND)
+        self._list.rows_changed()
+        if self._list.row_count:
+            self._list.move_to(cursor)
+        self._show_counts()
+
+    def _show_counts(self) -> None:
+        self.show_title()
+        self.border_subtitle = ""
+        if self._opened and self._list.outline:
+            decomposition = self._opened.decomposition
+            there, shown = len(decomposition.occurrences), self._list.row_count
+            if self._list.outline.is_searched:
+                self.show_title(f" {shown:,} of {there:,}")
+            self.border_subtitle = counted(len(decomposition.bricks), "brick")
+        self.heading_changed()
+
+    def _show_lines(self, *lines: Line) -> None:
+        """Remove the model, and remember the selected layer."""
+        self._leave()
+        if self._list.search_text:
+            self.search_line.end()
+        self._opened, self._list.outline, self._list.latencies = None, None, None
+        self._list.search_text = ""
+        self._list.show_placeholder(*lines)
+        self._list.rows_changed()
+        self._show_counts()
+
+    def _leave(self) -> None:
+        outline, node = self._list.outline, self._list.node
+        if self._opened is None or outline is None:
+            return
+        graph = _graph_of(self._opened)
+        inside = outline.sequences_in(node) if node and node.parent else ()
+        layers = self._opened.decomposition.occurrences[inside[0]].sequence.layers if inside else ()
+        # While settings change, the cursor stays on the layer where it was at first.
+        if self._left is None or self._left.graph != graph or self._left.layer not in layers:
+            self._left = _Place(graph, layers[0]) if layers else None
+
+
+def _graph_of(opened: OpenModel) -> _Graph:
+    return id_of(opened.spec.source), opened.spec.level
