@@ -14,7 +14,7 @@ from typing import NamedTuple
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.session import Session
-from tests.tui.bench import press, running
+from tests.tui.application import press, running
 
 FOLDER = Path(__file__).parent / "pictures"
 # Measured before the pictures are taken: one with branches side by side, and two to compare it with.

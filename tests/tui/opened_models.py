@@ -15,7 +15,7 @@ from tests.tui.results import graph_of, source_called
 ANY_SOURCE = "alexnet"
 
 
-def on_bench(graph: LayerGraph, cutting: Cutting | None = None, name: str = ANY_SOURCE) -> OpenModel:
+def open_model(graph: LayerGraph, cutting: Cutting | None = None, name: str = ANY_SOURCE) -> OpenModel:
     """A graph, cut."""
     decomposition = decompose(graph, cutting or Cutting())
     wish = ModelSpec(source_called(name), graph.level, decomposition.cutting)
@@ -24,7 +24,7 @@ def on_bench(graph: LayerGraph, cutting: Cutting | None = None, name: str = ANY_
 
 def sample(name: str, granularity: int = 1) -> OpenModel:
     """A sample model, cut."""
-    return on_bench(graph_of(name), Cutting(granularity), name)
+    return open_model(graph_of(name), Cutting(granularity), name)
 
 
 def estimated(opened: OpenModel, knowledge: Knowledge = NOTHING_KNOWN, *, bridge: bool = False) -> PartLatencies:

@@ -24,7 +24,7 @@ from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN, RowsView
 from dlbricks_tui.tui.widgets.screens import PanelledScreen
 from dlbricks_tui.tui.widgets.search_line import SearchLine
-from tests.tui.bench import NARROW, SIZES, SNAPSHOT_SIZE, settled
+from tests.tui.application import NARROW, SIZES, SNAPSHOT_SIZE, settled
 
 FOLDER = Path(__file__).parent / "snapshots"
 UPDATE = "UPDATE_SNAPSHOTS"

@@ -15,7 +15,7 @@ from dlbricks_tui.tui.corpus.screen import CorpusScreen
 from dlbricks_tui.tui.model_reader import ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.bench import LIBRARY, WRITTEN, app_on, press, running, settled
+from tests.tui.application import LIBRARY, WRITTEN, app_on, press, running, settled
 from tests.tui.results import graph_of
 from tests.tui.snapshots import snapshot
 

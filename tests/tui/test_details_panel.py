@@ -3,7 +3,7 @@ from textual.pilot import Pilot
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.workbench.details import DetailsPanel
-from tests.tui.bench import app_on, press, running, settled
+from tests.tui.application import app_on, press, running, settled
 from tests.tui.snapshots import check_all, snapshot
 
 RESNET = ("slash", '"resnet18"', "enter", "enter", "2")

@@ -13,7 +13,7 @@ from dlbricks_tui.tui.workbench.outline import Outline
 from dlbricks_tui.tui.workbench.parts import Measurements, PartLatencies, subject_of
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.estimate.knowledge_of import measured
-from tests.tui.opened_models import estimated, on_bench, sample, unable
+from tests.tui.opened_models import estimated, open_model, sample, unable
 
 WIDTH = 60
 
@@ -108,7 +108,7 @@ def test_a_missing_one_says_so() -> None:
 
 
 def test_one_that_cannot_run_says_why_and_the_model_says_how_many() -> None:
-    opened = on_bench(unable(chain("conv", "relu"), 1, "the operator is not in this build"))
+    opened = open_model(unable(chain("conv", "relu"), 1, "the operator is not in this build"))
     latencies = estimated(opened, measured(opened.decomposition))
     assert "cannot run the operator is not in this build" in told(opened, 1, latencies)
     whole = told(opened, None, latencies)
@@ -123,17 +123,17 @@ def test_a_guessed_one_says_that_it_is_guessed() -> None:
 
 
 def test_a_stored_one_takes_no_time() -> None:
-    opened = on_bench(built([Spec("constant"), Spec("conv", DATA), Spec("add", after(0, 1))]))
+    opened = open_model(built([Spec("constant"), Spec("conv", DATA), Spec("add", after(0, 1))]))
     assert "no time: it is stored" in told(opened, 0, estimated(opened, measured(opened.decomposition)))
 
 
 def test_one_that_is_not_needed_says_why() -> None:
-    opened = on_bench(chain("conv", "relu", "pool"), Cutting(3, Cut.OVERLAP))
+    opened = open_model(chain("conv", "relu", "pool"), Cutting(3, Cut.OVERLAP))
     assert "sequences that overlap it are quicker" in told(opened, 1, estimated(opened, measured(opened.decomposition)))
 
 
 def test_one_that_runs_several_times_says_how_often_it_is_paid() -> None:
-    opened = on_bench(built([Spec("conv", DATA, times=3)]))
+    opened = open_model(built([Spec("conv", DATA, times=3)]))
     text = told(opened, 0, estimated(opened, measured(opened.decomposition)))
     assert "ms, each time" in text and "paid       3 times" in text and "runs       3 times, counted once" in text
 
@@ -164,7 +164,7 @@ def test_the_model_says_what_goes_in_and_comes_out() -> None:
 def test_names_from_files_do_not_reach_the_terminal_as_they_are() -> None:
     graph = chain("conv", "relu")
     evil = replace(graph, layers=tuple(replace(it, name="a\x1b[2Jb") for it in graph.layers))
-    assert "\x1b" not in told(on_bench(evil), 0) + told(on_bench(evil), None)
+    assert "\x1b" not in told(open_model(evil), 0) + told(open_model(evil), None)
 
 
 def test_samples_are_drawn_as_a_histogram_with_slow_ones_in_one_tail() -> None:

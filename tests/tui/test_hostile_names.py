@@ -7,7 +7,7 @@ from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.keys.actions import DIALOG
 from tests.cli.test_hostile_names import HOSTILE, SPELLED
-from tests.tui.bench import app_on, press, running, settled
+from tests.tui.application import app_on, press, running, settled
 
 
 def drawn(app: DlbricksApp) -> str:

@@ -23,7 +23,7 @@ from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel
 from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.models.table_framework import TableFramework
-from tests.tui.bench import app_on, press, running, settled
+from tests.tui.application import app_on, press, running, settled
 from tests.tui.opened_models import sample
 from tests.tui.snapshots import snapshot
 

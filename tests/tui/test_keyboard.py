@@ -11,7 +11,7 @@ from dlbricks_tui.tui.keys.keyboard import KeyParser
 from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.bench import app_on, running, settled
+from tests.tui.application import app_on, running, settled
 
 
 def keys(written: str) -> list[tuple[str, str | None]]:

@@ -18,7 +18,7 @@ from dlbricks_tui.tui.model_reader import MOST_KEPT, ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session
 from tests.models.onnx_models import saved, with_everything
-from tests.tui.bench import LIBRARY
+from tests.tui.application import LIBRARY
 from tests.tui.results import source_called
 
 

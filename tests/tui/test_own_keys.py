@@ -21,7 +21,7 @@ from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.runs.live_runs import NOBODY, in_the_middle, put_run
-from tests.tui.bench import WRITTEN, press, running, small_library
+from tests.tui.application import WRITTEN, press, running, small_library
 from tests.tui.test_run_screens import shows
 
 WIDE = (200, 70)

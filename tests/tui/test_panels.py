@@ -5,7 +5,7 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.widgets.panel import Panel
-from tests.tui.bench import SIZES, app_on, press, running
+from tests.tui.application import SIZES, app_on, press, running
 
 # Which key opens the screen, and which panels it has, in their order.
 SCREENS = {

@@ -13,7 +13,7 @@ from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN
 from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.bench import SIZES, app_on, press, running
+from tests.tui.application import SIZES, app_on, press, running
 from tests.tui.snapshots import snapshot
 
 MANY = 300

@@ -19,7 +19,7 @@ from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import form, measurement
-from tests.tui.bench import app_on, press, running, settled
+from tests.tui.application import app_on, press, running, settled
 from tests.tui.snapshots import snapshot
 from tests.tui.stored_results import BRICKS, HERE, RESULTS, THERE
 

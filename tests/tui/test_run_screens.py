@@ -51,7 +51,7 @@ from tests.runs.live_runs import (
 )
 from tests.runs.runs import Site
 from tests.store.samples import calibration
-from tests.tui.bench import WRITTEN, app_on, press, running
+from tests.tui.application import WRITTEN, app_on, press, running
 from tests.tui.snapshots import snapshot
 
 PATIENCE_SECONDS = 60.0

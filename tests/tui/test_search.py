@@ -11,7 +11,7 @@ from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.search_line import SearchLine
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.bench import LIBRARY, SIZES, app_on, press, running
+from tests.tui.application import LIBRARY, SIZES, app_on, press, running
 from tests.tui.snapshots import snapshot
 from tests.tui.stored_results import RESULTS
 

@@ -14,7 +14,7 @@ from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.widgets.text import TextView
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.runs.live_runs import RUN, in_the_middle, put_run
-from tests.tui.bench import SIZES, app_on, press, running
+from tests.tui.application import SIZES, app_on, press, running
 from tests.tui.snapshots import snapshot
 from tests.tui.test_run_screens import shows
 

@@ -5,7 +5,7 @@ import pytest
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.messages import Failed
-from tests.tui.bench import NARROW, app_on, press, running
+from tests.tui.application import NARROW, app_on, press, running
 from tests.tui.snapshots import check, check_all, check_layout, check_sixteen_colours
 
 OPENED = ("slash", '"res"', "enter", "enter")

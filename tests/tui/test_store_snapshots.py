@@ -10,7 +10,7 @@ from dlbricks_tui.tui import estimator as judging
 from dlbricks_tui.tui.systems import work
 from tests.store.samples import system
 from tests.tui import results
-from tests.tui.bench import app_on, press, running
+from tests.tui.application import app_on, press, running
 from tests.tui.snapshots import check, check_all
 from tests.tui.stored_results import HERE, THERE
 

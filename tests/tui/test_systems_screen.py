@@ -11,7 +11,7 @@ from dlbricks_tui.tui.systems.machines import MachinesPanel
 from dlbricks_tui.tui.systems.screen import SystemsScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import measurement, system
-from tests.tui.bench import app_on, press, running
+from tests.tui.application import app_on, press, running
 from tests.tui.results import OTHER_SYSTEM
 from tests.tui.snapshots import snapshot
 

@@ -8,7 +8,7 @@ from rich.color import Color, ColorSystem
 
 from dlbricks_tui.settings import THEMES, DataFolder
 from dlbricks_tui.tui.preferences import COLOURS, ThemeError, read_theme, read_themes
-from tests.tui.bench import app_on, running
+from tests.tui.application import app_on, running
 
 # What colours the terminal's own are is only known there.
 TERMINAL = THEMES / "terminal.toml"

@@ -8,7 +8,7 @@ from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.workbench.outline import Node, Outline
 from dlbricks_tui.tui.workbench.tree import TreePanel, TreeRows
-from tests.tui.bench import app_on, press, running, settled
+from tests.tui.application import app_on, press, running, settled
 from tests.tui.snapshots import check_all, snapshot
 
 RESNET = ("slash", '"resnet18"', "enter", "enter", "2")

@@ -23,7 +23,7 @@ from dlbricks_tui.tui.workbench.estimate_rows import Setting
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import measurement
-from tests.tui.bench import LIBRARY, WRITTEN, app_on, press, running, settled
+from tests.tui.application import LIBRARY, WRITTEN, app_on, press, running, settled
 from tests.tui.snapshots import snapshot
 
 

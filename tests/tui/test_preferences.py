@@ -18,7 +18,7 @@ from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.keys import keymap
 from dlbricks_tui.tui.keys.keymap import Keymap
 from dlbricks_tui.tui.session import Session
-from tests.tui.bench import WRITTEN, press, running, small_library
+from tests.tui.application import WRITTEN, press, running, small_library
 
 PATIENCE_SECONDS = 60.0
 DARK = (THEMES / "dark.toml").read_text()

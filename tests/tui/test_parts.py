@@ -12,7 +12,7 @@ from dlbricks_tui.tui.workbench.outline import Outline
 from dlbricks_tui.tui.workbench.parts import PartLatencies, PartLatency
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 from tests.estimate.knowledge_of import measured
-from tests.tui.opened_models import estimated, on_bench, sample, unable
+from tests.tui.opened_models import estimated, open_model, sample, unable
 
 FORKED = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", after(0), 16), Spec("add", after(1, 2))])
 
@@ -25,7 +25,7 @@ def of_all(latencies: PartLatencies, outline: Outline) -> PartLatency:
 def test_the_whole_model_takes_what_the_estimate_says(
     graph: LayerGraph, granularity: int, cut: Cut, in_part: bool
 ) -> None:
-    opened = on_bench(graph, Cutting(granularity, cut))
+    opened = open_model(graph, Cutting(granularity, cut))
     suite = sorted(opened.decomposition.suite)
     known = measured(opened.decomposition, suite[::2] if in_part else ())
     found = estimate(opened.decomposition, known)
@@ -39,7 +39,7 @@ def test_the_whole_model_takes_what_the_estimate_says(
 
 
 def test_the_call_of_the_runtime_is_in_what_the_whole_model_takes_and_in_no_part_of_it() -> None:
-    opened = on_bench(chain("conv", "relu"))
+    opened = open_model(chain("conv", "relu"))
     plain = measured(opened.decomposition)
     called = measured(opened.decomposition, correction=Correction(((CALL_MS, 0.5),)))
     outline = Outline(opened)
@@ -55,7 +55,7 @@ def test_the_call_of_the_runtime_is_in_what_the_whole_model_takes_and_in_no_part
 
 @given(graphs(), st.integers(1, 3), st.sampled_from([Cut.CHAIN, Cut.RUNNABLE]))
 def test_the_whole_model_is_covered_as_the_estimate_says(graph: LayerGraph, granularity: int, cut: Cut) -> None:
-    opened = on_bench(graph, Cutting(granularity, cut))
+    opened = open_model(graph, Cutting(granularity, cut))
     known = measured(opened.decomposition, sorted(opened.decomposition.suite)[::2])
     coverage = estimate(opened.decomposition, known).coverage
     tally = of_all(estimated(opened, known), Outline(opened))
@@ -68,7 +68,7 @@ def test_the_whole_model_is_covered_as_the_estimate_says(graph: LayerGraph, gran
 
 @given(graphs(), st.integers(1, 3))
 def test_the_parts_of_a_part_add_up_to_it(graph: LayerGraph, granularity: int) -> None:
-    opened = on_bench(graph, Cutting(granularity))
+    opened = open_model(graph, Cutting(granularity))
     outline, latencies = Outline(opened), estimated(opened, measured(opened.decomposition))
     outline.expand_below(0)
     for node in outline.rows:
@@ -79,7 +79,7 @@ def test_the_parts_of_a_part_add_up_to_it(graph: LayerGraph, granularity: int) -
 
 
 def test_what_was_not_measured_is_missing_and_has_a_place_to_go_to() -> None:
-    opened = on_bench(FORKED)
+    opened = open_model(FORKED)
     relu = opened.decomposition.occurrences[1]
     latencies = estimated(opened, measured(opened.decomposition, [(relu.brick.key, relu.context)]))
     tally = of_all(latencies, Outline(opened))
@@ -89,7 +89,7 @@ def test_what_was_not_measured_is_missing_and_has_a_place_to_go_to() -> None:
 
 
 def test_what_cannot_run_is_counted_apart() -> None:
-    opened = on_bench(unable(FORKED, 2))
+    opened = open_model(unable(FORKED, 2))
     latencies = estimated(opened, measured(opened.decomposition))
     tally = of_all(latencies, Outline(opened))
     assert (tally.known, tally.missing, tally.unmeasurable) == (3, 0, 1)
@@ -106,7 +106,7 @@ def test_what_was_guessed_has_a_latency_and_is_not_covered() -> None:
 
 
 def test_what_is_stored_and_not_computed_takes_no_time_and_is_covered() -> None:
-    opened = on_bench(built([Spec("constant"), Spec("conv", DATA), Spec("add", after(0, 1))]))
+    opened = open_model(built([Spec("constant"), Spec("conv", DATA), Spec("add", after(0, 1))]))
     latencies = estimated(opened, measured(opened.decomposition))
     tally = latencies.of(opened.nesting.leaf(0))
     assert (tally.known, tally.latency_ms) == (1, 0.0)
@@ -114,7 +114,7 @@ def test_what_is_stored_and_not_computed_takes_no_time_and_is_covered() -> None:
 
 
 def test_only_one_of_two_branches_is_on_the_critical_path() -> None:
-    opened = on_bench(FORKED)
+    opened = open_model(FORKED)
     latencies = estimated(opened, measured(opened.decomposition))
     on_path = [latencies.of(opened.nesting.leaf(number)).critical for number in range(4)]
     assert on_path[0] and on_path[3] and sorted(on_path[1:3]) == [False, True]
@@ -123,7 +123,7 @@ def test_only_one_of_two_branches_is_on_the_critical_path() -> None:
 
 
 def test_nothing_measured_is_no_latency_anywhere() -> None:
-    opened = on_bench(FORKED)
+    opened = open_model(FORKED)
     latencies = estimated(opened)
     tally = of_all(latencies, Outline(opened))
     assert (tally.known, tally.missing, tally.latency_ms, tally.share) == (0, 4, 0.0, 0.0)
@@ -131,7 +131,7 @@ def test_nothing_measured_is_no_latency_anywhere() -> None:
 
 
 def test_sequences_that_a_cover_of_overlapping_ones_leaves_out_have_no_part_in_it() -> None:
-    opened = on_bench(chain("conv", "relu", "pool", "relu"), Cutting(4, Cut.OVERLAP))
+    opened = open_model(chain("conv", "relu", "pool", "relu"), Cutting(4, Cut.OVERLAP))
     latencies = estimated(opened, measured(opened.decomposition))
     used = [number for number in range(4) if latencies.part(number) is not None]
     assert used == [0]
@@ -139,7 +139,7 @@ def test_sequences_that_a_cover_of_overlapping_ones_leaves_out_have_no_part_in_i
 
 
 def test_of_overlapping_sequences_a_gap_stays_a_gap() -> None:
-    opened = on_bench(chain("conv", "relu", "pool"), Cutting(2, Cut.OVERLAP))
+    opened = open_model(chain("conv", "relu", "pool"), Cutting(2, Cut.OVERLAP))
     latencies = estimated(opened, Knowledge())
     assert of_all(latencies, Outline(opened)).missing == 3
     assert len(latencies.missing) == 3

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.diff_driver import ScreenDiff, look_of
-from tests.tui.bench import app_on, press, running
+from tests.tui.application import app_on, press, running
 
 WIDTH, HEIGHT = 20, 6
 
