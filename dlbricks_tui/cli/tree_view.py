@@ -181,7 +181,7 @@ class _Drawing:
         if isinstance(region, Leaf):
             self._draw_sequence(region, label, in_a_row, hangs)
         elif region.size == 0:
-            self._lines.append(TreeLine(f"{label}passes by", hangs))
+            self._lines.append(TreeLine(f"{label}skip connection", hangs))
         else:
             self._draw_region(region, label, in_a_row, around, hangs)
 

@@ -102,7 +102,7 @@ def test_a_person_sees_totals_modules_branches_and_how_often_bricks_occur(capsys
     assert [line.split("  ")[0].rstrip() for line in lines[start + 1 : start + 3]] == ["│", "│"]
     assert lines[start + 1 : start + 3] == ["│  ├─ 2 branches, 5 layers", "│  │  ├─ branch 1: 5 layers"]
     assert lines[start + 3].split()[:-1] == ["│", "│", "│", "├─", "conv", "3x3", "64", "1x64x56x56", "x4"]
-    assert lines[start + 8] == "│  │  └─ branch 2: passes by"
+    assert lines[start + 8] == "│  │  └─ branch 2: skip connection"
 
 
 def test_at_a_higher_granularity_a_line_is_a_sequence(capsys: pytest.CaptureFixture[str]) -> None:
