@@ -60,7 +60,7 @@ def tell(found: Sequence[Network]) -> None:
 
 
 def example(network: Network, names: Sequence[str]) -> Example:
-    """What a network tells of these constants."""
+    """Return a network as an example to fit these constants to."""
     statistics = {target: samples_of(samples, Adaptive()).statistics for target, samples in network.samples.items()}
     return example_of(network.subject, statistics, names, network.call_ms)
 

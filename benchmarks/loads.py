@@ -1,4 +1,4 @@
-"""How much the latency of a network differs between two loads of it, in one worker.
+"""The difference in latency between two loads of one network in one worker.
 
 usage: python -m benchmarks.loads [--threads N] [--loads N] [--rounds N] [MODEL ...]
 

@@ -37,7 +37,7 @@ _THREADS = re.compile(r"threads-(\d{1,4})\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateOptions:
-    """How a model is cut and composed, and whose measurements count; None leaves a choice to the stored results."""
+    """Options of an estimate: cutting, composition and the measurements to use. None: the stored results decide."""
 
     granularity: int = 1
     level: Level | None = None

@@ -32,7 +32,7 @@ _MEBIBYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureOptions:
-    """How models are cut and measured; None leaves a choice to the run."""
+    """Options of a run: cutting and measuring. None: the run decides."""
 
     granularity: int = 1
     level: Level = Level.FUSED

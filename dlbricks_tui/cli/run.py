@@ -167,7 +167,7 @@ def measure_options_of(args: argparse.Namespace) -> MeasureOptions:
 
 @dataclass(frozen=True, slots=True)
 class Showing:
-    """How a command shows a run."""
+    """Options of a command for showing a run."""
 
     json: bool
     quiet: bool

@@ -69,7 +69,7 @@ class Config:
 
     @property
     def cut(self) -> str:
-        """Which windows of layers are sequences."""
+        """The windows of layers that are sequences."""
         return self._of("cutting.cut", str)
 
     @property

@@ -21,7 +21,7 @@ _HOT_CELSIUS = 85.0
 
 
 class Verdict(str, Enum):
-    """Whether a source disturbs measurements."""
+    """The verdict on a source of noise."""
 
     QUIET = "quiet"
     NOISY = "noisy"

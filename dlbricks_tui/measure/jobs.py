@@ -58,7 +58,7 @@ class Earlier(NamedTuple):
 
 
 class Use(NamedTuple):
-    """How often a model, by name, runs a brick."""
+    """A model, by name, and the number of times that it runs a brick."""
 
     model: str
     times: int

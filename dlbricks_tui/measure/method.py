@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class Method(str, Enum):
-    """How bricks are timed."""
+    """A way to time bricks."""
 
     INSIDE = "inside"
     ALONE = "alone"

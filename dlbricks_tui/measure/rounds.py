@@ -1,4 +1,4 @@
-"""Which programs take part in the next round, in which order, and which have been timed often enough.
+"""The programs of the next round in their order, and the programs that have enough samples.
 
 A model and its bricks are compared, so both are timed in the same minutes of a host whose speed changes: programs that
 need fewer samples take them spread over all rounds.

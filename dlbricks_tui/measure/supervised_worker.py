@@ -53,7 +53,7 @@ CRASHED, HUNG, GARBLED = "crashed", "hung", "garbled"
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """How long loading or sampling may take, beside a multiple of the expected time, before a program hangs."""
+    """Time limits of loading and sampling, added to a multiple of the expected time; a program beyond them hangs."""
 
     load_seconds: float = 60.0
     sample_seconds: float = 30.0

@@ -148,7 +148,7 @@ class Control:
 
     @property
     def seconds(self) -> float:
-        """How long the run has worked, without the time that it waited or was paused."""
+        """Seconds of work so far, without waiting and pauses."""
         return self._clock() - self._began
 
     @property

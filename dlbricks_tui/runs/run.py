@@ -36,7 +36,7 @@ class EstimatedModel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run ended, and the estimates of its models."""
+    """The end of a run, and the estimates of its models."""
 
     request: RunRequest
     state: RunState

@@ -24,7 +24,7 @@ _SAME = ("brick", "model", "context")
 
 
 class Verdict(Enum):
-    """How the second selection compares with the first."""
+    """The second selection compared with the first."""
 
     FASTER = "faster"
     SLOWER = "slower"
