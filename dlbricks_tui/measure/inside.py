@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from dlbricks_tui.bricks.carriers import Carrier
-from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone
 from dlbricks_tui.measure.jobs import Job, JobKey
@@ -131,11 +130,6 @@ class _Running:
     def seconds_per_round(self) -> float:
         """Seconds that it takes in a round."""
         return self.seconds / len(self.plain_ms) if self.plain_ms else 0.0
-
-    @property
-    def is_wide(self) -> bool:
-        """True if its latency is not well known."""
-        return is_wide(median(self.plain_ms), drifting_half_width_ms(self.plain_ms)) if self.plain_ms else True
 
     def samples_ms(self) -> dict[int, list[float]]:
         """The samples of one pass of each layer, scaled so that the layers add up to the carrier.
@@ -349,8 +343,7 @@ class Inside:
             for layer, job in bricks.items():
                 if job not in going_on:
                     found[job].append(self._occurrence(it, layer, samples_ms[layer], doubt))
-        wide = {job for it in started if it.is_wide for job in it.what.bricks.values()}
-        self._results.keep_occurrences(found, wide, self._noise, finished=finished)
+        self._results.keep_occurrences(found, self._noise, finished=finished)
         self._kept.update(found)
         self._results.save_counts()
 

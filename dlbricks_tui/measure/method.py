@@ -60,4 +60,4 @@ DECIDING: dict[Method, tuple[str, ...]] = {
         "runtime/inside/backend.py",
     ),
 }
-_DIGESTS = {Method.INSIDE: "21a0a020", Method.ALONE: "100ffc70"}
+_DIGESTS = {Method.INSIDE: "9cda3362", Method.ALONE: "100ffc70"}

@@ -1,7 +1,7 @@
 """Results of measuring as records of the store, and the interfaces through which a method hands them on."""
 
 import platform
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -190,10 +190,5 @@ class OccurrenceSink(ResultSink, Protocol):
     def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
         """Take programs that have been timed often enough; `again` if they have more samples than at the last time."""
 
-    def keep_occurrences(
-        self, found: Mapping[Job, Sequence[Occurrence]], wide: Collection[Job], noise: Facts, *, finished: bool
-    ) -> None:
-        """Take bricks that have been timed in all of their carriers, often enough if `finished`.
-
-        The intervals of `wide` ones are too wide, although they got the most samples.
-        """
+    def keep_occurrences(self, found: Mapping[Job, Sequence[Occurrence]], noise: Facts, *, finished: bool) -> None:
+        """Take bricks that have been timed in all of their carriers, often enough if `finished`."""

@@ -2,12 +2,13 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
 from dlbricks_tui.estimate.estimate import Estimate, estimate
+from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.estimate.system_estimate import Way
@@ -174,13 +175,8 @@ class RunResults:
             self._count(job, measured=int(not again))
             self._tell(_measured(job, samples.statistics, samples.stop, samples.warm_up, samples.outliers))
 
-    def keep_occurrences(
-        self, found: Mapping[Job, Sequence[Occurrence]], wide: Collection[Job], noise: Facts, *, finished: bool
-    ) -> None:
-        """Take bricks that have been timed in all of their carriers, often enough if `finished`.
-
-        The intervals of `wide` ones are too wide, although they got the most samples.
-        """
+    def keep_occurrences(self, found: Mapping[Job, Sequence[Occurrence]], noise: Facts, *, finished: bool) -> None:
+        """Take bricks that have been timed in all of their carriers, often enough if `finished`."""
         if not found:
             return
         records = (self._recorder.occurrences(job, places, noise) for job, places in found.items())
@@ -189,7 +185,8 @@ class RunResults:
         self._estimates.learn({job.key: statistics for job, statistics in means.items()})
         for job, statistics in means.items():
             self._count(job, measured=int(finished), unfinished=int(not finished))
-            stop = Stop.MOST_SAMPLES if job in wide else Stop.NARROW
+            half_ms = (statistics.high_ms - statistics.low_ms) / 2
+            stop = Stop.MOST_SAMPLES if is_wide(statistics.trimmed_mean_ms, half_ms) else Stop.NARROW
             self._tell(_measured(job, statistics, stop) if finished else _unfinished(job, statistics))
 
     def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:

@@ -117,9 +117,7 @@ class Notes:
 
     def tell_estimates(self, provisional: Any) -> None: ...
 
-    def keep_occurrences(
-        self, found: Mapping[Job, Sequence[Occurrence]], wide: Collection[Job], noise: Facts, *, finished: bool
-    ) -> None:
+    def keep_occurrences(self, found: Mapping[Job, Sequence[Occurrence]], noise: Facts, *, finished: bool) -> None:
         self.kept.update({job: list(places) for job, places in found.items()})
 
     def checkpoint(self) -> None: ...

@@ -8,9 +8,11 @@ import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.intervals import WIDEST_MS
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.measure.events import Event, RoundDone
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.stopping import Stop
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
@@ -20,6 +22,8 @@ from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import State, Tally
 from dlbricks_tui.settings import SAMPLE_MODELS
+from dlbricks_tui.store.records import Statistics
+from dlbricks_tui.store.statistics import mean_statistics
 from dlbricks_tui.store.store import Store
 from tests.runs.runs import BRICKS, FAKE, MODEL, Site
 
@@ -86,6 +90,26 @@ def test_results_of_the_two_methods_are_never_mixed(site: Site) -> None:
     site.run(site.request())
     assert {it.protocol for it in site.contents().measurements} == {method.id for method in Method}
     assert estimated(site, MODEL).estimate.coverage.complete
+
+
+def test_a_brick_with_a_wide_interval_is_told_as_such_however_well_its_carrier_is_known(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def differing(found: Sequence[Statistics]) -> Statistics:
+        mean = mean_statistics(found)
+        return replace(mean, low_ms=0.7 * mean.trimmed_mean_ms, high_ms=1.3 * mean.trimmed_mean_ms)
+
+    told = [it for it in events_of(site) if isinstance(it, ProgramMeasured) and it.brick]
+    assert {it.stop for it in told} == {Stop.NARROW.value}
+    monkeypatch.setattr("dlbricks_tui.runs.results.mean_statistics", differing)
+    again = replace(site.request(**INSIDE), again=True)
+    events: list[Event] = []
+    site.run(again, events.append)
+    told = [it for it in events if isinstance(it, ProgramMeasured) and it.brick]
+    # Three microseconds are narrow enough, whatever share of a brick they are.
+    wide = [it for it in told if it.high_ms - it.low_ms > 2 * WIDEST_MS]
+    assert wide
+    assert [it for it in told if it.stop == Stop.MOST_SAMPLES.value] == wide
 
 
 def test_estimates_are_told_while_carriers_run(site: Site) -> None:
