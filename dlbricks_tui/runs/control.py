@@ -212,7 +212,7 @@ class Control:
             holder = self._lock.holder()
             if holder is not None and holder != told:
                 told = holder
-                self._change(State.WAITING, f"waits for {holder}")
+                self._change(State.WAITING, f"for {holder}")
                 self._tell(Waiting(holder=str(holder)))
             self._check_budget()
             self._nap()

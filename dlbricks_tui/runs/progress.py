@@ -181,7 +181,7 @@ class RunProgress:
 
     @_fold.register
     def _(self, event: Waiting) -> None:
-        self.state, self.message = State.WAITING, f"waits for {event.holder}"
+        self.state, self.message = State.WAITING, f"for {event.holder}"
 
     @_fold.register
     def _(self, event: ModelLoading) -> None:

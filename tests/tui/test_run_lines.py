@@ -96,8 +96,8 @@ def test_at_the_end_the_bar_sums_the_run_up() -> None:
 
 
 def test_who_is_waited_for_is_said_in_the_bar() -> None:
-    waiting = replace(HALF_WAY, state=State.WAITING, share=None, message="waits for run X of ada")
-    assert "waiting waits for run X of ada" in text_of(bar_lines(waiting, 80)[0])
+    waiting = replace(HALF_WAY, state=State.WAITING, share=None, message="for run X of ada")
+    assert "waiting for run X of ada" in text_of(bar_lines(waiting, 80)[0])
 
 
 def test_how_a_run_stands_is_said_to_whoever_waits_for_one_of_its_models() -> None:

@@ -185,7 +185,7 @@ async def test_while_there_is_no_brick_yet_the_run_screen_says_what_the_run_does
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", "5")
         # The line of the progress bar is empty still, at which the text of the screen would end.
-        await eventually(pilot, lambda: "Waits for run 1 of ada." in snapshot(pilot.app))
+        await eventually(pilot, lambda: "Waiting for run 1 of ada." in snapshot(pilot.app))
         assert "Bricks appear here when the run measures them." in snapshot(pilot.app)
         tell(folder, planned(), *calibrated(11)[: 3 * 2 + 1])
         await shows(pilot, "Calibrating, network 3 of 11.")

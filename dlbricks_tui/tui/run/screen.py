@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual.containers import Container
 
+from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, bar, column, line, number_column, sparkline, spread, wrapped
 from dlbricks_tui.tui.messages import RunBegun
@@ -231,7 +232,8 @@ class RunScreen(PanelledScreen["RunSnapshot"]):
         # Drawing disturbs measurements.
         if self.size.width and self._drawn != head_lines(run, self.size.width):
             self._head.refresh()
-        self._bricks.show(run.bricks, run.message or run.at_work)
+        waiting = "waiting " if run.state is State.WAITING else ""
+        self._bricks.show(run.bricks, f"{waiting}{run.message}" or run.at_work)
         self._estimates.show(run.estimates)
         self._notes.show(run.notes)
         if before is None or _offers(before) != _offers(run):
