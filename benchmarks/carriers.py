@@ -25,7 +25,7 @@ from typing import NamedTuple
 from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
-from dlbricks_tui.measure.layer_times import in_proportion
+from dlbricks_tui.measure.timed_carrier import in_proportion
 from dlbricks_tui.measure.warming import untimed_runs
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level

@@ -6,8 +6,9 @@ from dataclasses import replace
 from dlbricks_tui.bricks.carriers import Carrier, cover
 from dlbricks_tui.bricks.identity import brick_of, whole_model
 from dlbricks_tui.bricks.programs import carrier_program
-from dlbricks_tui.measure.inside import COPIES, CarrierJob
+from dlbricks_tui.measure.inside import COPIES
 from dlbricks_tui.measure.jobs import Job, Subject, expected_ms, memory_bytes
+from dlbricks_tui.measure.timed_carrier import CarrierJob
 from dlbricks_tui.models.graph import LayerGraph
 
 

@@ -15,62 +15,34 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
 
-from dlbricks_tui.bricks.carriers import Carrier
 from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone
 from dlbricks_tui.measure.jobs import Job, JobKey
-from dlbricks_tui.measure.layer_times import layer_times
 from dlbricks_tui.measure.results import Checkpoints, Occurrence, OccurrenceSink
 from dlbricks_tui.measure.stopping import (
     FEWEST_OF_THE_LONGEST,
-    FEWEST_SAMPLES,
     Adaptive,
-    drifting_half_width_ms,
     samples_of,
 )
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import PLAIN_SECONDS, most_seconds_per_carrier
+from dlbricks_tui.measure.timed_carrier import SLOW_MS, CarrierJob, TimedCarrier, layer_times
 from dlbricks_tui.measure.warming import untimed_runs
 from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import Facts, Statistics
-from dlbricks_tui.store.statistics import mean_statistics, trimmed_mean
+from dlbricks_tui.store.statistics import mean_statistics
 
 # A whole model is timed at least and at most this often before anything else.
 _FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 3, 100
-_FEWEST_ROUNDS = FEWEST_SAMPLES
-# Noise averages out within one run of a network slower than this.
-_SLOWEST_MS, _FEWEST_ROUNDS_OF_THE_SLOWEST = 1000.0, 2
-# Untimed and timed runs under the profiler in each round: of a carrier, and of a slow one.
-_PROFILED, _SLOW_PROFILED, _SLOW_MS = (1, 2), (1, 1), 150.0
 # Up to this many models are also timed in the rounds of their carriers.
 _FEW_MODELS = 3
 _NULL_CALLS = 10
-# With fewer rounds an interval is too often narrow by chance, unless the rounds last long.
-_ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 24, 4.0
 _REFERENCE = "reference"
 _REFERENCE_RUNS = 5
 _NANOSECONDS_PER_MS = 1e6
 # A carrier is loaded this often, unless it is slow or loading takes longer than this many seconds.
 COPIES, _SECONDS_TO_COPY = 2, 2.5
-# The mean latencies of two loads of a network and of two others differ by less than this share in 95 % of cases
-# (`python -m benchmarks.loads`).
-PLACEMENT_SHARE = 0.027
-
-
-@dataclass(frozen=True)
-class CarrierJob:
-    """A carrier as a program, with the layer of each operator and the bricks to time by layer."""
-
-    # Its name in the worker.
-    name: str
-    # The key of the model if the carrier is the whole model; empty otherwise.
-    key: str
-    carrier: Carrier
-    program: Program
-    expected_ms: float
-    owners: Mapping[int, int]
-    bricks: Mapping[int, Job]
 
 
 @dataclass(slots=True)
@@ -88,68 +60,6 @@ class _Whole:
     def samples_ms(self) -> list[float]:
         """The samples that count: of the same minutes as the carriers' where there are any."""
         return self.at_first_ms if self.in_rounds_ms is None else self.in_rounds_ms
-
-
-@dataclass(slots=True)
-class _Running:
-    """A carrier that is being timed: its plain runs, and the samples of each of its layers."""
-
-    what: CarrierJob
-    # The names of its copies in the worker.
-    copies: tuple[str, ...]
-    first_run_ms: float
-    # It is timed for no longer than this, unless its fewest rounds take longer.
-    most_seconds: float
-    plain_ms: list[float] = field(default_factory=list)
-    layers_ms: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
-    seconds: float = 0.0
-
-    @property
-    def copy(self) -> str:
-        """The copy to run next."""
-        return self.copies[len(self.plain_ms) % len(self.copies)]
-
-    @property
-    def untimed_runs(self) -> int:
-        """Untimed runs before a timed run."""
-        return untimed_runs(median(self.plain_ms) if self.plain_ms else self.first_run_ms, whole=True)
-
-    @property
-    def profiled_runs(self) -> tuple[int, int]:
-        """Untimed and timed runs under the profiler in a round."""
-        return _SLOW_PROFILED if self.first_run_ms > _SLOW_MS else _PROFILED
-
-    @property
-    def fewest_rounds(self) -> int:
-        """The rounds it takes part in at least."""
-        if self.first_run_ms > _SLOWEST_MS:
-            return _FEWEST_ROUNDS_OF_THE_SLOWEST
-        return FEWEST_OF_THE_LONGEST if self.seconds > self.most_seconds else _FEWEST_ROUNDS
-
-    @property
-    def seconds_per_round(self) -> float:
-        """Seconds that it takes in a round."""
-        return self.seconds / len(self.plain_ms) if self.plain_ms else 0.0
-
-    def samples_ms(self) -> dict[int, list[float]]:
-        """The samples of one pass of each layer, scaled so that the layers add up to the carrier.
-
-        The trimmed mean of a layer drops the rounds in which that layer was interrupted. In most rounds some layer is,
-        so that the trimmed mean of all layers together is longer than the sum of theirs.
-        """
-        together_ms = [math.fsum(layers) for layers in zip(*self.layers_ms.values(), strict=True)]
-        apart_ms = math.fsum(map(trimmed_mean, self.layers_ms.values()))
-        factor = trimmed_mean(together_ms) / apart_ms if apart_ms else 1.0
-        layers = self.what.carrier.graph.layers
-        return {
-            layer: [sample_ms * factor / layers[layer].times for sample_ms in samples_ms]
-            for layer, samples_ms in self.layers_ms.items()
-        }
-
-    @property
-    def shared_doubt(self) -> float:
-        """Half of the interval that all of its layers share, as a share of their latencies."""
-        return math.hypot(drifting_half_width_ms(self.plain_ms) / median(self.plain_ms), PLACEMENT_SHARE)
 
 
 class Inside:
@@ -210,7 +120,7 @@ class Inside:
             while running:
                 self._control.checkpoint()
                 self._round(running)
-                done = [it for it in running if self._is_done(it)]
+                done = [it for it in running if it.is_done(self._rule)]
                 running = [it for it in running if it not in done and all(map(self._worker.holds, it.copies))]
                 self._keep_bricks(started, running)
                 self._results.tell_estimates(lambda: self._provisional(started))
@@ -222,7 +132,7 @@ class Inside:
                 self._keep_whole(whole, again=True)
         self._worker.clear()
 
-    def _load(self, carriers: Sequence[CarrierJob], most_seconds: float) -> list[_Running]:
+    def _load(self, carriers: Sequence[CarrierJob], most_seconds: float) -> list[TimedCarrier]:
         bricks = dict.fromkeys(job for it in carriers for job in it.bricks.values())
         self._tell(BatchStarted(number=1, of=1, programs=len(bricks)))
         running = []
@@ -232,11 +142,11 @@ class Inside:
             loaded = self._worker.load(what.name, what.program, what.expected_ms)
             if loaded is None:
                 continue
-            slow = loaded.first_run_seconds * 1000 > _SLOW_MS or time.monotonic() - began > _SECONDS_TO_COPY
+            slow = loaded.first_run_seconds * 1000 > SLOW_MS or time.monotonic() - began > _SECONDS_TO_COPY
             copies = 1 if slow else COPIES
             names = [f"{what.name}, copy {number}" for number in range(2, copies + 1)]
             names = [name for name in names if self._worker.load(name, what.program, what.expected_ms)]
-            running.append(_Running(what, (what.name, *names), loaded.first_run_seconds * 1000, most_seconds))
+            running.append(TimedCarrier(what, (what.name, *names), loaded.first_run_seconds * 1000, most_seconds))
             for job in dict.fromkeys(what.bricks.values()):
                 self._results.loaded(job, loaded.first_run_seconds, ())
         for whole in self._wholes:
@@ -245,7 +155,7 @@ class Inside:
         self._worker.take_losses()
         return running
 
-    def _round(self, running: Sequence[_Running]) -> None:
+    def _round(self, running: Sequence[TimedCarrier]) -> None:
         """One sample of each whole model and each layer."""
         began = time.monotonic()
         samples: dict[int, list[float]] = defaultdict(list)
@@ -268,7 +178,7 @@ class Inside:
             )
         )
 
-    def _sample_carrier(self, it: _Running) -> Iterator[tuple[Job, float]]:
+    def _sample_carrier(self, it: TimedCarrier) -> Iterator[tuple[Job, float]]:
         """Run a carrier plainly and under the profiler, and yield a sample for each needed brick in it."""
         began = time.monotonic()
         taken = self._worker.sample([it.copy], it.untimed_runs, 1).get(it.copy)
@@ -309,32 +219,18 @@ class Inside:
             if taken:
                 self._references_ms.append(median(taken) / _NANOSECONDS_PER_MS)
 
-    def _is_done(self, it: _Running) -> bool:
-        rounds = len(it.plain_ms)
-        if rounds < it.fewest_rounds:
-            return False
-        usual_ms = median(it.plain_ms)
-        fewest, most = self._rule.bounds(usual_ms)
-        if rounds >= most or it.seconds > it.most_seconds:
-            return True
-        sure = rounds >= _ROUNDS_TO_BE_SURE or (rounds >= fewest and it.seconds > _SECONDS_TO_BE_SURE)
-        return sure and drifting_half_width_ms(it.plain_ms) <= self._rule.target * usual_ms
-
-    def _seconds_left(self, running: Sequence[_Running], round_seconds: float) -> float:
+    def _seconds_left(self, running: Sequence[TimedCarrier], round_seconds: float) -> float:
         """Seconds that the carriers still need at most; `round_seconds` is what the last round took."""
-        rounds = {it.what.name: self._rounds_left(it) for it in running}
+        rounds = {it.what.name: it.rounds_left(self._rule) for it in running}
         beside = max(0.0, round_seconds - math.fsum(it.seconds_per_round for it in running))
         carriers = math.fsum(rounds[it.what.name] * it.seconds_per_round for it in running)
         left = carriers + beside * max(rounds.values(), default=0)
         budget = self._control.seconds_left
         return left if budget is None else min(left, budget)
 
-    def _rounds_left(self, it: _Running) -> int:
-        most = self._rule.bounds(median(it.plain_ms))[1] if it.plain_ms else _FEWEST_ROUNDS
-        within = it.most_seconds / it.seconds_per_round if it.seconds_per_round else math.inf
-        return max(0, math.ceil(max(it.fewest_rounds, min(most, within))) - len(it.plain_ms))
-
-    def _keep_bricks(self, started: Sequence[_Running], running: Sequence[_Running], *, finished: bool = True) -> None:
+    def _keep_bricks(
+        self, started: Sequence[TimedCarrier], running: Sequence[TimedCarrier], *, finished: bool = True
+    ) -> None:
         """Store the bricks that no running carrier holds."""
         going_on = {job for it in running for job in it.what.bricks.values()}
         found: dict[Job, list[Occurrence]] = defaultdict(list)
@@ -347,14 +243,14 @@ class Inside:
         self._kept.update(found)
         self._results.save_counts()
 
-    def _timed(self, started: Sequence[_Running]) -> Iterator[tuple[_Running, Mapping[int, Job]]]:
+    def _timed(self, started: Sequence[TimedCarrier]) -> Iterator[tuple[TimedCarrier, Mapping[int, Job]]]:
         """Carriers with enough rounds, and the bricks in them that are not stored yet, by layer."""
         for it in started:
             bricks = {layer: job for layer, job in it.what.bricks.items() if job not in self._kept}
             if bricks and len(it.plain_ms) >= it.fewest_rounds:
                 yield it, bricks
 
-    def _occurrence(self, it: _Running, layer: int, samples_ms: Sequence[float], doubt: float) -> Occurrence:
+    def _occurrence(self, it: TimedCarrier, layer: int, samples_ms: Sequence[float], doubt: float) -> Occurrence:
         carrier = it.what.carrier
         where: Facts = (
             ("model", carrier.model.name),
@@ -363,7 +259,7 @@ class Inside:
         )
         return Occurrence(where, samples_of(samples_ms, self._rule), ((SHARED_COLUMN, doubt),))
 
-    def _provisional(self, started: Sequence[_Running]) -> Mapping[JobKey, Statistics]:
+    def _provisional(self, started: Sequence[TimedCarrier]) -> Mapping[JobKey, Statistics]:
         found: dict[Job, list[Statistics]] = defaultdict(list)
         for it, bricks in self._timed(started):
             samples_ms = it.samples_ms()

@@ -12,7 +12,7 @@ from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured
 from dlbricks_tui.measure.carriers import carrier_jobs
 from dlbricks_tui.measure.events import Event
-from dlbricks_tui.measure.inside import PLACEMENT_SHARE, Inside
+from dlbricks_tui.measure.inside import Inside
 from dlbricks_tui.measure.jobs import Job, subject_of
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
@@ -20,6 +20,7 @@ from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.results import Occurrence
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import Loss
+from dlbricks_tui.measure.timed_carrier import PLACEMENT_SHARE
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.protocol import ArrayType, Loaded, Network, Profiled, Program
 from dlbricks_tui.store.records import Facts

@@ -10,9 +10,8 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.intervals import WIDEST_MS
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.measure.events import Event, RoundDone
+from dlbricks_tui.measure.events import Event, RoundDone, Stop
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.stopping import Stop
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library

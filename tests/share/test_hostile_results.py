@@ -137,7 +137,7 @@ def test_samples_that_no_measurement_gives_are_refused(trio: Trio, samples: tupl
     refusal(trio)
 
 
-def test_numbers_that_are_none_are_refused(trio: Trio) -> None:
+def test_values_that_are_not_finite_numbers_are_refused(trio: Trio) -> None:
     text = trio.results.read_text()
     for word in ("NaN", "Infinity", "1e999"):
         trio.results.write_text(text.replace('"samples_ms": [', f'"samples_ms": [{word}, ', 1))
@@ -170,7 +170,7 @@ def test_numbers_that_are_none_are_refused(trio: Trio) -> None:
         lambda document: document.update(schema=99),
     ],
 )
-def test_a_file_says_nothing_that_it_must_not(trio: Trio, change: Callable[[Document], object]) -> None:
+def test_a_forged_field_is_refused(trio: Trio, change: Callable[[Document], object]) -> None:
     forge(trio, change)
     refusal(trio)
 

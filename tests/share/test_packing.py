@@ -95,13 +95,13 @@ def test_a_brick_arrives_unchanged_in_its_context_and_runs_the_same_program(
 @WITH_MXNET
 @pytest.mark.parametrize("level", list(Level))
 @pytest.mark.parametrize("name", ["resnet18_v1", "mobilenetv2_0.25", "CapsNet Trained on MNIST Data"])
-def test_so_it_does_with_mxnet(tmp_path: Path, name: str, level: Level) -> None:
+def test_bricks_of_real_models_arrive_unchanged_with_mxnet(tmp_path: Path, name: str, level: Level) -> None:
     travel_with_mxnet(tmp_path, [name], [level], [Cutting(1)])
 
 
 @pytest.mark.soak
 @WITH_MXNET
-def test_so_do_all_samples(tmp_path: Path) -> None:
+def test_bricks_of_all_samples_arrive_unchanged_with_mxnet(tmp_path: Path) -> None:
     names = [source.name for source in Library(SAMPLE_MODELS, tmp_path).samples()]
     cuttings = [Cutting(1), Cutting(4), Cutting(5, Cut.RUNNABLE, Order.PAPER)]
     travel_with_mxnet(tmp_path, names, list(Level), cuttings)
