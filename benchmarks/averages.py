@@ -22,7 +22,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.calibration import Example, fitted
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.calibrating import example_of
-from dlbricks_tui.measure.jobs import JobKey, Subject, subject_of
+from dlbricks_tui.measure.jobs import CutModel, JobKey, cut_model
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NULL_CALL_MS
@@ -53,7 +53,7 @@ NAMES = MXNET.calibration_constants
 class Network(NamedTuple):
     """A model that is known in both ways: its samples, those of its bricks, and what a call took in its rounds."""
 
-    subject: Subject
+    model: CutModel
     samples: Found
     call_ms: float
 
@@ -101,11 +101,11 @@ def networks_in(data: DataFolder, models: Sequence[str], level: Level, system: s
     """Those of the models that a data folder knows in both ways, by the newest results of a system, or of this one."""
     results = results_in(data, level, system)
     measured = {target: result.samples_ms for target, result in results.items()}
-    for subject in subjects_of(data, models, level):
-        samples = latencies_of(subject, measured)
+    for model in cut_models(data, models, level):
+        samples = latencies_of(model, measured)
         if samples:
-            noise = dict(results[JobKey(model=subject.key)].noise)
-            yield Network(subject, samples, float(noise.get(NULL_CALL_MS) or 0.0))
+            noise = dict(results[JobKey(model=model.key)].noise)
+            yield Network(model, samples, float(noise.get(NULL_CALL_MS) or 0.0))
 
 
 def results_in(data: DataFolder, level: Level, system: str | None) -> Mapping[JobKey, Result]:
@@ -124,12 +124,12 @@ def results_in(data: DataFolder, level: Level, system: str | None) -> Mapping[Jo
     }
 
 
-def subjects_of(data: DataFolder, models: Sequence[str], level: Level) -> Iterator[Subject]:
+def cut_models(data: DataFolder, models: Sequence[str], level: Level) -> Iterator[CutModel]:
     """The models, taken apart."""
     with WorkerFramework(Registry(data.path).default(), data.path / "log") as framework:
         loader = Loader(data.cache, framework, framework)
         for source in sources_of(data, models):
-            yield subject_of(decompose(loader.load(source, level)))
+            yield cut_model(decompose(loader.load(source, level)))
 
 
 def sources_of(data: DataFolder, models: Sequence[str]) -> Iterator[ModelSource]:
@@ -139,16 +139,16 @@ def sources_of(data: DataFolder, models: Sequence[str]) -> Iterator[ModelSource]
         yield from [source_of(Path(model))] if Path(model).is_file() else library.find_all([model])
 
 
-def latencies_of(subject: Subject, measured: Found) -> Found:
+def latencies_of(model: CutModel, measured: Found) -> Found:
     """Those of a model and its bricks; none if any has none."""
-    targets = keys_of((subject,), end_to_end=True)
+    targets = keys_of((model,), end_to_end=True)
     samples = {target: measured[target] for target in targets if measured.get(target)}
     return samples if len(samples) == len(targets) else {}
 
 
 def taken(network: Network, rule: Adaptive) -> Network:
     """With those samples that a run by that rule would have taken."""
-    jobs = plan((network.subject,), Known(), rule, end_to_end=True).jobs
+    jobs = plan((network.model,), Known(), rule, end_to_end=True).jobs
     timed = [job for job in jobs if job.key in network.samples]
     samples = {job.key: until_enough(network.samples[job.key], rule, job.share) for job in timed}
     return network._replace(samples=samples)
@@ -168,7 +168,7 @@ def example(network: Network, average: Callable[[Latencies], float] = trimmed_me
     """A model by the averages of its bricks and of its own samples."""
     series = {target: samples_of(samples_ms, Adaptive()) for target, samples_ms in network.samples.items()}
     averaged = {target: replace(it.statistics, trimmed_mean_ms=average(steady(it))) for target, it in series.items()}
-    return example_of(network.subject, averaged, NAMES, network.call_ms)
+    return example_of(network.model, averaged, NAMES, network.call_ms)
 
 
 def steady(series: Samples) -> Latencies:

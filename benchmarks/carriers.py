@@ -25,8 +25,8 @@ from typing import NamedTuple
 from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
-from dlbricks_tui.measure.timed_carrier import in_proportion
-from dlbricks_tui.measure.warming import untimed_runs
+from dlbricks_tui.measure.carriers import in_proportion
+from dlbricks_tui.measure.jobs import untimed_runs
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of

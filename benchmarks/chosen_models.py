@@ -14,8 +14,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import brick_of, times_paid
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.bricks.programs import model_program, sequence_program
-from dlbricks_tui.measure.jobs import JobKey
-from dlbricks_tui.measure.warming import untimed_runs
+from dlbricks_tui.measure.jobs import JobKey, untimed_runs
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library

@@ -62,7 +62,7 @@ def tell(found: Sequence[Network]) -> None:
 def example(network: Network, names: Sequence[str]) -> Example:
     """Return a network as an example to fit these constants to."""
     statistics = {target: samples_of(samples, Adaptive()).statistics for target, samples in network.samples.items()}
-    return example_of(network.subject, statistics, names, network.call_ms)
+    return example_of(network.model, statistics, names, network.call_ms)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from statistics import fmean, stdev
 
 from benchmarks.carriers import MILLISECOND, MODELS, PATIENCE_SECONDS, graph_of, source_named
 from dlbricks_tui.bricks.programs import model_program
-from dlbricks_tui.measure.warming import untimed_runs
+from dlbricks_tui.measure.jobs import untimed_runs
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Load, Program, Sample

@@ -7,7 +7,6 @@
 4. A program is finished when the stopping rule has enough samples; its result is stored at once.
 """
 
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +21,7 @@ from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, Event, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.noise import BatchNoise, NoiseMonitor, RoundNoise, RoundReadings
+from dlbricks_tui.measure.reference import REFERENCE, RUNS_PER_READING, reference_ms
 from dlbricks_tui.measure.results import Checkpoints, ResultSink
 from dlbricks_tui.measure.rounds import JobSamples, Rounds, in_turn
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, StoppingRule
@@ -31,11 +31,7 @@ from dlbricks_tui.runtime.protocol import Program, Reason
 from dlbricks_tui.store.records import Statistics
 
 _TIMED_RUNS = 1
-# A single run of the reference is too short to judge a round by: one interrupt would make the round count as disturbed.
-_UNTIMED_REFERENCE_RUNS, _REFERENCE_RUNS = 1, 5
 _NULL_CALLS = 10
-_NANOSECONDS_PER_MS = 1e6
-_REFERENCE = "reference"
 # On a quiet host the reference varies by one or two percent.
 _NOTEWORTHY_DRIFT = 0.05
 # Samples of an earlier run are dropped if all readings of the reference differ from its latency then by this factor.
@@ -64,20 +60,21 @@ class Alone:
         control: Checkpoints,
         rule: StoppingRule,
         tell: Callable[[Event], None],
+        reference: Program,
         *,
         side_by_side: bool,
-        noise: NoiseMonitor | None = None,
-        time_left: TimeLeft | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        noise: NoiseMonitor,
+        time_left: TimeLeft,
+        clock: Callable[[], float],
     ) -> None:
         self._worker = worker
         self._results = results
         self._control = control
         self._tell = tell
         self._side_by_side = side_by_side
-        self._noise = noise or NoiseMonitor()
-        self._time_left = time_left or TimeLeft(0)
-        self._pace = Pace(rule, self._noise, self._time_left.others)
+        self._noise = noise
+        self._time_left = time_left
+        self._pace = Pace(rule, noise, time_left.others)
         self._clock = clock
         self._usual_reference_ms: float | None = None
         self._references_at_first_ms: list[float] | None = None
@@ -90,10 +87,7 @@ class Alone:
         self._to_try_alone: list[Job] = []
         # Whole models that could not be run layer by layer.
         self._from_file: set[Job] = set()
-
-    def use_reference(self, reference: Program) -> None:
-        """Time this program in every round too, to see changes of the host's speed."""
-        self._worker.load(_REFERENCE, reference, fixture=True)
+        worker.load(REFERENCE, reference, fixture=True)
         self._handle_losses()
 
     def measure(self, jobs: Sequence[Job], limits: BatchLimits) -> None:
@@ -155,7 +149,7 @@ class Alone:
             return ()
         then_ms = job.earlier.reference_ms
         if self._references_at_first_ms is None:
-            readings = (self._reference_ms() for _ in range(_READINGS_AT_FIRST))
+            readings = (reference_ms(self._worker) for _ in range(_READINGS_AT_FIRST))
             self._references_at_first_ms = [reading for reading in readings if reading is not None]
         now_ms = self._references_at_first_ms
         # On a noisy host the readings are far apart and prove no change.
@@ -166,7 +160,7 @@ class Alone:
         """Take one round; return False if it was disturbed and is to be repeated."""
         jobs, began = [self._batch[name] for name in names], self._clock()
         taken = self._sample(names)
-        seconds, reference_ms = taken.readings.seconds, taken.readings.reference_ms
+        seconds = taken.readings.seconds
         disturbance = self._noise.disturbance(taken.readings)
         if disturbance is not None and self._noise.worth_repeating:
             self._noise.repeat(seconds)
@@ -186,7 +180,7 @@ class Alone:
             RoundDone(
                 samples_ms=tuple((self._batch[name].number, of_one_ms) for name, of_one_ms in taken.taken_ms.items()),
                 null_call_ms=median(taken.null_calls_ms) if taken.null_calls_ms else None,
-                reference_ms=reference_ms,
+                reference_ms=taken.readings.reference_ms,
                 seconds_left=self._seconds_left(later),
             )
         )
@@ -196,21 +190,21 @@ class Alone:
     def _sample(self, names: Sequence[str]) -> _Round:
         turns = self._turns(names)
         before, began = self._worker.contention(), self._clock()
-        references_ms = [self._reference_ms()]
-        taken: dict[str, tuple[int, ...]] = {}
+        references_ms = [reference_ms(self._worker)]
+        taken_ms: dict[str, tuple[float, ...]] = {}
         runs = 0
         for untimed_runs, together in turns:
-            taken |= self._worker.sample(together, untimed_runs, _TIMED_RUNS)
+            taken_ms |= self._worker.sample(together, untimed_runs, _TIMED_RUNS)
             # A brick's producer runs as often, so that its time can be subtracted.
             runs += 2 * len(together) * (untimed_runs + _TIMED_RUNS)
         # A disturbance that begins within the round shows in this second reading.
-        references_ms.append(self._reference_ms())
+        references_ms.append(reference_ms(self._worker))
         seconds, after = self._clock() - began, self._worker.contention()
         known_ms = tuple(it for it in references_ms if it is not None)
-        runs += len(known_ms) * (_UNTIMED_REFERENCE_RUNS + _REFERENCE_RUNS)
+        runs += len(known_ms) * RUNS_PER_READING
         return _Round(
-            {name: _milliseconds(durations) for name, durations in taken.items()},
-            _milliseconds(self._worker.null_calls(_NULL_CALLS)),
+            taken_ms,
+            self._worker.null_calls(_NULL_CALLS),
             known_ms,
             RoundReadings(seconds, runs, contention_between(before, after), max(known_ms, default=None)),
         )
@@ -242,16 +236,10 @@ class Alone:
         order = in_turn(ordered, lasting, self._sampled_rounds)
         return [(runs, [*alike]) for runs, alike in groupby(order, untimed.__getitem__)]
 
-    def _reference_ms(self) -> float | None:
-        if not self._worker.holds(_REFERENCE):
-            return None
-        taken = self._worker.sample([_REFERENCE], _UNTIMED_REFERENCE_RUNS, _REFERENCE_RUNS)
-        return median(_milliseconds(taken[_REFERENCE])) if taken else None
-
     def _handle_losses(self) -> None:
         for name, loss in self._worker.take_losses().items():
             self._rounds.remove(name)
-            if name == _REFERENCE:
+            if name == REFERENCE:
                 # Results lack its latency then, and drift is not seen.
                 continue
             if loss.try_alone:
@@ -284,11 +272,11 @@ class Alone:
     def _note_drift(self) -> None:
         if len(self._batch_noise.reference_ms) < FEWEST_SAMPLES:
             return
-        reference_ms = median(self._batch_noise.reference_ms)
+        now_ms = median(self._batch_noise.reference_ms)
         if self._usual_reference_ms is None:
-            self._usual_reference_ms = reference_ms
-        elif abs(reference_ms / self._usual_reference_ms - 1) > _NOTEWORTHY_DRIFT:
-            self._tell(DriftNoted(reference_ms=reference_ms, usual_ms=self._usual_reference_ms))
+            self._usual_reference_ms = now_ms
+        elif abs(now_ms / self._usual_reference_ms - 1) > _NOTEWORTHY_DRIFT:
+            self._tell(DriftNoted(reference_ms=now_ms, usual_ms=self._usual_reference_ms))
 
 
 def program_of(job: Job, *, side_by_side: bool) -> Program:
@@ -297,7 +285,3 @@ def program_of(job: Job, *, side_by_side: bool) -> Program:
         return sequence_program(job.graph, job.layers, job.kept, job.cold)
     program = file_program(job.graph, job.file) if job.file and job.from_file else model_program(job.graph)
     return replace(program, side_by_side=side_by_side)
-
-
-def _milliseconds(durations_ns: Sequence[int]) -> tuple[float, ...]:
-    return tuple(duration / _NANOSECONDS_PER_MS for duration in durations_ns)

@@ -18,10 +18,11 @@ from dlbricks_tui.estimate.calibration import (
 )
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.measure.calibration_nets import SUFFIXES, calibration_nets
-from dlbricks_tui.measure.jobs import Job, JobKey, Subject, subject_of
+from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.noise import NULL_CALL_MS
 from dlbricks_tui.measure.plan import plan
+from dlbricks_tui.measure.results import ResultSink
 from dlbricks_tui.measure.stopping import Adaptive, Samples
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
@@ -39,7 +40,7 @@ FEWEST_NETWORKS = 5
 MOST_ERROR = 0.15
 
 
-class NetworkResults:
+class NetworkResults(ResultSink):
     """The results of one network, which go into the fit and not into the store."""
 
     def __init__(self) -> None:
@@ -47,59 +48,42 @@ class NetworkResults:
         self.call_ms = 0.0
         self.reasons: list[str] = []
 
-    def loaded(self, job: Job, first_run_seconds: float, earlier_ms: Sequence[float]) -> None:
-        """Do nothing."""
-
-    def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
-        """Note the statistics of a program."""
+    def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
         self.found.update({job.key: samples.statistics for job, samples in finished})
         self.call_ms = float(dict(noise).get(NULL_CALL_MS) or self.call_ms)
 
-    def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
-        """Do nothing: a calibration that is stopped starts again."""
-
-    def reopen(self, jobs: Sequence[Job]) -> None:
-        """Keep the statistics until the programs are timed again."""
-
     def fail(self, job: Job, reason: str, message: str) -> None:
-        """Note why a program cannot be measured."""
         self.reasons.append(f"{job.label}: {reason}: {message}")
 
-    def save_counts(self) -> None:
-        """Do nothing: calibration networks do not count."""
 
-    def tell_estimates(self, provisional: object) -> None:
-        """Do nothing: there is no estimate before the end."""
-
-
-def networks(folder: Path, form: Format, loader: Loader, level: Level) -> Iterator[Subject]:
+def networks(folder: Path, form: Format, loader: Loader, level: Level) -> Iterator[CutModel]:
     """Yield the calibration networks, written to a folder and cut."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in calibration_nets(form).items():
         path = folder / f"{name.replace(' ', '_')}{SUFFIXES[form]}"
         path.write_bytes(content)
         graph = loader.load(source_of(path), level)
-        yield subject_of(decompose(replace(graph, name=name)))
+        yield cut_model(decompose(replace(graph, name=name)))
 
 
-def in_time(subjects: Iterable[Subject], end: float, clock: Callable[[], float]) -> Iterator[Subject]:
+def in_time(models: Iterable[CutModel], end: float, clock: Callable[[], float]) -> Iterator[CutModel]:
     """Yield networks until another one, measured as long as the longest so far, would end too late."""
     longest = 0.0
-    for subject in subjects:
+    for network in models:
         began = clock()
         if began + longest > end:
             return
-        yield subject
+        yield network
         longest = max(longest, clock() - began)
 
 
-def jobs_of(subject: Subject) -> tuple[Job, ...]:
+def jobs_of(network: CutModel) -> tuple[Job, ...]:
     """Return the jobs of a network: its bricks, and the whole network."""
-    return plan((subject,), Known(), RULE, end_to_end=True).jobs
+    return plan((network,), Known(), RULE, end_to_end=True).jobs
 
 
 def example_of(
-    subject: Subject, found: Mapping[JobKey, Statistics], constants: Sequence[str], call_ms: float = 0.0
+    network: CutModel, found: Mapping[JobKey, Statistics], constants: Sequence[str], call_ms: float = 0.0
 ) -> Example:
     """Return a network as an example; `call_ms` counts if it is among the constants.
 
@@ -108,8 +92,8 @@ def example_of(
     paid: list[tuple[int, float]] = []
     sought = found_by_fit(constants)
     terms = [0.0] * len(sought)
-    graph = subject.decomposition.graph
-    for occurrence in subject.decomposition.occurrences:
+    graph = network.decomposition.graph
+    for occurrence in network.decomposition.occurrences:
         brick = found.get(JobKey(occurrence.brick.key, occurrence.context))
         if brick is None:
             continue
@@ -117,10 +101,10 @@ def example_of(
         paid.append((times, brick_ms))
         for number, constant in enumerate(sought):
             terms[number] += times * TERMS[constant](brick_ms, is_cold_in(occurrence.context))
-    measured_ms = found[JobKey(model=subject.key)].trimmed_mean_ms
+    measured_ms = found[JobKey(model=network.key)].trimmed_mean_ms
     composed_ms = sum(times * latency_ms for times, latency_ms in paid)
     paid_once_ms = call_ms if CALL_MS in constants else 0.0
-    return Example(subject.name, tuple(terms), composed_ms, measured_ms, density_of(paid), paid_once_ms)
+    return Example(network.name, tuple(terms), composed_ms, measured_ms, density_of(paid), paid_once_ms)
 
 
 def fit(examples: Sequence[Example], constants: Sequence[str], seconds: float) -> Correction:

@@ -1,20 +1,56 @@
-"""The carriers of a run, as programs for the worker."""
+"""Carriers as programs for the worker, and the samples of their layers.
 
+A profiler makes operators slower, and it does not see what the runtime does between them. Both are shared out in
+proportion, so that the layers add up to the plain latency. `python -m benchmarks.carriers` compares this with others.
+"""
+
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from statistics import median
 
 from dlbricks_tui.bricks.carriers import Carrier, cover
 from dlbricks_tui.bricks.identity import brick_of, whole_model
 from dlbricks_tui.bricks.programs import carrier_program
-from dlbricks_tui.measure.inside import COPIES
-from dlbricks_tui.measure.jobs import Job, Subject, expected_ms, memory_bytes
-from dlbricks_tui.measure.timed_carrier import CarrierJob
+from dlbricks_tui.measure.jobs import CutModel, Job, expected_ms, memory_bytes, untimed_runs
+from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, FEWEST_SAMPLES, Adaptive, drifting_half_width_ms
 from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.runtime.protocol import Profiled, Program
+from dlbricks_tui.store.statistics import trimmed_mean
+
+# A carrier is loaded this often, unless it is slow or loading takes longer than this many seconds.
+COPIES, SECONDS_TO_COPY = 2, 2.5
+_FEWEST_ROUNDS = FEWEST_SAMPLES
+# Noise averages out within one run of a network slower than this.
+_SLOWEST_MS, _FEWEST_ROUNDS_OF_THE_SLOWEST = 1000.0, 2
+# Untimed and timed runs under the profiler in each round: of a carrier, and of a slow one.
+_PROFILED, _SLOW_PROFILED, SLOW_MS = (1, 2), (1, 1), 150.0
+# With fewer rounds an interval is too often narrow by chance, unless the rounds last long.
+_ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 24, 4.0
+# The mean latencies of two loads of a network and of two others differ by less than this share in 95 % of cases
+# (`python -m benchmarks.loads`).
+PLACEMENT_SHARE = 0.027
 
 
-def carrier_jobs(subjects: Iterable[Subject], needed: Mapping[str, Job]) -> list[CarrierJob]:
+@dataclass(frozen=True)
+class CarrierJob:
+    """A carrier as a program, with the layer of each operator and the bricks to time by layer."""
+
+    # Its name in the worker.
+    name: str
+    # The key of the model if the carrier is the whole model; empty otherwise.
+    key: str
+    carrier: Carrier
+    program: Program
+    expected_ms: float
+    owners: Mapping[int, int]
+    bricks: Mapping[int, Job]
+
+
+def carrier_jobs(models: Iterable[CutModel], needed: Mapping[str, Job]) -> list[CarrierJob]:
     """Carriers that hold the needed bricks, given by key; models with a layer that cannot run are no carriers."""
-    graphs = [subject.decomposition.graph for subject in subjects]
+    graphs = [model.decomposition.graph for model in models]
     runnable = [graph for graph in graphs if all(layer.unmeasurable is None for layer in graph.layers)]
     carriers = cover(runnable, needed.keys(), _expected_ms)
     return [_job(number, carrier, needed) for number, carrier in enumerate(carriers)]
@@ -55,3 +91,99 @@ def _job(number: int, carrier: Carrier, needed: Mapping[str, Job]) -> CarrierJob
 
 def _expected_ms(graph: LayerGraph, layer: int) -> float:
     return expected_ms(brick_of(graph, (layer,)).canonical) * graph.layers[layer].times
+
+
+@dataclass(slots=True)
+class TimedCarrier:
+    """A carrier that is being timed: its plain runs, and the samples of each of its layers."""
+
+    what: CarrierJob
+    # The names of its copies in the worker.
+    copies: tuple[str, ...]
+    first_run_ms: float
+    # It is timed for no longer than this, unless its fewest rounds take longer.
+    most_seconds: float
+    plain_ms: list[float] = field(default_factory=list)
+    layers_ms: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    seconds: float = 0.0
+
+    @property
+    def copy(self) -> str:
+        """The copy to run next."""
+        return self.copies[len(self.plain_ms) % len(self.copies)]
+
+    @property
+    def untimed_runs(self) -> int:
+        return untimed_runs(median(self.plain_ms) if self.plain_ms else self.first_run_ms, whole=True)
+
+    @property
+    def profiled_runs(self) -> tuple[int, int]:
+        """Untimed and timed runs under the profiler in a round."""
+        return _SLOW_PROFILED if self.first_run_ms > SLOW_MS else _PROFILED
+
+    @property
+    def fewest_rounds(self) -> int:
+        """The rounds it takes part in at least."""
+        if self.first_run_ms > _SLOWEST_MS:
+            return _FEWEST_ROUNDS_OF_THE_SLOWEST
+        return FEWEST_OF_THE_LONGEST if self.seconds > self.most_seconds else _FEWEST_ROUNDS
+
+    @property
+    def seconds_per_round(self) -> float:
+        return self.seconds / len(self.plain_ms) if self.plain_ms else 0.0
+
+    def samples_ms(self) -> dict[int, list[float]]:
+        """The samples of one pass of each layer, scaled so that the layers add up to the carrier.
+
+        The trimmed mean of a layer drops the rounds in which that layer was interrupted. In most rounds some layer is,
+        so that the trimmed mean of all layers together is longer than the sum of theirs.
+        """
+        together_ms = [math.fsum(layers) for layers in zip(*self.layers_ms.values(), strict=True)]
+        apart_ms = math.fsum(map(trimmed_mean, self.layers_ms.values()))
+        factor = trimmed_mean(together_ms) / apart_ms if apart_ms else 1.0
+        layers = self.what.carrier.graph.layers
+        return {
+            layer: [sample_ms * factor / layers[layer].times for sample_ms in samples_ms]
+            for layer, samples_ms in self.layers_ms.items()
+        }
+
+    @property
+    def shared_doubt(self) -> float:
+        """Half of the interval that all of its layers share, as a share of their latencies."""
+        return math.hypot(drifting_half_width_ms(self.plain_ms) / median(self.plain_ms), PLACEMENT_SHARE)
+
+    def is_done(self, rule: Adaptive) -> bool:
+        """True if its latency is known as well as the rule asks, or it has had its time."""
+        rounds = len(self.plain_ms)
+        if rounds < self.fewest_rounds:
+            return False
+        usual_ms = median(self.plain_ms)
+        fewest, most = rule.bounds(usual_ms)
+        if rounds >= most or self.seconds > self.most_seconds:
+            return True
+        sure = rounds >= _ROUNDS_TO_BE_SURE or (rounds >= fewest and self.seconds > _SECONDS_TO_BE_SURE)
+        return sure and drifting_half_width_ms(self.plain_ms) <= rule.target * usual_ms
+
+    def rounds_left(self, rule: Adaptive) -> int:
+        """The rounds that it takes part in at most from now on."""
+        most = rule.bounds(median(self.plain_ms))[1] if self.plain_ms else _FEWEST_ROUNDS
+        within = self.most_seconds / self.seconds_per_round if self.seconds_per_round else math.inf
+        return max(0, math.ceil(max(self.fewest_rounds, min(most, within))) - len(self.plain_ms))
+
+
+def layer_times(profile: Profiled, owners: Mapping[int, int], plain_ms: float) -> Mapping[int, float]:
+    """The milliseconds of each layer, by index, in a network that takes `plain_ms`.
+
+    `owners` says which layer an operator belongs to.
+    """
+    found: defaultdict[int, float] = defaultdict(float)
+    durations_ns = [sum(of_one) for of_one in zip(*profile.durations_ns, strict=True)]
+    for node, operator_ms in zip(profile.nodes, in_proportion(durations_ns, plain_ms), strict=True):
+        found[owners[node]] += operator_ms
+    return dict(found)
+
+
+def in_proportion(durations: Sequence[float], total_ms: float) -> list[float]:
+    """The durations in milliseconds, so that they add up to a total."""
+    together = sum(durations)
+    return [total_ms * duration / together if together else 0.0 for duration in durations]

@@ -15,19 +15,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
 
+from dlbricks_tui.measure.carriers import COPIES, SECONDS_TO_COPY, SLOW_MS, CarrierJob, TimedCarrier, layer_times
 from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone
-from dlbricks_tui.measure.jobs import Job, JobKey
-from dlbricks_tui.measure.results import Checkpoints, Occurrence, OccurrenceSink
-from dlbricks_tui.measure.stopping import (
-    FEWEST_OF_THE_LONGEST,
-    Adaptive,
-    samples_of,
-)
+from dlbricks_tui.measure.jobs import Job, JobKey, untimed_runs
+from dlbricks_tui.measure.reference import REFERENCE, reference_ms
+from dlbricks_tui.measure.results import Checkpoints, Occurrence, ResultSink
+from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, Adaptive, samples_of
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import PLAIN_SECONDS, most_seconds_per_carrier
-from dlbricks_tui.measure.timed_carrier import SLOW_MS, CarrierJob, TimedCarrier, layer_times
-from dlbricks_tui.measure.warming import untimed_runs
 from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import Facts, Statistics
@@ -38,11 +34,6 @@ _FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 3, 100
 # Up to this many models are also timed in the rounds of their carriers.
 _FEW_MODELS = 3
 _NULL_CALLS = 10
-_REFERENCE = "reference"
-_REFERENCE_RUNS = 5
-_NANOSECONDS_PER_MS = 1e6
-# A carrier is loaded this often, unless it is slow or loading takes longer than this many seconds.
-COPIES, _SECONDS_TO_COPY = 2, 2.5
 
 
 @dataclass(slots=True)
@@ -68,7 +59,7 @@ class Inside:
     def __init__(
         self,
         worker: SupervisedWorker,
-        results: OccurrenceSink,
+        results: ResultSink,
         control: Checkpoints,
         rule: Adaptive,
         tell: Callable[[Event], None],
@@ -83,7 +74,7 @@ class Inside:
         self._references_ms: list[float] = []
         # The bricks that are in the store by now.
         self._kept: set[Job] = set()
-        self._worker.load(_REFERENCE, reference, fixture=True)
+        self._worker.load(REFERENCE, reference, fixture=True)
         self._worker.take_losses()
 
     def time_models(self, models: Sequence[tuple[Job, Program]]) -> None:
@@ -142,7 +133,7 @@ class Inside:
             loaded = self._worker.load(what.name, what.program, what.expected_ms)
             if loaded is None:
                 continue
-            slow = loaded.first_run_seconds * 1000 > SLOW_MS or time.monotonic() - began > _SECONDS_TO_COPY
+            slow = loaded.first_run_seconds * 1000 > SLOW_MS or time.monotonic() - began > SECONDS_TO_COPY
             copies = 1 if slow else COPIES
             names = [f"{what.name}, copy {number}" for number in range(2, copies + 1)]
             names = [name for name in names if self._worker.load(name, what.program, what.expected_ms)]
@@ -159,7 +150,8 @@ class Inside:
         """One sample of each whole model and each layer."""
         began = time.monotonic()
         samples: dict[int, list[float]] = defaultdict(list)
-        self._sample_reference()
+        if (now_ms := reference_ms(self._worker)) is not None:
+            self._references_ms.append(now_ms)
         for whole in self._wholes:
             if self._worker.holds(whole.job.name) and self._sample_whole(whole):
                 samples[whole.job.number].append(whole.samples_ms[-1])
@@ -167,7 +159,7 @@ class Inside:
             for job, sample_ms in self._sample_carrier(it):
                 samples[job.number].append(sample_ms)
         self._worker.take_losses()
-        calls_ms = [duration / _NANOSECONDS_PER_MS for duration in self._worker.null_calls(_NULL_CALLS)]
+        calls_ms = self._worker.null_calls(_NULL_CALLS)
         seconds = time.monotonic() - began
         self._tell(
             RoundDone(
@@ -181,12 +173,12 @@ class Inside:
     def _sample_carrier(self, it: TimedCarrier) -> Iterator[tuple[Job, float]]:
         """Run a carrier plainly and under the profiler, and yield a sample for each needed brick in it."""
         began = time.monotonic()
-        taken = self._worker.sample([it.copy], it.untimed_runs, 1).get(it.copy)
-        profile = self._worker.profile(it.copy, *it.profiled_runs) if taken else None
+        taken_ms = self._worker.sample([it.copy], it.untimed_runs, 1).get(it.copy)
+        profile = self._worker.profile(it.copy, *it.profiled_runs) if taken_ms else None
         it.seconds += time.monotonic() - began
-        if taken is None or profile is None:
+        if taken_ms is None or profile is None:
             return
-        plain_ms = taken[0] / _NANOSECONDS_PER_MS
+        (plain_ms,) = taken_ms
         times = layer_times(profile, it.what.owners, plain_ms)
         it.plain_ms.append(plain_ms)
         for layer in it.what.carrier.graph.layers:
@@ -206,18 +198,12 @@ class Inside:
     def _sample_whole(self, whole: _Whole) -> bool:
         usual_ms = median(whole.samples_ms) if whole.samples_ms else whole.first_run_ms
         name = whole.job.name
-        taken = self._worker.sample([name], untimed_runs(usual_ms, whole=True), 1).get(name)
-        if taken is None:
+        taken_ms = self._worker.sample([name], untimed_runs(usual_ms, whole=True), 1).get(name)
+        if taken_ms is None:
             self._fail(whole.job)
             return False
-        whole.samples_ms.append(taken[0] / _NANOSECONDS_PER_MS)
+        whole.samples_ms.extend(taken_ms)
         return True
-
-    def _sample_reference(self) -> None:
-        if self._worker.holds(_REFERENCE):
-            taken = self._worker.sample([_REFERENCE], 1, _REFERENCE_RUNS).get(_REFERENCE)
-            if taken:
-                self._references_ms.append(median(taken) / _NANOSECONDS_PER_MS)
 
     def _seconds_left(self, running: Sequence[TimedCarrier], round_seconds: float) -> float:
         """Seconds that the carriers still need at most; `round_seconds` is what the last round took."""

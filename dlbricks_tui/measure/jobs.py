@@ -1,4 +1,4 @@
-"""Programs to time: bricks in a context, or whole models, and how long they are expected to take."""
+"""Programs to time: bricks in a context, or whole models, their expected latencies, and their untimed runs."""
 
 import math
 from collections.abc import Sequence
@@ -11,13 +11,22 @@ from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.identity import as_optimised, whole_model
 from dlbricks_tui.estimate.bridging import features_of
-from dlbricks_tui.measure.warming import untimed_runs
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph
 
 # The throughput of any current machine with two cores, within a factor of some tens.
 _MULTIPLICATIONS_PER_MS = 5e7
 _ELEMENTS_PER_MS = 1e6
 _CALL_MS = 0.01
+
+# The programs before a model leave the caches in a foreign state. A model needs some runs to refill them, for about
+# 40 ms if it is quick; one that takes longer than 150 ms refills them within a run.
+_FEWEST_RUNS_OF_A_MODEL, _MODEL_SETTLES_MS, _MODEL_FILLS_CACHES_MS = 3, 40.0, 150.0
+_MOST_RUNS_OF_A_MODEL = 20
+_RUNS = 1
+# A short brick runs several times until its data and its inputs' copies are in the caches, as in the middle of a model.
+_RUNS_OF_A_SHORT_BRICK, _SHORT_BRICK_MS = 3, 3.0
+# Longer programs need no untimed run.
+_LONG_MODEL_MS, _LONG_BRICK_MS = 1000.0, 50.0
 
 
 class JobKey(NamedTuple):
@@ -29,8 +38,8 @@ class JobKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """A model to be estimated, and how it is timed end to end."""
+class CutModel:
+    """A model that is cut into bricks, and how it is timed end to end."""
 
     decomposition: Decomposition
     # The model as it is timed end to end, and the key of all its layers taken as one brick.
@@ -46,7 +55,6 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """The model's name."""
         return self.decomposition.graph.name
 
 
@@ -112,14 +120,14 @@ class Job:
         return untimed_runs(latency_ms, whole=self.whole, cold=is_cold_in(self.key.context))
 
 
-def subject_of(decomposition: Decomposition, file: Path | None = None, *, lowered: bool = False) -> Subject:
-    """Return a decomposed model as something to be estimated.
+def cut_model(decomposition: Decomposition, file: Path | None = None, *, lowered: bool = False) -> CutModel:
+    """Return a decomposed model with its key.
 
     A model with a file that is `lowered` to its written layers is timed end to end as the runtime optimises the file.
     """
     graph = decomposition.graph
     whole = as_optimised(graph) if lowered and file is not None else graph
-    return Subject(decomposition, whole, whole_model(whole).key, file)
+    return CutModel(decomposition, whole, whole_model(whole).key, file)
 
 
 def expected_ms(canonical: str) -> float:
@@ -144,3 +152,22 @@ def memory_bytes(layers: Sequence[Layer]) -> int:
     made = (tensor for layer in layers for operator in layer.operators for tensor in operator.outputs)
     learned = (tensor for layer in layers for tensor in layer.weights)
     return sum(tensor.size_bytes for tensor in chain(learned, fed.values(), made))
+
+
+def untimed_runs(latency_ms: float, *, whole: bool, cold: bool = False) -> int:
+    """Return the number for a brick or whole model of this latency; cold bricks get a cache sweep instead."""
+    if whole:
+        return _untimed_runs_of_a_model(latency_ms)
+    if cold or latency_ms >= _LONG_BRICK_MS:
+        return 0
+    return _RUNS if latency_ms >= _SHORT_BRICK_MS else _RUNS_OF_A_SHORT_BRICK
+
+
+def _untimed_runs_of_a_model(latency_ms: float) -> int:
+    if latency_ms >= _LONG_MODEL_MS:
+        return 0
+    if latency_ms >= _MODEL_FILLS_CACHES_MS:
+        return _RUNS
+    if latency_ms * _MOST_RUNS_OF_A_MODEL <= _MODEL_SETTLES_MS:
+        return _MOST_RUNS_OF_A_MODEL
+    return max(_FEWEST_RUNS_OF_A_MODEL, math.ceil(_MODEL_SETTLES_MS / latency_ms))

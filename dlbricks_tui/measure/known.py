@@ -10,7 +10,7 @@ from dlbricks_tui.store.conditions import where
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.queries import Pair, newest_good, records_of, select
-from dlbricks_tui.store.records import EndToEnd, Failure, Measurement, Statistics
+from dlbricks_tui.store.records import Calibration, EndToEnd, Failure, Measurement, Result, Statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,11 @@ class Conditions:
     system: str
     runtime: str
     protocol: str
+
+    @classmethod
+    def of(cls, record: Failure | Calibration) -> "Conditions":
+        """Return the conditions of a record."""
+        return cls(record.system, record.runtime, record.protocol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ def known_in(generation: Generation, conditions: Conditions, keys: Iterable[JobK
     """Return what the store knows of these keys, with measurements since then only."""
     newest = ((key, _newest(generation, conditions, key)) for key in keys)
     found = {key: summary for key, summary in newest if summary is not None}
-    failures = [it for it in records_of(generation, Failure) if _under(it, conditions)]
+    failures = [it for it in records_of(generation, Failure) if Conditions.of(it) == conditions]
     return Known(
         {key: _statistics(summary) for key, summary in found.items() if summary.when >= since},
         {
@@ -48,20 +53,22 @@ def known_in(generation: Generation, conditions: Conditions, keys: Iterable[JobK
 
 def with_earlier(jobs: Iterable[Job], generation: Generation, conditions: Conditions, known: Known) -> tuple[Job, ...]:
     """Return the jobs with their samples in the store, which are too few: the run goes on from these."""
-    return tuple(
-        replace(job, earlier=_earlier(generation, conditions, job.key)) if job.key in known.measured else job
-        for job in jobs
-    )
+
+    def earlier(key: JobKey) -> Earlier | None:
+        summary, result = _newest(generation, conditions, key), newest_result(generation, conditions, key)
+        return Earlier(result.samples_ms, summary.reference_ms) if summary and result else None
+
+    return tuple(replace(job, earlier=earlier(job.key)) if job.key in known.measured else job for job in jobs)
 
 
-def _earlier(generation: Generation, conditions: Conditions, key: JobKey) -> Earlier | None:
+def newest_result(generation: Generation, conditions: Conditions, key: JobKey) -> Result | None:
+    """Return the newest good result under these conditions; None if there is none, or if it is damaged."""
     summary = _newest(generation, conditions, key)
     row = None if summary is None else generation.index.row_of(summary.id)
     # The store reports damaged results by itself.
     with suppress(DamagedResultError):
         result = None if row is None else generation.record(row)
-        if isinstance(result, Measurement | EndToEnd):
-            return Earlier(result.samples_ms, 0.0 if summary is None else summary.reference_ms)
+        return result if isinstance(result, Measurement | EndToEnd) else None
     return None
 
 
@@ -73,10 +80,6 @@ def _newest(generation: Generation, conditions: Conditions, key: JobKey) -> Summ
     asked += where(system=conditions.system, runtime=conditions.runtime, protocol=conditions.protocol)
     found = select(generation, asked)
     return found.part(len(found) - 1, len(found)).summaries()[0] if len(found) else None
-
-
-def _under(failure: Failure, conditions: Conditions) -> bool:
-    return Conditions(failure.system, failure.runtime, failure.protocol) == conditions
 
 
 def _statistics(summary: Summary) -> Statistics:

@@ -3,11 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.decomposition import Occurrence
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.measure.jobs import Job, JobKey, Subject, Use, expected_ms, memory_bytes
+from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, Use, expected_ms, memory_bytes
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import StoppingRule
@@ -34,14 +35,9 @@ class Plan:
     failed: Mapping[Job, str]
     unmeasurable: tuple[Unmeasurable, ...]
 
-    @property
-    def total(self) -> int:
-        """The number of bricks and models, measured or not."""
-        return len(self.jobs) + len(self.reused) + len(self.failed)
-
 
 def plan(
-    subjects: Sequence[Subject],
+    models: Sequence[CutModel],
     known: Known,
     rule: StoppingRule,
     end_to_end: bool = False,
@@ -52,9 +48,9 @@ def plan(
 
     `bricks` are jobs of bricks that belong to no model; they come last, in their order.
     """
-    jobs = {job.key: job for job in (*bricks, *_brick_jobs(subjects, known, method))}
+    jobs = {job.key: job for job in (*bricks, *_brick_jobs(models, known, method))}
     if end_to_end:
-        jobs.update({job.key: job for job in _model_jobs(subjects)})
+        jobs.update({job.key: job for job in _model_jobs(models)})
     satisfied = frozenset(
         key for key, job in jobs.items() if key in known.measured and _is_enough(known.measured[key], job, rule, method)
     )
@@ -62,7 +58,7 @@ def plan(
     left = [job for key, job in jobs.items() if key not in satisfied and job not in failed]
     ordered = sorted(left, key=lambda job: (job.whole, -job.gain))
     numbered = tuple(replace(job, number=number) for number, job in enumerate(ordered))
-    return Plan(numbered, satisfied, failed, _unmeasurable(subjects))
+    return Plan(numbered, satisfied, failed, _unmeasurable(models))
 
 
 def _is_enough(measured: Statistics, job: Job, rule: StoppingRule, method: Method) -> bool:
@@ -73,16 +69,16 @@ def _is_enough(measured: Statistics, job: Job, rule: StoppingRule, method: Metho
     return rule.satisfied_by(measured, job.share)
 
 
-def keys_of(subjects: Iterable[Subject], end_to_end: bool = False, method: Method = Method.ALONE) -> tuple[JobKey, ...]:
+def keys_of(models: Iterable[CutModel], end_to_end: bool = False, method: Method = Method.ALONE) -> tuple[JobKey, ...]:
     """Return the keys of all bricks and models that the estimates need, each once."""
     found = dict.fromkeys(
         _key(it, method)
-        for subject in subjects
-        for it in subject.decomposition.occurrences
-        if _is_run(subject.decomposition.graph, it)
+        for model in models
+        for it in model.decomposition.occurrences
+        if is_run(model.decomposition.graph, it)
     )
     if end_to_end:
-        found.update(dict.fromkeys(JobKey(model=subject.key) for subject in subjects))
+        found.update(dict.fromkeys(JobKey(model=model.key) for model in models))
     return tuple(found)
 
 
@@ -100,14 +96,14 @@ def _key(occurrence: Occurrence, method: Method) -> JobKey:
     return JobKey(occurrence.brick.key, occurrence.context if method is Method.ALONE else ANY_CONTEXT)
 
 
-def _brick_jobs(subjects: Sequence[Subject], known: Known, method: Method) -> Iterable[Job]:
+def _brick_jobs(models: Sequence[CutModel], known: Known, method: Method) -> Iterable[Job]:
     places: dict[JobKey, _Place] = {}
-    for subject in subjects:
-        graph = subject.decomposition.graph
-        for occurrence in subject.decomposition.occurrences:
-            if _is_run(graph, occurrence):
+    for model in models:
+        graph = model.decomposition.graph
+        for occurrence in model.decomposition.occurrences:
+            if is_run(graph, occurrence):
                 times = times_paid(graph, occurrence.sequence.layers)
-                places.setdefault(_key(occurrence, method), _Place(graph, occurrence)).uses[subject.name] += times
+                places.setdefault(_key(occurrence, method), _Place(graph, occurrence)).uses[model.name] += times
     expected = {key: expected_ms(place.occurrence.brick.canonical) for key, place in places.items()}
     latencies = expected | {key: it.trimmed_mean_ms for key, it in known.measured.items() if key in places}
     wholes = _wholes(places, latencies)
@@ -122,12 +118,12 @@ def _brick_jobs(subjects: Sequence[Subject], known: Known, method: Method) -> It
             place.occurrence.brick.canonical,
             place.graph,
             place.occurrence.sequence.layers,
-            tuple(Use(model, times) for model, times in place.uses.items()),
+            tuple(starmap(Use, place.uses.items())),
             latencies[key],
             memory_bytes(layers),
             # A model whose bricks are too short for the clock has no uncertainty.
-            gain=sum(times * doubt_ms / wholes[model] for model, times in place.uses.items() if wholes[model]),
-            share=max(times * expected[key] / expected_wholes[model] for model, times in place.uses.items()),
+            gain=sum(times * doubt_ms / wholes[name] for name, times in place.uses.items() if wholes[name]),
+            share=max(times * expected[key] / expected_wholes[name] for name, times in place.uses.items()),
         )
 
 
@@ -140,30 +136,29 @@ def _wholes(places: Mapping[JobKey, _Place], latencies: Mapping[JobKey, float]) 
     return found
 
 
-def _model_jobs(subjects: Sequence[Subject]) -> Iterable[Job]:
-    for subject in subjects:
-        decomposition = subject.decomposition
-        graph = subject.whole
+def _model_jobs(models: Sequence[CutModel]) -> Iterable[Job]:
+    for model in models:
+        graph = model.whole
         if not any(layer.operators for layer in graph.layers):
             continue
         yield Job(
-            JobKey(model=subject.key),
-            f"{subject.name} end to end",
+            JobKey(model=model.key),
+            f"{model.name} end to end",
             "",
             graph,
             tuple(range(len(graph.layers))),
-            (Use(subject.name, 1),),
+            (Use(model.name, 1),),
             sum(
                 expected_ms(it.brick.canonical) * times_paid(graph, it.sequence.layers)
-                for it in decomposition.occurrences
+                for it in model.decomposition.occurrences
             ),
             memory_bytes(graph.layers),
-            file=subject.file,
-            from_file=subject.optimised_from_file,
+            file=model.file,
+            from_file=model.optimised_from_file,
         )
 
 
-def _is_run(graph: LayerGraph, occurrence: Occurrence) -> bool:
+def is_run(graph: LayerGraph, occurrence: Occurrence) -> bool:
     """True if a sequence computes anything, and a runtime can run it."""
     layers = [graph.layers[index] for index in occurrence.sequence.layers]
     return any(layer.operators for layer in layers) and all(layer.unmeasurable is None for layer in layers)
@@ -174,10 +169,10 @@ def _doubt_ms(latency_ms: float, measured: Statistics | None) -> float:
     return latency_ms if measured is None else (measured.high_ms - measured.low_ms) / 2
 
 
-def _unmeasurable(subjects: Iterable[Subject]) -> tuple[Unmeasurable, ...]:
+def _unmeasurable(models: Iterable[CutModel]) -> tuple[Unmeasurable, ...]:
     return tuple(
-        Unmeasurable(subject.name, layer.name, layer.unmeasurable)
-        for subject in subjects
-        for layer in subject.decomposition.graph.layers
+        Unmeasurable(model.name, layer.name, layer.unmeasurable)
+        for model in models
+        for layer in model.decomposition.graph.layers
         if layer.unmeasurable is not None
     )

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Callable, Mapping
+from statistics import median
 
+from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.models.onnx.native import native_node
 from dlbricks_tui.models.onnx.writer import OnnxSheet
@@ -13,6 +15,19 @@ from dlbricks_tui.runtime.traits import Format
 _DATA, _WEIGHT = (1, 64, 28, 28), (64, 64, 3, 3)
 _DTYPE = "float32"
 _OPSET = 13
+
+REFERENCE = "reference"
+# A single run is too short to judge a round by: one interrupt would make the round count as disturbed.
+_UNTIMED_RUNS, _RUNS = 1, 5
+RUNS_PER_READING = _UNTIMED_RUNS + _RUNS
+
+
+def reference_ms(worker: SupervisedWorker) -> float | None:
+    """Return the latency of the reference program now; None if the worker could not load it."""
+    if not worker.holds(REFERENCE):
+        return None
+    taken = worker.sample([REFERENCE], _UNTIMED_RUNS, _RUNS)
+    return median(taken[REFERENCE]) if taken else None
 
 
 def reference_program(form: Format) -> Program:

@@ -3,21 +3,16 @@
 The program that was asked for last is blamed for the loss of a worker, and unloaded.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from dlbricks_tui.host.contention import Contention, contention
 from dlbricks_tui.measure.errors import WorkerStartError
-from dlbricks_tui.runtime.errors import (
-    WorkerDiedError,
-    WorkerError,
-    WorkerGarbledError,
-    WorkerHungError,
-    WorkerRefusedError,
-)
+from dlbricks_tui.runtime.errors import WorkerGarbledError, WorkerHungError, WorkerLostError, WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import (
     Answer,
@@ -45,10 +40,11 @@ _RUNS_PER_LOAD = 100.0
 _PROFILER_RUNS = 10
 # After so many losses of the worker that no single program explains, programs are sampled one by one.
 _LOSSES_BEFORE_ONE_BY_ONE = 3
-# The worker is gone, for a reason that may lie in its last request.
-LOST_WORKER = (WorkerDiedError, WorkerHungError, WorkerGarbledError)
+_NANOSECONDS_PER_MS = 1e6
 
 CRASHED, HUNG, GARBLED = "crashed", "hung", "garbled"
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +70,6 @@ class _Loading(NamedTuple):
     seconds: float
 
 
-class _Started(NamedTuple):
-    """A worker that has answered, and its description of itself."""
-
-    worker: Worker
-    described: Described
-
-
 class SupervisedWorker:
     """Loads programs and samples them; leaving the `with` block ends the worker."""
 
@@ -98,7 +87,7 @@ class SupervisedWorker:
         self._limits = limits
         self._memory_limit_bytes = memory_limit_bytes
         self._open = ExitStack()
-        self._current: _Started | None = None
+        self._current: Worker | None = None
         # Programs that stay loaded until the end, and those that `clear` unloads.
         self._fixtures: dict[str, _Loading] = {}
         self._programs: dict[str, _Loading] = {}
@@ -117,73 +106,52 @@ class SupervisedWorker:
 
     def describe(self) -> Described:
         """Return the worker's description of its framework."""
-        return self._ready().described
+        return self._ask(Describe(), _START_SECONDS)
 
     def load(self, name: str, program: Program, expected_ms: float = 0.0, *, fixture: bool = False) -> Loaded | None:
         """Load a program beside the others and run it once; None if that fails."""
         loading = _Loading(program, self._limits.load_seconds + _RUNS_PER_LOAD * expected_ms / 1000)
         (self._fixtures if fixture else self._programs)[name] = loading
-        try:
-            return self._loaded(name, loading)
-        except WorkerRefusedError as refused:
-            self._unload_refused(name, refused)
-        except LOST_WORKER as error:
-            self._blame(name, error)
-            self._replace(error)
-        return None
+        return self._tried(name, lambda: self._loaded(name, loading))
 
-    def sample(self, names: Sequence[str], untimed: int, timed: int) -> dict[str, tuple[int, ...]]:
-        """Run each program in turn, untimed and then timed; return the nanoseconds of those that did not fail."""
+    def sample(self, names: Sequence[str], untimed: int, timed: int) -> dict[str, tuple[float, ...]]:
+        """Run each program in turn, untimed and then timed; return the milliseconds of those that did not fail."""
         if len(names) > 1 and self._unexplained_losses < _LOSSES_BEFORE_ONE_BY_ONE:
             try:
                 return dict(zip(names, self._sampled(names, untimed, timed), strict=True))
             except WorkerRefusedError:
                 # One program no longer runs; sampling one by one finds it.
                 pass
-            except LOST_WORKER as error:
+            except WorkerLostError as error:
                 self._unexplained_losses += 1
                 self._replace(error)
-        durations: dict[str, tuple[int, ...]] = {}
-        for name in names:
-            if not self.holds(name):
-                continue
-            try:
-                durations[name] = self._sampled([name], untimed, timed)[0]
-            except WorkerRefusedError as refused:
-                self._unload_refused(name, refused)
-            except LOST_WORKER as error:
-                self._blame(name, error)
-                self._replace(error)
-        return {name: taken for name, taken in durations.items() if self.holds(name)}
+        taken: dict[str, tuple[float, ...]] = {}
+        for name in filter(self.holds, names):
+            rows = self._tried(name, partial(self._sampled, [name], untimed, timed))
+            if rows is not None:
+                taken[name] = rows[0]
+        return {name: samples_ms for name, samples_ms in taken.items() if self.holds(name)}
 
     def profile(self, name: str, untimed: int, timed: int) -> Profiled | None:
         """Return the times of each operator of a program by the framework's profiler; None if that fails."""
         runs = untimed + timed + _PROFILER_RUNS
         seconds = self._limits.sample_seconds + _SLOWER_THAN_EVER * self._usual_seconds[name] * runs
-        try:
-            return self._ask(Profile(name, untimed, timed), seconds)
-        except WorkerRefusedError as refused:
-            self._unload_refused(name, refused)
-        except LOST_WORKER as error:
-            self._blame(name, error)
-            self._replace(error)
-        return None
+        return self._tried(name, lambda: self._ask(Profile(name, untimed, timed), seconds))
 
-    def null_calls(self, count: int) -> tuple[int, ...]:
-        """Return the nanoseconds of calls that compute nothing; none if the worker was lost."""
+    def null_calls(self, count: int) -> tuple[float, ...]:
+        """Return the milliseconds of calls that compute nothing; none if the worker was lost."""
         try:
-            return self._ask(NullCalls(count), self._limits.sample_seconds).durations_ns[0]
-        except LOST_WORKER as error:
+            return _milliseconds(self._ask(NullCalls(count), self._limits.sample_seconds).durations_ns[0])
+        except WorkerLostError as error:
             self._replace(error)
             return ()
 
     def contention(self) -> Contention | None:
         """Return the contention counts of the worker so far; None where there are none."""
-        pid = self._current.worker.pid if self._current else None
+        pid = self._current.pid if self._current else None
         return None if pid is None else contention(pid)
 
     def holds(self, name: str) -> bool:
-        """True if that program is loaded."""
         return name in self._fixtures or name in self._programs
 
     def take_losses(self) -> dict[str, Loss]:
@@ -200,7 +168,7 @@ class SupervisedWorker:
         if names:
             try:
                 self._ask(Unload(names), self._limits.sample_seconds)
-            except LOST_WORKER as error:
+            except WorkerLostError as error:
                 self._replace(error)
 
     @property
@@ -212,7 +180,7 @@ class SupervisedWorker:
         self._usual_seconds[name] = loaded.first_run_seconds
         return loaded
 
-    def _sampled(self, names: Sequence[str], untimed: int, timed: int) -> tuple[tuple[int, ...], ...]:
+    def _sampled(self, names: Sequence[str], untimed: int, timed: int) -> tuple[tuple[float, ...], ...]:
         # Each run of a brick also runs its producer, which may take longer than the brick.
         runs = 2 * (untimed + timed)
         usual_seconds = sum(self._usual_seconds[name] for name in names) * runs
@@ -220,14 +188,25 @@ class SupervisedWorker:
         durations_ns = self._ask(Sample(tuple(names), untimed, timed), seconds).durations_ns
         if [len(of_one) for of_one in durations_ns] != [timed] * len(names):
             raise WorkerGarbledError(f"the worker timed something else than the {len(names)} programs it was asked for")
-        return durations_ns
+        return tuple(map(_milliseconds, durations_ns))
+
+    def _tried(self, name: str, ask: Callable[[], Found]) -> Found | None:
+        """Return what the worker answers about a program; unload the program and return None if that fails."""
+        try:
+            return ask()
+        except WorkerRefusedError as refused:
+            self._unload_refused(name, refused)
+        except WorkerLostError as error:
+            self._blame(name, error)
+            self._replace(error)
+        return None
 
     def _unload_refused(self, name: str, refused: WorkerRefusedError) -> None:
         self._forget(name)
         crowded = refused.reason is Reason.TOO_LARGE and bool(self._programs)
         self._losses[name] = Loss(refused.reason.value, str(refused), try_alone=crowded)
 
-    def _blame(self, name: str, error: WorkerError) -> None:
+    def _blame(self, name: str, error: WorkerLostError) -> None:
         """Unload the program; it is certainly at fault if it hangs, or takes a second worker down."""
         self._forget(name)
         hung = isinstance(error, WorkerHungError)
@@ -240,7 +219,7 @@ class SupervisedWorker:
         self._fixtures.pop(name, None)
         self._programs.pop(name, None)
 
-    def _replace(self, error: WorkerError) -> None:
+    def _replace(self, error: WorkerLostError) -> None:
         """Load all programs into a new worker."""
         self._tell_replaced(str(error))
         waiting = self._held
@@ -252,30 +231,31 @@ class SupervisedWorker:
             except WorkerRefusedError as refused:
                 self._unload_refused(name, refused)
                 del waiting[name]
-            except LOST_WORKER as again:
+            except WorkerLostError as again:
                 # It took the new worker down too: load everything else once more, without it.
                 self._blame(name, again)
                 waiting = self._held
 
     def _ask(self, request: Request[Answer], seconds: float) -> Answer:
-        worker = self._ready().worker
-        with self._waiting():
-            return worker.ask(request, seconds)
-
-    def _ready(self) -> _Started:
-        """Return a worker that has imported its framework: the time for that is no program's fault."""
-        if self._current is None or self._current.worker.pid is None:
+        if self._current is None or self._current.pid is None:
             self._current = self._started()
-        return self._current
+        with self._waiting():
+            return self._current.ask(request, seconds)
 
-    def _started(self) -> _Started:
-        lost: WorkerError | None = None
+    def _started(self) -> Worker:
+        """Return a worker that has imported its framework: the time for that is no program's fault."""
+        lost: WorkerLostError | None = None
         for _ in range(_ATTEMPTS):
             try:
                 with self._waiting():
                     worker = self._open.enter_context(self._start())
-                    return _Started(worker, worker.ask(Describe(), _START_SECONDS))
-            except LOST_WORKER as error:
+                    worker.ask(Describe(), _START_SECONDS)
+                    return worker
+            except WorkerLostError as error:
                 self._tell_replaced(str(error))
                 lost = error
         raise WorkerStartError(f"no worker lives long enough to answer: {lost}") from lost
+
+
+def _milliseconds(durations_ns: Iterable[int]) -> tuple[float, ...]:
+    return tuple(duration / _NANOSECONDS_PER_MS for duration in durations_ns)

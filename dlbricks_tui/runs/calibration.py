@@ -18,7 +18,7 @@ from dlbricks_tui.measure.calibrating import (
 )
 from dlbricks_tui.measure.calibration_nets import NETWORKS
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed
-from dlbricks_tui.measure.jobs import Job, Subject
+from dlbricks_tui.measure.jobs import CutModel, Job
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK, TimeLeft
@@ -35,7 +35,7 @@ from dlbricks_tui.store.store import Store
 
 def levels_due(
     request: RunRequest,
-    subjects: Iterable[Subject],
+    models: Iterable[CutModel],
     jobs: Iterable[Job],
     conditions: Conditions,
     generation: Generation,
@@ -50,7 +50,7 @@ def levels_due(
         return ()
     levels = {job.graph.level for job in jobs}
     if request.calibration is CalibrationPolicy.ANEW:
-        return tuple(sorted(levels | {subject.decomposition.graph.level for subject in subjects}))
+        return tuple(sorted(levels | {model.decomposition.graph.level for model in models}))
     today = request.runtime.traits.calibration_constants
     is_long = request.time_budget_seconds is None and expected_seconds >= calibration_seconds(levels)
 
@@ -97,16 +97,16 @@ def calibrate_level(session: Session, level: Level, time_left: TimeLeft) -> Cali
     examples: list[Example] = []
     reasons: list[str] = []
     try:
-        subjects = _networks(session, level)
-        for number, subject in enumerate(in_time(subjects, end, clock), start=1):
-            session.tell(Calibrating(network=subject.name, number=number, of=len(subjects)))
+        found = _networks(session, level)
+        for number, network in enumerate(in_time(found, end, clock), start=1):
+            session.tell(Calibrating(network=network.name, number=number, of=len(found)))
             results = NetworkResults()
             with time_left.network():
                 # The constants are about layers that run one after another.
-                measure_alone(session, jobs_of(subject), RULE, results, time_left, side_by_side=False)
+                measure_alone(session, jobs_of(network), RULE, results, time_left, side_by_side=False)
             reasons += results.reasons
             if not results.reasons:
-                examples.append(example_of(subject, results.found, traits.calibration_constants, results.call_ms))
+                examples.append(example_of(network, results.found, traits.calibration_constants, results.call_ms))
         correction = fit(examples, traits.calibration_constants, seconds)
     except (CalibrationError, ModelError) as failure:
         session.tell(CalibrationFailed(reason="; ".join([str(failure), *reasons[:1]])))
@@ -123,7 +123,7 @@ def calibrate_level(session: Session, level: Level, time_left: TimeLeft) -> Cali
     )
 
 
-def _networks(session: Session, level: Level) -> tuple[Subject, ...]:
+def _networks(session: Session, level: Level) -> tuple[CutModel, ...]:
     folder, runtime = session.place.data.cache / "calibration", session.request.runtime
     with WorkerFramework(runtime, session.folder.worker_log, session.place.worker_program) as framework:
         return tuple(networks(folder, runtime.traits.format, Loader(folder, framework, framework), level))

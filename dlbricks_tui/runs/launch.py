@@ -1,17 +1,13 @@
-"""Detached runs: processes that go on when their terminal or viewer closes."""
+"""New runs, and processes for them that go on when their terminal or viewer closes."""
 
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.request import RunRequest, read_request, write_request
-from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.request import RunRequest, write_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders
-from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.settings import DataFolder
 
@@ -35,7 +31,7 @@ def create_run(request: RunRequest, data: DataFolder) -> RunFolder:
     return folder
 
 
-def start_detached(folder: RunFolder, data: DataFolder, module: str = __name__) -> None:
+def start_detached(folder: RunFolder, data: DataFolder, module: str) -> None:
     """Execute the run in a process of its own, and return when that has begun; `module` has its `main`."""
     command = [sys.executable, "-c", _CODE, str(PACKAGE_PARENT), module, str(folder.path), str(data.path)]
     try:
@@ -57,16 +53,6 @@ def start_detached(folder: RunFolder, data: DataFolder, module: str = __name__) 
         if time.monotonic() > give_up:
             raise RunError(f"run {folder.run} did not start within {_SECONDS_TO_START:g} s; see {folder.output_file}")
         time.sleep(_NAP_SECONDS)
-
-
-def main(folder: str, data: str) -> None:
-    """Execute a detached run."""
-    run = RunFolder(Path(folder))
-    place = Workplace(DataFolder(Path(data)))
-    try:
-        execute(run, read_request(run.request_file), place, host_lock(), detached=True)
-    except UserError as error:
-        sys.exit(str(error))
 
 
 def _begun(folder: RunFolder, pid: int) -> bool:

@@ -1,22 +1,48 @@
-"""The plan of a run: the jobs that the store lacks, and the levels to calibrate."""
+"""The models of a run, read and cut, and its plan: the jobs that the store lacks, and the levels to calibrate."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.measure.calibration_nets import NETWORKS
-from dlbricks_tui.measure.jobs import Job, JobKey
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model
 from dlbricks_tui.measure.known import known_in, with_earlier
 from dlbricks_tui.measure.plan import Plan, keys_of, plan
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.time_left import TimeLeft, expected_seconds
-from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.errors import FusionRefusedError, ModelError, WrongRuntimeError
+from dlbricks_tui.models.frameworks import WorkerFramework
+from dlbricks_tui.models.graph import LayerGraph, Level, Shape
+from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
+from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.calibration import levels_due
-from dlbricks_tui.runs.events import FailedBefore, LayerUnmeasurable, Planned
-from dlbricks_tui.runs.preparation import Workload
+from dlbricks_tui.runs.events import (
+    FailedBefore,
+    LayerUnmeasurable,
+    LevelLowered,
+    ModelLeftOut,
+    ModelLoading,
+    Planned,
+    ShapesRemembered,
+)
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.results import Counts
 from dlbricks_tui.runs.run_folder import Tally
 from dlbricks_tui.runs.work import Session
+from dlbricks_tui.runtime.errors import WorkerLostError
 from dlbricks_tui.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The models that a run estimates, and bricks of private models."""
+
+    models: tuple[CutModel, ...] = ()
+    bricks: tuple[Job, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +55,72 @@ class PlannedRun:
     time_left: TimeLeft
 
 
+def read_models(session: Session) -> Workload:
+    """Return the requested models, and tell how far reading them is."""
+    place = session.place
+    library = Library(place.samples, place.data.path)
+    return Workload(cut_models(session.request, library, place.data.cache, session.folder.worker_log, session.tell))
+
+
+def cut_models(
+    request: RunRequest, library: Library, cache: Path, log: Path, tell: Callable[[Event], None]
+) -> tuple[CutModel, ...]:
+    """Return the models at the requested level, or at `written` where the runtime cannot fuse them.
+
+    Models that cannot be read are left out; if none can, raise the error of the first.
+    """
+    sources = request.sources(library)
+    models: list[CutModel] = []
+    refusals: list[UserError] = []
+    # Some models of Table 1 are the same network, in one file.
+    known: dict[object, LayerGraph] = {}
+
+    def tell_shapes(source: ModelSource, shapes: Mapping[str, Shape]) -> None:
+        tell(ShapesRemembered(model=source.name, shapes=spelled(shapes)))
+
+    with WorkerFramework(request.runtime, log) as framework:
+        loader = Loader(cache, framework, framework, ShapeMemory(library.data, tell_shapes))
+        for number, source in enumerate(sources, start=1):
+            tell(ModelLoading(model=source.name, number=number, of=len(sources)))
+            network = (source.path, *source.inputs.items())
+            try:
+                graph = known.get(network) or _graph(loader, source, request, tell)
+            except (ModelError, WorkerLostError) as refusal:
+                refusals.append(refusal)
+                tell(ModelLeftOut(model=source.name, reason=str(refusal)))
+                continue
+            known[network] = graph
+            decomposition = decompose(replace(graph, name=source.name), request.cutting)
+            file = source.path if request.runtime.traits.runs_model_files else None
+            models.append(cut_model(decomposition, file, lowered=graph.level is not request.level))
+    if refusals and not models:
+        raise refusals[0]
+    return tuple(models)
+
+
+def _graph(loader: Loader, source: ModelSource, request: RunRequest, tell: Callable[[Event], None]) -> LayerGraph:
+    runtime = request.runtime
+    if source.format is not runtime.traits.format:
+        raise WrongRuntimeError(
+            f"{source.name} is an {source.format.value} model, and runtime {runtime.name} runs those of "
+            f"{runtime.traits.format.value}; choose another runtime, or none"
+        )
+    inputs = dict(request.inputs)
+    try:
+        return _loaded(loader, source, request.level, inputs)
+    except FusionRefusedError as refused:
+        tell(LevelLowered(model=source.name, reason=str(refused)))
+        return _loaded(loader, source, Level.WRITTEN, inputs)
+
+
+def _loaded(loader: Loader, source: ModelSource, level: Level, inputs: Mapping[str, Shape]) -> LayerGraph:
+    try:
+        return loader.load(source, level, inputs)
+    except WorkerLostError:
+        # The loss may have had another cause; a model that takes down a second worker is at fault.
+        return loader.load(source, level, inputs)
+
+
 def plan_run(session: Session, workload: Workload, store: Store) -> PlannedRun:
     """Return what the store lacks of a workload, and tell it."""
     request, conditions = session.request, session.conditions
@@ -39,24 +131,24 @@ def plan_run(session: Session, workload: Workload, store: Store) -> PlannedRun:
     if request.retry_failed:
         known = replace(known, failed={})
     found = plan(workload.models, known, request.rule, request.end_to_end, workload.bricks, request.method)
-    found = replace(found, jobs=with_earlier(found.jobs, store.generation, conditions, known))
-    seconds = expected_seconds(request.method, request.rule, found.jobs, session.competing)
-    levels = levels_due(request, workload.models, found.jobs, conditions, store.generation, seconds)
+    jobs = with_earlier(found.jobs, store.generation, conditions, known)
+    seconds = expected_seconds(request.method, request.rule, jobs, session.competing)
+    levels = levels_due(request, workload.models, jobs, conditions, store.generation, seconds)
     networks = len(NETWORKS) * len(levels)
     time_left = TimeLeft(networks, lambda: session.control.seconds_left, session.place.clock, session.competing)
-    planned = PlannedRun(found.jobs, Counts(_tally(found, whole=False), _tally(found, whole=True)), levels, time_left)
-    _tell_plan(session, found, planned, time_left.total(seconds))
-    session.control.count(*planned.counts)
+    counts = Counts(_tally(found, whole=False), _tally(found, whole=True))
+    _tell_plan(session, found, counts, time_left.total(seconds))
+    session.control.count(*counts)
     store.add(session.system, runtime_record(request.runtime, session.system))
-    return planned
+    return PlannedRun(jobs, counts, levels, time_left)
 
 
-def _tell_plan(session: Session, found: Plan, planned: PlannedRun, seconds: float) -> None:
+def _tell_plan(session: Session, found: Plan, counts: Counts, seconds: float) -> None:
     for layer in found.unmeasurable:
         session.tell(LayerUnmeasurable(**layer._asdict()))
     for job, reason in found.failed.items():
         session.tell(FailedBefore(label=job.label, reason=reason, **job.key._asdict()))
-    bricks, models = planned.counts
+    bricks, models = counts
     session.tell(
         Planned(
             system=session.conditions.system,

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.intervals import is_wide
@@ -13,9 +13,9 @@ from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.measure.events import Event, Stop
-from dlbricks_tui.measure.jobs import Job, JobKey, Subject
+from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.known import Conditions
-from dlbricks_tui.measure.results import Occurrence, Recorder
+from dlbricks_tui.measure.results import Occurrence, Recorder, ResultSink
 from dlbricks_tui.measure.stopping import Samples
 from dlbricks_tui.runs.events import EstimateChanged, ProgramFailed, ProgramLoaded, ProgramMeasured, ProgramUnfinished
 from dlbricks_tui.runs.run_folder import Tally
@@ -34,27 +34,26 @@ class LiveEstimates:
 
     def __init__(
         self,
-        subjects: Sequence[Subject],
+        models: Sequence[CutModel],
         generation: Generation,
         conditions: Conditions,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
-        self._subjects = {subject.name: subject for subject in subjects}
+        self._decompositions = {model.name: model.decomposition for model in models}
         self._knowledge: dict[str, Knowledge] = {}
         self._users: defaultdict[JobKey, list[str]] = defaultdict(list)
         # By model and brick: inside of a carrier a brick is timed for all of its contexts.
         self._contexts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        for subject in subjects:
-            decomposition = subject.decomposition
+        for name, decomposition in self._decompositions.items():
             way = Way(conditions.system, conditions.runtime, decomposition.graph.level, conditions.protocol)
-            self._knowledge[subject.name] = BrickResults(generation, decomposition).knowledge(way)
+            self._knowledge[name] = BrickResults(generation, decomposition).knowledge(way)
             for brick in decomposition.bricks:
-                self._users[JobKey(brick, ANY_CONTEXT)].append(subject.name)
+                self._users[JobKey(brick, ANY_CONTEXT)].append(name)
             for brick, context in decomposition.suite:
-                self._users[JobKey(brick, context)].append(subject.name)
-                self._contexts[subject.name, brick].append(context)
-        self._changed: dict[str, None] = dict.fromkeys(self._subjects)
+                self._users[JobKey(brick, context)].append(name)
+                self._contexts[name, brick].append(context)
+        self._changed: dict[str, None] = dict.fromkeys(self._decompositions)
         # The models whose last event used provisional statistics.
         self._unsettled: tuple[str, ...] = ()
         self._not_before = 0.0
@@ -108,7 +107,7 @@ class LiveEstimates:
 
     def _told(self, model: str, so_far: Mapping[Pair, Measured]) -> EstimateChanged:
         known = self._knowledge[model]
-        now = estimate(self._subjects[model].decomposition, replace(known, measured={**so_far, **known.measured}))
+        now = estimate(self._decompositions[model], replace(known, measured={**so_far, **known.measured}))
         settled = {layer for part in now.parts if part.pair in known.measured for layer in part.layers}
         sampled = {layer for part in now.parts if part.pair in so_far for layer in part.layers} - settled
         return _told(now, len(sampled))
@@ -136,7 +135,7 @@ class Counts(NamedTuple):
     whole_models: Tally
 
 
-class RunResults:
+class RunResults(ResultSink):
     """Stores results, counts them, updates the estimates, and tells all that as events, in this order."""
 
     def __init__(
@@ -156,11 +155,9 @@ class RunResults:
         self._save = save
 
     def save_counts(self) -> None:
-        """Save in the run's state how many programs are finished."""
         self._save(*self.counts)
 
     def loaded(self, job: Job, first_run_seconds: float, earlier_ms: Sequence[float]) -> None:
-        """Take a program that is loaded, with the samples of an earlier run."""
         used_by = tuple(use.model for use in job.uses)
         self._tell(
             ProgramLoaded(
@@ -169,14 +166,12 @@ class RunResults:
         )
 
     def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
-        """Take programs that have been timed often enough; `again` if they have more samples than at the last time."""
         self._store_all(finished, noise)
         for job, samples in finished:
             self._count(job, measured=int(not again))
             self._tell(_measured(job, samples.statistics, samples.stop, samples.warm_up, samples.outliers))
 
     def keep_occurrences(self, found: Mapping[Job, Sequence[Occurrence]], noise: Facts, *, finished: bool) -> None:
-        """Take bricks that have been timed in all of their carriers, often enough if `finished`."""
         if not found:
             return
         records = (self._recorder.occurrences(job, places, noise) for job, places in found.items())
@@ -190,19 +185,16 @@ class RunResults:
             self._tell(_measured(job, statistics, stop) if finished else _unfinished(job, statistics))
 
     def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
-        """Store the samples so far of programs with too few, as the run stops."""
         self._store_all(stopped, noise)
         for job, samples in stopped:
             self._count(job, unfinished=1)
             self._tell(_unfinished(job, samples.statistics))
 
     def reopen(self, jobs: Sequence[Job]) -> None:
-        """Count finished programs as unfinished, as the batch restarts; their results stay until they are replaced."""
         for job in jobs:
             self._count(job, measured=-1)
 
     def fail(self, job: Job, reason: str, message: str) -> None:
-        """Take a program that cannot be measured."""
         if reason != Reason.MALFORMED.value:
             # A malformed request is a fault of dlbricks and not of the program: the next run tries again.
             self._store.add(self._recorder.failed(job, reason, message))
@@ -220,39 +212,28 @@ class RunResults:
             self._store.add(*[it for job, found in results for it in self._recorder.measured(job, found, noise)])
             self._estimates.learn({job.key: found.statistics for job, found in results})
 
-    def _count(self, job: Job, measured: int = 0, failed: int = 0, unfinished: int = 0) -> None:
-        def counted(tally: Tally) -> Tally:
-            return replace(
-                tally,
-                measured=tally.measured + measured,
-                failed=tally.failed + failed,
-                unfinished=tally.unfinished + unfinished,
-            )
-
-        bricks, models = self.counts
-        self.counts = Counts(bricks, counted(models)) if job.whole else Counts(counted(bricks), models)
+    def _count(self, job: Job, **more: int) -> None:
+        tally = self.counts.whole_models if job.whole else self.counts.bricks
+        counted = replace(tally, **{name: getattr(tally, name) + number for name, number in more.items()})
+        self.counts = self.counts._replace(**{"whole_models" if job.whole else "bricks": counted})
 
 
 def _unfinished(job: Job, statistics: Statistics) -> ProgramUnfinished:
-    return ProgramUnfinished(
-        trimmed_mean_ms=statistics.trimmed_mean_ms,
-        low_ms=statistics.low_ms,
-        high_ms=statistics.high_ms,
-        samples=statistics.count,
-        **job.about,
-    )
+    return ProgramUnfinished(**_figures(job, statistics))
 
 
 def _measured(
     job: Job, statistics: Statistics, stop: Stop | None, warm_up: int = 0, outliers: int = 0
 ) -> ProgramMeasured:
-    return ProgramMeasured(
-        trimmed_mean_ms=statistics.trimmed_mean_ms,
-        low_ms=statistics.low_ms,
-        high_ms=statistics.high_ms,
-        samples=statistics.count,
-        warm_up=warm_up,
-        outliers=outliers,
-        stop="" if stop is None else stop.value,
+    reason = "" if stop is None else stop.value
+    return ProgramMeasured(warm_up=warm_up, outliers=outliers, stop=reason, **_figures(job, statistics))
+
+
+def _figures(job: Job, statistics: Statistics) -> dict[str, Any]:
+    return {
         **job.about,
-    )
+        "trimmed_mean_ms": statistics.trimmed_mean_ms,
+        "low_ms": statistics.low_ms,
+        "high_ms": statistics.high_ms,
+        "samples": statistics.count,
+    }

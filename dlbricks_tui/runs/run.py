@@ -1,7 +1,8 @@
-"""A run from its start to its end: request, models, plan, measuring, estimates, calibration."""
+"""A run from its start to its end: request, models, plan, measuring, calibration, estimates."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,18 +14,21 @@ from dlbricks_tui.host.contention import competing_threads
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import HostLock, this_process
 from dlbricks_tui.measure.events import Event
-from dlbricks_tui.measure.jobs import Subject
+from dlbricks_tui.measure.jobs import CutModel
+from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.calibration import calibrate_levels
 from dlbricks_tui.runs.control import Control, RunStopped, StopSignals, only_process
 from dlbricks_tui.runs.events import EventWriter, RunStarted
-from dlbricks_tui.runs.planning import plan_run
-from dlbricks_tui.runs.preparation import Preparation, Workload, prepare
+from dlbricks_tui.runs.planning import Workload, cut_models, plan_run, read_models
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
 from dlbricks_tui.runs.work import Session, Workplace, measure, tell_estimates
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.store import Store
+
+# The share of a time budget that may go into repeated rounds.
+_MOST_OF_A_BUDGET_TO_REPEAT = 0.1
 
 
 class EstimatedModel(NamedTuple):
@@ -34,6 +38,9 @@ class EstimatedModel(NamedTuple):
     estimate: SystemEstimate
 
 
+Estimates = tuple[EstimatedModel, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
     """The end of a run, and the estimates of its models."""
@@ -41,7 +48,7 @@ class RunOutcome:
     request: RunRequest
     state: RunState
     # None if the run was stopped before it had read its models.
-    estimates: tuple[EstimatedModel, ...] | None
+    estimates: Estimates | None
 
 
 def execute(
@@ -52,23 +59,19 @@ def execute(
     listener: Callable[[Event], None] | None = None,
     *,
     detached: bool = False,
-    prepare: Preparation | None = None,
+    read: Callable[[Session], Workload] = read_models,
 ) -> RunOutcome:
     """Do what is requested, in this process, and return the outcome; a detached run outlives its terminal.
 
-    `prepare` returns the workload of a run that has no models of this host, such as a suite.
+    `read` returns the workload of a run that has no models of this host, such as a suite.
     """
-    with only_process(folder), StopSignals(ignore_hangup=detached) as signals, _events(folder, listener) as events:
-        control = Control(
-            folder,
-            lock,
-            place.data.path,
-            events.tell,
-            signals,
-            request.time_budget_seconds,
-            place.clock,
-            place.spent_seconds,
-        )
+    with (
+        only_process(folder),
+        StopSignals(ignore_hangup=detached) as signals,
+        closing(EventWriter(folder.events_file, listener)) as events,
+    ):
+        budget, data_path = request.time_budget_seconds, place.data.path
+        control = Control(folder, lock, data_path, events.tell, signals, budget, place.clock, place.spent_seconds)
         events.tell(
             RunStarted(
                 run=folder.run,
@@ -80,23 +83,17 @@ def execute(
                 end_to_end=request.end_to_end,
             )
         )
-        stopped: RunStopped | None = None
-        estimates: tuple[EstimatedModel, ...] | None = None
+        estimates, stopped = None, None
         try:
             control.begin()
-            session = Session(folder, request, place, control, signals, events.tell, fingerprint(), competing_threads())
+            noise = NoiseMonitor(math.inf if budget is None else _MOST_OF_A_BUDGET_TO_REPEAT * budget)
+            system, competing = fingerprint(), competing_threads()
+            session = Session(folder, request, place, control, signals, events.tell, system, competing, noise)
             with signals.waiting():
-                workload = (prepare or _read_models(place))(request, folder, events.tell)
+                workload = read(session)
             with Store(place.data.store) as store:
-                planned = plan_run(session, workload, store)
-                try:
-                    measure(session, workload.models, planned.jobs, planned.counts, planned.time_left, store)
-                    # The answer comes first, corrected by the constants that are known.
-                    if calibrate_levels(session, planned.levels, planned.time_left, store):
-                        tell_estimates(session, workload.models, store)
-                except RunStopped as early:
-                    stopped = early
-                estimates = _estimates(workload.models, store, session.system.id, request.runtime.identity)
+                stopped = _measure(session, workload, store)
+                estimates = _estimates(workload.models, store, system.id, request.runtime.identity)
         except RunStopped as early:
             stopped = early
         except UserError as error:
@@ -109,6 +106,19 @@ def execute(
     return RunOutcome(request, state, estimates)
 
 
+def _measure(session: Session, workload: Workload, store: Store) -> RunStopped | None:
+    """Measure and store what the store lacks; return the reason if the run was stopped early."""
+    planned = plan_run(session, workload, store)
+    try:
+        measure(session, workload.models, planned.jobs, planned.counts, planned.time_left, store)
+        # The answer comes first, corrected by the constants that are known.
+        if calibrate_levels(session, planned.levels, planned.time_left, store):
+            tell_estimates(session, workload.models, store)
+    except RunStopped as early:
+        return early
+    return None
+
+
 def read_outcome(folder: RunFolder, data: DataFolder) -> RunOutcome:
     """Return the outcome of a run that another process has executed: its models are read again."""
     request, state = read_request(folder.request_file), folder.state()
@@ -117,29 +127,15 @@ def read_outcome(folder: RunFolder, data: DataFolder) -> RunOutcome:
         return RunOutcome(request, state, None)
     if request.suite is not None:
         return RunOutcome(request, state, ())
-    models = prepare(request, Library(SAMPLE_MODELS, data.path), data.cache, folder.worker_log, lambda _: None)
+    models = cut_models(request, Library(SAMPLE_MODELS, data.path), data.cache, folder.worker_log, lambda _: None)
     with Store(data.store) as store:
         return RunOutcome(request, state, _estimates(models, store, fingerprint().id, request.runtime.identity))
 
 
-def _read_models(place: Workplace) -> Preparation:
-    library = Library(place.samples, place.data.path)
-    return lambda request, folder, tell: Workload(prepare(request, library, place.data.cache, folder.worker_log, tell))
-
-
-def _estimates(models: Sequence[Subject], store: Store, system: str, runtime: str) -> tuple[EstimatedModel, ...]:
+def _estimates(models: Sequence[CutModel], store: Store, system: str, runtime: str) -> Estimates:
     found = []
-    for subject in models:
-        inquiry = Inquiry(store.generation, subject.decomposition)
+    for model in models:
+        inquiry = Inquiry(store.generation, model.decomposition)
         estimate = inquiry.on(system, runtime) or inquiry.empty(system, runtime)
-        found.append(EstimatedModel(subject.decomposition, estimate))
+        found.append(EstimatedModel(model.decomposition, estimate))
     return tuple(found)
-
-
-@contextmanager
-def _events(folder: RunFolder, listener: Callable[[Event], None] | None) -> Iterator[EventWriter]:
-    events = EventWriter(folder.events_file, listener)
-    try:
-        yield events
-    finally:
-        events.close()

@@ -1,19 +1,17 @@
 """The work of a run: where it works, and how its jobs are measured."""
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dlbricks_tui.host.fingerprint import GIBIBYTE
 from dlbricks_tui.measure.alone import Alone, program_of
 from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.carriers import carrier_jobs, groups
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.inside import Inside
-from dlbricks_tui.measure.jobs import Job, Subject
+from dlbricks_tui.measure.jobs import CutModel, Job
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NoiseMonitor
@@ -34,12 +32,8 @@ from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.records import Run, System, utc_now
 from dlbricks_tui.store.store import Store
 
-# Address space that a framework reserves and never touches.
-_RESERVED_BYTES = 8 * GIBIBYTE
 # One batch may take this part of the host's memory.
 _PARTS_OF_MEMORY = 2
-# The share of a time budget that may go into repeated rounds.
-_MOST_OF_A_BUDGET_TO_REPEAT = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +63,10 @@ class Session:
     # Running threads of other programs per processor, counted before the run has a worker.
     competing: float
     # One for all batches: their rounds see the same host.
-    noise: NoiseMonitor = field(init=False)
-
-    def __post_init__(self) -> None:
-        budget = self.request.time_budget_seconds
-        seconds = math.inf if budget is None else _MOST_OF_A_BUDGET_TO_REPEAT * budget
-        object.__setattr__(self, "noise", NoiseMonitor(most_seconds=seconds))
+    noise: NoiseMonitor
 
     @property
     def conditions(self) -> Conditions:
-        """The conditions under which the run measures."""
         return conditions_of(self.system.id, self.request.runtime, self.request.method)
 
     @property
@@ -89,14 +77,12 @@ class Session:
 
     @property
     def memory_limit_bytes(self) -> int:
-        """The memory that a program may take."""
         return self.request.memory_limit_bytes or self.system.memory_bytes
 
     @contextmanager
     def worker(self, runtime: Runtime) -> Iterator[SupervisedWorker]:
         """Start a worker of a runtime; leaving the block ends it."""
-        limit = self.memory_limit_bytes + _RESERVED_BYTES
-        limited = replace(runtime, settings=replace(runtime.settings, memory_limit_bytes=limit))
+        limited = runtime.limited_to(self.memory_limit_bytes)
         with SupervisedWorker(
             lambda: Worker(limited, self.folder.worker_log, self.place.worker_program),
             self.signals.waiting,
@@ -104,16 +90,13 @@ class Session:
             self.request.time_limits,
             self.memory_limit_bytes,
         ) as worker:
-            self._require_version(worker.describe().version)
+            version = worker.describe().version
+            if version != runtime.version:
+                raise RunError(
+                    f"runtime {runtime.name} has {runtime.framework} {version} by now, and {runtime.version} when the "
+                    f"run was requested; `dlbricks runtimes check {runtime.name}`, then start a new run"
+                )
             yield worker
-
-    def _require_version(self, version: str) -> None:
-        runtime = self.request.runtime
-        if version != runtime.version:
-            raise RunError(
-                f"runtime {runtime.name} has {runtime.framework} {version} by now, and {runtime.version} when the run "
-                f"was requested; `dlbricks runtimes check {runtime.name}`, then start a new run"
-            )
 
 
 def measure_alone(
@@ -133,17 +116,17 @@ def measure_alone(
             session.control,
             rule,
             session.tell,
+            reference_program(session.request.runtime.traits.format),
             side_by_side=side_by_side,
             noise=session.noise,
             time_left=time_left,
             clock=session.place.clock,
         )
-        alone.use_reference(reference_program(session.request.runtime.traits.format))
         alone.measure(jobs, session.batch_limits)
 
 
 def measure(
-    session: Session, models: Sequence[Subject], jobs: Sequence[Job], counts: Counts, time_left: TimeLeft, store: Store
+    session: Session, models: Sequence[CutModel], jobs: Sequence[Job], counts: Counts, time_left: TimeLeft, store: Store
 ) -> None:
     """Measure the jobs of a plan; if the run is stopped, the results until then are in the store."""
     request = session.request
@@ -167,14 +150,14 @@ def measure(
         results.tell_estimates()
 
 
-def tell_estimates(session: Session, models: Sequence[Subject], store: Store) -> None:
+def tell_estimates(session: Session, models: Sequence[CutModel], store: Store) -> None:
     """Tell the estimates of all models, as the store has them now."""
     for event in LiveEstimates(models, store.generation, session.conditions).changes():
         session.tell(event)
 
 
 def _measure_inside(
-    session: Session, models: Sequence[Subject], jobs: Sequence[Job], results: RunResults, time_left: TimeLeft
+    session: Session, models: Sequence[CutModel], jobs: Sequence[Job], results: RunResults, time_left: TimeLeft
 ) -> None:
     """Time whole models, then carriers, and at last alone the bricks that no carrier holds."""
     request = session.request

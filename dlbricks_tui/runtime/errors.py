@@ -12,15 +12,19 @@ class FrameworkMissingError(WorkerError):
     """The interpreter cannot be started, or has no framework that can be imported."""
 
 
-class WorkerDiedError(WorkerError):
+class WorkerLostError(WorkerError):
+    """The worker is gone, for a reason that may lie in its last request."""
+
+
+class WorkerDiedError(WorkerLostError):
     """The worker ended before it answered."""
 
 
-class WorkerHungError(WorkerError):
+class WorkerHungError(WorkerLostError):
     """The worker did not answer in time and was ended."""
 
 
-class WorkerGarbledError(WorkerError):
+class WorkerGarbledError(WorkerLostError):
     """The worker wrote something that is no answer and was ended."""
 
 

@@ -12,6 +12,8 @@ TUNING_PREFIXES = (
     *dict.fromkeys(prefix for traits in TRAITS.values() for prefix in traits.variable_prefixes),
 )
 THREADS_VARIABLE = "OMP_NUM_THREADS"
+# Address space that a framework reserves and never touches.
+_RESERVED_BYTES = 8 << 30
 # No host has cores for more threads, and frameworks crash when they cannot start theirs.
 MOST_THREADS = 1024
 
@@ -65,6 +67,11 @@ class Runtime:
         """Return this runtime with the settings that its profiler needs to tell operators apart."""
         environment = (*self.settings.environment, *self.traits.profiling_settings)
         return replace(self, settings=replace(self.settings, environment=environment))
+
+    def limited_to(self, memory_bytes: int) -> "Runtime":
+        """Return this runtime with processes that may use so much memory."""
+        settings = replace(self.settings, memory_limit_bytes=memory_bytes + _RESERVED_BYTES)
+        return replace(self, settings=settings)
 
     @property
     def at_once(self) -> int:

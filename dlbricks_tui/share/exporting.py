@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
+from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
 from dlbricks_tui.bricks.layouts import output_layouts
+from dlbricks_tui.measure.plan import is_run
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.share.errors import BrokenBrickError, ShareError, UnsuitableLayersError
 from dlbricks_tui.share.key_file import Meaning, SuiteKey, write_key
 from dlbricks_tui.share.packing import packed
@@ -102,7 +103,7 @@ class _Packer:
                 raise ShareError(f"{decomposition.graph.name} is not at level {self._level.value}")
             layouts = output_layouts(decomposition.graph)
             for occurrence in decomposition.occurrences:
-                if not _is_run(decomposition.graph, occurrence):
+                if not is_run(decomposition.graph, occurrence):
                     continue
                 pair = occurrence.brick.key, occurrence.context
                 if pair not in self._tried:
@@ -127,8 +128,3 @@ class _Packer:
         self.networks[name] = content
         self.bricks[name] = SuiteBrick(name, alone.held, alone.cold, len(content), sha256(content))
         return name
-
-
-def _is_run(graph: LayerGraph, occurrence: Occurrence) -> bool:
-    layers = [graph.layers[index] for index in occurrence.sequence.layers]
-    return any(layer.operators for layer in layers) and all(layer.unmeasurable is None for layer in layers)

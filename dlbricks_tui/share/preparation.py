@@ -1,21 +1,19 @@
 """Prepare a run of a suite: read its bricks, and keep which brick and context each id is on this host."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.contexts import COLD
 from dlbricks_tui.bricks.excerpts import Excerpt
-from dlbricks_tui.host.fingerprint import GIBIBYTE, fingerprint
-from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import Job, JobKey, expected_ms, memory_bytes
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
-from dlbricks_tui.runs.preparation import Workload
-from dlbricks_tui.runs.request import RunRequest, SuiteChoice
+from dlbricks_tui.runs.planning import Workload
 from dlbricks_tui.runs.run_folder import RunFolder
-from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runs.work import Session
 from dlbricks_tui.share.errors import BrokenBrickError, SuiteFileError
 from dlbricks_tui.share.suite import SuiteFolder
 from dlbricks_tui.share.unpacking import Unpacker
@@ -24,8 +22,6 @@ from dlbricks_tui.store.labels import label_of
 _FILE = "suite-bricks.json"
 # The number of progress events while bricks are read.
 _PROGRESS_EVENTS = 100
-# Address space that a framework reserves without using it.
-_RESERVED_BYTES = 8 * GIBIBYTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,35 +34,26 @@ class PreparedSuite:
     refused: Mapping[str, str]
 
 
-class SuitePreparation:
-    """Reads the bricks of a suite for a run, and keeps which ones they are in the run's folder."""
-
-    def __init__(self, place: Workplace, suite: SuiteChoice) -> None:
-        self._place = place
-        self._suite = suite
-
-    def __call__(self, request: RunRequest, folder: RunFolder, tell: Callable[[Event], None]) -> Workload:
-        """Return the bricks of the suite; report and leave out those that cannot be read."""
-        suite = SuiteFolder(self._suite.folder)
-        most_bytes = request.memory_limit_bytes or fingerprint().memory_bytes
-        settings = replace(request.runtime.settings, memory_limit_bytes=most_bytes + _RESERVED_BYTES)
-        runtime = replace(request.runtime, settings=settings)
-        jobs: dict[str, Job] = {}
-        refused: dict[str, str] = {}
-        bricks = suite.manifest.bricks
-        with WorkerFramework(runtime, folder.worker_log, self._place.worker_program) as framework:
-            unpacker = Unpacker(framework, suite.manifest.level, most_bytes)
-            for number, brick in enumerate(bricks, start=1):
-                if (number - 1) % max(1, len(bricks) // _PROGRESS_EVENTS) == 0:
-                    tell(ModelLoading(model=f"brick {brick.id}", number=number, of=len(bricks)))
-                try:
-                    jobs[brick.id] = _job(unpacker.unpacked(suite.network(brick), brick.layers, brick.cold))
-                except BrokenBrickError as error:
-                    refused[brick.id] = str(error)
-                    tell(ModelLeftOut(model=f"brick {brick.id}", reason=f"brick {brick.id} {error}"))
-        keys = {name: job.key for name, job in jobs.items()}
-        _keep(folder, PreparedSuite(suite.manifest.suite, suite.sha256, keys, refused))
-        return Workload(bricks=tuple(jobs.values()))
+def read_suite(path: Path, session: Session) -> Workload:
+    """Return the bricks of the suite in a folder; report and leave out those that cannot be read."""
+    suite, tell = SuiteFolder(path), session.tell
+    jobs: dict[str, Job] = {}
+    refused: dict[str, str] = {}
+    bricks = suite.manifest.bricks
+    runtime = session.request.runtime.limited_to(session.memory_limit_bytes)
+    with WorkerFramework(runtime, session.folder.worker_log, session.place.worker_program) as framework:
+        unpacker = Unpacker(framework, suite.manifest.level, session.memory_limit_bytes)
+        for number, brick in enumerate(bricks, start=1):
+            if (number - 1) % max(1, len(bricks) // _PROGRESS_EVENTS) == 0:
+                tell(ModelLoading(model=f"brick {brick.id}", number=number, of=len(bricks)))
+            try:
+                jobs[brick.id] = _job(unpacker.unpacked(suite.network(brick), brick.layers, brick.cold))
+            except BrokenBrickError as error:
+                refused[brick.id] = str(error)
+                tell(ModelLeftOut(model=f"brick {brick.id}", reason=f"brick {brick.id} {error}"))
+    keys = {name: job.key for name, job in jobs.items()}
+    _keep(session.folder, PreparedSuite(suite.manifest.suite, suite.sha256, keys, refused))
+    return Workload(bricks=tuple(jobs.values()))
 
 
 def read_prepared(folder: RunFolder) -> PreparedSuite | None:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from dlbricks_tui.errors import UserError
@@ -13,7 +14,7 @@ from dlbricks_tui.runs.run import RunOutcome, execute
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.share.preparation import SuitePreparation
+from dlbricks_tui.share.preparation import read_suite
 from dlbricks_tui.share.results_file import write_results
 
 
@@ -29,8 +30,8 @@ def execute_any(
     """Execute a run in this process and return its outcome; a suite's file has the results up to then."""
     if request.suite is None:
         return execute(folder, request, place, lock, listener, detached=detached)
-    prepare = SuitePreparation(place, request.suite)
-    outcome = execute(folder, request, place, lock, listener, detached=detached, prepare=prepare)
+    read = partial(read_suite, request.suite.folder)
+    outcome = execute(folder, request, place, lock, listener, detached=detached, read=read)
     write_results(request.suite.results, folder, request, place.data)
     return outcome
 

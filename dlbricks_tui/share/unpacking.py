@@ -6,7 +6,6 @@ from dataclasses import replace
 from math import prod
 
 from dlbricks_tui.bricks.excerpts import Excerpt
-from dlbricks_tui.measure.supervised_worker import LOST_WORKER
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph, Level, TensorType, type_of
 from dlbricks_tui.models.literals import LiteralError, parse_tuple
@@ -14,7 +13,7 @@ from dlbricks_tui.models.mxnet.layer_graph import FusedFrom, InferredFile, build
 from dlbricks_tui.models.mxnet.loading import Answer, Framework
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode, parse_symbol, unique_name
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE, Role
-from dlbricks_tui.runtime.errors import WorkerRefusedError
+from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
 from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError
 from dlbricks_tui.share.packing import (
     CONSTANT,
@@ -126,7 +125,7 @@ class Unpacker:
         """Return the excerpt in a file, whose last `held` layers are the sequence."""
         try:
             return self._excerpt(content, held, cold)
-        except (UnsuitableLayersError, ModelError, WorkerRefusedError, *LOST_WORKER) as error:
+        except (UnsuitableLayersError, ModelError, WorkerRefusedError, WorkerLostError) as error:
             raise BrokenBrickError(str(error)) from None
 
     def _excerpt(self, content: bytes, held: int, cold: bool) -> Excerpt:

@@ -10,17 +10,16 @@ from typing import Any
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured
-from dlbricks_tui.measure.carriers import carrier_jobs
+from dlbricks_tui.measure.carriers import PLACEMENT_SHARE, carrier_jobs
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.inside import Inside
-from dlbricks_tui.measure.jobs import Job, subject_of
+from dlbricks_tui.measure.jobs import Job, cut_model
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import plan
-from dlbricks_tui.measure.results import Occurrence
+from dlbricks_tui.measure.results import Occurrence, ResultSink
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import Loss
-from dlbricks_tui.measure.timed_carrier import PLACEMENT_SHARE
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.protocol import ArrayType, Loaded, Network, Profiled, Program
 from dlbricks_tui.store.records import Facts
@@ -61,8 +60,8 @@ class SimulatedHost:
         self._factors[name] = math.exp(self._chance.gauss(0, self.placement))
         return Loaded(0.001, (), 0)
 
-    def sample(self, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[int, ...]]:
-        return {name: tuple(self._plain_ns(name) for _ in range(repeat)) for name in names}
+    def sample(self, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[float, ...]]:
+        return {name: tuple(self._plain_ns(name) / 1e6 for _ in range(repeat)) for name in names}
 
     def profile(self, name: str, warm: int, repeat: int) -> Profiled | None:
         operators = self._programs[name]
@@ -72,10 +71,10 @@ class SimulatedHost:
         )
         return Profiled(tuple(operators), rows, rows)
 
-    def null_calls(self, count: int) -> tuple[int, ...]:
+    def null_calls(self, count: int) -> tuple[float, ...]:
         # Once in each round: from one to the next the host becomes a little slower or quicker.
         self._speed = 0.5 * self._speed + self._chance.gauss(0, self.drift)
-        return (1000,) * count
+        return (0.001,) * count
 
     def holds(self, name: str) -> bool:
         return name in self._programs
@@ -103,40 +102,29 @@ class SimulatedHost:
 
 
 @dataclass
-class Notes:
+class Notes(ResultSink):
     """A stand-in for results and control that notes what is kept."""
 
     kept: dict[Job, list[Occurrence]] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     seconds_left: float | None = None
 
-    def loaded(self, job: Job, first_run_seconds: float, earlier_ms: Sequence[float]) -> None: ...
-
-    def keep(self, finished: Any, noise: Facts, *, again: bool = False) -> None: ...
-
-    def fail(self, job: Job, reason: str, message: str) -> None: ...
-
-    def tell_estimates(self, provisional: Any) -> None: ...
-
     def keep_occurrences(self, found: Mapping[Job, Sequence[Occurrence]], noise: Facts, *, finished: bool) -> None:
         self.kept.update({job: list(places) for job, places in found.items()})
 
     def checkpoint(self) -> None: ...
 
-    def save_counts(self) -> None: ...
-
 
 def measured_inside(host: SimulatedHost, graphs: Sequence[LayerGraph]) -> Notes:
     """Return the results of the method `inside` for these models."""
-    subjects = [subject_of(decompose(graph)) for graph in graphs]
-    jobs = plan(subjects, Known(), Adaptive(), method=Method.INSIDE).jobs
+    models = [cut_model(decompose(graph)) for graph in graphs]
+    jobs = plan(models, Known(), Adaptive(), method=Method.INSIDE).jobs
     bricks = {job.key.brick: job for job in jobs}
-    notes: Any = Notes()
+    notes = Notes()
     worker: Any = host
     inside = Inside(worker, notes, notes, Adaptive(), notes.events.append, REFERENCE)
-    inside.time_carriers(carrier_jobs(subjects, bricks))
-    found: Notes = notes
-    return found
+    inside.time_carriers(carrier_jobs(models, bricks))
+    return notes
 
 
 def estimated(graph: LayerGraph, notes: Notes) -> Estimate:

@@ -19,7 +19,7 @@ from dlbricks_tui.host.contention import Contention
 from dlbricks_tui.measure.calibrating import FEWEST_NETWORKS, RULE, NetworkResults, example_of, fit, in_time, jobs_of
 from dlbricks_tui.measure.calibration_nets import NETWORKS, SUFFIXES, calibration_nets
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event, RoundRepeated
-from dlbricks_tui.measure.jobs import Job, subject_of
+from dlbricks_tui.measure.jobs import Job, cut_model
 from dlbricks_tui.measure.known import Conditions, Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NULL_CALL_MS
@@ -101,15 +101,15 @@ def test_warm_and_cold_bricks_each_have_enough_networks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cold", [True, False])
 def test_a_network_tells_what_its_bricks_take(cold: bool) -> None:
     mebibytes = 4 if cold else 1
-    subject = subject_of(decompose(weighing(weighing(chain("conv", "pool"), 0, mebibytes), 1, mebibytes)))
-    assert {is_cold_in(it.context) for it in subject.decomposition.occurrences} == {cold}
+    model = cut_model(decompose(weighing(weighing(chain("conv", "pool"), 0, mebibytes), 1, mebibytes)))
+    assert {is_cold_in(it.context) for it in model.decomposition.occurrences} == {cold}
     rule = Adaptive()
-    keys = keys_of((subject,), end_to_end=True)
+    keys = keys_of((model,), end_to_end=True)
     statistics = {it: samples_of([2.5 if it.model else 1.0] * 20, rule).statistics for it in keys}
-    example = example_of(subject, statistics, ("call_ms", "warm_brick_ms", "cold_brick_ms"), 0.1)
+    example = example_of(model, statistics, ("call_ms", "warm_brick_ms", "cold_brick_ms"), 0.1)
     assert (example.composed_ms, example.measured_ms, example.call_ms) == (2.0, 2.5, 0.1)
     assert example.terms == ((0.0, 2.0) if cold else (2.0, 0.0))
-    assert example_of(subject, statistics, ("warm_brick_ms",), 0.1).call_ms == 0.0
+    assert example_of(model, statistics, ("warm_brick_ms",), 0.1).call_ms == 0.0
 
 
 def test_where_nothing_can_be_found_out_the_run_goes_on_and_says_so(site: Site) -> None:
@@ -146,15 +146,15 @@ def test_a_calibration_comes_after_the_answer_and_tells_the_estimates_once_more(
 
 @pytest.mark.parametrize("count", [FEWEST_NETWORKS - 1, FEWEST_NETWORKS, 9])
 def test_a_calibration_ends_in_time(count: int) -> None:
-    subjects = [subject_of(decompose(replace(chain("conv", "pool"), name=f"network {it}"))) for it in range(9)]
+    models = [cut_model(decompose(replace(chain("conv", "pool"), name=f"network {it}"))) for it in range(9)]
     seconds = 10.0 * count + 5.0
     examples: list[Example] = []
     # Each network takes ten seconds.
-    for subject in in_time(subjects, seconds, lambda: 10.0 * len(examples)):
+    for model in in_time(models, seconds, lambda: 10.0 * len(examples)):
         results = NetworkResults()
-        for job in jobs_of(subject):
+        for job in jobs_of(model):
             results.keep([(job, samples_of([2.6 if job.whole else 1.0] * 20, RULE))], NOISE)
-        examples.append(example_of(subject, results.found, MXNET.calibration_constants, results.call_ms))
+        examples.append(example_of(model, results.found, MXNET.calibration_constants, results.call_ms))
     assert len(examples) == count
     if count < FEWEST_NETWORKS:
         reason = f"{count} networks could be measured in {seconds:.0f} s, and {FEWEST_NETWORKS} are needed"
@@ -194,8 +194,8 @@ def test_the_predicted_time_includes_the_calibration_networks(site: Site) -> Non
 
 def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> None:
     graph = chain("conv", "relu")
-    subjects = [subject_of(decompose(graph))]
-    jobs = plan(subjects, Known(), Adaptive()).jobs
+    models = [cut_model(decompose(graph))]
+    jobs = plan(models, Known(), Adaptive()).jobs
     here, elsewhere = Conditions("s1", "x", "p"), Conditions("s2", "x", "p")
     way = {"system": "s1", "runtime": "x", "level": graph.level, "protocol": "p"}
     today = tuple((name, 0.01) for name in MXNET.calibration_constants)
@@ -205,7 +205,7 @@ def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> N
     with Store(site.data.store) as store:
 
         def due(policy: CalibrationPolicy, conditions: Conditions, of: Sequence[Job] = jobs) -> Sequence[Level]:
-            return levels_due(site.request(calibration=policy), subjects, of, conditions, store.generation, 5.0)
+            return levels_due(site.request(calibration=policy), models, of, conditions, store.generation, 5.0)
 
         assert due(CalibrationPolicy.ONCE, here) == (graph.level,)
         store.add(outdated)
@@ -220,8 +220,8 @@ def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> N
 
 
 def test_what_takes_longer_than_to_calibrate_calibrates_once_more_until_that_was_done_five_times(site: Site) -> None:
-    subjects = [subject_of(decompose(chain("conv", "relu")))]
-    jobs = plan(subjects, Known(), Adaptive()).jobs
+    models = [cut_model(decompose(chain("conv", "relu")))]
+    jobs = plan(models, Known(), Adaptive()).jobs
     way = {"system": "s1", "runtime": "x", "level": jobs[0].graph.level, "protocol": "p"}
     found = {"constants": tuple((name, 0.01) for name in MXNET.calibration_constants)}
     found["residuals"] = tuple((name, 0.01) for name in NETWORKS)
@@ -230,7 +230,7 @@ def test_what_takes_longer_than_to_calibrate_calibrates_once_more_until_that_was
 
         def due(seconds: float, **fields: Any) -> bool:
             request = site.request(calibration=CalibrationPolicy.ONCE, **fields)
-            return bool(levels_due(request, subjects, jobs, Conditions("s1", "x", "p"), store.generation, seconds))
+            return bool(levels_due(request, models, jobs, Conditions("s1", "x", "p"), store.generation, seconds))
 
         for hour in range(1, MOST_CALIBRATIONS + 1):
             assert due(calibrating)
@@ -283,7 +283,7 @@ def test_a_round_in_which_others_computed_is_repeated(site: Site, monkeypatch: p
 def test_networks_run_their_operators_one_after_another_where_models_do_not(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    network = subject_of(decompose(chain("conv", "relu")))
+    network = cut_model(decompose(chain("conv", "relu")))
     diary = site.data.path / "diary"
     monkeypatch.setenv("FAKE_DIARY", str(diary))
     monkeypatch.setattr("dlbricks_tui.runs.calibration.networks", lambda *_: [network])

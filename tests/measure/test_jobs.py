@@ -1,11 +1,13 @@
-"""Expected latency and memory of programs."""
+"""The memory and the untimed runs of programs."""
 
 from dataclasses import replace
 
-from dlbricks_tui.measure.jobs import memory_bytes
+import pytest
+
+from dlbricks_tui.measure.jobs import Job, JobKey, memory_bytes, untimed_runs
 from dlbricks_tui.models.graph import Feed
 from tests.bricks.convolutions import convolving
-from tests.bricks.graphs import DATA, Spec, after, built
+from tests.bricks.graphs import DATA, Spec, after, built, chain
 
 SHAPE = (1, 16, 10, 10)
 TENSOR, WEIGHT = 4 * 16 * 100, 4 * 16 * 16 * 9
@@ -24,3 +26,27 @@ def test_tensors_between_layers_take_memory_once() -> None:
     assert memory_bytes([]) == 0
     small = sum(tensor.size_bytes for tensor in third.operators[0].outputs)
     assert memory_bytes(graph.layers) == 3 * TENSOR + 2 * WEIGHT + small
+
+
+@pytest.mark.parametrize(
+    ("latency_ms", "brick", "whole"),
+    [
+        (0.0, 3, 20),
+        (0.02, 3, 20),
+        (3.0, 1, 14),
+        (8.0, 1, 5),
+        (15.0, 1, 3),
+        (49.0, 1, 3),
+        (50.0, 0, 3),
+        (150.0, 0, 1),
+        (1e3, 0, 0),
+    ],
+)
+def test_short_programs_need_most_untimed_runs(latency_ms: float, brick: int, whole: int) -> None:
+    assert (untimed_runs(latency_ms, whole=False), untimed_runs(latency_ms, whole=True)) == (brick, whole)
+
+
+@pytest.mark.parametrize(("context", "runs"), [("conv", 3), ("conv:kept;cold", 0)])
+def test_the_context_of_a_brick_decides_its_untimed_runs(context: str, runs: int) -> None:
+    job = Job(JobKey("brick", context), "", "", chain("conv"), (0,), (), 1.0, 0)
+    assert job.untimed_runs(0.5) == runs

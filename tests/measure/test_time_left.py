@@ -27,7 +27,7 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunState, State
 from tests.bricks.graphs import chain
-from tests.measure.test_plan import subjects_of
+from tests.measure.test_plan import cut_models
 from tests.runs.runs import BRICKS, Site
 
 LOAD_SECONDS, HALF_A_ROUND_SECONDS = 0.5, 0.5
@@ -57,7 +57,7 @@ class Timed:
             self.clock.now += LOAD_SECONDS
             return load(worker, name, *about, **more)
 
-        def slow_sample(worker: SupervisedWorker, names: Sequence[str], *runs: int) -> dict[str, tuple[int, ...]]:
+        def slow_sample(worker: SupervisedWorker, names: Sequence[str], *runs: int) -> dict[str, tuple[float, ...]]:
             self.clock.now += HALF_A_ROUND_SECONDS * (list(names) == ["reference"])
             return sample(worker, names, *runs)
 
@@ -104,7 +104,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def jobs_of(*kinds: str) -> Sequence[Job]:
-    return plan(subjects_of(chain(*kinds)), Known(), Adaptive()).jobs
+    return plan(cut_models(chain(*kinds)), Known(), Adaptive()).jobs
 
 
 def test_the_time_left_goes_by_the_rounds_so_far(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

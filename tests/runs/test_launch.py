@@ -11,8 +11,9 @@ import pytest
 
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.launch import create_run, start_detached
+from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.share.running import start_detached
 from tests.runs.killing import eventually
 from tests.runs.runs import BRICKS, FAKE, FAKE_WORKER, Site
 

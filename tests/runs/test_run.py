@@ -33,7 +33,7 @@ from dlbricks_tui.runs.events import (
     WorkerReplaced,
 )
 from dlbricks_tui.runs.launch import create_run
-from dlbricks_tui.runs.preparation import prepare
+from dlbricks_tui.runs.planning import cut_models
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
@@ -269,9 +269,9 @@ def test_the_last_estimate_event_of_a_model_equals_the_estimate_from_the_store(s
     request = site.request("squeezenet1.1")
     site.run(request, events.append)
     folder = RunFolders(site.data.runs).find("last")
-    (subject,) = prepare(request, Library(SAMPLE_MODELS, site.path), site.data.cache, folder.worker_log, events.append)
+    (model,) = cut_models(request, Library(SAMPLE_MODELS, site.path), site.data.cache, folder.worker_log, events.append)
     with Store(site.data.store) as store:
-        decomposition = subject.decomposition
+        decomposition = model.decomposition
         found = Inquiry(store.generation, decomposition).by(way)
     last = of_kind(events, EstimateChanged)[-1]
     composed = found.estimate.composed
@@ -394,7 +394,7 @@ def test_a_malformed_request_is_not_stored_as_a_failure_of_the_brick(
 def test_a_round_that_is_disturbed_before_its_end_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     sample, calls = SupervisedWorker.sample, Counter[str]()
 
-    def disturbed(worker: SupervisedWorker, names: Sequence[str], *runs: int) -> dict[str, tuple[int, ...]]:
+    def disturbed(worker: SupervisedWorker, names: Sequence[str], *runs: int) -> dict[str, tuple[float, ...]]:
         begins = names == ["reference"] and not calls["programs"]
         calls["rounds"] += begins
         # By then it is known what is usual.
@@ -420,7 +420,7 @@ def test_a_batch_restarts_with_all_of_its_programs_when_the_speed_of_the_host_ch
 ) -> None:
     sample, rounds, as_at_first = SupervisedWorker.sample, Counter[str](), 14
 
-    def changing(worker: SupervisedWorker, names: Sequence[str], *runs: int) -> dict[str, tuple[int, ...]]:
+    def changing(worker: SupervisedWorker, names: Sequence[str], *runs: int) -> dict[str, tuple[float, ...]]:
         rounds["half"] += names == ["reference"]
         slower = at_first if rounds["half"] <= 2 * as_at_first else later
         taken = sample(worker, names, *runs)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dlbricks_tui.host.contention import competing_threads
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import Holder, host_lock
-from dlbricks_tui.measure.jobs import subject_of
+from dlbricks_tui.measure.jobs import cut_model
 from dlbricks_tui.measure.plan import keys_of, plan
 from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.measure.time_left import expected_seconds
@@ -42,21 +42,21 @@ class RunPreview:
 def preview_run(session: Session, specs: Sequence[ModelSpec], request: RunRequest) -> RunPreview:
     """Preview a run that would start now; models that only the framework could read are named but not counted."""
     conditions = conditions_of(fingerprint().id, request.runtime, request.method)
-    subjects, unread = [], []
+    models, unread = [], []
     for spec in specs:
         decomposition = session.reader.decompose_cached(spec)
         if decomposition is None:
             unread.append(spec.source.name)
         else:
-            subjects.append(subject_of(decomposition))
+            models.append(cut_model(decomposition))
     since = utc_now() if request.again else ""
-    known = session.estimator.known(conditions, keys_of(subjects, request.end_to_end, request.method), since)
+    known = session.estimator.known(conditions, keys_of(models, request.end_to_end, request.method), since)
     if request.retry_failed:
         known = replace(known, failed={})
-    found = plan(subjects, known, request.rule, request.end_to_end, method=request.method)
+    found = plan(models, known, request.rule, request.end_to_end, method=request.method)
     measuring = expected_seconds(request.method, request.rule, found.jobs, competing_threads())
     with session.store.held() as store:
-        uncalibrated = levels_due(request, subjects, found.jobs, conditions, store.generation, measuring)
+        uncalibrated = levels_due(request, models, found.jobs, conditions, store.generation, measuring)
     calibrating = calibration_seconds(uncalibrated)
     budget = math.inf if request.time_budget_seconds is None else request.time_budget_seconds
     holder = host_lock().holder()

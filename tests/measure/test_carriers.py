@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.measure.timed_carrier import in_proportion, layer_times
+from dlbricks_tui.measure.carriers import in_proportion, layer_times
 from dlbricks_tui.runtime.protocol import Profiled
 
 LATENCIES = st.lists(st.floats(1e-4, 100.0), min_size=1, max_size=40)
