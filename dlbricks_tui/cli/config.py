@@ -1,44 +1,29 @@
 """`dlbricks config`: list the settings, locate the config file, and validate it."""
 
-from __future__ import annotations
-
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from dlbricks_tui.cli.output import Json, narrate, show, write, write_json
-from dlbricks_tui.cli.parser import Groups, Status, add_json_option
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dlbricks_tui.config.config import Config
-    from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.cli.output import narrate, show, write, write_json
+from dlbricks_tui.cli.parser import Parser, Status, add_action, add_listing
+from dlbricks_tui.config.config import Config
+from dlbricks_tui.config.options import BY_NAME, KEYS, shown
+from dlbricks_tui.config.reading import Sources
 
 
-def register(groups: Groups) -> None:
-    """Add `config`."""
-    parser = groups.add_parser("config", help="list the settings, locate or validate the config file")
-    add_json_option(parser)
-    parser.set_defaults(handler=list_settings)
-    actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    listing = actions.add_parser(
-        "list", help="list the settings and where each one comes from (as `config` does by itself)"
-    )
-    add_json_option(listing)
-    listing.set_defaults(handler=list_settings)
-    locating = actions.add_parser("locate", help="print the path of the config file")
-    add_json_option(locating)
-    locating.set_defaults(handler=locate, reads_config=False)
-    validating = actions.add_parser("validate", help="name all faults of the settings")
-    add_json_option(validating)
-    validating.set_defaults(handler=validate, reads_config=False)
+def register(parser: Parser) -> None:
+    """Add the actions of `config`; without one it lists."""
+    actions = add_listing(parser, "list the settings and where each one comes from", list_settings)
+    add_action(actions, "locate", "print the path of the config file", locate).set_defaults(reads_config=False)
+    add_action(actions, "validate", "name all faults of the settings", validate).set_defaults(reads_config=False)
 
 
 def list_settings(args: argparse.Namespace) -> int:
     """List every setting, its value, and where the value comes from."""
     config: Config = args.config
     if args.json:
-        write_json({"settings": _settings(config), "keys": _keys(config)})
+        settings = {name: {"value": given.value, "from": given.where} for name, given in config.given.items()}
+        keys = {action: {"keys": given.keys, "from": given.where} for action, given in config.keys.items()}
+        write_json({"settings": settings, "keys": keys})
     else:
         _show(config)
     return Status.DONE
@@ -48,7 +33,7 @@ def locate(args: argparse.Namespace) -> int:
     """Print the path of the config file."""
     exists = args.data.config.exists()
     if args.json:
-        write_json({"config": str(args.data.config), "exists": exists, "themes": str(args.data.themes)})
+        write_json({"config": args.data.config, "exists": exists, "themes": args.data.themes})
         return Status.DONE
     write(f"{args.data.config}\n")
     if not exists:
@@ -58,16 +43,13 @@ def locate(args: argparse.Namespace) -> int:
 
 def validate(args: argparse.Namespace) -> int:
     """Name all faults of the settings."""
-    problems = _problems(args.sources, args.wrong_keys)
+    file, problems = args.data.config, _problems(args.sources, args.wrong_keys)
     if args.json:
-        write_json({"config": str(args.data.config), "valid": not problems, "problems": problems})
+        write_json({"config": file, "valid": not problems, "problems": problems})
+    elif not problems and file.exists():
+        narrate(f"{file} is valid")
     elif not problems:
-        there = args.data.config.exists()
-        narrate(
-            f"{args.data.config} is valid"
-            if there
-            else f"there is no {args.data.config}, so all settings have their defaults"
-        )
+        narrate(f"there is no {file}, so all settings have their defaults")
     for problem in problems:
         narrate(f"dlbricks: error: {problem}")
     return Status.BAD_INPUT if problems else Status.DONE
@@ -81,17 +63,8 @@ def _problems(sources: Sources, wrong_keys: Callable[[Config], str] | None) -> l
     return problems
 
 
-def _settings(config: Config) -> Json:
-    return {name: {"value": given.value, "from": given.where} for name, given in config.given.items()}
-
-
-def _keys(config: Config) -> Json:
-    return {action: {"keys": list(given.keys), "from": given.where} for action, given in config.keys.items()}
-
-
 def _show(config: Config) -> None:
     from dlbricks_tui.cli.drawing import name_cell, plain_table
-    from dlbricks_tui.config.options import BY_NAME, KEYS, shown
 
     table = plain_table("SETTING", "VALUE", "FROM", "MEANING")
     for column in table.columns[1:]:

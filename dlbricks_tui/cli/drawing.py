@@ -7,19 +7,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from dlbricks_tui.printable import printable, printable_lines
-from dlbricks_tui.wording.numbers import percent
+from dlbricks_tui.wording.numbers import percent, precise_milliseconds
 
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, OverflowMethod, RenderableType
 
 # Wide enough for a grid of fifty models, so that a pipe gets every name whole.
 PIPED_WIDTH = 1000
+# Stands before a sum that leaves layers out.
+PART = "part:"
 _NARROWEST_BAR = 6
 _WIDEST_BAR = 28
 
@@ -124,3 +126,14 @@ def plain_table(*headings: str) -> Table:
 def name_cell(name: str) -> Text:
     """Return a name as a cell of one line; it is cut where space is short."""
     return Text(printable(name), no_wrap=True, overflow="ellipsis")
+
+
+def titled(title: str, *parts: RenderableType) -> Group:
+    """Return a title with what belongs to it."""
+    return Group(Text(f"\n{title}", style="bold"), *parts)
+
+
+def partly(latency_ms: float, *, part: bool) -> str:
+    """Return a latency, marked if it is a sum that leaves layers out."""
+    milliseconds = f"{precise_milliseconds(latency_ms)} ms"
+    return f"{PART} {milliseconds}" if part else milliseconds

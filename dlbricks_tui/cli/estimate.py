@@ -1,34 +1,42 @@
 """`dlbricks estimate`: a model's latency composed of its bricks, and the agreement of estimates with measurements."""
 
-from __future__ import annotations
-
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
+from dlbricks_tui.answers.documents import document
+from dlbricks_tui.answers.estimating import Estimator, Measured
+from dlbricks_tui.answers.opening import library
+from dlbricks_tui.answers.results import ModelEstimate, model_estimate
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.cli.options import (
     add_composition_options,
     add_cutting_options,
     add_models_argument,
     estimate_options_of,
 )
-from dlbricks_tui.cli.output import Json, data_console, narrate, show, write_csv, write_json
-from dlbricks_tui.cli.parser import Groups, Status, add_schema_option
+from dlbricks_tui.cli.output import data_console, narrate, show, write_csv, write_json
+from dlbricks_tui.cli.parser import Parser, Status, add_format_options, add_schema_option
 from dlbricks_tui.cli.store import open_estimator
-from dlbricks_tui.wording.numbers import counted, duration
-
-if TYPE_CHECKING:
-    from dlbricks_tui.answers.estimating import Estimator, Measured
-    from dlbricks_tui.answers.results import ModelEstimate
-    from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
-    from dlbricks_tui.config.config import Config
-    from dlbricks_tui.estimate.system_estimate import SystemEstimate
-    from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.config.config import Config
+from dlbricks_tui.estimate.accuracy import Accuracy, Group
+from dlbricks_tui.estimate.selection import what_is_there
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.store.queries import combinations
+from dlbricks_tui.wording.numbers import counted, duration, names_of
 
 # The gaps of more models share a line.
 _MOST_TOLD = 5
+_CSV_COLUMNS = (
+    *("model", "system", "runtime", "level", "granularity", "cut", "sequential_ms", "low_ms", "high_ms"),
+    *("parallel_ms", "workers", "workers_ms", "measured_layers", "missing_layers", "unmeasurable_layers"),
+    *("bridged_layers", "complete", "partial", "unfused", "obstacle", "measured_ms", "error"),
+)
 
 
 class Answer(NamedTuple):
@@ -39,11 +47,61 @@ class Answer(NamedTuple):
     found: SystemEstimate
 
 
-def register(groups: Groups) -> None:
-    """Add `estimate`."""
-    parser = groups.add_parser("estimate", help="compose models' latencies from the results of their bricks")
+@dataclass(frozen=True, slots=True)
+class _Cures:
+    """The runs that would complete estimates, with the options of this command that change what is measured."""
+
+    config: Config
+    models: Sequence[str]
+    inputs: Sequence[str]
+    runtime: str | None
+    cutting: Cutting
+
+    def of(self, measured: Measured, lacking: Sequence[Answer], *options: str) -> str:
+        """Return the runs for these models, one for each format."""
+        where = "" if measured.is_host else f" there, on {measured.system}"
+        commands = [f"`{self._command(measured, held, *options)}`" for held in _by_format(lacking)]
+        return f"run {' and '.join(commands)}{where}"
+
+    def _command(self, measured: Measured, lacking: Sequence[Answer], *options: str) -> str:
+        models = [self._reference(it.source) for it in lacking[:_MOST_TOLD]]
+        models += ["..."] * (len(lacking) > _MOST_TOLD)
+        return shlex.join(["dlbricks", "run", *models, *self._measuring_alike(measured, lacking), *options])
+
+    def _reference(self, source: ModelSource) -> str:
+        if source.table1_id:
+            return f"table1:{source.table1_id}"
+        # A model that is not in the library was named by its path.
+        return source.name if source.name in self.models else str(source.path)
+
+    def _measuring_alike(self, measured: Measured, lacking: Sequence[Answer]) -> Iterator[str]:
+        """Yield the options without which a run would measure other bricks, or by another runtime."""
+        threads = {measured.threads_taken(it.source, it.found.way.runtime) for it in lacking}
+        chosen = {
+            "--granularity": str(self.cutting.granularity),
+            "--level": measured.level.value,
+            "--cut": self.cutting.cut.value,
+            "--order": self.cutting.order.value,
+            "--runtime": self.runtime if measured.is_host else None,
+            "--threads": threads.pop() if len(threads) == 1 else None,
+        }
+        by_default = {
+            "--granularity": str(self.config.granularity),
+            "--level": "fused",
+            "--cut": self.config.cut,
+            "--order": self.config.order,
+        }
+        for option, value in chosen.items():
+            if value not in (None, by_default.get(option)):
+                yield from (option, value)
+        for given in self.inputs:
+            yield from ("--input", given)
+
+
+def register(parser: Parser) -> None:
+    """Add the options of `estimate`."""
     add_models_argument(parser, many=True)
-    add_cutting_options(parser, level="fused")
+    add_cutting_options(parser, level=Level.FUSED)
     # None leaves the level to the results of the system.
     parser.set_defaults(level=None)
     parser.add_argument(
@@ -60,17 +118,13 @@ def register(groups: Groups) -> None:
         action="store_true",
         help="print how well estimates agree with end-to-end results, per system, runtime and level",
     )
-    shape = parser.add_mutually_exclusive_group()
-    shape.add_argument("--json", action="store_true", help="print one JSON document")
-    shape.add_argument("--csv", action="store_true", help="print comma-separated values")
+    add_format_options(parser)
     add_schema_option(parser, "ModelEstimate", many=True)
     parser.set_defaults(handler=estimate_models)
 
 
 def estimate_models(args: argparse.Namespace) -> int:
     """Estimate each model, or judge the estimates of all of them."""
-    from dlbricks_tui.answers.opening import library
-
     sources = library(args.data).find_all(args.models)
     output = "json" if args.json else "csv" if args.csv else "text"
     options = estimate_options_of(args, args.system, args.runtime)
@@ -101,22 +155,12 @@ def _estimate(estimator: Estimator, sources: Sequence[ModelSource], output: str,
 
 
 def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
-    from dlbricks_tui.answers.documents import document
-    from dlbricks_tui.answers.results import estimate_accuracy
-    from dlbricks_tui.estimate.accuracy import accuracy, by_group
+    from dlbricks_tui.cli.estimate_view import accuracy_view, judged_by_way
 
-    groups = by_group(estimator.every_way(sources, estimator.measured(sources)))
-    judged = [(group, found) for group, held in groups.items() if (found := accuracy(held)) is not None]
-    judged.sort(key=lambda pair: pair[0])
+    judged = sorted(judged_by_way(estimator.every_way(sources, estimator.measured(sources))), key=lambda it: it[0])
     if output != "text":
-        documents = [document(estimate_accuracy(group, found)) for group, found in judged]
-        if output == "json":
-            write_json(documents)
-        else:
-            write_csv(_csv_rows(documents))
+        _write_documents([_accuracy_document(group, found) for group, found in judged], output)
     elif judged:
-        from dlbricks_tui.cli.estimate_view import accuracy_view
-
         show(accuracy_view(judged))
     if judged:
         return Status.DONE
@@ -126,65 +170,48 @@ def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
     return Status.DONE_WITH_FAILURES
 
 
-def _write_estimates(answers: Sequence[Answer], output: str) -> None:
-    if output != "text":
-        from dlbricks_tui.answers.documents import document
-        from dlbricks_tui.answers.results import model_estimate
-
-        estimates = [model_estimate(it.decomposition, it.found) for it in answers]
-        if output == "json":
-            write_json(document(estimates))
-        else:
-            write_csv(_csv_rows([_csv_row(it) for it in estimates]))
-    elif len(answers) > 1:
-        from dlbricks_tui.cli.estimate_view import estimates_view
-
-        show(*estimates_view([it.found for it in answers], data_console()))
-    elif answers[0].found.estimate.composed is not None or answers[0].found.estimate.obstacle:
-        from dlbricks_tui.cli.estimate_view import estimate_view
-
-        show(*estimate_view(answers[0].decomposition, answers[0].found, data_console()))
-
-
-def _csv_row(one: ModelEstimate) -> dict[str, Json]:
-    low_ms, high_ms = one.interval_ms or (None, None)
+def _accuracy_document(group: Group, found: Accuracy) -> dict[str, Any]:
+    way = group.way
     return {
-        "model": one.model,
-        "system": one.system,
-        "runtime": one.runtime,
-        "level": one.level.value,
-        "granularity": one.granularity,
-        "cut": one.cut.value,
-        "sequential_ms": one.sequential_ms,
-        "low_ms": low_ms,
-        "high_ms": high_ms,
-        "parallel_ms": one.parallel_ms,
-        "workers": one.workers,
-        "workers_ms": one.workers_ms,
-        "measured_layers": one.coverage.measured,
-        "missing_layers": one.coverage.missing,
-        "unmeasurable_layers": one.coverage.unmeasurable,
-        "bridged_layers": one.coverage.bridged,
-        "complete": one.complete,
-        "partial": one.partial,
-        "unfused": one.unfused,
-        "obstacle": one.obstacle,
-        "measured_ms": one.measured_ms,
-        "error": one.error,
+        "system": way.system,
+        "runtime": way.runtime,
+        "level": way.level.value,
+        "protocol": way.protocol,
+        "granularity": group.granularity,
+        "cut": group.cut.value,
+        **document(found),
     }
 
 
-def _csv_rows(rows: Sequence[Mapping[str, Json]]) -> Iterator[Sequence[Json]]:
-    """Yield the names, then the values of each row; nothing where there are no rows."""
-    if rows:
-        names = list(rows[0])
-        yield names
-        yield from ([row[name] for name in names] for row in rows)
+def _write_estimates(answers: Sequence[Answer], output: str) -> None:
+    if output != "text":
+        estimates = [model_estimate(it.decomposition, it.found) for it in answers]
+        _write_documents(estimates if output == "json" else [_csv_row(it) for it in estimates], output)
+        return
+    # Loaded here: the other formats need no tables.
+    from dlbricks_tui.cli.estimate_view import estimate_view, estimates_view
+
+    if len(answers) > 1:
+        show(*estimates_view([it.found for it in answers], data_console()))
+    else:
+        show(*estimate_view(answers[0].decomposition, answers[0].found, data_console()))
+
+
+def _csv_row(one: ModelEstimate) -> dict[str, Any]:
+    found: dict[str, Any] = document(one)
+    low_ms, high_ms = one.interval_ms or (None, None)
+    found |= {"low_ms": low_ms, "high_ms": high_ms, **{f"{name}_layers": n for name, n in found["coverage"].items()}}
+    return {name: found[name] for name in _CSV_COLUMNS}
+
+
+def _write_documents(documents: Sequence[Any], output: str) -> None:
+    if output == "json":
+        write_json(documents)
+    elif documents:
+        write_csv([list(documents[0]), *(list(row.values()) for row in documents)])
 
 
 def _tell_level(estimator: Estimator, measured: Measured) -> None:
-    from dlbricks_tui.models.graph import Level
-
     if estimator.options.level is None and measured.level is Level.WRITTEN:
         narrate(f"{measured.system} has results at level written and none at fused: estimating at written")
 
@@ -236,9 +263,6 @@ def _tell_gaps(cures: _Cures, measured: Measured, incomplete: Sequence[Answer]) 
 
 
 def _tell_nothing_fits(estimator: Estimator, cures: _Cures, measured: Measured, without: Sequence[Answer]) -> None:
-    from dlbricks_tui.estimate.selection import what_is_there
-    from dlbricks_tui.store.queries import combinations
-
     system = f"this host, {measured.system}," if measured.is_host else measured.system
     for held in _by_format(without):
         wanted = measured.runtime_for(held[0].source)
@@ -250,59 +274,6 @@ def _tell_nothing_fits(estimator: Estimator, cures: _Cures, measured: Measured, 
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Cures:
-    """The runs that would complete estimates, with the options of this command that change what is measured."""
-
-    config: Config
-    models: Sequence[str]
-    inputs: Sequence[str]
-    runtime: str | None
-    cutting: Cutting
-
-    def of(self, measured: Measured, lacking: Sequence[Answer], *options: str) -> str:
-        """Return the runs for these models, one for each format."""
-        where = "" if measured.is_host else f" there, on {measured.system}"
-        commands = [f"`{self._command(measured, held, *options)}`" for held in _by_format(lacking)]
-        return f"run {' and '.join(commands)}{where}"
-
-    def _command(self, measured: Measured, lacking: Sequence[Answer], *options: str) -> str:
-        import shlex
-
-        models = [self._reference(it.source) for it in lacking[:_MOST_TOLD]]
-        models += ["..."] * (len(lacking) > _MOST_TOLD)
-        return shlex.join(["dlbricks", "run", *models, *self._measuring_alike(measured, lacking), *options])
-
-    def _reference(self, source: ModelSource) -> str:
-        if source.table1_id:
-            return f"table1:{source.table1_id}"
-        # A model that is not in the library was named by its path.
-        return source.name if source.name in self.models else str(source.path)
-
-    def _measuring_alike(self, measured: Measured, lacking: Sequence[Answer]) -> Iterator[str]:
-        """Yield the options without which a run would measure other bricks, or by another runtime."""
-        threads = {measured.threads_taken(it.source, it.found.way.runtime) for it in lacking}
-        chosen = {
-            "--granularity": str(self.cutting.granularity),
-            "--level": measured.level.value,
-            "--cut": self.cutting.cut.value,
-            "--order": self.cutting.order.value,
-            "--runtime": self.runtime if measured.is_host else None,
-            "--threads": threads.pop() if len(threads) == 1 else None,
-        }
-        by_default = {
-            "--granularity": str(self.config.granularity),
-            "--level": "fused",
-            "--cut": self.config.cut,
-            "--order": self.config.order,
-        }
-        for option, value in chosen.items():
-            if value not in (None, by_default.get(option)):
-                yield from (option, value)
-        for given in self.inputs:
-            yield from ("--input", given)
-
-
 def _by_format(answers: Sequence[Answer]) -> list[list[Answer]]:
     found: dict[Format, list[Answer]] = {}
     for answer in answers:
@@ -310,7 +281,5 @@ def _by_format(answers: Sequence[Answer]) -> list[list[Answer]]:
     return list(found.values())
 
 
-def _names(answers: Sequence[Answer]) -> str:
-    from dlbricks_tui.wording.runs import names_of
-
+def _names(answers: Iterable[Answer]) -> str:
     return names_of([it.source.name for it in answers], _MOST_TOLD)

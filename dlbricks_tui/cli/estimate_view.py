@@ -1,16 +1,15 @@
 """Estimates as bars, tables and sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from rich.console import Group as Renderables
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dlbricks_tui.cli.drawing import Pen, name_cell, pen_for, plain_table
+from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.cli.drawing import PART, Pen, name_cell, partly, pen_for, plain_table, titled
 from dlbricks_tui.estimate.accuracy import Accuracy, Group, accuracy, by_group
+from dlbricks_tui.estimate.estimate import Composed, Estimate
 from dlbricks_tui.estimate.explanation import (
     RegionSlice,
     by_region,
@@ -19,17 +18,11 @@ from dlbricks_tui.estimate.explanation import (
     parallel_gain,
     residual,
 )
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.wording.numbers import counted, percent, precise_milliseconds, signed_percent
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-
-    from dlbricks_tui.bricks.decomposition import Decomposition
-    from dlbricks_tui.estimate.estimate import Composed, Estimate
-    from dlbricks_tui.estimate.system_estimate import SystemEstimate
-    from dlbricks_tui.models.graph import LayerGraph
 
 # The width of the other columns, with short names.
 _BESIDE_BARS = 52
@@ -37,8 +30,6 @@ _BESIDE_BARS_OF_MODELS = 76
 _MOST_REGIONS = 10
 _MOST_NAMED = 8
 _END_TO_END = "end to end"
-# Stands before a sum that leaves layers out.
-_PARTLY = "part:"
 _TOGETHER = "`dlbricks run --again --end-to-end` measures both together"
 # Smaller shares of the latency get no line.
 _LEAST_SHARE = 0.001
@@ -84,11 +75,9 @@ def estimates_view(estimates: Sequence[SystemEstimate], console: Console) -> Ite
     yield Text("\n".join(dict.fromkeys(_where(it) for it in estimates if it.estimate.composed)) + "\n")
     yield table
     if any(one.estimate.composed and one.estimate.is_partial for one in estimates):
-        yield Text(f"\n{_PARTLY} a sum of the measured layers only; the model may take more or less")
+        yield Text(f"\n{PART} a sum of the measured layers only; the model may take more or less")
     yield from _other_hours(estimates)
-    groups = by_group(estimates)
-    judged = [(group, found) for group, held in groups.items() if (found := accuracy(held)) is not None]
-    if judged:
+    if judged := judged_by_way(estimates):
         yield accuracy_view(judged)
 
 
@@ -99,6 +88,12 @@ def _other_hours(estimates: Sequence[SystemEstimate]) -> Iterator[Text]:
         more = [f"{len(moved) - _MOST_NAMED} more"] if len(moved) > _MOST_NAMED else []
         named = "; ".join(moved[:_MOST_NAMED] + more)
         yield Text(f"\nthe host had another speed for models than for their bricks ({named}); {_TOGETHER}")
+
+
+def judged_by_way(estimates: Iterable[SystemEstimate]) -> list[tuple[Group, Accuracy]]:
+    """Return the accuracy of each way of measuring that has models to judge by."""
+    groups = by_group(estimates)
+    return [(group, found) for group, held in groups.items() if (found := accuracy(held)) is not None]
 
 
 def accuracy_view(judged: Iterable[tuple[Group, Accuracy]]) -> RenderableType:
@@ -120,7 +115,7 @@ def accuracy_view(judged: Iterable[tuple[Group, Accuracy]]) -> RenderableType:
             "-" if found.speedup is None else f"{found.speedup:.2f}",
         )
     legend = "geometric mean, mean absolute and worst error, share within 5 % and 10 %, speed-up by the paper's formula"
-    return _titled("Sequential estimate over end to end", Text(legend, style="dim"), table)
+    return titled("Sequential estimate over end to end", Text(legend, style="dim"), table)
 
 
 def _where(one: SystemEstimate) -> str:
@@ -216,7 +211,7 @@ def _types(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:
     for it in by_type(graph, found):
         if it.share >= _LEAST_SHARE:
             table.add_row(printable(it.label), str(it.layers), *_part(it.latency_ms, it.share, pen))
-    return _titled("Latency by type", table)
+    return titled("Latency by type", table)
 
 
 def _bricks(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:
@@ -224,7 +219,7 @@ def _bricks(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:
     for it in costliest(found):
         label = label_of(it.part.brick.canonical) or graph.layers[it.part.layers[0]].op
         table.add_row(name_cell(label), str(it.uses), *_part(it.latency_ms, it.share, pen))
-    return _titled("Costliest bricks", table)
+    return titled("Costliest bricks", table)
 
 
 def _regions(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:
@@ -235,7 +230,7 @@ def _regions(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:
         if it in shown and it.share >= _LEAST_SHARE:
             label = name_cell(_region_label(graph, it))
             table.add_row(label, str(len(it.layers)), *_part(it.latency_ms, it.share, pen))
-    return _titled("Latency by region" if len(slices) <= _MOST_REGIONS else "Costliest regions", table)
+    return titled("Latency by region" if len(slices) <= _MOST_REGIONS else "Costliest regions", table)
 
 
 def _part(latency_ms: float, share: float, pen: Pen) -> tuple[str, str, Text]:
@@ -261,12 +256,8 @@ def _named(graph: LayerGraph, path: Sequence[int]) -> str:
     return told + (" and others" if len(largest) > _MOST_NAMED else "")
 
 
-def _titled(title: str, *parts: RenderableType) -> RenderableType:
-    return Renderables(Text(f"\n{title}", style="bold"), *parts)
-
-
 def _sum(found: Estimate, latency_ms: float) -> str:
-    return f"{_PARTLY} {_ms(latency_ms)}" if found.is_partial else _ms(latency_ms)
+    return partly(latency_ms, part=found.is_partial)
 
 
 def _ms(latency_ms: float) -> str:

@@ -6,26 +6,20 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui import __version__
-from dlbricks_tui.cli import (
-    config,
-    corpus,
-    doctor,
-    estimate,
-    models,
-    report,
-    results,
-    run,
-    runs,
-    runtimes,
-    suite,
-    systems,
-    tree,
-)
 from dlbricks_tui.cli.output import ReaderGoneError, narrate, worded, write
-from dlbricks_tui.cli.parser import FromConfig, Groups, Parser, Status, UsageError, with_hyphens_joined
+from dlbricks_tui.cli.parser import (
+    FromConfig,
+    Handler,
+    Parser,
+    Status,
+    UsageError,
+    add_repeatable,
+    with_hyphens_joined,
+)
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
 
@@ -34,39 +28,40 @@ if TYPE_CHECKING:
     from dlbricks_tui.config.reading import Sources
 
 
-class CommandGroup(Protocol):
-    """A module of commands; its handlers import the rooms that they need, so that `--help` stays quick.
+class Command(NamedTuple):
+    """A command, its line in the help, and the function that adds its options and its handler."""
 
-    Each command sets `handler` to a function of the parsed arguments that returns the exit status. The arguments
-    include `data`, the user's DataFolder, and `config`, the settings, whose values replace each FromConfig. A command
-    that sets `reads_config` to False has no `config`, and works with faulty settings.
-    """
+    name: str
+    about: str
+    register: Callable[[Parser], None]
 
-    def register(self, groups: Groups) -> None:
-        """Add the commands of this group."""
+
+def _command(name: str, about: str) -> Command:
+    """Return the command of a module, which is imported when the command is given: `--help` needs none of them."""
+    return Command(name, about, lambda parser: import_module(f"dlbricks_tui.cli.{name}").register(parser))
 
 
 # In the order in which `--help` lists them.
-GROUPS: tuple[CommandGroup, ...] = (
-    models,
-    tree,
-    corpus,
-    run,
-    runs,
-    estimate,
-    results,
-    suite,
-    systems,
-    report,
-    runtimes,
-    doctor,
-    config,
+COMMANDS = (
+    _command("models", "list the models of the library, add or remove files and folders"),
+    _command("tree", "show the layer sequences of a model, and which of them repeat"),
+    _command("corpus", "show how much of one model, or of several, is the same"),
+    _command("run", "measure the bricks of models on this host, and estimate the models"),
+    _command("runs", "list the runs, watch, pause, cancel or resume one"),
+    _command("estimate", "compose models' latencies from the results of their bricks"),
+    _command("results", "list, show, export, import, delete, verify and compact stored results"),
+    _command("suite", "have the bricks of private models measured where the models are not"),
+    _command("systems", "list the systems of the store, or compare them for some models"),
+    _command("report", "draw the paper's figures from stored results, as one page"),
+    _command("runtimes", "list, add, check or remove interpreters that have a framework"),
+    _command("doctor", "name what disturbs measurements on this host, and what helps"),
+    _command("config", "list the settings, locate or validate the config file"),
 )
 
 
 def main(
     arguments: Sequence[str],
-    groups: Sequence[CommandGroup] = GROUPS,
+    commands: Sequence[Command] = COMMANDS,
     without_command: Callable[[DataFolder, Sources], int] | None = None,
     wrong_keys: Callable[[Config], str] | None = None,
 ) -> int:
@@ -76,7 +71,7 @@ def main(
     """
     began = time.monotonic()
     try:
-        parser = _parser(groups)
+        parser = _parser(commands)
         args = parser.parse_args(with_hyphens_joined(arguments))
         if args.handler is None and without_command is None:
             parser.print_help()
@@ -98,7 +93,7 @@ def main(
         return Status.INTERRUPTED
 
 
-def _run(handler: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
+def _run(handler: Handler, args: argparse.Namespace) -> int:
     try:
         return handler(args)
     except (UserError, ReaderGoneError):
@@ -138,25 +133,19 @@ def _data_folder(chosen: str | None) -> DataFolder:
     return folder
 
 
-def _parser(groups: Sequence[CommandGroup]) -> Parser:
+def _parser(commands: Sequence[Command]) -> Parser:
     parser = Parser(
         prog="dlbricks",
         description="Benchmark deep-learning models by their unique layer sequences: "
         "run each brick once, compose every model's latency. Without a command, the workbench opens in the terminal.",
     )
     parser.add_argument("--version", action=_Version)
-    parser.add_argument(
-        "--set",
-        metavar="NAME=VALUE",
-        dest="settings",
-        action="append",
-        default=[],
-        help="a setting that counts over the config file, such as workbench.theme=light; repeatable",
-    )
+    about = "a setting that counts over the config file, such as workbench.theme=light"
+    add_repeatable(parser, "--set", "NAME=VALUE", about, dest="settings")
     parser.set_defaults(data_dir=None, handler=None, reads_config=True)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for group in groups:
-        group.register(commands)
+    added = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for command in commands:
+        added.add_parser(command.name, help=command.about, register=command.register)
     return parser
 
 

@@ -1,52 +1,44 @@
 """`dlbricks models`: list the models of the library, add and remove files and folders."""
 
-from __future__ import annotations
-
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from dlbricks_tui.cli.output import Json, data_console, narrate, show, write_json
-from dlbricks_tui.cli.parser import Groups, Status, add_json_option
+from rich.table import Table
+
+from dlbricks_tui.answers.opening import library, loader_from_cache
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.cli.drawing import name_cell
+from dlbricks_tui.cli.output import data_console, narrate, show, write_json
+from dlbricks_tui.cli.parser import Parser, Status, add_action, add_listing
 from dlbricks_tui.cli.store import open_loader
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.models.library import ModelSource, source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.wording.numbers import counted, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.models.loading import Loader
-    from dlbricks_tui.settings import DataFolder
 
 _NARROWEST = 12
 # Task, layers and share with the gaps between all columns.
 _COUNTS_WIDTH = 4 + 6 + 7 + 5 * 2
 
 
-def register(groups: Groups) -> None:
-    """Add `models` with `list`, `add` and `remove`; without an action it lists."""
-    parser = groups.add_parser("models", help="list the models of the library, add or remove files and folders")
-    add_json_option(parser)
-    parser.set_defaults(handler=list_models)
-    actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    listing = actions.add_parser("list", help="list the models (as `models` does by itself)")
-    add_json_option(listing)
-    listing.set_defaults(handler=list_models)
-    adding = actions.add_parser("add", help="add a model file, or a folder with *-symbol.json or *.onnx files")
-    adding.add_argument("path", metavar="PATH", type=Path)
-    adding.set_defaults(handler=add)
-    removing = actions.add_parser("remove", help="forget a file or a folder; files stay where they are")
-    removing.add_argument("path", metavar="PATH", type=Path)
-    removing.set_defaults(handler=remove)
+def register(parser: Parser) -> None:
+    """Add the actions of `models`; without one it lists."""
+    actions = add_listing(parser, "list the models", list_models)
+    about = "add a model file, or a folder with *-symbol.json or *.onnx files"
+    adding = add_action(actions, "add", about, add, json=False)
+    about = "forget a file or a folder; files stay where they are"
+    removing = add_action(actions, "remove", about, remove, json=False)
+    for action in (adding, removing):
+        action.add_argument("path", metavar="PATH", type=Path)
 
 
 def add(args: argparse.Namespace) -> int:
     """Add a model file to the library, or make it look into one more folder."""
-    from dlbricks_tui.answers.opening import library, loader_from_cache
-
     if args.path.is_file():
-        from dlbricks_tui.models.library import source_of
-
         loader_from_cache(args.data).refuse_no_model(source_of(args.path))
         library(args.data).add_model(args.path)
         count = 1
@@ -58,16 +50,12 @@ def add(args: argparse.Namespace) -> int:
 
 def remove(args: argparse.Namespace) -> int:
     """Make the library forget a file or a folder."""
-    from dlbricks_tui.answers.opening import library
-
     library(args.data).remove(args.path)
     return Status.DONE
 
 
 def list_models(args: argparse.Namespace) -> int:
     """List every model; the reason why one cannot be read goes to standard error."""
-    from dlbricks_tui.answers.opening import library
-
     models = library(args.data)
     for path in models.missing():
         narrate(f"{path} is not there; `dlbricks models remove` makes the library forget it")
@@ -88,11 +76,6 @@ def _with_counts(sources: Sequence[ModelSource], data: DataFolder) -> list[Model
 
 
 def _count(source: ModelSource, loader: Loader) -> ModelSource:
-    from dataclasses import replace
-
-    from dlbricks_tui.bricks.decomposition import decompose
-    from dlbricks_tui.errors import UserError
-
     try:
         graph = loader.load(source)
     except UserError as error:
@@ -106,23 +89,19 @@ def _count(source: ModelSource, loader: Loader) -> ModelSource:
     )
 
 
-def _document(source: ModelSource) -> Json:
+def _document(source: ModelSource) -> dict[str, Any]:
     return {
         "name": source.name,
-        "path": str(source.path),
+        "path": source.path,
         "task": source.task,
         "table1_id": source.table1_id,
         "layers": source.layers,
         "unique_layers": source.unique_layers,
-        "inputs": {name: list(shape) for name, shape in source.inputs.items()},
+        "inputs": dict(source.inputs),
     }
 
 
 def _show(sources: Sequence[ModelSource]) -> None:
-    from rich.table import Table
-
-    from dlbricks_tui.cli.drawing import name_cell
-
     width = data_console().width
     models = [f"table1:{it.table1_id}" if it.table1_id else it.name for it in sources]
     inputs = [_inputs(it) for it in sources]

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.parser import FromConfig, Parser
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.cli.parser import FromConfig, Parser, add_repeatable
+from dlbricks_tui.models.graph import Level, Shape
+from dlbricks_tui.models.input_shapes import parse_input
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import EstimateOptions
-    from dlbricks_tui.bricks.decomposition import Cutting
-    from dlbricks_tui.models.graph import Level, Shape
-
-# Spelled out here, as `--help` must not load the rooms that define them; a test compares both.
-LEVELS = ("written", "fused")
-CUTS = ("chain", "runnable", "overlap")
-ORDERS = ("branch", "paper")
-METHODS = ("inside", "alone")
-MOST_MODELS_END_TO_END = 3
 
 
 def add_models_argument(parser: Parser, *, many: bool) -> None:
@@ -34,16 +31,10 @@ def add_models_argument(parser: Parser, *, many: bool) -> None:
 
 def add_input_option(parser: Parser) -> None:
     """Take the shapes of inputs whose shape is not in the file."""
-    parser.add_argument(
-        "--input",
-        metavar="NAME=1,3,224,224",
-        action="append",
-        default=[],
-        help="the shape of an input, where the file does not say it; repeatable",
-    )
+    add_repeatable(parser, "--input", "NAME=1,3,224,224", "the shape of an input, where the file does not say it")
 
 
-def add_cutting_options(parser: Parser, *, level: str) -> None:
+def add_cutting_options(parser: Parser, *, level: Level) -> None:
     """Take granularity, level, cut and order."""
     parser.add_argument(
         "-g",
@@ -55,22 +46,27 @@ def add_cutting_options(parser: Parser, *, level: str) -> None:
     )
     parser.add_argument(
         "--level",
-        choices=LEVELS,
-        default=level,
-        help=f"layers as the model has them, or as the runtime fuses them (default: {level})",
+        choices=values_of(Level),
+        default=level.value,
+        help=f"layers as the model has them, or as the runtime fuses them (default: {level.value})",
     )
     parser.add_argument(
         "--cut",
-        choices=CUTS,
+        choices=values_of(Cut),
         default=FromConfig("cutting.cut"),
-        help="the windows of layers that are sequences (default: chain)",
+        help=f"the windows of layers that are sequences (default: {Cut.CHAIN.value})",
     )
     parser.add_argument(
         "--order",
-        choices=ORDERS,
+        choices=values_of(Order),
         default=FromConfig("cutting.order"),
-        help="the order in which layers are cut (default: branch)",
+        help=f"the order in which layers are cut (default: {Order.BRANCH.value})",
     )
+
+
+def values_of(kind: type[Enum]) -> list[str]:
+    """Return the words that an option allows."""
+    return [each.value for each in kind]
 
 
 def add_composition_options(parser: Parser) -> None:
@@ -90,24 +86,11 @@ def add_composition_options(parser: Parser) -> None:
 
 def cutting_of(args: argparse.Namespace) -> Cutting:
     """Return how models are to be cut."""
-    from dlbricks_tui.bricks.cutting import Cut
-    from dlbricks_tui.bricks.decomposition import Cutting
-    from dlbricks_tui.bricks.ordering import Order
-
     return Cutting(args.granularity, Cut(args.cut), Order(args.order))
-
-
-def level_of(args: argparse.Namespace) -> Level | None:
-    """Return the level; None where the command leaves the choice to the results."""
-    from dlbricks_tui.models.graph import Level
-
-    return None if args.level is None else Level(args.level)
 
 
 def shapes_of(args: argparse.Namespace) -> dict[str, Shape]:
     """Return the given input shapes by input name."""
-    from dlbricks_tui.models.input_shapes import parse_input
-
     return dict(parse_input(text) for text in args.input)
 
 
@@ -115,12 +98,14 @@ def estimate_options_of(
     args: argparse.Namespace, system: str | None = None, runtime: str | None = None
 ) -> EstimateOptions:
     """Return the options of estimates; the settings say which runtimes are the usual ones."""
+    # Loaded here: other commands share options, and need no store.
     from dlbricks_tui.answers.estimating import EstimateOptions
 
     cutting = cutting_of(args)
     return EstimateOptions(
         granularity=cutting.granularity,
-        level=level_of(args),
+        # Without a level, the stored results decide.
+        level=None if args.level is None else Level(args.level),
         cut=cutting.cut,
         order=cutting.order,
         inputs=shapes_of(args),

@@ -7,7 +7,7 @@ import io
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
@@ -16,8 +16,6 @@ from dlbricks_tui.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 # A name in a file may be a megabyte long. The line keeps its beginning and its end.
 _LONGEST_NARRATION = 4000
@@ -45,12 +43,12 @@ def write_lines(lines: Iterable[str]) -> None:
         write("".join(f"{line}\n" for line in some))
 
 
-def write_json(document: Json) -> None:
-    """Write one JSON document on one line."""
-    write_lines([_json_text(document)])
+def write_json(document: object) -> None:
+    """Write one JSON document on one line; dataclasses, enumerations and paths are made part of it."""
+    write_json_lines([document])
 
 
-def write_json_lines(documents: Iterable[Json]) -> None:
+def write_json_lines(documents: Iterable[object]) -> None:
     """Write a JSON document per line."""
     write_lines(map(_json_text, documents))
 
@@ -69,6 +67,8 @@ def write_csv(rows: Iterable[Sequence[object]]) -> None:
 
 def show(*renderables: RenderableType) -> None:
     """Write tables, trees and texts, in colour where the terminal has any."""
+    if not renderables:
+        return
     console = data_console()
     # At the end of a capture rich writes an empty text, which fails where the disk is full.
     with _failures_raised(sys.stdout), console.capture() as rendered:
@@ -108,11 +108,21 @@ def narrate(text: str) -> None:
         _put(stream, line + "\n")
 
 
-def _json_text(document: Json) -> str:
+def narrate_some(lines: Sequence[str], others: str, most: int = 20) -> None:
+    """Write the first lines to standard error, and how many others `--json` lists."""
+    for line in lines[:most]:
+        narrate(line)
+    if len(lines) > most:
+        narrate(f"and {len(lines) - most} more {others}, which --json lists")
+
+
+def _json_text(value: object) -> str:
     import json
 
+    from dlbricks_tui.answers.documents import document
+
     # JSON escapes every control code but DEL.
-    return json.dumps(document, allow_nan=False).replace("\x7f", "\\u007f")
+    return json.dumps(value, allow_nan=False, default=document).replace("\x7f", "\\u007f")
 
 
 def _write_raw(text: str) -> None:

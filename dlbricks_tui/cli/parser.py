@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
@@ -14,8 +14,12 @@ from dlbricks_tui.errors import UserError
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-# The object that a group of commands registers with; a string, as argparse's class is generic for type checkers only.
-Groups: TypeAlias = "argparse._SubParsersAction[Parser]"
+# The actions of a command; a string, as argparse's class is generic for type checkers only.
+Actions: TypeAlias = "argparse._SubParsersAction[Parser]"
+# A function of the parsed arguments that returns the exit status. The arguments include `data`, the user's DataFolder,
+# and `config`, the settings, whose values replace each FromConfig. A command that sets `reads_config` to False has no
+# `config`, and works with faulty settings.
+Handler: TypeAlias = Callable[[argparse.Namespace], int]
 # Options whose values may begin with a hyphen.
 _OF_ANY_WORD = ("--sort",)
 
@@ -41,10 +45,14 @@ class UsageError(UserError):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises UsageError, and takes `--data-dir` before and after the command."""
+    """A parser that raises UsageError, and takes `--data-dir` before and after the command.
 
-    def __init__(self, **options: Any) -> None:
+    `register` adds the options of a command as soon as the command is given: a command that is not costs no time.
+    """
+
+    def __init__(self, register: Callable[[Parser], None] | None = None, **options: Any) -> None:
         super().__init__(allow_abbrev=False, **options)
+        self._register = register
         self.add_argument(
             "--data-dir",
             metavar="DIR",
@@ -53,6 +61,13 @@ class Parser(argparse.ArgumentParser):
             help="the folder of your results, caches, settings and logs "
             "(default: DLBRICKS_DATA_DIR, else the data folder of the platform)",
         )
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse the arguments; the parser of a command gets its options first."""
+        register, self._register = self._register, None
+        if register is not None:
+            register(self)
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Raise the complaint, with the command that explains the usage."""
@@ -74,14 +89,51 @@ def with_hyphens_joined(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
+def add_actions(parser: Parser, *, required: bool = False) -> Actions:
+    """Let a command have actions."""
+    return parser.add_subparsers(title="actions", metavar="ACTION", required=required)
+
+
+def add_action(actions: Actions, name: str, about: str, handler: Handler, *, json: bool = True, **more: Any) -> Parser:
+    """Add an action to a command; `more` is for argparse's parser."""
+    parser = actions.add_parser(name, help=about, **more)
+    parser.set_defaults(handler=handler)
+    if json:
+        add_json_option(parser)
+    return parser
+
+
+def add_listing(parser: Parser, about: str, handler: Handler) -> Actions:
+    """Let a command have actions, of which `list` is what it does without one."""
+    add_json_option(parser)
+    parser.set_defaults(handler=handler)
+    actions = add_actions(parser)
+    add_action(actions, "list", f"{about} (as `{parser.prog.rpartition(' ')[2]}` does by itself)", handler)
+    return actions
+
+
 def add_json_option(parser: Parser) -> None:
     """Take `--json`."""
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
+def add_format_options(parser: Parser, *, lines: bool = False) -> None:
+    """Take `--json` and `--csv`, and `--jsonl` where a command prints many documents."""
+    formats = parser.add_mutually_exclusive_group()
+    formats.add_argument("--json", action="store_true", help="print one JSON document")
+    if lines:
+        formats.add_argument("--jsonl", action="store_true", help="print a JSON document per result")
+    formats.add_argument("--csv", action="store_true", help="print comma-separated values")
+
+
 def add_quiet_option(parser: Parser) -> None:
     """Take `--quiet`."""
     parser.add_argument("-q", "--quiet", action="store_true", help="show no progress, only what failed")
+
+
+def add_repeatable(parser: Parser, option: str, metavar: str, about: str, **more: Any) -> None:
+    """Take an option that may be given several times."""
+    parser.add_argument(option, metavar=metavar, action="append", default=[], help=f"{about}; repeatable", **more)
 
 
 def add_schema_option(parser: Parser, kind: str, *, many: bool = False) -> None:

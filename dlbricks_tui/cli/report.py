@@ -1,30 +1,34 @@
 """`dlbricks report`: the paper's tables and figures, from the store, as one page."""
 
-from __future__ import annotations
-
 import argparse
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from dlbricks_tui.answers.opening import library
 from dlbricks_tui.cli.options import add_input_option, shapes_of
-from dlbricks_tui.cli.output import Json, narrate, write, write_json
-from dlbricks_tui.cli.parser import Groups, Status, add_json_option
+from dlbricks_tui.cli.output import narrate, write, write_json
+from dlbricks_tui.cli.parser import Parser, Status, add_json_option, add_repeatable
 from dlbricks_tui.cli.store import narrate_damage, open_loader
+from dlbricks_tui.estimate.selection import find_system
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.report.evaluation import Evaluation, evaluate
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.queries import systems
+from dlbricks_tui.store.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from dlbricks_tui.models.loading import Loader
-    from dlbricks_tui.report.evaluation import Evaluation
     from dlbricks_tui.report.report import Report
-    from dlbricks_tui.settings import DataFolder
-    from dlbricks_tui.store.generation import Generation
 
 
-def register(groups: Groups) -> None:
-    """Add `report`."""
-    parser = groups.add_parser("report", help="draw the paper's figures from stored results, as one page")
+def register(parser: Parser) -> None:
+    """Add the options of `report`."""
     parser.add_argument(
         "-o",
         "--output",
@@ -41,37 +45,26 @@ def register(groups: Groups) -> None:
         help="models to report on: files, names that `dlbricks models` lists, table1:ID (default: table1, all fifty)",
     )
     add_input_option(parser)
-    parser.add_argument(
-        "--system",
-        dest="systems",
-        metavar="S",
-        action="append",
-        default=[],
-        help="only this system of the store, by its id, name or instance type; repeatable (default: all)",
-    )
+    about = "only this system of the store, by its id, name or instance type (default: all)"
+    add_repeatable(parser, "--system", "S", about, dest="systems")
     add_json_option(parser)
     parser.set_defaults(handler=report_models)
 
 
 def report_models(args: argparse.Namespace) -> int:
     """Evaluate the models, draw the figures, and print the path of the page."""
-    from dlbricks_tui.answers.opening import library
-    from dlbricks_tui.store.store import Store
-
     sources, shapes = library(args.data).find_all(args.models), shapes_of(args)
-    _set_up_matplotlib(args.data)
     with Store(args.data.store) as store, _loaders(args.data) as loader_of:
-        from dlbricks_tui.host.fingerprint import fingerprint
-        from dlbricks_tui.report.evaluation import evaluate
-
-        systems = _systems(args.systems, store.generation)
+        wanted = _wanted(args.systems, store.generation)
         asked = [*args.models, *(word for shape in args.input for word in ("--input", shape))]
-        evaluation = evaluate(store.generation, loader_of, sources, asked, fingerprint().id, systems, shapes)
+        evaluation = evaluate(store.generation, loader_of, sources, asked, fingerprint().id, wanted, shapes)
         damage = store.damage
     for left_out in evaluation.left_out:
         narrate(f"left out: {left_out}")
     narrate_damage(damage)
 
+    _set_up_matplotlib(args.data)
+    # Loaded here: it imports matplotlib, which has to be set up first.
     from dlbricks_tui.report.report import make_report
 
     report = make_report(evaluation, args.output)
@@ -88,8 +81,6 @@ def report_models(args: argparse.Namespace) -> int:
 @contextmanager
 def _loaders(data: DataFolder) -> Iterator[Callable[[str], Loader]]:
     """Open a loader for each runtime of this host; runtimes of other hosts get the usual one."""
-    from dlbricks_tui.runtime.registry import Registry
-
     with ExitStack() as opened:
         usual = opened.enter_context(open_loader(data))
         known = {it.identity: opened.enter_context(open_loader(data, it)) for it in Registry(data.path).all()}
@@ -103,24 +94,21 @@ def _folder(text: str) -> Path:
     return Path(text)
 
 
-def _systems(names: Sequence[str], generation: Generation) -> frozenset[str] | None:
-    from dlbricks_tui.estimate.selection import find_system
-    from dlbricks_tui.store.queries import systems
-
+def _wanted(names: Sequence[str], generation: Generation) -> frozenset[str] | None:
     known = systems(generation)
     return frozenset(find_system(name, known) for name in names) if names else None
 
 
-def _document(report: Report, evaluation: Evaluation) -> Json:
+def _document(report: "Report", evaluation: Evaluation) -> dict[str, Any]:
     return {
-        "page": str(report.page),
+        "page": report.page,
         "models": [subject.name for subject in evaluation.subjects],
         "series": [
             {
                 "title": series.title,
                 "system": series.way.system,
                 "runtime": series.way.runtime,
-                "level": series.way.level.value,
+                "level": series.way.level,
                 "protocol": series.way.protocol,
                 "granularities": series.granularities,
             }
@@ -134,14 +122,11 @@ def _document(report: Report, evaluation: Evaluation) -> Json:
             }
             for section in report.sections
         ],
-        "files": [str(path) for path in report.files],
+        "files": report.files,
     }
 
 
 def _set_up_matplotlib(data: DataFolder) -> None:
     """Put matplotlib's cache into the data folder, and silence what it logs while it makes the cache."""
-    import logging
-    import os
-
     os.environ.setdefault("MPLCONFIGDIR", str(data.cache / "matplotlib"))
     logging.getLogger("matplotlib").setLevel(logging.ERROR)

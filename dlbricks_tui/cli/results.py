@@ -1,24 +1,23 @@
 """`dlbricks results`: list, show, export, delete, verify and compact stored results."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.documents import document
 from dlbricks_tui.cli import results_import
-from dlbricks_tui.cli.output import narrate, write, write_json
-from dlbricks_tui.cli.parser import Groups, Parser, Status, UsageError, add_json_option
+from dlbricks_tui.cli import results_output as output
+from dlbricks_tui.cli.output import narrate, narrate_some, write, write_json
+from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_action, add_actions, add_format_options
 from dlbricks_tui.cli.store import open_store
+from dlbricks_tui.store.columns import COLUMNS
+from dlbricks_tui.store.conditions import Condition, parse_condition
+from dlbricks_tui.store.errors import ExchangeError, QueryError
+from dlbricks_tui.store.exporting import export_file, export_format
+from dlbricks_tui.store.queries import brick_form, checked_columns, history, parse_order, select
+from dlbricks_tui.store.verification import verify
 from dlbricks_tui.wording.numbers import counted
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dlbricks_tui.store.conditions import Condition
-
-_MOST_NAMED = 20
 FILTERS = """\
 A FILTER is a column, a comparison and a value: system=c5.xlarge, 'ms>5', name~conv, when>=2026-11-01, good=no,
 'of=model', models~resnet50. = takes several values divided by commas, and the beginning of an id or key; ~ finds a part
@@ -27,32 +26,27 @@ that measured the result. A result has to pass all filters.
 """
 
 
-def register(groups: Groups) -> None:
-    """Add `results` with its actions."""
-    parser = groups.add_parser("results", help="list, show, export, import, delete, verify and compact stored results")
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+def register(parser: Parser) -> None:
+    """Add the actions of `results`."""
+    actions = add_actions(parser, required=True)
 
-    listing = actions.add_parser("list", help="list results, newest first", epilog=FILTERS)
+    listing = add_action(actions, "list", "list results, newest first", list_results, json=False, epilog=FILTERS)
     _add_filters(listing)
     listing.add_argument(
         "--sort", metavar="COLUMN", action="append", help="sort by this column, -COLUMN in descending order; repeatable"
     )
     listing.add_argument("--columns", metavar="A,B,...", help="show these columns")
     listing.add_argument("--limit", metavar="N", type=int, help="show the first N only")
-    shape = listing.add_mutually_exclusive_group()
-    shape.add_argument("--json", action="store_true", help="print one JSON document")
-    shape.add_argument("--jsonl", action="store_true", help="print a JSON document per result")
-    shape.add_argument("--csv", action="store_true", help="print comma-separated values")
-    listing.set_defaults(handler=list_results)
+    add_format_options(listing, lines=True)
 
-    showing = actions.add_parser("show", help="show one result with its samples, or all of one brick")
+    about = "show one result with its samples, or all of one brick"
+    showing = add_action(actions, "show", about, show_result)
     showing.add_argument(
         "result", metavar="RESULT", help="the first characters of the id of a result or of a brick key"
     )
-    add_json_option(showing)
-    showing.set_defaults(handler=show_result)
 
-    exporting = actions.add_parser("export", help="write results to a file that `import` reads", epilog=FILTERS)
+    about = "write results to a file that `import` reads"
+    exporting = add_action(actions, "export", about, export_results, epilog=FILTERS)
     exporting.add_argument(
         "file",
         metavar="FILE",
@@ -61,33 +55,21 @@ def register(groups: Groups) -> None:
     )
     _add_filters(exporting)
     exporting.add_argument("--force", action="store_true", help="replace FILE if it is there")
-    add_json_option(exporting)
-    exporting.set_defaults(handler=export_results)
 
-    results_import.register(actions)
+    results_import.add_import(actions)
 
-    deleting = actions.add_parser("delete", help="delete the results that pass the filters", epilog=FILTERS)
+    about = "delete the results that pass the filters"
+    deleting = add_action(actions, "delete", about, delete_results, epilog=FILTERS)
     _add_filters(deleting)
     deleting.add_argument("--all", action="store_true", help="delete every result")
     deleting.add_argument("--yes", action="store_true", help="do not ask")
-    add_json_option(deleting)
-    deleting.set_defaults(handler=delete_results)
 
-    verifying = actions.add_parser("verify", help="read all results and name the damaged ones")
-    add_json_option(verifying)
-    verifying.set_defaults(handler=verify_store)
-
-    compacting = actions.add_parser("compact", help="write all results into one file that plain TinyDB opens")
-    add_json_option(compacting)
-    compacting.set_defaults(handler=compact_store)
+    add_action(actions, "verify", "read all results and name the damaged ones", verify_store)
+    add_action(actions, "compact", "write all results into one file that plain TinyDB opens", compact_store)
 
 
 def list_results(args: argparse.Namespace) -> int:
     """List the results that pass the filters."""
-    from dlbricks_tui.cli import results_output as output
-    from dlbricks_tui.store.columns import COLUMNS
-    from dlbricks_tui.store.queries import checked_columns, parse_order, select
-
     human = not (args.json or args.jsonl or args.csv)
     columns = checked_columns(args.columns.split(",") if args.columns else output.SHORT if human else COLUMNS)
     orders = [parse_order(text) for text in args.sort or ["-when"]]
@@ -114,11 +96,6 @@ def list_results(args: argparse.Namespace) -> int:
 
 def show_result(args: argparse.Namespace) -> int:
     """Show one result in full, or all results of a brick."""
-    from dlbricks_tui.cli import results_output as output
-    from dlbricks_tui.store.conditions import parse_condition
-    from dlbricks_tui.store.errors import QueryError
-    from dlbricks_tui.store.queries import brick_form, history, select
-
     if not set(args.result) <= set("0123456789abcdef") or not args.result:
         raise QueryError(f"{args.result!r} is no id or brick key; `dlbricks results list --columns id,brick` has them")
     with open_store(args.data) as store:
@@ -141,16 +118,13 @@ def show_result(args: argparse.Namespace) -> int:
 
 def export_results(args: argparse.Namespace) -> int:
     """Write the results that pass the filters to a file in the format of its ending."""
-    from dlbricks_tui.store.errors import ExchangeError
-    from dlbricks_tui.store.exporting import export_file, export_format
-
     export_format(args.file)
     if args.file.is_file() and not args.force:
         raise ExchangeError(f"{args.file} is there already: name another file, or replace it with --force")
     with open_store(args.data) as store:
         results = export_file(store.generation, _conditions(args.filters), args.file)
     if args.json:
-        write_json({"path": str(args.file.absolute()), "results": results})
+        write_json({"path": args.file.absolute(), "results": results})
     else:
         narrate(f"{counted(results, 'result')} written to {args.file}")
     return Status.DONE
@@ -158,8 +132,6 @@ def export_results(args: argparse.Namespace) -> int:
 
 def delete_results(args: argparse.Namespace) -> int:
     """Delete the results that pass the filters, after a question."""
-    from dlbricks_tui.store.queries import select
-
     if not args.filters and not args.all:
         raise UsageError("say which results to delete: give filters, or --all")
     with open_store(args.data) as store:
@@ -176,22 +148,11 @@ def delete_results(args: argparse.Namespace) -> int:
 
 def verify_store(args: argparse.Namespace) -> int:
     """Read everything and name what is damaged."""
-    from dlbricks_tui.store.verification import verify
-
     found = verify(args.data.store)
     if args.json:
-        write_json(
-            {
-                "files": found.files,
-                "records": found.records,
-                "damage": [str(each) for each in found.damage],
-                "implausible": [
-                    {"table": each.table, "id": each.uuid, "reason": each.reason} for each in found.implausible
-                ],
-                "recovered": found.recovered,
-                "unfinished_bytes": found.unfinished_bytes,
-            }
-        )
+        implausible = [{"table": it.table, "id": it.uuid, "reason": it.reason} for it in found.implausible]
+        damage = [str(each) for each in found.damage]
+        write_json({**document(found), "damage": damage, "implausible": implausible})
     else:
         for name, size in found.files.items():
             write(f"{name}: {size} bytes\n")
@@ -199,12 +160,9 @@ def verify_store(args: argparse.Namespace) -> int:
             write(f"{table.replace('_', ' ')}: {count}\n")
         write(f"damaged lines: {len(found.damage)}\n")
         write(f"implausible records: {len(found.implausible)}\n")
-    for damage in found.damage:
-        narrate(f"{damage} and is set aside")
-    for record in found.implausible[:_MOST_NAMED]:
-        narrate(f"{record}")
-    if len(found.implausible) > _MOST_NAMED:
-        narrate(f"and {len(found.implausible) - _MOST_NAMED} more implausible records, which --json lists")
+    for line in found.damage:
+        narrate(f"{line} and is set aside")
+    narrate_some([str(record) for record in found.implausible], "implausible records")
     if found.implausible:
         narrate("no measurement gives such records; `dlbricks results delete id=ID` takes a result out")
     if found.recovered:
@@ -219,13 +177,11 @@ def verify_store(args: argparse.Namespace) -> int:
 
 def compact_store(args: argparse.Namespace) -> int:
     """Write everything into one TinyDB file and print its path."""
-    from dlbricks_tui.store.queries import select
-
     with open_store(args.data) as store:
         path = store.compact()
         results = len(select(store.generation))
     if args.json:
-        write_json({"path": str(path), "results": results})
+        write_json({"path": path, "results": results})
     else:
         write(f"{path}\n")
         narrate(f"{counted(results, 'result')}; the previous generation is kept until the next compaction")
@@ -236,9 +192,7 @@ def _add_filters(parser: Parser) -> None:
     parser.add_argument("filters", metavar="FILTER", nargs="*", help="only results that pass all of them; see below")
 
 
-def _conditions(filters: Sequence[str]) -> list[Condition]:
-    from dlbricks_tui.store.conditions import parse_condition
-
+def _conditions(filters: list[str]) -> list[Condition]:
     return [parse_condition(text) for text in filters]
 
 

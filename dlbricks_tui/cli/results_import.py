@@ -5,25 +5,26 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.cli.output import Json, narrate, write_json
-from dlbricks_tui.cli.parser import Groups, Status, add_json_option
+from dlbricks_tui.cli.output import narrate, narrate_some, write_json
+from dlbricks_tui.cli.parser import Actions, Status, add_action
 from dlbricks_tui.cli.store import open_loader, open_store
-from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.store.importing import ImportReport, import_file
+from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
-    from dlbricks_tui.settings import DataFolder
     from dlbricks_tui.store.dlbricks_2019.importing import SystemReport
-    from dlbricks_tui.store.importing import ImportReport
 
 _OWN, _PUBLISHED = "dlbricks", "dlbricks-2019"
 _MOST_NAMED = 20
 
 
-def register(actions: Groups) -> None:
+def add_import(actions: Actions) -> None:
     """Add `import`."""
-    parser = actions.add_parser("import", help="import exported results, or the published measurements of the paper")
+    about = "import exported results, or the published measurements of the paper"
+    parser = add_action(actions, "import", about, import_results)
     parser.add_argument(
         "paths", metavar="FILE", type=Path, nargs="+", help="a file of `results export`, or a checkout (see --format)"
     )
@@ -34,8 +35,6 @@ def register(actions: Groups) -> None:
         help=f"{_PUBLISHED}: each FILE is a checkout of github.com/rai-project/synthetic_benchmark, the measurements "
         f"of the DLBricks paper (default: {_OWN}, what `results export` writes)",
     )
-    add_json_option(parser)
-    parser.set_defaults(handler=import_results)
 
 
 def import_results(args: argparse.Namespace) -> int:
@@ -47,11 +46,9 @@ def import_results(args: argparse.Namespace) -> int:
     return Status.DONE if complete else Status.DONE_WITH_FAILURES
 
 
-def _import_files(data: DataFolder, files: Sequence[Path]) -> tuple[list[Json], bool]:
+def _import_files(data: DataFolder, files: Sequence[Path]) -> tuple[list[Any], bool]:
     """Import exported files; return a document for each, and True if all of each could be read."""
-    from dlbricks_tui.store.importing import import_file
-
-    documents: list[Json] = []
+    documents: list[Any] = []
     refused = False
     with open_store(data) as store:
         for file in files:
@@ -59,7 +56,7 @@ def _import_files(data: DataFolder, files: Sequence[Path]) -> tuple[list[Json], 
             _tell_file(file, report)
             documents.append(
                 {
-                    "path": str(file.absolute()),
+                    "path": file.absolute(),
                     "new": report.new,
                     "known": report.known,
                     "conflicts": [{"stored": each.stored, "imported": each.imported} for each in report.conflicts],
@@ -70,13 +67,13 @@ def _import_files(data: DataFolder, files: Sequence[Path]) -> tuple[list[Json], 
     return documents, not refused
 
 
-def _import_published(data: DataFolder, checkouts: Sequence[Path]) -> tuple[list[Json], bool]:
+def _import_published(data: DataFolder, checkouts: Sequence[Path]) -> tuple[list[Any], bool]:
     """Import checkouts like `_import_files` imports files."""
     from dlbricks_tui.answers.opening import library
     from dlbricks_tui.store.dlbricks_2019.importing import import_checkout
     from dlbricks_tui.store.dlbricks_2019.models import PublishedModels
 
-    documents: list[Json] = []
+    documents: list[Any] = []
     broken = False
     with open_store(data) as store, open_loader(data) as loader:
         models = PublishedModels(library(data).samples(), loader.load)
@@ -112,13 +109,11 @@ def _tell_system(report: SystemReport) -> None:
         narrate(f"{report.system}: end to end only, as there are no layers of: {', '.join(whole_only[:_MOST_NAMED])}")
     if report.unmatched:
         narrate(f"{report.system}: {counted(len(report.unmatched), 'row')} could not be used")
-    _tell_some([str(row) for row in report.unmatched], "rows")
-    _tell_some([f"{file}; it was skipped" for file in report.broken], "broken files")
+    narrate_some([str(row) for row in report.unmatched], "rows")
+    narrate_some([f"{file}; it was skipped" for file in report.broken], "broken files")
 
 
 def _tell_checkout(checkout: Path, reports: Sequence[SystemReport]) -> None:
-    from dlbricks_tui.wording.runs import names_of
-
     outside = sorted({name for report in reports for name in report.outside})
     if outside:
         rows = sum(report.outside.total() for report in reports)
@@ -130,16 +125,9 @@ def _tell_checkout(checkout: Path, reports: Sequence[SystemReport]) -> None:
     narrate(f"{checkout}: {counted(new, 'result')} new, {known} known, on {counted(len(reports), 'system')}")
 
 
-def _tell_some(lines: Sequence[str], what: str) -> None:
-    for line in lines[:_MOST_NAMED]:
-        narrate(line)
-    if len(lines) > _MOST_NAMED:
-        narrate(f"and {len(lines) - _MOST_NAMED} more {what}, which --json lists")
-
-
-def _document(checkout: Path, reports: Sequence[SystemReport]) -> Json:
+def _document(checkout: Path, reports: Sequence[SystemReport]) -> dict[str, Any]:
     return {
-        "path": str(checkout.absolute()),
+        "path": checkout.absolute(),
         "new": sum(report.new for report in reports),
         "known": sum(report.known for report in reports),
         "systems": [
@@ -149,16 +137,7 @@ def _document(checkout: Path, reports: Sequence[SystemReport]) -> Json:
                 "known": report.known,
                 "by_layers": sorted(report.by_layers),
                 "end_to_end": sorted(report.end_to_end),
-                "unmatched": [
-                    {
-                        "file": row.file,
-                        "line": row.line,
-                        "model": row.model,
-                        "layer": row.layer,
-                        "reason": row.reason,
-                    }
-                    for row in report.unmatched
-                ],
+                "unmatched": report.unmatched,
                 "outside_table1": dict(sorted(report.outside.items())),
                 "broken": report.broken,
             }

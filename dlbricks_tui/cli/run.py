@@ -1,49 +1,43 @@
 """`dlbricks run`: measure the bricks of models that the store lacks, here or in a process of its own."""
 
-from __future__ import annotations
-
 import argparse
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.options import (
-    METHODS,
-    MOST_MODELS_END_TO_END,
-    add_cutting_options,
-    add_models_argument,
-    cutting_of,
-    level_of,
-    shapes_of,
-)
+from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOptions, run_request
+from dlbricks_tui.answers.opening import library
+from dlbricks_tui.answers.results import model_estimate, run_result
+from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, shapes_of, values_of
 from dlbricks_tui.cli.output import data_console, narrate, show, write, write_json
 from dlbricks_tui.cli.parser import (
     FromConfig,
-    Groups,
     Parser,
     Status,
     add_json_option,
     add_quiet_option,
     add_schema_option,
 )
-from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.cli.run_progress import shown
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
+from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
+from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
+from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.share.running import execute_any, start_detached
+from dlbricks_tui.wording.numbers import counted, precise_milliseconds
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-    from dlbricks_tui.answers.measuring import MeasureOptions
-    from dlbricks_tui.runs.request import RunRequest
-    from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
-    from dlbricks_tui.runs.run_folder import RunFolder, RunState
-    from dlbricks_tui.runtime.runtime import Runtime
-    from dlbricks_tui.settings import DataFolder
-
-
-def register(groups: Groups) -> None:
-    """Add `run`."""
-    parser = groups.add_parser("run", help="measure the bricks of models on this host, and estimate the models")
+def register(parser: Parser) -> None:
+    """Add the options of `run`."""
     add_models_argument(parser, many=True)
-    add_cutting_options(parser, level="fused")
+    add_cutting_options(parser, level=Level.FUSED)
     parser.add_argument(
         "--end-to-end",
         action=argparse.BooleanOptionalAction,
@@ -52,7 +46,7 @@ def register(groups: Groups) -> None:
     )
     parser.add_argument(
         "--method",
-        choices=METHODS,
+        choices=values_of(Method),
         help="time bricks inside of networks by the runtime's profiler, or each brick alone, as the paper does "
         "(default: inside, where the bricks are single layers that run one after another)",
     )
@@ -97,8 +91,8 @@ def add_measuring_options(parser: Parser) -> None:
     parser.add_argument("--again", action="store_true", help="measure bricks again that have results, as hosts change")
     parser.add_argument(
         "--calibrate",
-        choices=["once", "anew", "never"],
-        default="once",
+        choices=values_of(CalibrationPolicy),
+        default=CalibrationPolicy.ONCE.value,
         help="measure the systematic error of the method on this system: once, again, or not at all (default: once)",
     )
     parser.add_argument(
@@ -120,17 +114,11 @@ def add_measuring_options(parser: Parser) -> None:
 
 def run_models(args: argparse.Namespace) -> int:
     """Start a run, and carry it out unless it is to be detached."""
-    from dlbricks_tui.answers.measuring import run_request
-    from dlbricks_tui.answers.opening import library
-    from dlbricks_tui.measure.method import Method
-    from dlbricks_tui.models.graph import Level
-    from dlbricks_tui.runs.launch import create_run
-
     cutting = cutting_of(args)
     options = replace(
         measure_options_of(args),
         granularity=cutting.granularity,
-        level=level_of(args) or Level.FUSED,
+        level=Level(args.level),
         cut=cutting.cut,
         order=cutting.order,
         inputs=shapes_of(args),
@@ -145,9 +133,6 @@ def run_models(args: argparse.Namespace) -> int:
 
 def measure_options_of(args: argparse.Namespace) -> MeasureOptions:
     """Return the options that `add_measuring_options` takes."""
-    from dlbricks_tui.answers.measuring import MeasureOptions
-    from dlbricks_tui.runs.request import CalibrationPolicy
-
     from_config = "runtime" in args.from_config
     return MeasureOptions(
         runtime=None if from_config else args.runtime,
@@ -185,11 +170,6 @@ def carry_out(folder: RunFolder, request: RunRequest, data: DataFolder, showing:
     """Carry a run out in this process and print its estimates, or start it in a process of its own."""
     if showing.detach:
         return _start_detached(folder, data, as_json=showing.json)
-    from dlbricks_tui.cli.run_progress import shown
-    from dlbricks_tui.host.host_lock import host_lock
-    from dlbricks_tui.runs.work import Workplace
-    from dlbricks_tui.share.running import execute_any
-
     place = Workplace(data, spent_seconds=time.monotonic() - showing.began)
     with shown(quiet=showing.quiet) as progress:
         outcome = execute_any(folder, request, place, host_lock(), progress.take)
@@ -198,8 +178,6 @@ def carry_out(folder: RunFolder, request: RunRequest, data: DataFolder, showing:
 
 def conclude(outcome: RunOutcome, showing: Showing, *, left_out: int = 0) -> int:
     """Print the estimates of a run that has ended, and return its exit status."""
-    from dlbricks_tui.runs.run_folder import State
-
     request, state, found = outcome.request, outcome.state, outcome.estimates or ()
     if showing.json:
         _write_result(state, request, found)
@@ -243,13 +221,9 @@ def _measured_nothing(state: RunState) -> bool:
 
 
 def _start_detached(folder: RunFolder, data: DataFolder, *, as_json: bool) -> int:
-    from dlbricks_tui.answers.documents import document
-    from dlbricks_tui.answers.results import run_result
-    from dlbricks_tui.share.running import start_detached
-
     start_detached(folder, data)
     if as_json:
-        write_json(document(run_result(folder.state())))
+        write_json(run_result(folder.state()))
     else:
         write(f"{folder.run}\n")
     narrate(f"it runs in a process of its own; `dlbricks runs watch {folder.run}` shows its progress")
@@ -257,16 +231,13 @@ def _start_detached(folder: RunFolder, data: DataFolder, *, as_json: bool) -> in
 
 
 def _write_result(state: RunState, request: RunRequest, found: Sequence[EstimatedModel]) -> None:
-    from dlbricks_tui.answers.documents import document
-    from dlbricks_tui.answers.results import model_estimate, run_result
-
     models = (model_estimate(decomposition, one) for decomposition, one in found)
-    write_json(document(run_result(state, models, None if request.suite is None else request.suite.results)))
+    write_json(run_result(state, models, None if request.suite is None else request.suite.results))
 
 
 def _show(found: Sequence[EstimatedModel]) -> None:
+    # Loaded here: a detached run and the JSON document need no tables.
     from dlbricks_tui.cli.estimate_view import estimate_view, estimates_view
-    from dlbricks_tui.wording.numbers import precise_milliseconds
 
     if len(found) > 1:
         show(*estimates_view([one for _, one in found], data_console()))
@@ -280,8 +251,6 @@ def _show(found: Sequence[EstimatedModel]) -> None:
 
 
 def _warn_of_many_threads(runtime: Runtime) -> None:
-    from dlbricks_tui.host.fingerprint import fingerprint
-
     threads, cores = runtime.settings.threads, fingerprint().cores
     if threads is not None and threads > cores:
         narrate(f"{threads} threads on {counted(cores, 'core')}: they wait for one another, and latencies vary more")

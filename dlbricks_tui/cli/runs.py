@@ -1,34 +1,31 @@
 """`dlbricks runs`: list the runs, watch, pause, cancel or resume one."""
 
-from __future__ import annotations
-
 import argparse
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from dlbricks_tui.cli.output import narrate, show, write_json
-from dlbricks_tui.cli.parser import Groups, Parser, Status, add_json_option, add_quiet_option, add_schema_option
-from dlbricks_tui.cli.run import Showing, carry_out, conclude, showing_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from dlbricks_tui.runs.run_folder import RunFolder, RunState
-    from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.cli.parser import (
+    Actions,
+    Handler,
+    Parser,
+    Status,
+    add_action,
+    add_listing,
+    add_quiet_option,
+    add_schema_option,
+)
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState, State
+from dlbricks_tui.wording.numbers import duration, names_of
 
 _SECONDS_BETWEEN_LOOKS = 0.2
 
 
-def register(groups: Groups) -> None:
-    """Add `runs` with its actions; without one it lists."""
-    parser = groups.add_parser("runs", help="list the runs, watch, pause, cancel or resume one")
-    add_json_option(parser)
+def register(parser: Parser) -> None:
+    """Add the actions of `runs`; without one it lists."""
+    actions = add_listing(parser, "list the runs, the newest last", list_runs)
     add_schema_option(parser, "RunSummary", many=True)
-    parser.set_defaults(handler=list_runs)
-    actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    listing = actions.add_parser("list", help="list the runs, the newest last (as `runs` does by itself)")
-    add_json_option(listing)
-    listing.set_defaults(handler=list_runs)
     watching = _add(
         actions, "watch", "show the progress of a run until it ends; the run goes on if you stop watching", watch_run
     )
@@ -42,14 +39,11 @@ def register(groups: Groups) -> None:
 
 def list_runs(args: argparse.Namespace) -> int:
     """List all runs of the data folder."""
-    from dlbricks_tui.runs.run_folder import RunFolders
-
     states = RunFolders(args.data.runs).states()
     if args.json:
-        from dlbricks_tui.answers.documents import document
         from dlbricks_tui.answers.results import run_summary
 
-        write_json(document([run_summary(state) for state in states]))
+        write_json([run_summary(state) for state in states])
     elif states:
         _show(states)
     else:
@@ -59,11 +53,13 @@ def list_runs(args: argparse.Namespace) -> int:
 
 def watch_run(args: argparse.Namespace) -> int:
     """Show a run from its beginning to its end."""
+    # Loaded here, as in `resume_run`: the other actions start sooner without.
+    from dlbricks_tui.cli.run import Showing, conclude
     from dlbricks_tui.cli.run_progress import shown
     from dlbricks_tui.runs.events import follow
     from dlbricks_tui.runs.run import read_outcome
 
-    folder = _find(args.data, args.run)
+    folder = _folder(args)
     with shown(quiet=args.quiet) as progress:
         for event in follow(
             folder.events_file, lambda: folder.state().active, lambda: time.sleep(_SECONDS_BETWEEN_LOOKS)
@@ -75,27 +71,26 @@ def watch_run(args: argparse.Namespace) -> int:
 
 def pause_run(args: argparse.Namespace) -> int:
     """Pause a run after its current round."""
-    folder = _find(args.data, args.run)
+    folder = _folder(args)
     folder.pause()
     return _confirm(folder, "pauses after its current round", as_json=args.json)
 
 
 def cancel_run(args: argparse.Namespace) -> int:
     """Ask a run to end."""
-    folder = _find(args.data, args.run)
+    folder = _folder(args)
     folder.cancel()
     return _confirm(folder, "is told to end", as_json=args.json)
 
 
 def resume_run(args: argparse.Namespace) -> int:
     """Let a paused run go on, or take up a run without a process again."""
-    from dlbricks_tui.runs.errors import RunError
-    from dlbricks_tui.runs.request import read_request
-    from dlbricks_tui.runs.run_folder import State
-
-    folder = _find(args.data, args.run)
+    folder = _folder(args)
     state = folder.state()
     if not state.active:
+        from dlbricks_tui.cli.run import carry_out, showing_of
+        from dlbricks_tui.runs.request import read_request
+
         return carry_out(folder, read_request(folder.request_file), args.data, showing_of(args))
     if state.state is State.PAUSED or folder.pause_file.exists():
         folder.unpause()
@@ -103,34 +98,27 @@ def resume_run(args: argparse.Namespace) -> int:
     raise RunError(f"run {folder.run} is {state.state.value} already; `dlbricks runs watch {folder.run}` shows it")
 
 
-def _add(actions: Groups, name: str, explained: str, handler: Callable[[argparse.Namespace], int]) -> Parser:
-    parser = actions.add_parser(name, help=explained)
+def _add(actions: Actions, name: str, about: str, handler: Handler) -> Parser:
+    parser = add_action(actions, name, about, handler)
     parser.add_argument("run", metavar="RUN", help="the id of a run, its beginning, or `last`")
-    add_json_option(parser)
-    parser.set_defaults(handler=handler)
     return parser
 
 
-def _find(data: DataFolder, run: str) -> RunFolder:
-    from dlbricks_tui.runs.run_folder import RunFolders
-
-    return RunFolders(data.runs).find(run)
+def _folder(args: argparse.Namespace) -> RunFolder:
+    return RunFolders(args.data.runs).find(args.run)
 
 
 def _confirm(folder: RunFolder, what: str, *, as_json: bool) -> int:
     if as_json:
-        from dlbricks_tui.answers.documents import document
         from dlbricks_tui.answers.results import run_summary
 
-        write_json(document(run_summary(folder.state())))
+        write_json(run_summary(folder.state()))
     narrate(f"run {folder.run} {what}")
     return Status.DONE
 
 
 def _show(states: Sequence[RunState]) -> None:
     from dlbricks_tui.cli.drawing import name_cell, plain_table
-    from dlbricks_tui.wording.numbers import duration
-    from dlbricks_tui.wording.runs import names_of
 
     table = plain_table("MODELS", "RUN", "STATE", "BRICKS", "MEASURED", "KNOWN", "FAILED", "TIME")
     for state in states:

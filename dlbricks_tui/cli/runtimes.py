@@ -1,31 +1,21 @@
 """`dlbricks runtimes`: the interpreters with a framework that can run bricks."""
 
-from __future__ import annotations
-
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
-from dlbricks_tui.cli.output import Json, narrate, show, write_json
-from dlbricks_tui.cli.parser import Groups, Status, UsageError, add_json_option
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dlbricks_tui.runtime.registry import Registry
-    from dlbricks_tui.runtime.runtime import Runtime, Settings
-    from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.cli.output import narrate, show, write_json
+from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_action, add_listing, add_repeatable
+from dlbricks_tui.runtime.errors import WorkerError
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import MOST_THREADS, Runtime, Settings
+from dlbricks_tui.runtime.traits import TRAITS
 
 
-def register(groups: Groups) -> None:
-    """Add `runtimes` with its actions; without one it lists."""
-    parser = groups.add_parser("runtimes", help="list, add, check or remove interpreters that have a framework")
-    add_json_option(parser)
-    parser.set_defaults(handler=list_runtimes)
-    actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    listing = actions.add_parser("list", help="list the runtimes (as `runtimes` does by itself)")
-    add_json_option(listing)
-    listing.set_defaults(handler=list_runtimes)
-    adding = actions.add_parser("add", help="register an interpreter after a check that it works")
+def register(parser: Parser) -> None:
+    """Add the actions of `runtimes`; without one it lists."""
+    actions = add_listing(parser, "list the runtimes", list_runtimes)
+    adding = add_action(actions, "add", "register an interpreter after a check that it works", add_runtime)
     adding.add_argument("python", metavar="PATH", help="a Python interpreter, or the virtual environment that holds it")
     adding.add_argument("--name", help="its name (default: its framework, version and Python)")
     adding.add_argument(
@@ -38,32 +28,22 @@ def register(groups: Groups) -> None:
         default=1,
         help="number of operators of a model that it runs at the same time, end to end (default: one after another)",
     )
-    adding.add_argument(
-        "--env",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="an environment variable that it starts with, such as MXNET_SUBGRAPH_BACKEND=NONE; repeatable",
-    )
+    variable = "an environment variable that it starts with, such as MXNET_SUBGRAPH_BACKEND=NONE"
+    add_repeatable(adding, "--env", "NAME=VALUE", variable)
     adding.add_argument(
         "--framework",
-        choices=["mxnet", "onnxruntime"],
+        choices=list(TRAITS),
         help="the framework to use where it has both (default: mxnet)",
     )
-    add_json_option(adding)
-    adding.set_defaults(handler=add_runtime)
-    checking = actions.add_parser("check", help="start a runtime and list its framework and settings")
+    checking = add_action(actions, "check", "start a runtime and list its framework and settings", check_runtimes)
     checking.add_argument("name", metavar="NAME", nargs="?", help="the runtime (default: all)")
-    add_json_option(checking)
-    checking.set_defaults(handler=check_runtimes)
-    removing = actions.add_parser("remove", help="forget a runtime; its results stay")
+    removing = add_action(actions, "remove", "forget a runtime; its results stay", remove_runtime, json=False)
     removing.add_argument("name", metavar="NAME")
-    removing.set_defaults(handler=remove_runtime)
 
 
 def list_runtimes(args: argparse.Namespace) -> int:
     """List the runtimes without starting any."""
-    _write(_registry(args.data).all(), as_json=args.json)
+    _write(Registry(args.data.path).all(), as_json=args.json)
     return Status.DONE
 
 
@@ -72,7 +52,7 @@ def add_runtime(args: argparse.Namespace) -> int:
     if args.at_once < 1:
         raise UsageError(f"--at-once {args.at_once}: a framework runs 1 operator at a time or more")
     settings = _settings(args.threads, args.env)
-    runtime = _registry(args.data).add(args.python, args.name, settings, args.framework, args.at_once)
+    runtime = Registry(args.data.path).add(args.python, args.name, settings, args.framework, args.at_once)
     _write([runtime], as_json=args.json)
     narrate(f"use it with --runtime {runtime.name}")
     return Status.DONE
@@ -80,9 +60,7 @@ def add_runtime(args: argparse.Namespace) -> int:
 
 def check_runtimes(args: argparse.Namespace) -> int:
     """Start one runtime, or all, and name those that do not work."""
-    from dlbricks_tui.runtime.errors import WorkerError
-
-    registry = _registry(args.data)
+    registry = Registry(args.data.path)
     # A name that no runtime has is an error.
     names = [registry.find(args.name).name] if args.name else [runtime.name for runtime in registry.all()]
     working: list[Runtime] = []
@@ -97,20 +75,12 @@ def check_runtimes(args: argparse.Namespace) -> int:
 
 def remove_runtime(args: argparse.Namespace) -> int:
     """Forget a runtime."""
-    _registry(args.data).remove(args.name)
+    Registry(args.data.path).remove(args.name)
     narrate(f"{args.name} is forgotten")
     return Status.DONE
 
 
-def _registry(data: DataFolder) -> Registry:
-    from dlbricks_tui.runtime.registry import Registry
-
-    return Registry(data.path)
-
-
 def _settings(threads: int | None, environment: Sequence[str]) -> Settings:
-    from dlbricks_tui.runtime.runtime import MOST_THREADS, Settings
-
     if threads is not None and threads < 1:
         raise UsageError(f"--threads {threads}: a framework computes with 1 thread or more")
     if threads is not None and threads > MOST_THREADS:
@@ -129,7 +99,7 @@ def _write(runtimes: Sequence[Runtime], *, as_json: bool) -> None:
         _show(runtimes)
 
 
-def _document(runtime: Runtime) -> Json:
+def _document(runtime: Runtime) -> dict[str, Any]:
     return {
         "name": runtime.name,
         "runtime": runtime.identity,

@@ -1,102 +1,70 @@
 """`dlbricks systems`: list the systems of the store, and compare them by latency and cost."""
 
-from __future__ import annotations
-
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dlbricks_tui.cli.drawing import Pen, name_cell, partly, pen_for, plain_table
 from dlbricks_tui.cli.options import (
     add_composition_options,
     add_cutting_options,
     add_models_argument,
     estimate_options_of,
 )
-from dlbricks_tui.cli.output import Json, narrate, show, write_json
-from dlbricks_tui.cli.parser import Groups, Status, add_json_option
+from dlbricks_tui.cli.output import data_console, narrate, show, write_json
+from dlbricks_tui.cli.parser import Parser, Status, add_action, add_json_option, add_listing, add_repeatable
 from dlbricks_tui.cli.store import open_estimator
+from dlbricks_tui.estimate.comparison import Candidate, candidates, cheapest, names_of, quickest, remarks_on
+from dlbricks_tui.estimate.prices import PRICES_FILE, Prices, read_prices
+from dlbricks_tui.estimate.selection import find_system
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.printable import printable
+from dlbricks_tui.store.queries import Combination, combinations, systems
+from dlbricks_tui.store.records import System
+from dlbricks_tui.store.store import Store
+from dlbricks_tui.wording import numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from dlbricks_tui.answers.estimating import Estimator
-    from dlbricks_tui.estimate.comparison import Candidate
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
-    from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.store.records import System
 
 # Names of more models than these are not listed.
 _MOST_TOLD = 5
+# The width of the other columns, with short names.
+_BESIDE_BARS = 66
 
 
-def register(groups: Groups) -> None:
-    """Add `systems` with `list` and `compare`; without an action it lists."""
-    parser = groups.add_parser("systems", help="list the systems of the store, or compare them for some models")
-    add_json_option(parser)
-    parser.set_defaults(handler=list_systems)
-    actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    listing = actions.add_parser("list", help="list the systems (as `systems` does by itself)")
-    add_json_option(listing)
-    listing.set_defaults(handler=list_systems)
-    comparing = actions.add_parser("compare", help="compare the systems for each model, by latency and by cost")
+def register(parser: Parser) -> None:
+    """Add the actions of `systems`; without one it lists."""
+    actions = add_listing(parser, "list the systems", list_systems)
+    comparing = add_action(
+        actions, "compare", "compare the systems for each model, by latency and by cost", compare_systems, json=False
+    )
     add_models_argument(comparing, many=True)
-    add_cutting_options(comparing, level="fused")
+    add_cutting_options(comparing, level=Level.FUSED)
     # None leaves the level to the results of each system.
     comparing.set_defaults(level=None)
-    comparing.add_argument(
-        "--system",
-        dest="systems",
-        metavar="S",
-        action="append",
-        default=[],
-        help="only this system, by its id, name or instance type; repeatable",
-    )
+    about = "only this system, by its id, name or instance type"
+    add_repeatable(comparing, "--system", "S", about, dest="systems")
     add_composition_options(comparing)
     add_json_option(comparing)
-    comparing.set_defaults(handler=compare_systems)
 
 
 def list_systems(args: argparse.Namespace) -> int:
     """List the systems with their prices and the numbers of their results."""
-    from dlbricks_tui.estimate.comparison import names_of
-    from dlbricks_tui.estimate.prices import PRICES_FILE, read_prices
-    from dlbricks_tui.store.queries import combinations, systems
-    from dlbricks_tui.store.store import Store
-
     prices = read_prices(args.data.path)
     with Store(args.data.store) as store:
         known = systems(store.generation)
         measured = combinations(store.generation)
     if args.json:
-        write_json(
-            [
-                {
-                    "system": system.id,
-                    "name": system.name,
-                    "cpu": system.cpu,
-                    "cores": system.cores,
-                    "memory_bytes": system.memory_bytes,
-                    "instance_type": system.instance_type or None,
-                    "dollars_per_hour": prices.of(names_of(system.id, known)),
-                    "results": [
-                        {
-                            "runtime": it.runtime,
-                            "level": it.level.value,
-                            "protocol": it.protocol,
-                            "bricks": it.pairs,
-                            "models": it.models,
-                        }
-                        for it in measured
-                        if it.system == system.id
-                    ],
-                }
-                for system in known.values()
-            ]
-        )
+        write_json([_system_document(system, known, measured, prices) for system in known.values()])
     elif known:
-        from dlbricks_tui.cli.systems_view import systems_view
-
-        show(systems_view(known, measured, prices))
+        show(_systems_table(known, measured, prices))
         narrate(f"you can change the prices in {args.data.path / PRICES_FILE}")
     else:
         narrate("no system has results yet: `dlbricks run MODEL` measures this one")
@@ -105,44 +73,32 @@ def list_systems(args: argparse.Namespace) -> int:
 
 def compare_systems(args: argparse.Namespace) -> int:
     """Rank the systems for each model, by the runtime that covers most of the model there."""
+    # Loaded here: the list of systems needs no models.
     from dlbricks_tui.answers.opening import library
-    from dlbricks_tui.estimate.comparison import candidates
-    from dlbricks_tui.estimate.prices import read_prices
-    from dlbricks_tui.store.queries import systems
 
     prices = read_prices(args.data.path)
     sources = library(args.data).find_all(args.models)
     with open_estimator(estimate_options_of(args), args.data) as estimator:
         known = systems(estimator.generation)
-        estimates = _estimates(estimator, sources, _chosen(args.systems, known))
+        wanted = [find_system(name, known) for name in args.systems] or list(known)
+        estimates = _estimates(estimator, sources, wanted)
     ranked = {name: found for name, held in estimates.items() if (found := candidates(held, known, prices))}
     if args.json:
         write_json([document for found in ranked.values() for document in _documents(found)])
     elif ranked:
-        from dlbricks_tui.cli.output import data_console
-        from dlbricks_tui.cli.systems_view import comparison_view
-
-        show(*comparison_view(ranked, data_console()))
+        show(*_comparison(ranked, data_console()))
     without = [source.name for source in sources if source.name not in ranked]
     if without:
-        from dlbricks_tui.wording.runs import names_of
-
-        narrate(f"these systems have no results of {names_of(without, _MOST_TOLD)}")
+        narrate(f"these systems have no results of {numbers.names_of(without, _MOST_TOLD)}")
     return Status.DONE_WITH_FAILURES if without else Status.DONE
 
 
-def _chosen(names: Sequence[str], known: Mapping[str, System]) -> tuple[str, ...]:
-    from dlbricks_tui.estimate.selection import find_system
-
-    return tuple(find_system(wanted, known) for wanted in names) or tuple(known)
-
-
 def _estimates(
-    estimator: Estimator, sources: Sequence[ModelSource], systems: Sequence[str]
-) -> dict[str, list[SystemEstimate]]:
+    estimator: "Estimator", sources: "Sequence[ModelSource]", wanted: Sequence[str]
+) -> "dict[str, list[SystemEstimate]]":
     """Return the estimates of each model on the systems, in the order of the models."""
     systems_at: dict[Level, list[str]] = {}
-    for system in systems:
+    for system in wanted:
         systems_at.setdefault(estimator.level_on(system), []).append(system)
     found: dict[str, list[SystemEstimate]] = {source.name: [] for source in sources}
     for level, of_level in systems_at.items():
@@ -151,24 +107,109 @@ def _estimates(
     return found
 
 
-def _documents(found: Sequence[Candidate]) -> list[Json]:
-    from dlbricks_tui.estimate.comparison import cheapest, quickest
+def _system_document(
+    system: System, known: Mapping[str, System], measured: Sequence[Combination], prices: Prices
+) -> dict[str, Any]:
+    return {
+        "system": system.id,
+        "name": system.name,
+        "cpu": system.cpu,
+        "cores": system.cores,
+        "memory_bytes": system.memory_bytes,
+        "instance_type": system.instance_type or None,
+        "dollars_per_hour": prices.of(names_of(system.id, known)),
+        "results": [
+            {
+                "runtime": it.runtime,
+                "level": it.level,
+                "protocol": it.protocol,
+                "bricks": it.pairs,
+                "models": it.models,
+            }
+            for it in measured
+            if it.system == system.id
+        ],
+    }
 
+
+def _documents(found: Sequence[Candidate]) -> Iterator[dict[str, Any]]:
     best, thrifty = quickest(found), cheapest(found)
-    return [
-        {
-            "model": it.estimate.estimate.model,
-            "system": it.estimate.way.system,
-            "runtime": it.estimate.way.runtime,
-            "level": it.estimate.way.level.value,
-            "granularity": it.estimate.estimate.cutting.granularity,
+    for it in found:
+        one, way = it.estimate, it.estimate.way
+        yield {
+            "model": one.estimate.model,
+            "system": way.system,
+            "runtime": way.runtime,
+            "level": way.level,
+            "granularity": one.estimate.cutting.granularity,
             "latency_ms": it.latency_ms,
             "complete": it.complete,
-            "measured_ms": it.estimate.end_to_end.value_ms if it.estimate.end_to_end else None,
+            "measured_ms": one.end_to_end.value_ms if one.end_to_end else None,
             "dollars_per_hour": it.dollars_per_hour,
             "dollars_per_million": it.dollars_per_million,
             "quickest": it is best,
             "cheapest": it is thrifty,
         }
-        for it in found
-    ]
+
+
+def _systems_table(known: Mapping[str, System], measured: Sequence[Combination], prices: Prices) -> Table:
+    table = plain_table("SYSTEM", "PROCESSOR", "CORES", "MEMORY", "PRICE", "BRICKS", "MODELS")
+    table.columns[1].justify = "left"
+    for system in known.values():
+        own = [it for it in measured if it.system == system.id]
+        table.add_row(
+            name_cell(system.id),
+            Text(printable(system.cpu or "-")),
+            str(system.cores or "-"),
+            numbers.gibibytes(system.memory_bytes),
+            numbers.price_per_hour(prices.of(names_of(system.id, known))),
+            str(sum(it.pairs for it in own)),
+            str(max((it.models for it in own), default=0)),
+        )
+    return table
+
+
+def _comparison(ranked: Mapping[str, Sequence[Candidate]], console: Console) -> Iterator[RenderableType]:
+    """Yield one model on several systems, several models on one system, or a grid of both."""
+    pen = pen_for(console, _BESIDE_BARS)
+    compared = dict.fromkeys(it.estimate.way.system for found in ranked.values() for it in found)
+    if len(ranked) == 1:
+        ((model, found),) = ranked.items()
+        yield Text(printable(model), style="bold")
+        yield _list("SYSTEM", [(it.estimate.way.system, it) for it in found], pen)
+    elif len(compared) == 1:
+        yield Text(printable(next(iter(compared))), style="bold")
+        everything = [(model, it) for model, found in ranked.items() for it in found]
+        yield _list("MODEL", sorted(everything, key=lambda pair: pair[1].latency_ms), pen)
+    else:
+        yield _grid(ranked, tuple(compared))
+
+
+def _list(heading: str, found: Sequence[tuple[str, Candidate]], pen: Pen) -> Table:
+    table = plain_table(heading, "LATENCY", "", "$/MILLION", "REMARKS")
+    table.columns[-1].justify = "left"
+    longest_ms = max(it.latency_ms for _, it in found) or 1.0
+    remarks = remarks_on([it for _, it in found])
+    for (name, it), remark in zip(found, remarks, strict=True):
+        cost = "-" if it.dollars_per_million is None else f"{it.dollars_per_million:.2f}"
+        table.add_row(name_cell(name), _latency(it), pen.bar(it.latency_ms / longest_ms), cost, remark)
+    return table
+
+
+def _grid(ranked: Mapping[str, Sequence[Candidate]], compared: Sequence[str]) -> Table:
+    table = plain_table("MODEL", *compared, "QUICKEST", "CHEAPEST")
+    for column in table.columns[-2:]:
+        column.justify = "left"
+    for model, found in ranked.items():
+        by_system = {it.estimate.way.system: it for it in found}
+        latencies = [_latency(by_system[system]) if system in by_system else "-" for system in compared]
+        table.add_row(name_cell(model), *latencies, _system(quickest(found)), _system(cheapest(found)))
+    return table
+
+
+def _latency(it: Candidate) -> str:
+    return partly(it.latency_ms, part=not it.complete)
+
+
+def _system(found: Candidate | None) -> str:
+    return "-" if found is None else found.estimate.way.system

@@ -1,40 +1,32 @@
 """`dlbricks tree`: one model cut into layer sequences."""
 
-from __future__ import annotations
-
 import argparse
-from typing import TYPE_CHECKING
+from typing import Any
 
-from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, level_of, shapes_of
-from dlbricks_tui.cli.output import Json, data_console, narrate, show, write_json
-from dlbricks_tui.cli.parser import Groups, Status, UsageError, add_json_option
+from dlbricks_tui.answers.opening import library
+from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence, decompose
+from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, shapes_of
+from dlbricks_tui.cli.output import data_console, narrate, show, write_json
+from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option
 from dlbricks_tui.cli.store import open_loader
-
-if TYPE_CHECKING:
-    from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
-    from dlbricks_tui.models.graph import Layer, TensorType
+from dlbricks_tui.models.graph import Layer, Level
 
 
-def register(groups: Groups) -> None:
-    """Add `tree`."""
-    parser = groups.add_parser("tree", help="show the layer sequences of a model, and which of them repeat")
+def register(parser: Parser) -> None:
+    """Add the options of `tree`."""
     add_models_argument(parser, many=False)
-    add_cutting_options(parser, level="written")
+    add_cutting_options(parser, level=Level.WRITTEN)
     add_json_option(parser)
     parser.set_defaults(handler=show_tree)
 
 
 def show_tree(args: argparse.Namespace) -> int:
     """Cut one model and show the result."""
-    from dlbricks_tui.answers.opening import library
-    from dlbricks_tui.bricks.decomposition import decompose
-    from dlbricks_tui.models.graph import Level
-
     sources = library(args.data).find(args.model)
     if len(sources) != 1:
         raise UsageError(f"{args.model} stands for {len(sources)} models; `tree` shows one, such as table1:14")
     with open_loader(args.data) as loader:
-        graph = loader.load(sources[0], level_of(args) or Level.WRITTEN, shapes_of(args))
+        graph = loader.load(sources[0], Level(args.level), shapes_of(args))
     decomposition = decompose(graph, cutting_of(args))
     if args.json:
         write_json(_document(decomposition))
@@ -48,7 +40,7 @@ def show_tree(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def _document(decomposition: Decomposition) -> Json:
+def _document(decomposition: Decomposition) -> dict[str, Any]:
     graph, how = decomposition.graph, decomposition.cutting
     return {
         "model": graph.name,
@@ -59,13 +51,13 @@ def _document(decomposition: Decomposition) -> Json:
         "layers": len(graph.layers),
         "unique_layers": len(decomposition.bricks),
         "contexts": len(decomposition.suite),
-        "inputs": {entry.name: _shape(entry.type) for entry in graph.inputs},
+        "inputs": {entry.name: entry.type.shape for entry in graph.inputs},
         "sequences": [_sequence(decomposition, occurrence) for occurrence in decomposition.occurrences],
-        "edges": [list(edge) for edge in graph.edges],
+        "edges": graph.edges,
     }
 
 
-def _sequence(decomposition: Decomposition, occurrence: Occurrence) -> Json:
+def _sequence(decomposition: Decomposition, occurrence: Occurrence) -> dict[str, Any]:
     return {
         "index": occurrence.sequence.index,
         "brick": occurrence.brick.key,
@@ -74,18 +66,14 @@ def _sequence(decomposition: Decomposition, occurrence: Occurrence) -> Json:
     }
 
 
-def _layer(layer: Layer) -> Json:
+def _layer(layer: Layer) -> dict[str, Any]:
     return {
         "index": layer.index,
         "name": layer.name,
         "op": layer.op,
         "kind": layer.kind.value,
         "times": layer.times,
-        "in_shapes": [_shape(it) for it in layer.data],
-        "out_shapes": [_shape(it) for it in layer.outputs],
+        "in_shapes": [it.shape for it in layer.data],
+        "out_shapes": [it.shape for it in layer.outputs],
         "unmeasurable": layer.unmeasurable,
     }
-
-
-def _shape(tensor: TensorType) -> Json:
-    return None if tensor.shape is None else list(tensor.shape)

@@ -1,6 +1,6 @@
 """The comparison of models and systems by latency and cost (paper, section 6)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlbricks_tui.estimate.prices import Prices, cost_of
@@ -51,3 +51,12 @@ def cheapest(found: Iterable[Candidate]) -> Candidate | None:
     """Return the complete candidate with the least cost; None without prices."""
     priced = ((it.dollars_per_million, it) for it in found if it.complete and it.dollars_per_million is not None)
     return min(priced, key=lambda pair: pair[0], default=(0.0, None))[1]
+
+
+def remarks_on(found: Sequence[Candidate]) -> list[str]:
+    """Return a remark on each candidate: quickest, cheapest, incomplete, or nothing."""
+    best, thrifty = quickest(found), cheapest(found)
+    return [
+        ", ".join(["quickest"] * (it is best) + ["cheapest"] * (it is thrifty) + ["incomplete"] * (not it.complete))
+        for it in found
+    ]

@@ -1,12 +1,14 @@
-"""Numbers with their units, as both doors write them."""
+"""Numbers with their units, and lists of names, as both doors write them."""
 
 import math
+from collections.abc import Sequence
 
 # Stands before a sum that leaves layers out: such a sum bounds the latency neither from above nor from below.
 PARTLY = "…"
 
 # A picosecond. Smaller latencies are rounding errors.
 _LEAST_MS = 1e-9
+_GIBIBYTE = 1 << 30
 
 
 def milliseconds(latency_ms: float) -> str:
@@ -58,6 +60,22 @@ def duration(seconds: float) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
+
+
+def gibibytes(memory_bytes: int) -> str:
+    """Return the size of a memory: `8 GiB`, and a dash where it is unknown."""
+    return f"{memory_bytes / _GIBIBYTE:.0f} GiB" if memory_bytes else "-"
+
+
+def price_per_hour(dollars: float | None) -> str:
+    """Return the price of an hour: `$ 0.17/h`, and a dash where it is unknown."""
+    return "-" if dollars is None else f"$ {dollars:g}/h"
+
+
+def names_of(models: Sequence[str], most: int = 3) -> str:
+    """Return the names of the models, the first few of many."""
+    more = len(models) - most
+    return ", ".join(models[:most]) + (f" and {counted(more, 'other')}" if more > 0 else "")
 
 
 def capitalised(text: str) -> str:

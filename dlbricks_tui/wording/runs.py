@@ -1,6 +1,5 @@
 """A run in words: its events, its progress and the noise on the host, the same at both doors."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -199,9 +198,3 @@ def noise_note(found: Disturbances) -> str:
     """Return how other programs disturbed the run and what helps; empty while they did not."""
     counts = noise_counts(found)
     return f"noise: {counts}; {_NOISE_HINT}" if counts else ""
-
-
-def names_of(models: Sequence[str], most: int = 3) -> str:
-    """Return the names of the models, the first few of many."""
-    more = len(models) - most
-    return ", ".join(models[:most]) + (f" and {counted(more, 'other')}" if more > 0 else "")

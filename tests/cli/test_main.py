@@ -2,29 +2,24 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dlbricks_tui import __version__
-from dlbricks_tui.cli.main import main
-from dlbricks_tui.cli.parser import Groups
+from dlbricks_tui.cli.main import Command, main
+from dlbricks_tui.cli.parser import Handler, Parser
 from dlbricks_tui.errors import UserError
 
-Handler = Callable[[argparse.Namespace], int]
 
+def work(handler: Handler) -> Command:
+    """A command `work` with this handler."""
 
-class Command:
-    """A group of one command, `work`, whose handler the test gives."""
-
-    def __init__(self, handler: Handler) -> None:
-        self.handler = handler
-
-    def register(self, groups: Groups) -> None:
-        parser = groups.add_parser("work", help="do what the test wants")
+    def register(parser: Parser) -> None:
         parser.add_argument("--times", type=int)
-        parser.set_defaults(handler=self.handler)
+        parser.set_defaults(handler=handler)
+
+    return Command("work", "do what the test wants", register)
 
 
 def done(args: argparse.Namespace) -> int:
@@ -35,7 +30,7 @@ def failing(error: BaseException) -> Command:
     def fail(args: argparse.Namespace) -> int:
         raise error
 
-    return Command(fail)
+    return work(fail)
 
 
 def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +40,7 @@ def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str])
 
 def test_help_lists_each_command_with_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        main(["--help"], [Command(done)])
+        main(["--help"], [work(done)])
     assert end.value.code == 0
     assert ["work", "do", "what", "the", "test", "wants"] in [
         line.split() for line in capsys.readouterr().out.splitlines()
@@ -61,7 +56,7 @@ def test_the_version_is_data(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("status", [0, 1])
 def test_a_command_decides_its_exit_status(status: int) -> None:
-    assert main(["work"], [Command(lambda args: status)]) == status
+    assert main(["work"], [work(lambda args: status)]) == status
 
 
 @pytest.mark.parametrize(
@@ -76,7 +71,7 @@ def test_a_command_decides_its_exit_status(status: int) -> None:
 def test_a_command_line_that_makes_no_sense_is_one_line_and_status_two(
     arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(arguments, [Command(done)]) == 2
+    assert main(arguments, [work(done)]) == 2
     assert capsys.readouterr() == ("", f"dlbricks: error: {complaint}\n")
 
 
@@ -128,7 +123,7 @@ def test_the_data_folder_may_be_named_before_and_after_the_command(arguments: li
         seen.append(args.data.path)
         return 0
 
-    assert main([argument.format(tmp_path) for argument in arguments], [Command(look)]) == 0
+    assert main([argument.format(tmp_path) for argument in arguments], [work(look)]) == 0
     assert seen == [tmp_path / "a"]
 
 
@@ -137,13 +132,13 @@ def test_a_data_folder_that_cannot_be_one_is_bad_input(
     folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
-    assert main(["work", "--data-dir", folder.format(tmp_path)], [Command(done)]) == 2
+    assert main(["work", "--data-dir", folder.format(tmp_path)], [work(done)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("dlbricks: error: ") and line.endswith("--data-dir or DLBRICKS_DATA_DIR")
 
 
 def test_a_data_folder_that_is_not_there_yet_is_left_alone(tmp_path: Path) -> None:
-    assert main(["work", "--data-dir", str(tmp_path / "new")], [Command(done)]) == 0
+    assert main(["work", "--data-dir", str(tmp_path / "new")], [work(done)]) == 0
     assert not (tmp_path / "new").exists()
 
 

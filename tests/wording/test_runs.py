@@ -30,7 +30,8 @@ from dlbricks_tui.runs.events import (
 )
 from dlbricks_tui.runs.progress import Disturbances, RunProgress
 from dlbricks_tui.runs.run_folder import State
-from dlbricks_tui.wording.runs import Tone, doing_now, how_far, names_of, noise_note, note_of
+from dlbricks_tui.wording.numbers import names_of
+from dlbricks_tui.wording.runs import Tone, doing_now, how_far, noise_note, note_of
 from tests.runs.live_runs import at, estimate, in_the_middle
 
 ABOUT: dict[str, Any] = {"program": 0, "brick": "b" * 64, "context": "plain", "model": "", "label": "conv"}

@@ -17,8 +17,7 @@ from dlbricks_tui.tui.run.snapshot import RunSnapshot
 from dlbricks_tui.tui.run.words import STATE_STYLES, joined
 from dlbricks_tui.tui.widgets.rows import ItemRows, place_of
 from dlbricks_tui.tui.widgets.text import TextView
-from dlbricks_tui.wording.numbers import duration
-from dlbricks_tui.wording.runs import names_of
+from dlbricks_tui.wording.numbers import duration, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,7 @@ from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import ItemRows, TailRows, place_of
 from dlbricks_tui.tui.widgets.search_line import SearchLine
 from dlbricks_tui.tui.widgets.text import TextLines
-from dlbricks_tui.wording.numbers import milliseconds, percent
-from dlbricks_tui.wording.runs import names_of
+from dlbricks_tui.wording.numbers import milliseconds, names_of, percent
 
 SIGNS = {
     BrickState.SAMPLING: Span("~ ", "accent"),

@@ -18,8 +18,7 @@ from dlbricks_tui.tui.run.snapshot import RunSnapshot
 from dlbricks_tui.tui.run.words import estimate_of, how_far, how_far_alone, state_of, what_now
 from dlbricks_tui.tui.widgets.screens import PanelledScreen
 from dlbricks_tui.tui.widgets.text import LineBar
-from dlbricks_tui.wording.numbers import percent
-from dlbricks_tui.wording.runs import names_of
+from dlbricks_tui.wording.numbers import names_of, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -20,8 +20,8 @@ from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import ItemRows, TailRows
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
 from dlbricks_tui.tui.widgets.text import TextLines
-from dlbricks_tui.wording.numbers import PARTLY, milliseconds, percent
-from dlbricks_tui.wording.runs import Note, names_of
+from dlbricks_tui.wording.numbers import PARTLY, milliseconds, names_of, percent
+from dlbricks_tui.wording.runs import Note
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

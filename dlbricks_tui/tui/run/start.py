@@ -31,8 +31,7 @@ from dlbricks_tui.tui.run import actions
 from dlbricks_tui.tui.run.words import joined
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import TextLines
-from dlbricks_tui.wording.numbers import counted, duration, percent
-from dlbricks_tui.wording.runs import names_of
+from dlbricks_tui.wording.numbers import counted, duration, names_of, percent
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -95,17 +95,13 @@ class MachinesPanel(Panel):
         self._list.rows_changed()
 
     def show(self, found: tuple[Candidate, ...]) -> None:
-        from dlbricks_tui.estimate.comparison import cheapest, quickest
+        from dlbricks_tui.estimate.comparison import remarks_on
 
-        best, thrifty = quickest(found), cheapest(found)
         if self._by_cost:
             # Machines without a price come last.
             found = tuple(sorted(found, key=_cost))
         self._list.items = found
-        self._list.remarks = tuple(
-            ", ".join(["quickest"] * (it is best) + ["cheapest"] * (it is thrifty) + ["incomplete"] * (not it.complete))
-            for it in found
-        )
+        self._list.remarks = tuple(remarks_on(found))
         self._list.show_placeholder(
             line(f"{self._model} was not measured on any system."),
             Hint("On the workbench, {workbench.start_run} runs its bricks here;", "muted"),

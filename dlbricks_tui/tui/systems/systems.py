@@ -22,7 +22,7 @@ from dlbricks_tui.tui.lines import (
 from dlbricks_tui.tui.systems import actions
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import ItemRows, LineRows, place_of
-from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.numbers import counted, gibibytes, price_per_hour
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.systems.work import KnownSystem
     from dlbricks_tui.tui.widgets.search_line import SearchLine
 
-_GIBIBYTE = 1 << 30
 _CORES, _MEMORY, _PRICE, _COUNT = 6, 9, 11, 8
 _HERE = "this host "
 
@@ -45,13 +44,12 @@ class SystemRows(ItemRows["KnownSystem"]):
         system = known.system
         here = _HERE if known.is_host else ""
         name = column(system.id, max(8, _name_width(width) - len(here)))
-        memory = f"{system.memory_bytes / _GIBIBYTE:.0f} GiB" if system.memory_bytes else "-"
         return (
             *((Span(here, "accent"),) if here else ()),
             name,
             number_column(str(system.cores or "-"), _CORES),
-            number_column(memory, _MEMORY),
-            number_column(price(known.dollars_per_hour), _PRICE),
+            number_column(gibibytes(system.memory_bytes), _MEMORY),
+            number_column(price_per_hour(known.dollars_per_hour), _PRICE),
             number_column(f"{known.bricks:,}", _COUNT, "strong"),
             number_column(f"{known.models:,}", _COUNT),
         )
@@ -145,11 +143,6 @@ class SystemPanel(Panel):
     def _lines(self, width: int) -> tuple[Line, ...]:
         lines = _described(self._known, self._runtimes) if self._known else ()
         return tuple(each for long in lines for each in (wrapped(long, width) if long else [BLANK]))
-
-
-def price(dollars_per_hour: float | None) -> str:
-    """Return the price of an hour."""
-    return "-" if dollars_per_hour is None else f"$ {dollars_per_hour:g}/h"
 
 
 def _name_width(width: int) -> int:
