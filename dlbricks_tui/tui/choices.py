@@ -39,6 +39,11 @@ class Choices:
     def cutting(self) -> Cutting:
         return Cutting(self.granularity, self.cut, self.order)
 
+    @property
+    def cut_at(self) -> tuple[Level, Cutting]:
+        """The choices on which the bricks of a model depend."""
+        return self.level, self.cutting
+
     def with_granularity(self, granularity: int) -> Choices:
         """Return the choices with another granularity, limited to the valid range."""
         return replace(self, granularity=min(max(granularity, 1), MOST_LAYERS))

@@ -45,6 +45,7 @@ class Estimator:
     def available(self) -> Available:
         """Return the systems and runtimes of the store, and this host."""
         with self._store.held() as store:
+            store.refresh()
             generation = store.generation
             counted = counts(generation)
             return Available(

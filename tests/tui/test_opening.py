@@ -1,6 +1,5 @@
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,6 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.tui.corpus import work
-from dlbricks_tui.tui.corpus.work import CorpusQuery
 from dlbricks_tui.tui.model_reader import MOST_KEPT, ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session
@@ -63,16 +61,14 @@ def test_one_model_without_its_framework_ends_no_survey(tmp_path: Path, monkeypa
     made.graph.node[4].attribute[0].t.data_type = 99
     damaged.write_bytes(made.SerializeToString())
 
-    posted: list[Any] = []
     specs = [
         ModelSpec(source_of(path), Level.WRITTEN, Cutting(1))
         for path in (tmp_path / "gone-symbol.json", damaged, whole)
     ]
     session = Session(DataFolder(tmp_path / "data"))
-    work.CorpusWork(session, posted.append).compare_models(specs, CorpusQuery(Level.WRITTEN, Cutting(1), True))
-    (compared,) = [message for message in posted if isinstance(message, work.ModelsCompared)]
-    assert [model.name for model in compared.compared.corpus.models] == ["whole"]
-    gone_line, damaged_line = compared.compared.refused
+    (compared,) = work.compare_models(session.reader, specs, read_all=True)
+    assert [model.name for model in compared.corpus.models] == ["whole"]
+    gone_line, damaged_line = compared.refused
     assert gone_line.startswith("gone: cannot start /nowhere/python")
     assert "'filled' is damaged" in damaged_line
     assert session.reader.decompose_cached(specs[1]) is None

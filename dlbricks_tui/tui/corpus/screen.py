@@ -15,7 +15,6 @@ from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.corpus import actions, work
 from dlbricks_tui.tui.corpus.likeness import LikenessPanel
 from dlbricks_tui.tui.corpus.panels import GranularitiesPanel, KindsPanel, UniquenessPanel
-from dlbricks_tui.tui.corpus.work import ComparedModels, CorpusQuery
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.lines import Line, Span, line, wrapped
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
@@ -48,13 +47,13 @@ class CorpusScreen(PanelledScreen[None]):
         self, session: Session, specs: Callable[[Choices], Sequence[ModelSpec]], choices: Choices, *, measuring: bool
     ) -> None:
         super().__init__()
-        self._work = work.CorpusWork(session, self.post_message)
+        self._session = session
         self._specs_for = specs
         # The paper counts single written layers, whatever the workbench shows.
         self._choices = replace(choices, level=Level.WRITTEN, granularity=1, cut=Cut.CHAIN)
         self._measuring = measuring
         self._read_all = False
-        self._compared: ComparedModels | None = None
+        self._compared: work.ComparedModels | None = None
         self._progress = ""
         self._head = TextLines(self._head_lines, classes="corpus-head")
         self._uniqueness = UniquenessPanel()
@@ -83,36 +82,11 @@ class CorpusScreen(PanelledScreen[None]):
             self._start_reading()
             self._update_estimate()
 
-    @property
-    def _how(self) -> CorpusQuery:
-        return CorpusQuery(self._choices.level, self._choices.cutting, self._read_all)
-
-    @on(work.ReadingProgress)
-    def _reading(self, event: work.ReadingProgress) -> None:
-        if event.how == self._how:
-            self._compared, self._progress = event.compared, f"reading, {event.done} of {event.total} models"
-            self._show()
-            self._head.refresh(layout=True)
-
-    @on(work.ModelsCompared)
-    def _models_compared(self, event: work.ModelsCompared) -> None:
-        if event.how != self._how:
-            return
-        self._compared, self._progress = event.compared, ""
-        corpus = event.compared.corpus if event.compared.corpus.models else None
-        if corpus is None:
-            self._say(line("None of these models was read at this level yet."), Hint("{corpus.read_all} reads them."))
-        self._show()
-        self._head.refresh(layout=True)
-
-    @on(work.AccuraciesFound)
-    def _accuracies_found(self, event: work.AccuraciesFound) -> None:
-        self._granularities.show(event.accuracies)
-
     @on(messages.NewResults)
     def _update_estimate(self) -> None:
         if not self._measuring:
-            self.run_in_thread(partial(self._work.find_accuracies, self._specs_for(self._choices)), "accuracy")
+            find = partial(work.find_accuracies, self._session, self._specs_for(self._choices))
+            self.run_in_thread(find, "accuracy", self._granularities.show)
 
     @on(UniquenessPanel.Chosen)
     def _model_chosen(self, event: UniquenessPanel.Chosen) -> None:
@@ -142,20 +116,28 @@ class CorpusScreen(PanelledScreen[None]):
             self._start_reading()
 
     def _start_reading(self) -> None:
-        self._compared, self._progress = None, "reading the models"
         self._say(line(Span("Reading the models.", "muted")))
-        self._show()
-        self._head.refresh(layout=True)
-        self.run_in_thread(partial(self._work.compare_models, self._specs_for(self._choices), self._how), "survey")
+        self._show(None, "reading the models")
+        specs = self._specs_for(self._choices)
+        compare = partial(work.compare_models, self._session.reader, specs, self._read_all)
+        self.run_steps_in_thread(compare, "compare", partial(self._models_compared, len(specs)))
+
+    def _models_compared(self, total: int, compared: work.ComparedModels) -> None:
+        reading = compared.tried < total
+        if not reading and not compared.corpus.models:
+            self._say(line("None of these models was read at this level yet."), Hint("{corpus.read_all} reads them."))
+        self._show(compared, f"reading, {compared.tried} of {total} models" if reading else "")
 
     def _say(self, *lines: Line | Hint) -> None:
         for panel in (self._uniqueness, self._kinds, self._likeness):
             panel.show_placeholder(*lines)
 
-    def _show(self) -> None:
-        corpus = self._compared.corpus if self._compared and self._compared.corpus.models else None
+    def _show(self, compared: work.ComparedModels | None, progress: str) -> None:
+        self._compared, self._progress = compared, progress
+        corpus = compared.corpus if compared and compared.corpus.models else None
         for panel in (self._uniqueness, self._kinds, self._likeness):
             panel.show(corpus)
+        self._head.refresh(layout=True)
 
     def _head_lines(self, width: int) -> tuple[Line, ...]:
         choices, compared = self._choices, self._compared

@@ -6,12 +6,9 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual import on
-
 from dlbricks_tui.store.contrast import Contrast, Paired, Verdict
 from dlbricks_tui.tui.lines import Line, Span, column, contains_all, line, number_column, wrapped
-from dlbricks_tui.tui.results import actions
-from dlbricks_tui.tui.results.work import ComparisonMade, ResultsWork
+from dlbricks_tui.tui.results import actions, work
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
@@ -172,7 +169,7 @@ class ContrastScreen(PanelledScreen[None]):
 
     def __init__(self, store: SharedStore, first: NamedSelection, second: NamedSelection) -> None:
         super().__init__()
-        self._work = ResultsWork(store, self.post_message)
+        self._store = store
         self._first = first
         self._second = second
         self._found: Contrast | None = None
@@ -188,12 +185,6 @@ class ContrastScreen(PanelledScreen[None]):
         self.make_current(self._pairs)
         self._compare()
 
-    @on(ComparisonMade)
-    def _comparison_made(self, event: ComparisonMade) -> None:
-        self._found = event.found
-        self._head.refresh(layout=True)
-        self._pairs.show(event.found.pairs)
-
     def action_exchange(self) -> None:
         self._first, self._second = self._second, self._first
         self._compare()
@@ -204,7 +195,13 @@ class ContrastScreen(PanelledScreen[None]):
     def _compare(self) -> None:
         self._found = None
         self._head.refresh(layout=True)
-        self.run_in_thread(partial(self._work.compare, self._first.selection, self._second.selection), "compare")
+        compare = partial(work.compare, self._store, self._first.selection, self._second.selection)
+        self.run_in_thread(compare, "compare", self._compared)
+
+    def _compared(self, found: Contrast) -> None:
+        self._found = found
+        self._head.refresh(layout=True)
+        self._pairs.show(found.pairs)
 
     def _head_lines(self, width: int) -> tuple[Line, ...]:
         first, second = self._first, self._second

@@ -16,7 +16,7 @@ from dlbricks_tui.tui.results import actions, work
 from dlbricks_tui.tui.results.comparison import ContrastScreen
 from dlbricks_tui.tui.results.record import HistoryPanel, RecordPanel
 from dlbricks_tui.tui.results.table import ResultsPanel
-from dlbricks_tui.tui.results.work import NamedSelection, ResultsWork
+from dlbricks_tui.tui.results.work import NamedSelection
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import counted
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
+    from dlbricks_tui.store.importing import ImportReport
     from dlbricks_tui.store.queries import Selection
     from dlbricks_tui.tui.session import Session
 
@@ -47,8 +48,7 @@ class ResultsScreen(PanelledScreen[None]):
 
     def __init__(self, session: Session) -> None:
         super().__init__()
-        self._session = session
-        self._work = ResultsWork(session.store, self.post_message)
+        self._store = session.store
         self._kept: NamedSelection | None = None
         # The deleted selections, the latest last.
         self._undo: list[Selection] = []
@@ -72,28 +72,27 @@ class ResultsScreen(PanelledScreen[None]):
     def on_screen_resume(self) -> None:
         self._find()
 
-    # Messages of panels and of worker threads
+    # Messages of panels, and results of work in threads
 
     @on(ResultsPanel.Asked)
     @on(messages.NewResults)
     def _find(self) -> None:
-        self.run_in_thread(partial(self._work.find, self._table.result_query), "find")
+        self.run_in_thread(partial(work.find, self._store, self._table.result_query), "find", self._found)
 
-    @on(work.Found)
-    def _found(self, event: work.Found) -> None:
-        self._table.show(event)
-        if not event.selection:
+    def _found(self, found: work.Found) -> None:
+        self._table.show(found)
+        if not found.selection:
             self._record.show(None)
             self._history.show(())
 
     @on(ResultsPanel.Selected)
     def _result_selected(self, event: ResultsPanel.Selected) -> None:
-        self.run_in_thread(partial(self._work.read_result, event.result), "study")
+        self.run_in_thread(partial(work.read_result, self._store, event.result), "read", self._result_read)
 
-    @on(work.ResultRead)
-    def _result_read(self, event: work.ResultRead) -> None:
-        self._record.show(event)
-        self._history.show(event.history)
+    def _result_read(self, read: work.ResultRead | None) -> None:
+        if read is not None:
+            self._record.show(read)
+            self._history.show(read.history)
 
     @on(ResultsPanel.Opened)
     def _opened(self) -> None:
@@ -101,7 +100,7 @@ class ResultsScreen(PanelledScreen[None]):
 
     @on(HistoryPanel.Opened)
     def _older_opened(self, event: HistoryPanel.Opened) -> None:
-        self.run_in_thread(partial(self._work.read_again, event.summary), "study")
+        self.run_in_thread(partial(work.read_again, self._store, event.summary), "read", self._result_read)
         self.go_to(self._record)
 
     @on(ResultsPanel.ColumnsAsked)
@@ -114,35 +113,9 @@ class ResultsScreen(PanelledScreen[None]):
         if columns is not None:
             self._table.show_columns(columns)
 
-    @on(work.Deleted)
-    def _deleted(self, event: work.Deleted) -> None:
-        self._undo.append(event.selection)
-        self._table.unmark(event.selection)
-        self.notify(f"{counted(event.count, 'result')} deleted; {key('results.undo_delete')} restores the results.")
-        self._changed()
-
-    @on(work.Restored)
-    def _restored(self, event: work.Restored) -> None:
-        self.notify(f"{counted(event.count, 'result')} restored.")
-        self._changed()
-
-    @on(work.Exported)
-    def _exported(self, event: work.Exported) -> None:
-        self.notify(f"{counted(event.count, 'result')} written to {event.path}", markup=False)
-
-    @on(work.Imported)
-    def _imported(self, event: work.Imported) -> None:
-        report = event.report
-        told = f"{report.new:,} records of {event.path.name} are new, {report.known:,} were known."
-        if report.conflicts:
-            told += f" {len(report.conflicts):,} differ from those in the store; both are kept."
-        if report.refused:
-            told += f" {len(report.refused):,} cannot be read: {report.refused[0]}"
-        self.notify(told, severity="warning" if report.refused else "information", markup=False)
-        self._changed()
-
-    def _changed(self) -> None:
-        """Update everything that depends on the store."""
+    def _changed(self, told: str, warning: bool = False) -> None:
+        """Report a change of the store, and update everything that depends on it."""
+        self.notify(told, severity="warning" if warning else "information", markup=False)
         self._find()
         self.app.post_message(messages.ResultsStored())
 
@@ -153,9 +126,12 @@ class ResultsScreen(PanelledScreen[None]):
 
     def action_undo_delete(self) -> None:
         if self._undo:
-            self.run_in_thread(partial(self._work.restore, self._undo.pop()), "change")
+            self.run_in_thread(partial(work.restore, self._store, self._undo.pop()), then=self._restored)
         else:
             self.notify("Nothing was deleted in this session.")
+
+    def _restored(self, count: int) -> None:
+        self._changed(f"{counted(count, 'result')} restored.")
 
     def action_export(self) -> None:
         self._choose(self._table.shown, self._ask_where_to_export)
@@ -192,7 +168,7 @@ class ResultsScreen(PanelledScreen[None]):
         self._foot.refresh()
 
     def _compare(self, first: NamedSelection, second: Selection) -> None:
-        self.app.push_screen(ContrastScreen(self._session.store, first, self._named(second)))
+        self.app.push_screen(ContrastScreen(self._store, first, self._named(second)))
 
     def _named(self, chosen: Selection) -> NamedSelection:
         """Name a selection by its search or its marks."""
@@ -211,16 +187,32 @@ class ResultsScreen(PanelledScreen[None]):
 
     def _delete(self, chosen: Selection, sure: bool | None) -> None:
         if sure:
-            self.run_in_thread(partial(self._work.delete, chosen), "change")
+            self.run_in_thread(partial(work.delete, self._store, chosen), then=partial(self._deleted, chosen))
+
+    def _deleted(self, chosen: Selection, count: int) -> None:
+        self._undo.append(chosen)
+        self._table.unmark(chosen)
+        self._changed(f"{counted(count, 'result')} deleted; {key('results.undo_delete')} restores the results.")
 
     def _export(self, chosen: Selection, path: Path | None) -> None:
         if path is not None:
-            self.run_in_thread(partial(self._work.export, chosen, path), "change")
+            self.run_in_thread(partial(work.export, self._store, chosen, path), then=partial(self._exported, path))
+
+    def _exported(self, path: Path, count: int) -> None:
+        self.notify(f"{counted(count, 'result')} written to {path}", markup=False)
 
     def _import(self, path: Path | None) -> None:
         if path is not None:
             self.notify(f"Reading {path.name}.", markup=False)
-            self.run_in_thread(partial(self._work.import_from, path), "change")
+            self.run_in_thread(partial(work.import_from, self._store, path), then=partial(self._imported, path))
+
+    def _imported(self, path: Path, report: ImportReport) -> None:
+        told = f"{report.new:,} records of {path.name} are new, {report.known:,} were known."
+        if report.conflicts:
+            told += f" {len(report.conflicts):,} differ from those in the store; both are kept."
+        if report.refused:
+            told += f" {len(report.refused):,} cannot be read: {report.refused[0]}"
+        self._changed(told, warning=bool(report.refused))
 
     def _foot_lines(self, width: int) -> tuple[Line, ...]:
         if self._kept is None:

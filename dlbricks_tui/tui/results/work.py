@@ -1,11 +1,10 @@
-"""Work of the results screens that takes time: worker threads do it and post what they have found."""
+"""Work of the results screens that takes time; they run it in threads."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from textual.message import Message
 from textual.worker import get_current_worker
 
 from dlbricks_tui.store.conditions import Condition, parse_condition, where
@@ -18,7 +17,6 @@ from dlbricks_tui.store.queries import Order, Selection, select
 from dlbricks_tui.store.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from dlbricks_tui.store.columns import Summary
@@ -58,137 +56,84 @@ def quoted(column: str, value: str) -> str:
     return f'{column}=="{value}"' if re.search(r"[\s,]", value) else f"{column}=={value}"
 
 
-class Found(Message):
+class Found(NamedTuple):
     """The results of a query and the number of all results, or the problem with the query."""
 
-    def __init__(self, query: ResultQuery, selection: Selection | None, total: int, problem: str = "") -> None:
-        super().__init__()
-        self.query = query
-        self.selection = selection
-        self.total = total
-        self.problem = problem
+    query: ResultQuery
+    selection: Selection | None
+    total: int
+    problem: str = ""
 
 
-class ResultRead(Message):
+def find(shared: SharedStore, query: ResultQuery) -> Found:
+    """Find results, including those that were just stored."""
+    with shared.held() as store:
+        store.refresh()
+        total = len(store.generation.index.rows_of(*RESULT_TABLES))
+        try:
+            return Found(query, select(store.generation, conditions_of(query.text), query.orders), total)
+        except QueryError as error:
+            return Found(query, None, total, str(error))
+
+
+class ResultRead(NamedTuple):
     """A complete result, and the history of its brick or model in the same way, oldest first."""
 
-    def __init__(self, summary: Summary, result: Result | None, history: tuple[Summary, ...]) -> None:
-        super().__init__()
-        self.summary = summary
-        self.result = result
-        self.history = history
+    summary: Summary
+    # None if its samples can no longer be read.
+    result: Result | None
+    history: tuple[Summary, ...]
 
 
-class Deleted(Message):
-    """Results were deleted; `count` of them still existed."""
-
-    def __init__(self, selection: Selection, count: int) -> None:
-        super().__init__()
-        self.selection = selection
-        self.count = count
-
-
-class Restored(Message):
-    """Deleted results were restored."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self.count = count
+def read_result(shared: SharedStore, one: Selection) -> ResultRead:
+    """Read a result and the history of its brick or model."""
+    (summary,) = one.summaries()
+    with shared.held() as store:
+        try:
+            result = one.result(0)
+        except DamagedResultError:
+            # The store has recorded the damage; the summary is still valid.
+            result = None
+        same = where(brick=summary.brick, model=summary.model, context=summary.context, system=summary.system)
+        same += where(runtime=summary.runtime, level=summary.level.value, protocol=summary.protocol)
+        history = select(store.generation, same, (Order("when"),)).summaries()
+    return ResultRead(summary, result, tuple(history))
 
 
-class Exported(Message):
-    """Results were exported to a file."""
-
-    def __init__(self, count: int, path: Path) -> None:
-        super().__init__()
-        self.count = count
-        self.path = path
+def read_again(shared: SharedStore, summary: Summary) -> ResultRead | None:
+    """Read the result of a summary; None if it was deleted since."""
+    with shared.held() as store:
+        found = select(store.generation, [Condition("id", "=", summary.id)])
+    return read_result(shared, found) if found else None
 
 
-class Imported(Message):
-    """A file was imported."""
-
-    def __init__(self, path: Path, report: ImportReport) -> None:
-        super().__init__()
-        self.path = path
-        self.report = report
+def delete(shared: SharedStore, selection: Selection) -> int:
+    """Delete results, and return how many of them still existed."""
+    with shared.held() as store:
+        return store.delete(selection.values("id"))
 
 
-class ComparisonMade(Message):
-    """Two selections were compared."""
-
-    def __init__(self, found: Contrast) -> None:
-        super().__init__()
-        self.found = found
+def restore(shared: SharedStore, selection: Selection) -> int:
+    """Restore deleted results, and return their number."""
+    with shared.held() as store:
+        return store.restore(selection.generation, selection.rows.tolist())
 
 
-class ResultsWork:
-    """Queries and changes the store, and posts the outcome as messages to one screen."""
+def export(shared: SharedStore, selection: Selection, path: Path) -> int:
+    """Export results to a file, and return their number."""
+    with shared.held():
+        return export_selection(selection, path)
 
-    def __init__(self, store: SharedStore, post: Callable[[Message], object]) -> None:
-        self._store = store
-        self._post = post
 
-    def find(self, query: ResultQuery) -> None:
-        """Find results, including those that were just stored."""
-        with self._store.held() as store:
-            store.refresh()
-            total = len(store.generation.index.rows_of(*RESULT_TABLES))
-            try:
-                found = select(store.generation, conditions_of(query.text), query.orders)
-            except QueryError as error:
-                self._post(Found(query, None, total, str(error)))
-                return
-        self._post(Found(query, found, total))
+def import_from(shared: SharedStore, path: Path) -> ImportReport:
+    """Import a file that was exported on any host."""
+    # An import takes long, so it opens the store a second time instead of locking the shared one.
+    with Store(shared.folder) as store:
+        return import_file(store, path)
 
-    def read_result(self, one: Selection) -> None:
-        """Read a result and the history of its brick or model."""
-        (summary,) = one.summaries()
-        with self._store.held() as store:
-            try:
-                result = one.result(0)
-            except DamagedResultError:
-                # The store has recorded the damage; the summary is still valid.
-                result = None
-            same = where(brick=summary.brick, model=summary.model, context=summary.context, system=summary.system)
-            same += where(runtime=summary.runtime, level=summary.level.value, protocol=summary.protocol)
-            history = select(store.generation, same, (Order("when"),)).summaries()
-        self._post(ResultRead(summary, result, tuple(history)))
 
-    def read_again(self, summary: Summary) -> None:
-        """Read the samples of a result whose summary is known."""
-        with self._store.held() as store:
-            found = select(store.generation, [Condition("id", "=", summary.id)])
-        if found:
-            self.read_result(found)
-
-    def delete(self, selection: Selection) -> None:
-        with self._store.held() as store:
-            count = store.delete(selection.values("id"))
-        self._post(Deleted(selection, count))
-
-    def restore(self, selection: Selection) -> None:
-        with self._store.held() as store:
-            count = store.restore(selection.generation, selection.rows.tolist())
-        self._post(Restored(count))
-
-    def export(self, selection: Selection, path: Path) -> None:
-        """Export results to a file."""
-        with self._store.held():
-            count = export_selection(selection, path)
-        self._post(Exported(count, path))
-
-    def import_from(self, path: Path) -> None:
-        """Import a file that was exported on any host."""
-        # An import takes long, so it opens the store a second time instead of locking the shared one.
-        with Store(self._store.folder) as store:
-            report = import_file(store, path)
-        self._post(Imported(path, report))
-
-    def compare(self, first: Selection, second: Selection) -> None:
-        """Test the common bricks and models of two selections for differences."""
-        worker = get_current_worker()
-        with self._store.held():
-            found = contrast(first, second, lambda: not worker.is_cancelled)
-        if not worker.is_cancelled:
-            self._post(ComparisonMade(found))
+def compare(shared: SharedStore, first: Selection, second: Selection) -> Contrast:
+    """Test the common bricks and models of two selections for differences."""
+    worker = get_current_worker()
+    with shared.held():
+        return contrast(first, second, lambda: not worker.is_cancelled)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar, Generic, TypeVar
 
 from textual import events, on
 from textual.binding import BindingsMap
 from textual.dom import DOMNode
 from textual.keys import key_to_character
 from textual.screen import Screen
-from textual.worker import Worker, WorkerState
+from textual.worker import Worker, WorkerState, get_current_worker
 
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.keys.places import Place
@@ -21,6 +21,7 @@ from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.text import LineBar
 
 Result = TypeVar("Result")
+Found = TypeVar("Found")
 
 
 class ThreadedScreen(Place, Screen[Result], Generic[Result], inherit_bindings=False):
@@ -28,6 +29,11 @@ class ThreadedScreen(Place, Screen[Result], Generic[Result], inherit_bindings=Fa
 
     # True if the screen wants `NewResults` messages.
     WANTS_NEW_RESULTS: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The newest worker of each group.
+        self._newest: dict[str, Worker[None]] = {}
 
     @property
     def _binding_chain(self) -> list[tuple[DOMNode, BindingsMap]]:
@@ -42,9 +48,40 @@ class ThreadedScreen(Place, Screen[Result], Generic[Result], inherit_bindings=Fa
                     del found.key_to_bindings[pressed]
         return chain
 
-    def run_in_thread(self, work: Callable[[], None], group: str) -> None:
-        """Run the work in a thread, replacing earlier work of the same group; it reports by `post_message`."""
-        self.run_worker(work, group=group, exclusive=True, thread=True, exit_on_error=False)
+    def run_in_thread(
+        self, work: Callable[[], Found], group: str = "", then: Callable[[Found], object] | None = None
+    ) -> None:
+        """Run the work in a thread, then call `then` with its result in the thread of the screen.
+
+        Work of a group replaces earlier work of that group, whose results are dropped.
+        """
+
+        def found() -> Iterator[Found]:
+            yield work()
+
+        self.run_steps_in_thread(found, group, then)
+
+    def run_steps_in_thread(
+        self, steps: Callable[[], Iterable[Found]], group: str = "", then: Callable[[Found], object] | None = None
+    ) -> None:
+        """Do the same with work of several steps: `then` gets what each of them yields."""
+
+        def work() -> None:
+            worker = get_current_worker()
+            for found in steps():
+                if worker.is_cancelled:
+                    return
+                if then is not None:
+                    self.call_later(self._deliver, worker, then, found)
+
+        worker = self.run_worker(
+            work, group=group or "default", exclusive=bool(group), thread=True, exit_on_error=False
+        )
+        if group:
+            self._newest[group] = worker
+
+    def _deliver(self, worker: Worker[None], then: Callable[[Any], object], found: object) -> object:
+        return then(found) if self._newest.get(worker.group, worker) is worker else None
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         error = event.worker.error

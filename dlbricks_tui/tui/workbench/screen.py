@@ -11,7 +11,7 @@ from textual.containers import Container
 
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.open_model import AskedShape, ListedModels, input_shapes
+from dlbricks_tui.tui.open_model import AskedShape, ListedModels, OpenModel, input_shapes
 from dlbricks_tui.tui.run.host import RunHostScreen
 from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.tui.saving import show_message
@@ -22,7 +22,6 @@ from dlbricks_tui.tui.workbench.estimate import EstimatePanel
 from dlbricks_tui.tui.workbench.headline import Headline
 from dlbricks_tui.tui.workbench.models import ModelsPanel, known_latency
 from dlbricks_tui.tui.workbench.tree import TreePanel
-from dlbricks_tui.tui.workbench.work import LibraryScan, WorkbenchWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,15 +29,20 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
+    from dlbricks_tui.bricks.decomposition import Cutting
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.graph import Level, Shape
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.choices import Available, Choices
     from dlbricks_tui.tui.dialogs.input_shapes import Inputs
-    from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
+    from dlbricks_tui.tui.model_reader import ModelReader
+    from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
+    from dlbricks_tui.tui.workbench.models import KnownLatency
+    from dlbricks_tui.tui.workbench.parts import Measurements
 
 
 # Small, with parallel branches, so that the compositions differ.
@@ -62,9 +66,12 @@ class WorkbenchScreen(RunHostScreen):
     def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:
         super().__init__(session, config)
         self.choices = choices
-        self._work = WorkbenchWork(session, self.post_message)
         self._library = ListedModels()
-        self._scan = LibraryScan(self._work, self.run_in_thread)
+        # Without results there is nothing to estimate.
+        self._has_results = False
+        # The bricks of the library as they are cut now; None until all models were indexed.
+        self._index: work.BrickIndex | None = None
+        self._indexed_cut: tuple[Level, Cutting] | None = None
         self._wants_sample = False
         self._spec: ModelSpec | None = None
         self._opened: OpenModel | None = None
@@ -93,8 +100,8 @@ class WorkbenchScreen(RunHostScreen):
             from dlbricks_tui.tui.dialogs.notices import WelcomeScreen
 
             self.app.push_screen(WelcomeScreen(FIRST_SAMPLE), self._welcomed)
-        self.run_in_thread(self._work.list_models, "list")
-        self.run_in_thread(self._work.list_choices, "choices")
+        self._change_library(work.list_models)
+        self._list_choices()
 
     def _welcomed(self, goes_along: bool | None) -> None:
         self._wants_sample = bool(goes_along)
@@ -125,12 +132,12 @@ class WorkbenchScreen(RunHostScreen):
             self._ask_for_shapes(event.source, inputs)
         else:
             # The box opens at once and takes the keys; its thread reads the inputs from the file.
-            read = partial(self._work.read_inputs, self._library.spec(event.source, self.choices))
-            self._show_shapes(event.source, read)
+            spec = self._library.spec(event.source, self.choices)
+            self._show_shapes(event.source, lambda: self.session.reader.inputs(spec))
 
     @on(ModelsPanel.RemovalAsked)
     def _removal_wanted(self, event: ModelsPanel.RemovalAsked) -> None:
-        self.run_in_thread(partial(self._work.remove_model, event.source), "remove")
+        self._change_library(partial(work.remove_model, source=event.source))
 
     @on(TreePanel.Selected)
     def _part_selected(self) -> None:
@@ -149,7 +156,7 @@ class WorkbenchScreen(RunHostScreen):
         self._estimate.show_waiting()
         self._show_run_of_it()
         self._show_headline()
-        self.run_in_thread(partial(self._work.open, spec), "open")
+        self.run_in_thread(lambda: work.read_model(self.session.reader, spec), "model", self._model_read)
 
     def _open_in_front(self, source: ModelSource) -> None:
         self.open(source)
@@ -167,84 +174,68 @@ class WorkbenchScreen(RunHostScreen):
         self._look_for_results()
         if self._spec is None:
             return
-        if (before.level, before.cutting) != (self.choices.level, self.choices.cutting):
+        if before.cut_at != choices.cut_at:
             self.open(self._spec.source)
         else:
             self._update_estimate()
 
-    # Messages of worker threads
+    # Work in threads
 
-    @on(work.LibraryListed)
-    def _library_listed(self, event: work.LibraryListed) -> None:
-        self._library.replace(event.sources)
-        self._list_models()
+    def _change_library(self, change: Callable[[ModelReader], work.Listing]) -> None:
+        self.run_in_thread(lambda: change(self.session.reader), "library", self._library_changed)
+
+    def _library_changed(self, listing: work.Listing) -> None:
+        self._library.replace(listing.sources)
+        self._index = self._indexed_cut = None
+        self._models.show(listing.sources)
+        self._look_for_results()
         self._open_sample()
+        if listing.added is not None:
+            self._models.put_cursor_on(listing.added)
+            self._open_in_front(listing.added)
+        if listing.removed is not None:
+            again = key("workbench.open_path")
+            show_message(self.app, f"{listing.removed.name} was removed; its file stays. {again} adds it again.")
 
-    @on(work.ModelRemoved)
-    def _model_removed(self, event: work.ModelRemoved) -> None:
-        again = key("workbench.open_path")
-        show_message(self.app, f"{event.source.name} was removed; its file stays. {again} adds it again.")
+    def _list_choices(self) -> None:
+        self.run_in_thread(lambda: self.session.estimator.available(), "choices", self._choices_listed)
 
-    @on(work.ChoicesAvailable)
-    def _choices_available(self, event: work.ChoicesAvailable) -> None:
-        self._estimate.show_choices(self.choices, event.available)
-        if event.available.results:
-            self._scan.has_results = True
+    def _choices_listed(self, available: Available) -> None:
+        self._estimate.show_choices(self.choices, available)
+        if available.results:
+            self._has_results = True
             self._look_for_results()
 
-    @on(work.ModelOpened)
-    def _model_opened(self, event: work.ModelOpened) -> None:
-        if event.opened.spec is self._spec:
-            self._opened = event.opened
-            self._tree.show(event.opened)
+    def _model_read(self, found: OpenModel | work.Refusal) -> None:
+        if isinstance(found, OpenModel):
+            self._opened = found
+            self._tree.show(found)
             self._update_estimate()
             self._look_for_bricks()
-
-    @on(work.ModelRefused)
-    def _model_refused(self, event: work.ModelRefused) -> None:
-        if event.spec is not self._spec:
             return
-        self._tree.show_problem(event.reason, event.next_step)
-        self._estimate.show_problem(event.reason, event.next_step)
-        if event.inputs:
-            self._ask_for_shapes(event.spec.source, event.inputs, event.reason)
+        self._tree.show_problem(found.reason, found.next_step)
+        self._estimate.show_problem(found.reason, found.next_step)
+        if found.inputs and self._spec is not None:
+            self._ask_for_shapes(self._spec.source, found.inputs, found.reason)
 
-    @on(work.ModelEstimated)
-    def _model_estimated(self, event: work.ModelEstimated) -> None:
-        if event.opened is not self._opened or event.choices != self.choices:
-            return
-        self._view = event.view
-        self._tree.show_latencies(event.latencies)
+    def _update_estimate(self, refresh: bool = False) -> None:
+        if self._opened is not None:
+            estimate = partial(work.estimate_model, self.session, self._opened, self.choices, refresh)
+            self.run_in_thread(estimate, "model", self._model_estimated)
+
+    def _model_estimated(self, found: work.ModelEstimate) -> None:
+        self._view = found.view
+        self._tree.show_latencies(found.latencies)
         self._show_details()
-        self._estimate.show(event.view)
-        self._models.show_latency(event.opened.spec.source, known_latency(event.view.system_estimate))
+        self._estimate.show(found.view)
+        if self._spec is not None:
+            self._models.show_latency(self._spec.source, known_latency(found.view.system_estimate))
         self._show_headline()
-
-    @on(work.BrickMeasured)
-    def _brick_measured(self, event: work.BrickMeasured) -> None:
-        part = self._details.subject.part if self._details.subject else None
-        if part is not None and part.source == event.pair:
-            self._details.show_measurements(event.measured)
-
-    @on(work.BricksIndexed)
-    def _bricks_indexed(self, event: work.BricksIndexed) -> None:
-        self._scan.take(event.index)
-        self._show_details()
-
-    @on(work.LatencyFound)
-    def _latency_found(self, event: work.LatencyFound) -> None:
-        if event.choices == self.choices:
-            self._models.show_latency(event.source, event.latency)
 
     @on(messages.NewResults)
     def _new_results(self) -> None:
-        self._scan.has_results = True
-        if self._opened is not None:
-            self.run_in_thread(partial(self._work.refresh_estimate, self._opened, self.choices), "estimate")
-
-    def _update_estimate(self) -> None:
-        if self._opened is not None:
-            self.run_in_thread(partial(self._work.estimate_model, self._opened, self.choices), "estimate")
+        self._has_results = True
+        self._update_estimate(refresh=True)
 
     def show_run(self, run: RunSnapshot) -> None:
         super().show_run(run)
@@ -256,23 +247,35 @@ class WorkbenchScreen(RunHostScreen):
 
     def run_has_stopped(self) -> None:
         # The run may have added a runtime.
-        self.run_in_thread(self._work.list_choices, "choices")
+        self._list_choices()
         self._look_for_bricks()
 
     # Scans of the library use the processor and wait for the end of a run.
 
     def _look_for_results(self) -> None:
-        if not self.measuring:
-            self._scan.look_for_results(self._library.specs(self.choices), self.choices)
+        """Estimate the models of the library, if there are any results."""
+        if self._has_results and not self.measuring:
+            choices, specs = self.choices, self._library.specs(self.choices)
+            scan = partial(work.estimate_library, self.session, specs, choices)
+            self.run_steps_in_thread(scan, "latencies", partial(self._latency_found, choices))
+
+    def _latency_found(self, choices: Choices, found: tuple[ModelSource, KnownLatency | None]) -> None:
+        source, latency = found
+        if latency is not None and latency.sequential_ms is not None and choices == self.choices:
+            self._models.show_latency(source, latency)
 
     def _look_for_bricks(self) -> None:
-        if self._opened is not None and not self.measuring:
-            self._scan.look_for_bricks(self._library.specs(self.choices), self.choices)
+        """Index the bricks of the library, unless the index is up to date."""
+        cut_at = self.choices.cut_at
+        if self._opened is not None and not self.measuring and cut_at != self._indexed_cut:
+            self._index, self._indexed_cut = None, cut_at
+            scan = partial(work.index_bricks, self.session.reader, self._library.specs(self.choices))
+            self.run_steps_in_thread(scan, "index", partial(self._bricks_indexed, cut_at))
 
-    def _list_models(self) -> None:
-        self._scan.forget()
-        self._models.show(self._library.sources)
-        self._look_for_results()
+    def _bricks_indexed(self, cut_at: tuple[Level, Cutting], index: work.BrickIndex) -> None:
+        if cut_at == self._indexed_cut:
+            self._index = index
+            self._show_details()
 
     def _show_details(self) -> None:
         """Show the selected part and read its samples."""
@@ -280,12 +283,18 @@ class WorkbenchScreen(RunHostScreen):
         self._details.show(subject)
         if subject is None or subject.occurrence is None:
             return
-        if self._scan.index is not None and self._opened is not None:
-            names = self._scan.index.models_with(subject.occurrence.brick.key, [self._opened.graph.name])
-            self._details.show_other_models(names)
+        if self._index is not None and self._opened is not None:
+            names = self._index.get(subject.occurrence.brick.key, ())
+            self._details.show_other_models([name for name in names if name != self._opened.graph.name])
         if subject.part is not None and subject.part.measured is not None and self._view is not None:
             pair, way = subject.part.measured.pair, self._view.system_estimate.way
-            self.run_in_thread(partial(self._work.read_measurements, pair, way), "samples")
+            read = partial(self.session.estimator.measurements, pair, way)
+            self.run_in_thread(read, "samples", partial(self._brick_measured, pair))
+
+    def _brick_measured(self, pair: Pair, measured: Measurements | None) -> None:
+        part = self._details.subject.part if self._details.subject else None
+        if part is not None and part.source == pair:
+            self._details.show_measurements(measured)
 
     def _show_headline(self) -> None:
         self._headline.show(
@@ -372,13 +381,7 @@ class WorkbenchScreen(RunHostScreen):
 
     def _path_given(self, path: Path | None) -> None:
         if path is not None:
-            add = self._work.add_folder if path.is_dir() else self._work.add_model
-            self.run_in_thread(partial(add, path), "list")
-
-    @on(work.ModelAdded)
-    def _model_added(self, event: work.ModelAdded) -> None:
-        self._models.put_cursor_on(event.source)
-        self._open_in_front(event.source)
+            self._change_library(partial(work.add_path, path=path))
 
     def _ask_for_shapes(self, source: ModelSource, examples: Mapping[str, Shape | None], reason: str = "") -> None:
         known = self._library.shapes_of(source)
