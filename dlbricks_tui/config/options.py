@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
-from typing import TypeVar
 
 # A single value in TOML; None: the setting is open.
 Value = str | int | float | None
-
-Wanted = TypeVar("Wanted", bound=Enum)
-Number = TypeVar("Number", int, float)
-
-
-class NotAllowedError(ValueError):
-    """A value that the setting does not allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +21,14 @@ class Kind:
     offered: tuple[Value, ...]
 
     def checked(self, value: object) -> Value:
-        """Return the value, or raise NotAllowedError."""
+        """Return the value, or raise ValueError if the setting does not allow it."""
         if not self.accepts(value):
-            raise NotAllowedError(value)
+            raise ValueError(value)
         return value if isinstance(value, str | int | float) else None
 
     def read(self, text: str) -> Value:
-        """Return the value in a text, or raise NotAllowedError."""
-        try:
-            return self.checked(self.from_text(text))
-        except ValueError:
-            raise NotAllowedError(text) from None
+        """Return the value in a text, or raise ValueError."""
+        return self.checked(self.from_text(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +48,8 @@ class Option:
 
 def one_of(*words: str) -> Kind:
     """Allow these words only."""
-    return Kind(f"one of {', '.join(map(_quoted, words))}", lambda value: value in words, str, words)
+    allowed = ", ".join(f'"{word}"' for word in words)
+    return Kind(f"one of {allowed}", lambda value: value in words, str, words)
 
 
 def text(allowed: str, *offered: Value) -> Kind:
@@ -84,10 +73,6 @@ def number(more_than: float, less_than: float, allowed: str, *offered: Value) ->
         return isinstance(value, int | float) and not isinstance(value, bool) and more_than < value < less_than
 
     return Kind(allowed, accepts, float, offered)
-
-
-def _quoted(word: str) -> str:
-    return f'"{word}"'
 
 
 AUTO, ON, OFF = "auto", "on", "off"

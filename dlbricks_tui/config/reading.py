@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlbricks_tui.config.config import Config, ConfigError, Given, KeysGiven
-from dlbricks_tui.config.options import BY_NAME, KEYS, OPTIONS, SECTIONS, NotAllowedError, Option, Value, shown
+from dlbricks_tui.config.options import BY_NAME, KEYS, OPTIONS, SECTIONS, Option, Value, shown
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -126,14 +126,13 @@ class Sources:
 
     def _with_overrides(self, in_file: Mapping[str, Given], keys: Mapping[str, KeysGiven]) -> Config:
         # An empty variable counts as unset.
-        named = {it.name: it.variable for it in OPTIONS if self.environment.get(it.variable)}
         variables = {
-            name: Given(_read(BY_NAME[name], self.environment[variable], variable), variable)
-            for name, variable in named.items()
+            it.name: Given(_read(it, text, it.variable), it.variable)
+            for it in OPTIONS
+            if (text := self.environment.get(it.variable))
         }
         chosen = dict(_of_command_line(text) for text in self.command_line)
-        defaults = {option.name: Given(option.default) for option in OPTIONS}
-        return Config({**defaults, **in_file, **variables, **chosen}, keys)
+        return Config({**Config().given, **in_file, **variables, **chosen}, keys)
 
     def _text(self) -> str:
         try:
@@ -152,7 +151,7 @@ def _checked(statement: Statement, where: str) -> Value:
         raise ConfigError(f"{where}: {_unknown(statement.name)}")
     try:
         return option.kind.checked(statement.value)
-    except NotAllowedError:
+    except ValueError:
         raise ConfigError(
             f"{where}: {statement.name} = {_written(statement.value)}: it has to be {option.kind.allowed}"
         ) from None
@@ -161,7 +160,7 @@ def _checked(statement: Statement, where: str) -> Value:
 def _read(option: Option, text: str, where: str) -> Value:
     try:
         return option.kind.read(text)
-    except NotAllowedError:
+    except ValueError:
         raise ConfigError(f"{where}={text}: {option.name} has to be {option.kind.allowed}") from None
 
 
