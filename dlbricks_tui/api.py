@@ -22,11 +22,9 @@ from dlbricks_tui.answers.opening import library, open_loader
 from dlbricks_tui.answers.results import (
     BrickShare,
     Counts,
-    Coverage,
     ModelEstimate,
     RegionShare,
     Remaining,
-    Residual,
     RunResult,
     TypeShare,
     model_estimate,
@@ -35,7 +33,9 @@ from dlbricks_tui.answers.results import (
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.coverage import Coverage
 from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.explanation import Residual
 from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.measure.events import Event

@@ -8,36 +8,11 @@ from dlbricks_tui.answers.documents import OMIT_NONE
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.ordering import Order
-from dlbricks_tui.estimate.accuracy import Accuracy, Group
-from dlbricks_tui.estimate.explanation import Residual as Explained
-from dlbricks_tui.estimate.explanation import by_region, by_type, costliest, residual
+from dlbricks_tui.estimate.coverage import Coverage
+from dlbricks_tui.estimate.explanation import Residual, by_region, by_type, costliest, residual
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.run_folder import RunState, State, Tally
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """The numbers of a model's layers that are measured, missing and so on."""
-
-    measured: int
-    missing: int
-    unmeasurable: int
-    bridged: int
-    own_carrier: int
-
-
-@dataclass(frozen=True, slots=True)
-class Residual:
-    """The end-to-end latency less the estimate, and its possible causes."""
-
-    residual_ms: float
-    sampling_ms: float
-    method_ms: float
-    lacking_ms: float
-    host_ms: float
-    times_slower: float
-    unexplained_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,25 +98,6 @@ class ModelEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class EstimateAccuracy:
-    """The agreement of estimates with end-to-end latencies, of all models measured in one way."""
-
-    system: str
-    runtime: str
-    level: Level
-    protocol: str
-    granularity: int
-    cut: Cut
-    models: int
-    geometric_mean: float
-    mean_absolute_error: float
-    worst_error: float
-    within_5_percent: float
-    within_10_percent: float
-    speedup: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Counts:
     """Bricks, or whole models, of a run: `run` counts those that it measured, `reused` those known before."""
 
@@ -187,7 +143,7 @@ class RunSummary:
 def model_estimate(decomposition: Decomposition, one: SystemEstimate) -> ModelEstimate:
     """Return an estimate with all that explains it."""
     found, graph = one.estimate, decomposition.graph
-    composed, coverage, explained = found.composed, found.coverage, residual(one)
+    composed = found.composed
     return ModelEstimate(
         model=found.model,
         system=one.way.system,
@@ -203,17 +159,15 @@ def model_estimate(decomposition: Decomposition, one: SystemEstimate) -> ModelEs
         workers_ms=composed.workers_ms if composed else None,
         call_ms=composed.call_ms if composed else None,
         interval_ms=(composed.interval.low_ms, composed.interval.high_ms) if composed else None,
-        coverage=Coverage(
-            coverage.measured, coverage.missing, coverage.unmeasurable, coverage.bridged, coverage.own_carrier
-        ),
-        complete=coverage.complete,
+        coverage=found.coverage,
+        complete=found.coverage.complete,
         partial=found.is_partial,
         unfused=found.is_unfused,
         obstacle=found.obstacle or None,
         next_step=next_step(one),
         measured_ms=one.end_to_end.value_ms if one.end_to_end else None,
         error=one.error,
-        residual=None if explained is None else _residual(explained),
+        residual=residual(one),
         critical_path=found.critical_layers,
         types=tuple(TypeShare(it.label, it.layers, it.latency_ms, it.share) for it in by_type(graph, found)),
         regions=tuple(
@@ -234,25 +188,6 @@ def next_step(one: SystemEstimate) -> str | None:
     if found.remaining.pairs and not found.obstacle:
         return "run"
     return "run --end-to-end" if found.is_partial and one.end_to_end is None else None
-
-
-def estimate_accuracy(group: Group, found: Accuracy) -> EstimateAccuracy:
-    """Return the accuracy of the estimates of one way of measuring."""
-    return EstimateAccuracy(
-        system=group.way.system,
-        runtime=group.way.runtime,
-        level=group.way.level,
-        protocol=group.way.protocol,
-        granularity=group.granularity,
-        cut=group.cut,
-        models=found.models,
-        geometric_mean=found.geometric_mean,
-        mean_absolute_error=found.mean_absolute_error,
-        worst_error=found.worst_error,
-        within_5_percent=found.within_5_percent,
-        within_10_percent=found.within_10_percent,
-        speedup=found.speedup,
-    )
 
 
 def run_result(state: RunState, models: Iterable[ModelEstimate] = (), results: Path | None = None) -> RunResult:
@@ -288,15 +223,3 @@ def run_summary(state: RunState) -> RunSummary:
 
 def _counts(tally: Tally) -> Counts:
     return Counts(tally.total, tally.measured, tally.reused, tally.failed)
-
-
-def _residual(found: Explained) -> Residual:
-    return Residual(
-        found.residual_ms,
-        found.sampling_ms,
-        found.method_ms,
-        found.lacking_ms,
-        found.host_ms,
-        found.times_slower,
-        found.unexplained_ms,
-    )

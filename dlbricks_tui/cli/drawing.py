@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from dlbricks_tui.printable import printable, printable_lines
-from dlbricks_tui.wording.numbers import percent, precise_milliseconds
+from dlbricks_tui.wording.histogram import bar
+from dlbricks_tui.wording.numbers import in_ms, percent
 
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, OverflowMethod, RenderableType
@@ -49,16 +50,6 @@ ASCII = Glyphs("#", "", ".:+*#", "|- ", "`- ", "|  ", "   ", "crop")
 SHADE_LIMITS = (0.25, 0.5, 1.0)
 # Their styles, in colours that terminals of 16 colours have.
 SHADE_STYLES = ("dim", "cyan", "green", "yellow", "red")
-
-
-def bar(share: float, width: int, glyphs: Glyphs) -> str:
-    """Return a bar of at most `width` cells; any share above zero is visible."""
-    steps = len(glyphs.parts) + 1
-    filled = round(min(1.0, max(0.0, share)) * width * steps)
-    if share > 0:
-        filled = max(1, filled)
-    full, part = divmod(filled, steps)
-    return glyphs.full * full + (glyphs.parts[part - 1] if part else "")
 
 
 def shade(share: float) -> int:
@@ -104,7 +95,7 @@ class Pen:
 
     def bar(self, share: float) -> Text:
         """Return a bar of the share's length."""
-        return Text(bar(share, self.width, self.glyphs), style="cyan", no_wrap=True)
+        return Text(bar(share, self.width, self.glyphs.full, self.glyphs.parts), style="cyan", no_wrap=True)
 
 
 def pen_for(console: Console, taken: int) -> Pen:
@@ -135,5 +126,4 @@ def titled(title: str, *parts: RenderableType) -> Group:
 
 def partly(latency_ms: float, *, part: bool) -> str:
     """Return a latency, marked if it is a sum that leaves layers out."""
-    milliseconds = f"{precise_milliseconds(latency_ms)} ms"
-    return f"{PART} {milliseconds}" if part else milliseconds
+    return f"{PART} {in_ms(latency_ms)}" if part else in_ms(latency_ms)

@@ -22,7 +22,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.labels import label_of
-from dlbricks_tui.wording.numbers import counted, percent, precise_milliseconds, signed_percent
+from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, percent, signed_percent
 
 # The width of the other columns, with short names.
 _BESIDE_BARS = 52
@@ -42,7 +42,7 @@ def estimate_view(decomposition: Decomposition, one: SystemEstimate, console: Co
         yield _heading(one)
         yield Text(f"no estimate is possible: {found.obstacle}")
         if one.end_to_end is not None:
-            yield Text(f"{_END_TO_END}: {_ms(one.end_to_end.value_ms)}, measured")
+            yield Text(f"{_END_TO_END}: {in_ms(one.end_to_end.value_ms)}, measured")
     elif found.composed is not None:
         yield _heading(one)
         yield _compositions(one, found.composed, pen)
@@ -69,7 +69,7 @@ def estimates_view(estimates: Sequence[SystemEstimate], console: Console) -> Ite
             _sum(one.estimate, composed.parallel_ms) if composed else "-",
             *([] if workers is None else [_sum(one.estimate, composed.workers_ms or 0.0) if composed else "-"]),
             f"{coverage.measured}/{coverage.layers}",
-            _ms(one.end_to_end.value_ms) if one.end_to_end else "-",
+            in_ms(one.end_to_end.value_ms) if one.end_to_end else "-",
             "-" if one.error is None else signed_percent(one.error),
         )
     yield Text("\n".join(dict.fromkeys(_where(it) for it in estimates if it.estimate.composed)) + "\n")
@@ -155,7 +155,7 @@ def _compositions(one: SystemEstimate, composed: Composed, pen: Pen) -> Table:
     # The gain of a part says little about the whole model.
     of_part = ", this part" if one.estimate.is_partial else ""
     notes = {
-        "sequential": f"95 %: {precise_milliseconds(low)} to {_ms(high)}",
+        "sequential": f"95 %: {milliseconds(low, precise=True)} to {in_ms(high)}",
         "parallel": f"{parallel_gain(composed):.2f} times as fast{of_part}",
         _END_TO_END: "measured" if one.error is None else f"measured, error {signed_percent(one.error)}",
     }
@@ -164,7 +164,7 @@ def _compositions(one: SystemEstimate, composed: Composed, pen: Pen) -> Table:
     table.add_column(justify="right")
     table.add_column(no_wrap=True)
     for label, latency in rows:
-        shown = _ms(latency) if label == _END_TO_END else _sum(one.estimate, latency)
+        shown = in_ms(latency) if label == _END_TO_END else _sum(one.estimate, latency)
         table.add_row(label, shown, pen.bar(latency / longest_ms), notes.get(label, ""))
     return table
 
@@ -184,22 +184,22 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
     gained_ms = composed.sequential_ms - composed.parallel_ms
     yield Text(
         f"critical path: {len(path)} layers, {_named(graph, path)}; "
-        + (f"all else in parallel would save {_ms(gained_ms)}{of_part}" if gained_ms else "nothing can run beside it")
+        + (f"all else in parallel would save {in_ms(gained_ms)}{of_part}" if gained_ms else "nothing can run beside it")
     )
     if composed.call_ms:
-        yield Text(f"each composition includes one call of the runtime, {_ms(composed.call_ms)}")
+        yield Text(f"each composition includes one call of the runtime, {in_ms(composed.call_ms)}")
     if composed.by_prior:
         yield Text("not calibrated here: corrected by constants of other systems, with a wider interval")
     explained = residual(one)
     if explained is not None:
-        parts = [f"sampling allows for {_ms(explained.sampling_ms)}"]
-        parts += [f"the method for {_ms(explained.method_ms)}"] * bool(explained.method_ms)
-        parts += [f"layers without results for {_ms(explained.lacking_ms)}"] * bool(explained.lacking_ms)
-        parts += [f"the change of the host for {_ms(explained.host_ms)}"] * bool(explained.host_ms)
+        parts = [f"sampling allows for {in_ms(explained.sampling_ms)}"]
+        parts += [f"the method for {in_ms(explained.method_ms)}"] * bool(explained.method_ms)
+        parts += [f"layers without results for {in_ms(explained.lacking_ms)}"] * bool(explained.lacking_ms)
+        parts += [f"the change of the host for {in_ms(explained.host_ms)}"] * bool(explained.host_ms)
         rest = (
-            f"{_ms(abs(explained.unexplained_ms))} unexplained" if explained.unexplained_ms else "nothing unexplained"
+            f"{in_ms(abs(explained.unexplained_ms))} unexplained" if explained.unexplained_ms else "nothing unexplained"
         )
-        more = f"{_ms(abs(explained.residual_ms))} {'more' if explained.residual_ms >= 0 else 'less'}"
+        more = f"{in_ms(abs(explained.residual_ms))} {'more' if explained.residual_ms >= 0 else 'less'}"
         yield Text(f"residual: {more} measured than estimated; {', '.join(parts)}: {rest}")
         if explained.host_told:
             told = f"the host was {explained.host_told} while the model was timed as while its bricks were"
@@ -234,7 +234,7 @@ def _regions(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:
 
 
 def _part(latency_ms: float, share: float, pen: Pen) -> tuple[str, str, Text]:
-    return _ms(latency_ms), percent(share, 1), pen.bar(share)
+    return in_ms(latency_ms), percent(share, 1), pen.bar(share)
 
 
 def _region_label(graph: LayerGraph, it: RegionSlice) -> str:
@@ -258,7 +258,3 @@ def _named(graph: LayerGraph, path: Sequence[int]) -> str:
 
 def _sum(found: Estimate, latency_ms: float) -> str:
     return partly(latency_ms, part=found.is_partial)
-
-
-def _ms(latency_ms: float) -> str:
-    return f"{precise_milliseconds(latency_ms)} ms"

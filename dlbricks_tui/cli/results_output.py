@@ -13,7 +13,7 @@ from dlbricks_tui.store.documents import to_document
 from dlbricks_tui.store.queries import Selection
 from dlbricks_tui.store.records import BrickForm, Result
 from dlbricks_tui.wording.histogram import histogram_lines
-from dlbricks_tui.wording.numbers import precise_milliseconds
+from dlbricks_tui.wording.numbers import in_ms, milliseconds
 
 # The columns where none are named.
 SHORT = ("id", "name", "context", "system", "runtime", "level", "trimmed_mean_ms", "samples", "when")
@@ -136,7 +136,7 @@ def _cut(cell: str, width: int) -> str:
 
 def _cell(column: str, value: Any) -> str:
     if column.endswith("_ms"):
-        return precise_milliseconds(value)
+        return milliseconds(value, precise=True)
     content = COLUMNS[column]
     if content is Content.KEY:
         return str(value)[:_KEY_DIGITS]
@@ -160,14 +160,14 @@ def _particulars(result: Result) -> Iterator[tuple[str, Any]]:
 
 
 def _statistics_lines(result: Result) -> list[str]:
-    statistics = result.statistics
+    it = result.statistics
     return [
-        f"  trimmed mean    {precise_milliseconds(statistics.trimmed_mean_ms)} ms "
-        f"(95 % between {precise_milliseconds(statistics.low_ms)} and {precise_milliseconds(statistics.high_ms)})",
-        f"  median          {precise_milliseconds(statistics.median_ms)} ms",
-        f"  minimum         {precise_milliseconds(statistics.minimum_ms)} ms",
-        f"  spread          {precise_milliseconds(statistics.spread_ms)} ms between the quartiles",
-        f"  samples         {statistics.count}",
+        f"  trimmed mean    {in_ms(it.trimmed_mean_ms)} (95 % between {milliseconds(it.low_ms, precise=True)} and "
+        f"{milliseconds(it.high_ms, precise=True)})",
+        f"  median          {in_ms(it.median_ms)}",
+        f"  minimum         {in_ms(it.minimum_ms)}",
+        f"  spread          {in_ms(it.spread_ms)} between the quartiles",
+        f"  samples         {it.count}",
     ]
 
 

@@ -31,7 +31,7 @@ from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.share.running import execute_any, start_detached
-from dlbricks_tui.wording.numbers import counted, precise_milliseconds
+from dlbricks_tui.wording.numbers import counted, in_ms
 
 
 def register(parser: Parser) -> None:
@@ -246,8 +246,8 @@ def _show(found: Sequence[EstimatedModel]) -> None:
         if one.estimate.composed is not None or one.estimate.obstacle:
             show(*estimate_view(decomposition, one, data_console()))
         elif one.end_to_end is not None:
-            latency = precise_milliseconds(one.end_to_end.value_ms)
-            write(f"{one.estimate.model}: {latency} ms end to end; no layer was measured\n")
+            latency = in_ms(one.end_to_end.value_ms)
+            write(f"{one.estimate.model}: {latency} end to end; no layer was measured\n")
 
 
 def _warn_of_many_threads(runtime: Runtime) -> None:

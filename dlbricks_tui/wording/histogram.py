@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
+from dlbricks_tui.wording.numbers import in_ms
 
-from dlbricks_tui.wording.numbers import precise_milliseconds
-
-# Eighths of a cell, so that a bar ends where its number says.
-_EIGHTHS = "▏▎▍▌▋▊▉█"
+# Parts of a cell, so that a bar ends where its number says.
+_PARTS = "▏▎▍▌▋▊▉"
 
 
 class Bin(NamedTuple):
@@ -22,6 +20,9 @@ class Bin(NamedTuple):
 
 def bins(samples_ms: Sequence[float], most: int = 12) -> tuple[Bin, ...]:
     """Return at most `most` bins: equal widths by the Freedman-Diaconis rule, then one tail of outliers."""
+    # Loaded here: bars need no numpy.
+    import numpy as np
+
     samples = np.sort(np.asarray(samples_ms, dtype=np.float64))
     if not samples.size:
         return ()
@@ -46,13 +47,14 @@ def bins(samples_ms: Sequence[float], most: int = 12) -> tuple[Bin, ...]:
     return tuple(found)
 
 
-def bar(share: float, width: int) -> str:
+def bar(share: float, width: int, full: str = "█", parts: str = _PARTS) -> str:
     """Return a bar of at most `width` cells; any share above zero is visible."""
-    eighths = round(max(0.0, min(1.0, share)) * width * 8)
-    if not eighths:
-        return _EIGHTHS[0] if share > 0 else ""
-    full, rest = divmod(eighths, 8)
-    return _EIGHTHS[-1] * full + (_EIGHTHS[rest - 1] if rest else "")
+    steps = len(parts) + 1
+    filled = round(min(1.0, max(0.0, share)) * width * steps)
+    if share > 0:
+        filled = max(1, filled)
+    whole, part = divmod(filled, steps)
+    return full * whole + (parts[part - 1] if part else "")
 
 
 def histogram_lines(samples_ms: Sequence[float], width: int = 60, most: int = 12) -> list[str]:
@@ -61,7 +63,7 @@ def histogram_lines(samples_ms: Sequence[float], width: int = 60, most: int = 12
     if not found:
         return []
     tallest = max(each.samples for each in found)
-    starts = [(">= " if each.tail else "") + precise_milliseconds(each.low_ms) + " ms" for each in found]
+    starts = [(">= " if each.tail else "") + in_ms(each.low_ms) for each in found]
     counts = [str(each.samples) for each in found]
     start_width, count_width = max(map(len, starts)), max(map(len, counts))
     room = max(1, width - start_width - count_width - 2)

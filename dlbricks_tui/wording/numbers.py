@@ -11,24 +11,28 @@ _LEAST_MS = 1e-9
 _GIBIBYTE = 1 << 30
 
 
-def milliseconds(latency_ms: float) -> str:
-    """Return a latency for a narrow column, with at most three decimals: `1,234`, `123.4`, `12.34`, `0.123`."""
-    if abs(latency_ms) >= 1000:
+def milliseconds(latency_ms: float, *, precise: bool = False) -> str:
+    """Return a latency for a column, with at most three decimals: `1,234`, `123.4`, `12.34`, `0.123`.
+
+    A precise one has four significant digits, and no exponent: `1234`, `12.34`, `0.01234`.
+    """
+    size = abs(latency_ms)
+    if precise:
+        return "0" if size < _LEAST_MS else f"{latency_ms:.{max(0, 3 - math.floor(math.log10(size)))}f}"
+    if size >= 1000:
         return f"{latency_ms:,.0f}"
-    return f"{latency_ms:.{1 if abs(latency_ms) >= 100 else 2 if abs(latency_ms) >= 10 else 3}f}"
+    return f"{latency_ms:.{1 if size >= 100 else 2 if size >= 10 else 3}f}"
 
 
-def precise_milliseconds(latency_ms: float) -> str:
-    """Return a latency with four significant digits and no exponent: `1234`, `12.34`, `0.01234`."""
-    if abs(latency_ms) < _LEAST_MS:
-        return "0"
-    return f"{latency_ms:.{max(0, 3 - math.floor(math.log10(abs(latency_ms))))}f}"
+def in_ms(latency_ms: float) -> str:
+    """Return a precise latency with its unit: `12.34 ms`."""
+    return f"{milliseconds(latency_ms, precise=True)} ms"
 
 
 def with_interval(latency_ms: float, low_ms: float, high_ms: float, note: str = "") -> str:
     """Return a latency with its interval: `5.800 ms (5.600 to 5.900)`; the note follows inside of the brackets."""
-    bounds = f"{precise_milliseconds(low_ms)} to {precise_milliseconds(high_ms)}"
-    return f"{precise_milliseconds(latency_ms)} ms ({bounds}{note})"
+    bounds = f"{milliseconds(low_ms, precise=True)} to {milliseconds(high_ms, precise=True)}"
+    return f"{in_ms(latency_ms)} ({bounds}{note})"
 
 
 def percent(share: float, digits: int = 0) -> str:

@@ -14,6 +14,9 @@ from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.share.running import start_detached
+from dlbricks_tui.store.documents import FORMAT, HEAD, seal
+from dlbricks_tui.store.errors import OtherVersionError
+from dlbricks_tui.store.files import journal_name
 from tests.runs.killing import eventually
 from tests.runs.runs import BRICKS, FAKE, FAKE_WORKER, Site
 
@@ -53,3 +56,13 @@ def test_a_run_that_cannot_begin_is_told_with_the_reason(site: Site, monkeypatch
     folder.request_file.write_text("{}")
     with pytest.raises(RunError, match=rf"did not start: {re.escape(str(folder.request_file))} is no request"):
         start_detached(folder, site.data)
+
+
+@pytest.mark.parametrize(("schema", "form"), [(0, "dlbricks 0.1"), (999, FORMAT)], ids=["older", "newer"])
+def test_a_store_of_another_version_is_refused_before_there_is_a_run(site: Site, schema: int, form: str) -> None:
+    journal = site.data.store / journal_name(0)
+    journal.parent.mkdir(parents=True)
+    journal.write_bytes(seal({"table": HEAD, "schema": schema, "format": form}).text + b"\n")
+    with pytest.raises(OtherVersionError):
+        create_run(site.request(), site.data)
+    assert not site.data.runs.exists()

@@ -1,12 +1,10 @@
 import random
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.wording.histogram import bar, bins, histogram_lines
-from dlbricks_tui.wording.numbers import precise_milliseconds
 
 samples_ms = st.lists(st.floats(1e-4, 1e4), min_size=1, max_size=200)
 
@@ -54,19 +52,3 @@ def test_the_longest_bar_fills_its_room_and_none_is_never_drawn_as_some() -> Non
     assert bar(0.0, 4) == ""
     assert bar(1e-6, 4) == "▏"
     assert bar(7.0, 4) == "████"
-
-
-@pytest.mark.parametrize(
-    ("latency_ms", "text"),
-    [
-        (0.0, "0"),
-        (1.4e-14, "0"),
-        (0.00123456, "0.001235"),
-        (0.5, "0.5000"),
-        (9.99999, "10.000"),
-        (31.2345, "31.23"),
-        (12345.6, "12346"),
-    ],
-)
-def test_latencies_have_four_digits(latency_ms: float, text: str) -> None:
-    assert precise_milliseconds(latency_ms) == text

@@ -7,7 +7,6 @@ from dlbricks_tui.wording.numbers import (
     milliseconds,
     part_of,
     percent,
-    precise_milliseconds,
     signed_percent,
     with_interval,
 )
@@ -27,7 +26,7 @@ from dlbricks_tui.wording.numbers import (
     ],
 )
 def test_a_latency_has_as_many_digits_as_its_place_needs(latency_ms: float, narrow: str, precise: str) -> None:
-    assert (milliseconds(latency_ms), precise_milliseconds(latency_ms)) == (narrow, precise)
+    assert (milliseconds(latency_ms), milliseconds(latency_ms, precise=True)) == (narrow, precise)
 
 
 def test_a_latency_stands_with_its_interval_and_a_note() -> None:
