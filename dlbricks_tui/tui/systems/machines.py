@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -56,12 +57,11 @@ class MachinesPanel(Panel):
         " not measured there. Such a machine is never called the best."
     )
 
+    @dataclass
     class Taken(Message):
         """The user wants estimates from the results of this machine."""
 
-        def __init__(self, candidate: Candidate) -> None:
-            super().__init__()
-            self.candidate = candidate
+        candidate: Candidate
 
     def __init__(self) -> None:
         self._list = MachineRows()

@@ -16,7 +16,7 @@ from dlbricks_tui.tui.systems.systems import DoctorPanel, SystemPanel, SystemsPa
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from textual.app import ComposeResult
 
@@ -40,7 +40,7 @@ class SystemsScreen(PanelledScreen[tuple[str, Level]]):
 
     def __init__(self, session: Session, spec: ModelSpec | None, choices: Choices) -> None:
         super().__init__()
-        self._work = work.SystemsWork(session, self.post_message)
+        self._session = session
         self._spec = spec
         self._choices = choices
         self._runtimes: Mapping[str, Runtime] = {}
@@ -62,19 +62,6 @@ class SystemsScreen(PanelledScreen[tuple[str, Level]]):
         self._machines.show_waiting(self._spec.source.name if self._spec else "")
         self.action_look_again()
 
-    @on(work.SystemsListed)
-    def _systems_listed(self, event: work.SystemsListed) -> None:
-        self._runtimes = event.by_id
-        self._systems.show(event.known)
-
-    @on(work.HostExamined)
-    def _host_examined(self, event: work.HostExamined) -> None:
-        self._doctor.show(event.found)
-
-    @on(work.MachinesRanked)
-    def _machines_ranked(self, event: work.MachinesRanked) -> None:
-        self._machines.show(event.found)
-
     @on(SystemsPanel.Selected)
     def _system_selected(self, event: SystemsPanel.Selected) -> None:
         self._system.show(event.known, self._runtimes)
@@ -93,7 +80,21 @@ class SystemsScreen(PanelledScreen[tuple[str, Level]]):
 
     @on(messages.NewResults)
     def action_look_again(self) -> None:
-        self.run_in_thread(partial(self._work.look, self._spec, self._choices.workers), "look")
+        self.run_steps_in_thread(self._look, "look", lambda show: show())
 
     def action_leave(self) -> None:
         self.dismiss(None)
+
+    def _look(self) -> Iterator[Callable[[], None]]:
+        """Yield functions that show what was found.
+
+        One step follows another: in parallel, they would disturb the examination of this host.
+        """
+        yield partial(self._show_systems, work.list_systems(self._session))
+        if self._spec is not None:
+            yield partial(self._machines.show, work.rank(self._session, self._spec, self._choices.workers))
+        yield partial(self._doctor.show, work.examine())
+
+    def _show_systems(self, found: work.Systems) -> None:
+        self._runtimes = found.runtimes
+        self._systems.show(found.known)

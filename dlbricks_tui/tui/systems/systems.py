@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -68,19 +69,17 @@ class SystemsPanel(Panel):
         "data folder."
     )
 
+    @dataclass
     class Selected(Message):
         """The cursor has settled on a system."""
 
-        def __init__(self, known: KnownSystem) -> None:
-            super().__init__()
-            self.known = known
+        known: KnownSystem
 
+    @dataclass
     class Taken(Message):
         """The user wants estimates from the results of this system."""
 
-        def __init__(self, known: KnownSystem) -> None:
-            super().__init__()
-            self.known = known
+        known: KnownSystem
 
     def __init__(self) -> None:
         self._list = SystemRows()
