@@ -20,16 +20,16 @@ from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.settings import SAMPLE_MODELS
+from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.lines import Line, sparkline, width_of
 from dlbricks_tui.tui.open_model import id_of
+from dlbricks_tui.tui.run.bar import bar_lines
 from dlbricks_tui.tui.run.bricks import brick_heading, brick_row, summary_of
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
-from dlbricks_tui.tui.run.host import bar_lines
 from dlbricks_tui.tui.run.screen import head_lines, model_heading, model_row
+from dlbricks_tui.tui.run.settings import RunSetting, request_for, settings_for
 from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot
-from dlbricks_tui.tui.run.start import RunSetting, change_run_setting, request_for, run_setting_text, settings_for
 from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.wording.numbers import PARTLY
 from tests.runs.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, loaded, measured, planned, started
@@ -171,8 +171,13 @@ def config(**run: Value) -> Config:
     return Config({**Config().given, **{f"run.{name}": Given(value) for name, value in run.items()}})
 
 
-def register(data: Path, *runtimes: Runtime) -> None:
-    (data / "runtimes.json").write_text(json.dumps({"runtimes": [asdict(runtime) for runtime in runtimes]}))
+@pytest.fixture
+def data(tmp_path: Path) -> DataFolder:
+    return DataFolder(tmp_path)
+
+
+def register(data: DataFolder, *runtimes: Runtime) -> None:
+    (data.path / "runtimes.json").write_text(json.dumps({"runtimes": [asdict(runtime) for runtime in runtimes]}))
 
 
 PAPER = Runtime("paper", "/paper/bin/python", "mxnet", "1.5.1", "3.7.16")
@@ -180,32 +185,35 @@ OTHER_FORMAT = Runtime("other", "/other/bin/python", "onnxruntime", "1.23.0", "3
 
 
 @pytest.mark.parametrize("setting", RunSetting)
-def test_each_setting_changes_to_something_else_and_back(setting: RunSetting, tmp_path: Path) -> None:
-    register(tmp_path, PAPER)
-    before = replace(settings_for(Choices(granularity=3), sources("alexnet"), tmp_path, Config()), threads=1)
-    after = change_run_setting(setting, before, 1)
+def test_each_setting_changes_to_something_else_and_back(setting: RunSetting, data: DataFolder) -> None:
+    register(data, PAPER)
+    before = replace(settings_for(Choices(granularity=3), sources("alexnet"), data, Config()), threads=1)
+    after = setting.changed(before, 1)
     assert after != before
-    assert run_setting_text(setting, after) != run_setting_text(setting, before)
-    assert change_run_setting(setting, after, -1) == before
+    assert setting.shown(after) != setting.shown(before)
+    assert setting.changed(after, -1) == before
 
 
-def test_a_few_models_are_checked_end_to_end_and_many_are_not(tmp_path: Path) -> None:
+def test_a_few_models_are_checked_end_to_end_and_many_are_not(data: DataFolder) -> None:
     few, many = sources("alexnet"), sources("alexnet", "vgg16", "vgg11", "vgg13")
-    first = settings_for(Choices(), few, tmp_path, Config())
+    first = settings_for(Choices(), few, data, Config())
     assert first.end_to_end
-    assert not settings_for(Choices(), many, tmp_path, Config()).end_to_end
+    assert not settings_for(Choices(), many, data, Config()).end_to_end
     declined = replace(first, end_to_end=False, target=0.05)
-    again = settings_for(Choices(granularity=2), few, tmp_path, Config(), declined)
+    again = settings_for(Choices(granularity=2), few, data, Config(), declined)
     assert again == replace(declined, choices=Choices(granularity=2))
 
 
-def test_a_run_is_asked_for_what_the_settings_say(tmp_path: Path) -> None:
+def test_a_run_is_asked_for_what_the_settings_say(data: DataFolder) -> None:
     found = sources("alexnet")
     settings = replace(
-        settings_for(Choices(granularity=2), found, tmp_path, Config()), target=0.02, budget_seconds=60.0, threads=1
+        settings_for(Choices(granularity=2), found, data, Config()),
+        target=0.02,
+        budget_seconds=60.0,
+        threads=1,
     )
     shapes = {id_of(found[0]): {"data": (8, 3, 224, 224)}}
-    request = request_for(found, shapes, settings, tmp_path)
+    request = request_for(found, shapes, settings, data)
     assert [model.name for model in request.models] == ["alexnet"]
     assert dict(request.inputs) == {"data": (8, 3, 224, 224)}
     assert request.cutting.granularity == 2
@@ -213,76 +221,81 @@ def test_a_run_is_asked_for_what_the_settings_say(tmp_path: Path) -> None:
     assert (request.time_budget_seconds, request.runtime.settings.threads) == (60.0, 1)
 
 
-def test_a_run_begins_with_what_the_config_says(tmp_path: Path) -> None:
-    register(tmp_path, PAPER)
+def test_a_run_begins_with_what_the_config_says(data: DataFolder) -> None:
+    register(data, PAPER)
     found = sources("alexnet")
     said = config(runtime="paper", threads=3, target_ci=0.03, time_budget=90)
-    settings = settings_for(Choices(), found, tmp_path, said)
-    request = request_for(found, {}, settings, tmp_path)
+    settings = settings_for(Choices(), found, data, said)
+    request = request_for(found, {}, settings, data)
     assert (request.runtime.name, request.runtime.settings.threads) == ("paper", 3)
     assert (request.rule, request.time_budget_seconds) == (Adaptive(target=0.03), 90.0)
     # Once somebody has chosen otherwise, that counts.
     chosen = replace(settings, runtime="default", threads=None)
-    assert settings_for(Choices(), found, tmp_path, said, chosen) == chosen
+    assert settings_for(Choices(), found, data, said, chosen) == chosen
 
 
-def test_a_number_of_the_person_s_own_has_its_place_among_those_to_choose_from(tmp_path: Path) -> None:
+def test_a_number_of_the_person_s_own_has_its_place_among_those_to_choose_from(data: DataFolder) -> None:
     said = config(target_ci=0.03, time_budget=90, threads=5000)
-    settings = settings_for(Choices(), sources("alexnet"), tmp_path, said)
+    settings = settings_for(Choices(), sources("alexnet"), data, said)
     for setting, before, after in (
         (RunSetting.TARGET, "±2.0 %", "±5.0 %"),
         (RunSetting.BUDGET, "60 s", "5 min"),
         (RunSetting.THREADS, str(os.cpu_count()), "default"),
     ):
-        assert run_setting_text(setting, change_run_setting(setting, settings, -1))[0] == before
-        assert run_setting_text(setting, change_run_setting(setting, settings, 1))[0] == after
+        assert setting.shown(setting.changed(settings, -1)) == before
+        assert setting.shown(setting.changed(settings, 1)) == after
 
 
-def test_what_is_known_is_run_again_where_that_is_chosen_and_for_that_run_only(tmp_path: Path) -> None:
+def test_what_is_known_is_run_again_where_that_is_chosen_and_for_that_run_only(data: DataFolder) -> None:
     found = sources("alexnet")
-    settings = settings_for(Choices(), found, tmp_path, config())
-    again = change_run_setting(RunSetting.KNOWN, settings, 1)
-    assert (request_for(found, {}, settings, tmp_path).again, request_for(found, {}, again, tmp_path).again) == (0, 1)
-    assert settings_for(Choices(), found, tmp_path, config(), again) == settings
+    settings = settings_for(Choices(), found, data, config())
+    again = RunSetting.KNOWN.changed(settings, 1)
+    assert (
+        request_for(found, {}, settings, data).again,
+        request_for(found, {}, again, data).again,
+    ) == (0, 1)
+    assert settings_for(Choices(), found, data, config(), again) == settings
 
 
-def test_only_runtimes_of_the_models_format_are_offered_the_usual_one_first(tmp_path: Path) -> None:
-    register(tmp_path, OTHER_FORMAT, PAPER)
+def test_only_runtimes_of_the_models_format_are_offered_the_usual_one_first(data: DataFolder) -> None:
+    register(data, OTHER_FORMAT, PAPER)
     found = sources("alexnet")
-    settings = settings_for(Choices(), found, tmp_path, config(runtime="other"))
-    assert settings.runtime == settings.runtimes[0] == Registry(tmp_path).preferred().name
+    settings = settings_for(Choices(), found, data, config(runtime="other"))
+    assert settings.runtime == settings.runtimes[0] == Registry(data.path).preferred().name
     assert sorted(settings.runtimes) == ["default", "paper"]
     last = replace(settings, runtime="other")
-    assert settings_for(Choices(), found, tmp_path, config(runtime="paper"), last).runtime == "paper"
+    assert settings_for(Choices(), found, data, config(runtime="paper"), last).runtime == "paper"
 
 
-def test_a_runtime_of_the_config_that_there_is_none_of_is_told(tmp_path: Path) -> None:
+def test_a_runtime_of_the_config_that_there_is_none_of_is_told(data: DataFolder) -> None:
     with pytest.raises(RegistryError, match="no runtime is called gone; there are default"):
-        settings_for(Choices(), sources("alexnet"), tmp_path, config(runtime="gone"))
+        settings_for(Choices(), sources("alexnet"), data, config(runtime="gone"))
 
 
-def test_models_of_two_formats_are_not_run_together(tmp_path: Path) -> None:
-    found = (*sources("alexnet"), source_of(tmp_path / "mine.onnx"))
+def test_models_of_two_formats_are_not_run_together(data: DataFolder) -> None:
+    found = (*sources("alexnet"), source_of(data.path / "mine.onnx"))
     with pytest.raises(RegistryError, match="choose models of one format"):
-        settings_for(Choices(), found, tmp_path, Config())
+        settings_for(Choices(), found, data, Config())
 
 
-def test_a_registered_runtime_runs_where_ours_has_no_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    register(tmp_path, PAPER)
+def test_a_registered_runtime_runs_where_ours_has_no_framework(
+    data: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(data, PAPER)
 
     def gone(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", gone)
     found = sources("alexnet")
-    assert request_for(found, {}, settings_for(Choices(), found, tmp_path, Config()), tmp_path).runtime == PAPER
+    assert request_for(found, {}, settings_for(Choices(), found, data, Config()), data).runtime == PAPER
 
 
-def test_models_of_different_input_shapes_are_not_run_together(tmp_path: Path) -> None:
+def test_models_of_different_input_shapes_are_not_run_together(data: DataFolder) -> None:
     found = sources("alexnet", "vgg16")
     shapes = {id_of(found[0]): {"data": (8, 3, 224, 224)}}
     with pytest.raises(RunError, match="alexnet has input shapes of its own"):
-        request_for(found, shapes, settings_for(Choices(), found, tmp_path, Config()), tmp_path)
+        request_for(found, shapes, settings_for(Choices(), found, data, Config()), data)
 
 
 @pytest.mark.parametrize("width", [40, 60, 100])

@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.containers import VerticalScroll
-from textual.message import Message
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.errors import ModelError
@@ -39,14 +38,6 @@ class InputShapesScreen(Dialog["dict[str, Shape]"]):
     scope = actions.FORM
     ABOUT = "A shape is written like 1,3,224,224: one image of three channels, 224 by 224 pixels."
 
-    class InputsRead(Message):
-        """The inputs of the model, or the problem with them."""
-
-        def __init__(self, inputs: Inputs, problem: str = "") -> None:
-            super().__init__()
-            self.inputs = inputs
-            self.problem = problem
-
     def __init__(self, model: str, inputs: Inputs | Callable[[], Inputs], reason: str = "") -> None:
         super().__init__()
         self._model = model
@@ -66,13 +57,13 @@ class InputShapesScreen(Dialog["dict[str, Shape]"]):
 
     def on_mount(self) -> None:
         if self._read is not None:
-            self.run_in_thread(partial(self._read_inputs, self._read), "inputs")
+            self.run_in_thread(partial(_read, self._read), "inputs", self._show_inputs)
 
-    async def on_input_shapes_screen_inputs_read(self, event: InputsRead) -> None:
-        self._inputs = event.inputs
-        self._fields = _fields(event.inputs)
+    async def _show_inputs(self, found: tuple[Inputs, str]) -> None:
+        self._inputs, problem = found
+        self._fields = _fields(self._inputs)
         self._reason = ""
-        self._say(event.problem)
+        self._say(problem)
         await self._form.mount_all(self._labelled_fields())
         if self._fields:
             self.set_focus(next(iter(self._fields.values())))
@@ -101,14 +92,6 @@ class InputShapesScreen(Dialog["dict[str, Shape]"]):
         if shapes:
             self.dismiss(shapes)
 
-    def _read_inputs(self, read: Callable[[], Inputs]) -> None:
-        try:
-            inputs = read()
-        except UserError as error:
-            self.post_message(self.InputsRead({}, str(error)))
-        else:
-            self.post_message(self.InputsRead(inputs, "" if inputs else "The model has no inputs."))
-
     def _labelled_fields(self) -> list[TextLines | Field]:
         labelled = (
             (TextLines(partial(_label, name), classes="field-name"), field) for name, field in self._fields.items()
@@ -121,6 +104,15 @@ class InputShapesScreen(Dialog["dict[str, Shape]"]):
 
     def _below_lines(self, width: int) -> tuple[Line, ...]:
         return tuple(wrapped(line(Span(self._problem or self._reason, "bad" if self._problem else "muted")), width))
+
+
+def _read(read: Callable[[], Inputs]) -> tuple[Inputs, str]:
+    """Return the inputs of the model, and the problem with them."""
+    try:
+        inputs = read()
+    except UserError as error:
+        return {}, str(error)
+    return inputs, "" if inputs else "The model has no inputs."
 
 
 def _label(name: str, width: int) -> tuple[Line, ...]:

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.message import Message
 
 from dlbricks_tui.models.library import MODEL_SUFFIXES
 from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
@@ -106,14 +105,6 @@ class PathScreen(Dialog[Path]):
     # The endings of the files to offer.
     ENDINGS: ClassVar[tuple[str, ...]]
 
-    class Completed(Message):
-        """The names that complete the typed text."""
-
-        def __init__(self, typed: str, found: tuple[str, ...]) -> None:
-            super().__init__()
-            self.typed = typed
-            self.found = found
-
     def __init__(self) -> None:
         super().__init__()
         self._path = Field(hint=self.HINT)
@@ -142,10 +133,6 @@ class PathScreen(Dialog[Path]):
         if self._path.value != self._refused:
             self._show_problem("")
         self._look()
-
-    def on_path_screen_completed(self, event: Completed) -> None:
-        if event.typed == self._path.value:
-            self._list.show(event.found)
 
     def on_input_submitted(self) -> None:
         self.action_take()
@@ -189,11 +176,7 @@ class PathScreen(Dialog[Path]):
         self._below.refresh(layout=True)
 
     def _look(self) -> None:
-        typed = self._path.value
-        self.run_in_thread(partial(self._find, typed), "complete")
-
-    def _find(self, typed: str) -> None:
-        self.post_message(self.Completed(typed, completions(typed, self.ENDINGS)))
+        self.run_in_thread(partial(completions, self._path.value, self.ENDINGS), "complete", self._list.show)
 
     def _below_lines(self, width: int) -> tuple[Line, ...]:
         return tuple(wrapped(line(Span(self._problem, "bad")), width))

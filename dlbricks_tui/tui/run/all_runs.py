@@ -7,8 +7,6 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual.message import Message
-
 from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, SearchedDialog
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, contains_all, line, spread
@@ -37,20 +35,6 @@ class AllRunsScreen(SearchedDialog[str]):
     SEARCH_HINT = "model, state, date or id"
     ABOUT = "All runs, the newest first, including those that were started in other terminals."
 
-    class Listed(Message):
-        """All runs, the newest first."""
-
-        def __init__(self, states: tuple[RunState, ...]) -> None:
-            super().__init__()
-            self.states = states
-
-    class Resumed(Message):
-        """A process has resumed a run."""
-
-        def __init__(self, run: str) -> None:
-            super().__init__()
-            self.run = run
-
     def __init__(self, runs: Runs) -> None:
         self._list = _RunRows()
         super().__init__(self._list)
@@ -62,32 +46,29 @@ class AllRunsScreen(SearchedDialog[str]):
             yield self.search_line
 
     def on_mount(self) -> None:
-        self.run_in_thread(self._find, "runs")
-
-    def on_all_runs_screen_listed(self, event: Listed) -> None:
-        self._list.show(event.states)
-        self.refresh_bindings()
-
-    def on_all_runs_screen_resumed(self, event: Resumed) -> None:
-        self.dismiss(event.run)
+        self.run_in_thread(self._runs.states, "runs", self._show_runs)
 
     def show_found(self, words: Sequence[str]) -> None:
         self._list.seek(words)
 
     def action_show(self) -> None:
         if self._list.selected is not None:
-            self.dismiss(self._list.selected.run)
+            self._watch(self._list.selected.run)
 
     def action_resume(self) -> None:
         if self._list.selected is not None:
-            self.run_in_thread(partial(self._resume, self._list.selected.run), "tell")
+            self.run_in_thread(partial(self._resume, self._list.selected.run), "tell", self._watch)
 
-    def _find(self) -> None:
-        self.post_message(self.Listed(self._runs.states()))
-
-    def _resume(self, run: str) -> None:
+    def _resume(self, run: str) -> str:
         self._runs.resume(run)
-        self.post_message(self.Resumed(run))
+        return run
+
+    def _watch(self, run: str) -> None:
+        self.dismiss(run)
+
+    def _show_runs(self, states: tuple[RunState, ...]) -> None:
+        self._list.show(states)
+        self.refresh_bindings()
 
 
 class _RunRows(ItemRows["RunState"]):

@@ -1,0 +1,212 @@
+"""The settings of a run, and the request that follows from them."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOptions, run_request
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.config.config import Config
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.models.graph import Level, Shape
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.choices import Choices, next_of, with_own
+from dlbricks_tui.tui.open_model import ModelId, id_of
+from dlbricks_tui.wording.numbers import duration, percent
+
+TARGETS = (0.005, 0.01, 0.02, 0.05)
+_CORES = range(1, (os.cpu_count() or 1) + 1)
+BUDGETS_SECONDS = (60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """The settings of a run; `threads` None is the default of the runtime."""
+
+    choices: Choices
+    # The name of the runtime and those to choose from.
+    runtime: str
+    runtimes: tuple[str, ...]
+    # None is the default method.
+    method: Method | None = None
+    end_to_end: bool = False
+    target: float = 0.01
+    budget_seconds: float | None = None
+    threads: int | None = None
+    retry_failed: bool = False
+    again: bool = False
+
+    def stepped(self, name: str, values: Sequence[Any], step: int) -> "RunSettings":
+        """Return the settings with one of them at the next of its values."""
+        return replace(self, **{name: next_of(tuple(values), getattr(self, name), step)})
+
+    def with_choices(self, **changed: Any) -> "RunSettings":
+        """Return the settings with other choices."""
+        return replace(self, choices=replace(self.choices, **changed))
+
+
+class RunSetting(Enum):
+    """A setting by the name of its row: its meaning, its value as text, and a step to its next or previous value."""
+
+    LEVEL = (
+        "level",
+        "fused layers, or those of the file",
+        lambda it: it.choices.level.value,
+        lambda it, step: it.with_choices(level=next_of(tuple(Level), it.choices.level, step)),
+    )
+    GRANULARITY = (
+        "granularity",
+        "the most layers of a brick",
+        lambda it: f"{it.choices.granularity}",
+        lambda it, step: replace(it, choices=it.choices.with_granularity(it.choices.granularity + step)),
+    )
+    CUT = (
+        "cut",
+        "the windows of layers that are bricks",
+        lambda it: it.choices.cut.value,
+        lambda it, step: it.with_choices(cut=next_of(tuple(Cut), it.choices.cut, step)),
+    )
+    METHOD = (
+        "method",
+        "bricks inside of networks, or alone",
+        lambda it: "usual" if it.method is None else it.method.value,
+        lambda it, step: it.stepped("method", (None, *Method), step),
+    )
+    END_TO_END = (
+        "end to end",
+        "whole models too, as a check",
+        lambda it: "yes" if it.end_to_end else "no",
+        lambda it, _: replace(it, end_to_end=not it.end_to_end),
+    )
+    TARGET = (
+        "target interval",
+        "the precision of each brick",
+        lambda it: f"±{percent(it.target, 1)}",
+        lambda it, step: it.stepped("target", with_own(TARGETS, it.target), step),
+    )
+    BUDGET = (
+        "time budget",
+        "stop after this time",
+        lambda it: "none" if it.budget_seconds is None else duration(it.budget_seconds),
+        lambda it, step: it.stepped("budget_seconds", (None, *with_own(BUDGETS_SECONDS, it.budget_seconds)), step),
+    )
+    RUNTIME = (
+        "runtime",
+        "the runtime that runs the bricks",
+        lambda it: it.runtime,
+        lambda it, step: it.stepped("runtime", it.runtimes, step),
+    )
+    THREADS = (
+        "threads",
+        "the threads of the framework",
+        lambda it: "default" if it.threads is None else f"{it.threads}",
+        lambda it, step: it.stepped(
+            "threads", (None, *with_own(range(1, (os.cpu_count() or 1) + 1), it.threads)), step
+        ),
+    )
+    KNOWN = (
+        "known before",
+        "bricks that were measured before",
+        lambda it: "run again" if it.again else "leave out",
+        lambda it, _: replace(it, again=not it.again),
+    )
+    RETRY = (
+        "failed before",
+        "bricks that failed in an earlier run",
+        lambda it: "try again" if it.retry_failed else "leave out",
+        lambda it, _: replace(it, retry_failed=not it.retry_failed),
+    )
+
+    def __init__(
+        self,
+        label: str,
+        meaning: str,
+        shown: Callable[[RunSettings], str],
+        changed: Callable[[RunSettings, int], RunSettings],
+    ) -> None:
+        self.label = label
+        self.meaning = meaning
+        self.shown = shown
+        self.changed = changed
+
+
+def settings_for(
+    choices: Choices, sources: Sequence[ModelSource], data: DataFolder, config: Config, last: RunSettings | None = None
+) -> RunSettings:
+    """Return the initial settings: those of the last run, or of the config.
+
+    Many models are not timed end to end, which would take too long. The runtime has to match the format of the models.
+    """
+    registry = Registry(data.path)
+    runtimes = _runtimes(registry, sources)
+    before = last or _first(choices, registry, runtimes, config)
+    runtime = next(name for name in (before.runtime, config.runtime, *runtimes) if name in runtimes)
+    few = len(sources) <= MOST_MODELS_END_TO_END
+    # Repeating known measurements applies to one run only.
+    kept = replace(before, end_to_end=few and before.end_to_end, again=False)
+    return replace(kept, choices=choices, runtime=runtime, runtimes=runtimes)
+
+
+def request_for(
+    sources: Sequence[ModelSource],
+    shapes: Mapping[ModelId, Mapping[str, Shape]],
+    settings: RunSettings,
+    data: DataFolder,
+) -> RunRequest:
+    """Return the request of a run; `shapes` are the given input shapes."""
+    choices = settings.choices
+    options = MeasureOptions(
+        granularity=choices.granularity,
+        level=choices.level,
+        cut=choices.cut,
+        order=choices.order,
+        inputs=_inputs(sources, shapes),
+        end_to_end=settings.end_to_end,
+        runtime=settings.runtime,
+        threads=settings.threads,
+        target_interval=settings.target,
+        time_budget_seconds=settings.budget_seconds,
+        retry_failed=settings.retry_failed,
+        again=settings.again,
+    )
+    request = run_request(options, sources, data)
+    # Programs that cannot be timed inside of networks are timed alone.
+    wanted = settings.method if request.method is Method.INSIDE else None
+    return request if wanted is None else replace(request, method=wanted)
+
+
+def _runtimes(registry: Registry, sources: Sequence[ModelSource]) -> tuple[str, ...]:
+    """Return the runtimes that run all these models, the default first."""
+    usual = registry.runtime_for({source.format for source in sources})
+    others = [it.name for it in registry.all() if it.traits.format is usual.traits.format and it.name != usual.name]
+    return (usual.name, *others)
+
+
+def _first(choices: Choices, registry: Registry, runtimes: tuple[str, ...], config: Config) -> RunSettings:
+    # An unknown runtime in the config is an error.
+    runtime = runtimes[0] if config.runtime is None else registry.find(config.runtime).name
+    return RunSettings(
+        choices,
+        runtime,
+        runtimes,
+        end_to_end=True,
+        target=config.target_ci,
+        budget_seconds=config.time_budget,
+        threads=config.threads,
+    )
+
+
+def _inputs(sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]]) -> Mapping[str, Shape]:
+    given = {source.name: dict(shapes.get(id_of(source), {})) for source in sources}
+    first = next(iter(given.values()), {})
+    apart = [name for name, its in given.items() if its and any(its != other for other in given.values())]
+    if apart:
+        # The inputs of a run apply to all its models, as their names are mostly the same.
+        raise RunError(f"{apart[0]} has input shapes of its own: run it by itself, without other models marked")
+    return first
