@@ -59,7 +59,7 @@ from dlbricks_tui.store.errors import StoreError
 from dlbricks_tui.store.queries import parse_order, runtimes, select, systems
 from dlbricks_tui.store.records import Runtime, System
 from dlbricks_tui.store.store import Store
-from dlbricks_tui.wording.runs import doing_now, note_of, shapes_given_before
+from dlbricks_tui.wording.events import doing_now, note_of, shapes_given_before
 
 __all__ = [
     "BrickShare",

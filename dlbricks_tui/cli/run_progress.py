@@ -18,17 +18,15 @@ from dlbricks_tui.runs.events import (
     WorkerReplaced,
 )
 from dlbricks_tui.runs.progress import RunProgress
-from dlbricks_tui.wording.runs import (
-    Note,
-    Tone,
+from dlbricks_tui.wording.events import (
     doing_now,
     estimate_so_far,
-    how_far,
     measured,
     noise_counts,
     noise_note,
     note_of,
 )
+from dlbricks_tui.wording.runs import Note, Tone, how_far
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

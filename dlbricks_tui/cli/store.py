@@ -74,6 +74,6 @@ def narrate_damage(damage: Sequence[Damage]) -> None:
 
 def _narrate_shapes(source: ModelSource, shapes: Mapping[str, Shape]) -> None:
     from dlbricks_tui.models.input_shapes import spelled
-    from dlbricks_tui.wording.runs import shapes_given_before
+    from dlbricks_tui.wording.events import shapes_given_before
 
     narrate(f"{shapes_given_before(source.name, spelled(shapes))}; --input gives others")

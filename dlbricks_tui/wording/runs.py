@@ -1,33 +1,13 @@
-"""A run in words: its events, its progress and the noise on the host, the same at both doors."""
+"""The progress of a run in words, and what sentences about a run consist of.
+
+Sentences about events are in `events`, which takes longer to import.
+"""
 
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event
-from dlbricks_tui.runs.events import (
-    EstimateChanged,
-    FailedBefore,
-    LayerUnmeasurable,
-    LevelLowered,
-    ModelLeftOut,
-    ModelLoading,
-    Paused,
-    Planned,
-    ProgramFailed,
-    ProgramMeasured,
-    Resumed,
-    RunEnded,
-    RunStarted,
-    ShapesRemembered,
-    Waiting,
-    WorkerReplaced,
-)
-from dlbricks_tui.runs.progress import Disturbances, RunProgress
-from dlbricks_tui.runs.run_folder import State
-from dlbricks_tui.wording.numbers import counted, duration, percent, with_interval
-
-_NOISE_HINT = "close other programs, or measure when the host is quiet"
+from dlbricks_tui.wording.numbers import duration
 
 
 class Tone(Enum):
@@ -55,111 +35,6 @@ class Note:
     text: str
 
 
-def note_of(event: Event) -> Note | None:
-    """Return the sentence for an event.
-
-    Rounds, batches, samples and estimates have none: lists and counters show them. Noise has one note for the whole
-    run, `noise_note`.
-    """
-    found = _problem(event) or _course(event)
-    return Note(event.when, found.tone, found.text) if found else None
-
-
-def _problem(event: Event) -> Phrase | None:
-    match event:
-        case ProgramFailed():
-            what = f"{event.label} ({event.brick[:12] or 'whole model'})"
-            return Phrase(f"failed: {what}: {event.reason}: {event.message}", Tone.FAILURE)
-        case ModelLeftOut():
-            return Phrase(f"left out: {event.model}: {event.reason}", Tone.FAILURE)
-        case RunEnded(state=State.FAILED.value):
-            return Phrase(_end(event), Tone.FAILURE)
-        case FailedBefore():
-            return Phrase(f"failed in an earlier run, not tried again: {event.label}: {event.reason}", Tone.DOUBT)
-        case LayerUnmeasurable():
-            return Phrase(f"unmeasurable: {event.model}: {event.layer}: {event.reason}", Tone.DOUBT)
-        case LevelLowered():
-            return Phrase(f"measured as written: {event.model} cannot be fused: {event.reason}", Tone.DOUBT)
-        case WorkerReplaced():
-            return Phrase(f"new worker: {event.message}", Tone.DOUBT)
-        case CalibrationFailed():
-            return Phrase(
-                f"not calibrated: constants of other systems are used, with wider intervals: {event.reason}", Tone.DOUBT
-            )
-    return None
-
-
-def _course(event: Event) -> Phrase | None:
-    match event:
-        case RunStarted():
-            return Phrase(f"run {event.run} of {counted(len(event.models), 'model')}, process {event.pid}", Tone.ASIDE)
-        case ShapesRemembered():
-            return Phrase(shapes_given_before(event.model, event.shapes), Tone.ASIDE)
-        case Waiting():
-            return Phrase(f"waiting for {event.holder}")
-        case ModelLoading():
-            return Phrase(reading(event), Tone.ASIDE)
-        case Planned():
-            return Phrase(_plan(event))
-        case Calibrating():
-            return Phrase(f"calibrating on network {event.number} of {event.of}: {event.network}")
-        case Calibrated():
-            return Phrase(f"calibrated: mean error {percent(event.error, 1)} on networks left out of the fit")
-        case Paused():
-            return Phrase("paused: other runs may measure")
-        case Resumed():
-            return Phrase("resumed")
-        case RunEnded():
-            return Phrase(_end(event))
-    return None
-
-
-def _end(event: RunEnded) -> str:
-    return f"{event.state} after {duration(event.seconds)}{f': {event.message}' if event.message else ''}"
-
-
-def _plan(event: Planned) -> str:
-    bricks = event.bricks - event.bricks_reused - event.bricks_failed_before
-    wholes = event.models - event.models_reused - event.models_failed_before
-    parts = [f"{counted(event.bricks, 'brick')}: {event.bricks_reused:,} known, {bricks:,} to measure"]
-    parts += [f"{wholes:,} of {counted(event.models, 'model')} to time end to end"] if event.models else []
-    parts += [f"about {duration(event.expected_seconds)}"] if bricks or wholes else []
-    return "; ".join(parts)
-
-
-def measured(event: ProgramMeasured) -> str:
-    """Return the sentence for a whole model that was timed; bricks are too many for a sentence each."""
-    return f"measured: {event.label}: {with_interval(event.trimmed_mean_ms, event.low_ms, event.high_ms)}"
-
-
-def shapes_given_before(model: str, shapes: str) -> str:
-    """Return that a model whose file does not say its input shapes has those given in an earlier session."""
-    return f"input shapes as given before: {model}: {shapes}"
-
-
-def reading(event: ModelLoading) -> str:
-    """Return which of the models is being read."""
-    return f"reading {event.model}, {event.number} of {event.of}"
-
-
-def doing_now(progress: RunProgress) -> str:
-    """Return what the run does now; empty once it has ended."""
-    if progress.ended is not None:
-        return ""
-    if progress.loading is not None:
-        return reading(progress.loading)
-    if progress.calibrating is not None:
-        return f"calibrating, network {progress.calibrating.number} of {progress.calibrating.of}"
-    if progress.planned is not None and progress.batch is None:
-        return "starting a worker" if progress.done < progress.total else ""
-    on_bench = progress.being_sampled
-    if not on_bench:
-        return ""
-    samples = max(len(program.samples_ms) for program in on_bench)
-    others = f" and {counted(len(on_bench) - 1, 'other')}" if len(on_bench) > 1 else ""
-    return f"{on_bench[0].about.label}{others}, {counted(samples, 'sample')} so far"
-
-
 def how_far(
     done: int, total: int, failed: int = 0, seconds_left: float | None = None, at_limits: int = 0
 ) -> list[Phrase]:
@@ -169,32 +44,3 @@ def how_far(
     found += [Phrase(f"{at_limits:,} stopped at a limit")] if at_limits else []
     found += [Phrase(f"{duration(seconds_left)} left")] if seconds_left else []
     return found
-
-
-def estimate_so_far(event: EstimateChanged) -> str | None:
-    """Return a model's estimate by now with its interval and its gaps; None while there is none."""
-    if event.sequential_ms is None or event.low_ms is None or event.high_ms is None:
-        return None
-    without = event.missing_layers + event.unmeasurable_layers
-    note = f", without {without} of its layers" if without else ""
-    note += f", {event.sampled_layers} still being sampled" if event.sampled_layers else ""
-    return with_interval(event.sequential_ms, event.low_ms, event.high_ms, note)
-
-
-def noise_counts(found: Disturbances) -> str:
-    """Return how other programs disturbed the run; empty while they did not."""
-    words = []
-    if found.rounds:
-        words.append(f"{counted(found.rounds, 'round')} repeated ({found.seconds:.0f} s)")
-    if found.batches:
-        words.append(f"{found.batches:,} batch{'' if found.batches == 1 else 'es'} restarted")
-    if found.slower is not None:
-        how = "slower" if found.slower > 0 else "faster"
-        words.append(f"host {percent(abs(found.slower))} {how} than at first")
-    return ", ".join(words)
-
-
-def noise_note(found: Disturbances) -> str:
-    """Return how other programs disturbed the run and what helps; empty while they did not."""
-    counts = noise_counts(found)
-    return f"noise: {counts}; {_NOISE_HINT}" if counts else ""

@@ -5,6 +5,7 @@ from dlbricks_tui.wording.numbers import (
     counted,
     duration,
     milliseconds,
+    names_of,
     part_of,
     percent,
     signed_percent,
@@ -56,3 +57,8 @@ def test_shares_and_numbers_carry_their_units() -> None:
 
 def test_a_sentence_begins_with_a_capital_and_keeps_its_names() -> None:
     assert (capitalised("left out: resNet"), capitalised("")) == ("Left out: resNet", "")
+
+
+def test_of_many_models_the_first_are_named() -> None:
+    assert names_of(("a", "b", "c")) == "a, b, c"
+    assert names_of(("a", "b", "c", "d", "e")) == "a, b, c and 2 others"

@@ -20,8 +20,9 @@ from dlbricks_tui.runs.events import (
 from dlbricks_tui.runs.progress import Disturbances, ProgramProgress, RunProgress
 from dlbricks_tui.runs.run_folder import RunFolder, State
 from dlbricks_tui.tui.run.snapshot import BrickState, Counts, RunBrick, RunModel, RunSnapshot
+from dlbricks_tui.wording.events import doing_now, noise_note, note_of
 from dlbricks_tui.wording.numbers import capitalised, duration
-from dlbricks_tui.wording.runs import Note, Tone, doing_now, noise_note, note_of
+from dlbricks_tui.wording.runs import Note, Tone
 
 # A run of fifty models may report a failure per brick.
 MOST_NOTES = 500
