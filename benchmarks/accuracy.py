@@ -1,4 +1,4 @@
-"""How close estimates come to what models take: measures both, and writes the report that docs/accuracy.md is.
+"""Measure how close estimates come to end-to-end latencies, and write the report docs/accuracy.md.
 
 usage: python -m benchmarks.accuracy [--data-dir DIR] [--level LEVEL ...] [--report-only] [-o DOCS] [MODEL ...]
 

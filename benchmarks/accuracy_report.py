@@ -1,4 +1,4 @@
-"""The report that docs/accuracy.md is: what data folders hold, host by host, beside what was promised."""
+"""The report docs/accuracy.md: the accuracy in data folders, host by host, beside what was promised."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

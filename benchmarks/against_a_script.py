@@ -1,4 +1,4 @@
-"""Whether we time whole models as a script does that knows nothing of us: both in turns, in processes of their own.
+"""Compare our end-to-end latencies with those of a plain MXNet script, in turns and in separate processes.
 
 usage: python -m benchmarks.against_a_script [MODEL ...]
 

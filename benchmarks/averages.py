@@ -1,4 +1,4 @@
-"""How far off estimates would be if samples were averaged in another way, or if there were fewer of them.
+"""Compare the errors of estimates for other averages of the samples, and for fewer samples.
 
 usage: python -m benchmarks.averages [--level LEVEL] DATA-DIR MODEL ...
 
@@ -21,7 +21,6 @@ import numpy as np
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.calibration import Example, fitted
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.measure.calibrating import example_of
 from dlbricks_tui.measure.jobs import CutModel, JobKey, cut_model
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
@@ -33,6 +32,7 @@ from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runs.calibration import example_of
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import MXNET
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder

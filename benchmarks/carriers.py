@@ -1,4 +1,4 @@
-"""How close carriers come to their models, by the ways to correct a profile; and what MXNet's engine changes.
+"""Compare ways to correct a profile by how close carriers come to their models, and engines of MXNet.
 
 usage: python -m benchmarks.carriers [--level LEVEL] [--threads N] [--rounds N] [MODEL ...]
 

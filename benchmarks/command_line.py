@@ -1,4 +1,4 @@
-"""The command line of this checkout, as a person uses it."""
+"""The command line of this checkout."""
 
 import json
 import os

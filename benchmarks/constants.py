@@ -1,12 +1,12 @@
-"""Tries the constants of `alone` on networks that are known in both ways, and prints what is fitted to them.
+"""Try constants of the method `alone` on networks with known latencies, and print the fitted values.
 
 usage: python -m benchmarks.constants [--level LEVEL] [--system SYSTEM] DATA-DIR MODEL ...
 
 DATA-DIR has what runs have measured of these models, by their bricks and end to end, on this host or on the one of that
 name. Nothing is measured now. A line for each model has its latency, the sum of its bricks over that, and by how much
 its estimate is wrong by each choice of constants when the model has no part in the fit. The last lines have the mean
-absolute errors and the constants of the last choice, which is the one that runs go by. `dlbricks_tui/estimate/prior.py`
-has the medians of these over the groups and hosts of the committed samples.
+absolute errors and the constants of the last choice, which is the one that runs go by. The priors in
+`dlbricks_tui/estimate/calibration.py` are their medians over the groups and hosts of the committed samples.
 """
 
 import argparse
@@ -17,9 +17,9 @@ from statistics import mean
 
 from benchmarks.averages import FEWEST, Network, networks_in
 from dlbricks_tui.estimate.calibration import CALL_MS, Example, fitted
-from dlbricks_tui.measure.calibrating import example_of
 from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runs.calibration import example_of
 from dlbricks_tui.runtime.traits import MXNET
 from dlbricks_tui.settings import DataFolder
 

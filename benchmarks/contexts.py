@@ -1,4 +1,4 @@
-"""Whether bricks run what models run: the oneDNN primitives of a model beside those of its bricks put together.
+"""Compare the oneDNN primitives of a model with those of its bricks put together.
 
 usage: python -m benchmarks.contexts [--level written|fused] [-g GRANULARITY] [MODEL ...]
 

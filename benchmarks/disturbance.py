@@ -1,4 +1,4 @@
-"""What it costs bricks that somebody looks: their latencies under the open run screen, over those without it.
+"""Compare the latencies of bricks with the run screen open and closed.
 
 usage: python -m benchmarks.disturbance [MODEL [SECONDS]]
 

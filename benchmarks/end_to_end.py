@@ -1,4 +1,4 @@
-"""Runs models end to end in MXNet at batch 1, as they are written and as MXNet fuses them: the fifty of Table 1.
+"""Run the fifty models of Table 1 end to end in MXNet at batch 1, written and fused.
 
 usage: python -m benchmarks.end_to_end [MODEL ...]
 

@@ -1,4 +1,4 @@
-"""How long `dlbricks estimate` takes for models seen before, from process start to end, with a large store.
+"""Time `dlbricks estimate` for known models with a large store, from process start to end.
 
 usage: python -m benchmarks.estimate [RUNS [RESULTS]]
 

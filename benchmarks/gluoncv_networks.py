@@ -1,4 +1,4 @@
-"""Writes networks of GluonCV, which nobody looked at when the measuring method was made.
+"""Write networks of GluonCV, which were not used to develop the measuring method.
 
 usage: python -m venv ENV
        ENV/bin/pip install numpy==1.23.5 mxnet==1.9.1 gluoncv matplotlib tqdm portalocker opencv-python-headless pandas

@@ -1,4 +1,4 @@
-"""How estimates by longer sequences compare with those by single layers: the errors at several G, and whole models.
+"""Compare estimates by longer sequences with those by single layers, and with whole models.
 
 usage: python -m benchmarks.granularities [MODEL ...]
 

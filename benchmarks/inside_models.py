@@ -1,4 +1,4 @@
-"""What layers take inside of their model, by MXNet's own profiler, beside what their bricks take alone.
+"""Compare the latencies of layers inside their model, by MXNet's profiler, with those of their bricks alone.
 
 usage: python -m benchmarks.inside_models [--level LEVEL] [MODEL ...]
 
@@ -20,7 +20,7 @@ from benchmarks.chosen_models import ROUNDS, chosen_models, latencies_ms
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence, decompose
 from dlbricks_tui.bricks.programs import model_program
 from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.runtime.inside.mxnet_binding import BoundSymbol
+from dlbricks_tui.runtime.inside.mxnet_backend import BoundSymbol
 from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
 from dlbricks_tui.runtime.protocol import Network
 from dlbricks_tui.runtime.runtime import Runtime

@@ -1,4 +1,4 @@
-"""What becomes of a run when somebody else computes on one core for 30 s in the middle of it.
+"""Measure how far a run is off when another program takes one core for 30 s in the middle of it.
 
 usage: python -m benchmarks.loaded_run [--seconds S] [MODEL ...]
 

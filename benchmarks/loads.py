@@ -1,4 +1,4 @@
-"""The difference in latency between two loads of one network in one worker.
+"""Measure the difference in latency between two loads of one network in one worker.
 
 usage: python -m benchmarks.loads [--threads N] [--loads N] [--rounds N] [MODEL ...]
 

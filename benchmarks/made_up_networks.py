@@ -1,4 +1,4 @@
-"""Writes networks that nobody has seen, made up by chance of the blocks that people make networks of.
+"""Write networks of random structure, made of common blocks.
 
 usage: python -m benchmarks.made_up_networks FOLDER [COUNT [FIRST]]
 

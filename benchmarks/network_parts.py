@@ -1,4 +1,4 @@
-"""What the networks of `other_networks` are made of, written by MXNet itself."""
+"""The building blocks of `other_networks`, written by MXNet itself."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Puts ONNX models into a folder: the networks that the onnx package holds, and a transformer's encoder made here.
+"""Write ONNX models into a folder: the networks in the onnx package, and a transformer encoder made here.
 
 usage: python -m benchmarks.onnx_models FOLDER
 

@@ -1,4 +1,4 @@
-"""Writes networks that are no classifiers of images: of words, speech, tables, films, and of images that they make.
+"""Write networks other than image classifiers: for words, speech, tables, films and generated images.
 
 usage: python -m benchmarks.other_networks FOLDER [NAME ...]
 

@@ -1,4 +1,4 @@
-"""What a framework takes that runs operators side by side, beside the compositions that foretell it.
+"""Compare the latency of a framework that runs operators side by side with the compositions that predict it.
 
 usage: python -m benchmarks.parallel_engine [--framework FRAMEWORK] [--workers K] [MODEL ...]
 

@@ -1,4 +1,4 @@
-"""Times a model as anybody would with MXNet alone. Reads how often from standard input, answers with milliseconds."""
+"""Time a model with MXNet alone. Reads the number of runs from standard input, and answers with milliseconds."""
 
 import json
 import sys

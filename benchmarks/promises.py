@@ -1,4 +1,4 @@
-"""What dlbricks promises of itself, held against what a benchmark has found."""
+"""Promises of dlbricks beside the figures of a benchmark."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How long models take to load and cut at G=1: the fifty of Table 1, and unrolled LSTMs of growing size.
+"""Time how long models take to load and cut at G=1: the fifty of Table 1, and unrolled LSTMs of growing size.
 
 usage: python -m benchmarks.reading [RUNS]
 

@@ -1,4 +1,4 @@
-"""How long `dlbricks report` takes for the fifty models, from process start to end, with a large store.
+"""Time `dlbricks report` for the fifty models with a large store, from process start to end.
 
 usage: python -m benchmarks.report [RUNS [RESULTS]]
 

@@ -1,4 +1,4 @@
-"""How long it takes to load and cut the fifty models of Table 1: the first time, as delivered, and seen before.
+"""Time how long the fifty models of Table 1 take to load and cut: the first time, as delivered, and from the cache.
 
 usage: python -m benchmarks.samples [RUNS]
 

@@ -1,4 +1,4 @@
-"""What bricks save: the wall clock of one run of all bricks of the fifty models, beside running each model 100 times.
+"""Compare the time of one run of all bricks of the fifty models with running each model 100 times.
 
 usage: python -m benchmarks.savings [--level LEVEL] [--method METHOD] [MODEL ...]
 

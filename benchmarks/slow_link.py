@@ -1,4 +1,4 @@
-"""How the workbench feels over a link of 10 KB/s while a run measures, with its manners for such links or without.
+"""Measure the response of the workbench over a link of 10 KB/s while a run measures, with and without its savings.
 
 usage: python -m benchmarks.slow_link [SECONDS]
 

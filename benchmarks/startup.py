@@ -1,4 +1,4 @@
-"""How long `dlbricks --help` takes, beside a Python that does nothing.
+"""Compare the time of `dlbricks --help` with that of a Python program that does nothing.
 
 usage: python -m benchmarks.startup [RUNS]
 

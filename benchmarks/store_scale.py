@@ -1,4 +1,4 @@
-"""How long the results store takes at 1,000, 10,000 and 100,000 results, and plain TinyDB on the same documents.
+"""Time the results store at 1,000, 10,000 and 100,000 results, and plain TinyDB on the same documents.
 
 usage: python -m benchmarks.store_scale [SIZE ...]
 

@@ -1,4 +1,4 @@
-"""Compares what an owner estimates through a suite with what a run of the models themselves gives, taken in turns.
+"""Compare estimates through a suite with those of a run of the models themselves, in turns.
 
 usage: python -m benchmarks.suite [MODEL ...]
 

@@ -1,4 +1,4 @@
-"""What a reader of suites learns by looking up known networks: each sample in turn is private, hidden among decoys.
+"""Measure what a reader of suites learns by looking up known networks: each sample in turn is private.
 
 usage: python -m benchmarks.suite_lookup [LEVEL]
 
@@ -23,7 +23,7 @@ from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings import SAMPLE_MODELS
-from dlbricks_tui.share.decoys import chosen_decoys
+from dlbricks_tui.share.exporting import chosen_decoys
 from dlbricks_tui.share.suite import seed_of
 
 DECOYS = 3

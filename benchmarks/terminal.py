@@ -1,4 +1,4 @@
-"""A program in a terminal of its own: keys in, cells out, and how long that took."""
+"""A program in a pseudo-terminal: send keys, read cells, and time both."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""How the screen of results feels with 100,000 of them: opening it, sorting, filtering, scrolling.
+"""Time the results screen with 100,000 results: opening, sorting, filtering, scrolling.
 
 usage: python -m benchmarks.tui_results [RESULTS]
 

@@ -1,4 +1,4 @@
-"""How the decomposition feels with a model of 18,000 layers: what keys do to its rows, and the rows of one screen.
+"""Time the tree of a model with 18,000 layers: keys, and the rows of one screen.
 
 usage: python -m benchmarks.tui_tree [NODES]
 

@@ -1,4 +1,4 @@
-"""How the workbench feels with all models and 100,000 results: first paint, keys, idling, memory.
+"""Measure the workbench with all models and 100,000 results: first paint, keys, idling, memory.
 
 usage: python -m benchmarks.tui_workbench [RESULTS]
 

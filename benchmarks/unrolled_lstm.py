@@ -1,4 +1,4 @@
-"""A recurrent network written out step by step: as many nodes as one likes, in a graph that is long and thin."""
+"""A recurrent network written out step by step: any number of nodes, in a long and thin graph."""
 
 from typing import Any
 

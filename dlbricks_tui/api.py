@@ -33,8 +33,8 @@ from dlbricks_tui.answers.results import (
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.coverage import Coverage
 from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual
 from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.measure.errors import MeasureError

@@ -8,7 +8,7 @@ from dlbricks_tui.answers.documents import OMIT_NONE
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.ordering import Order
-from dlbricks_tui.estimate.coverage import Coverage
+from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual, by_region, by_type, costliest, residual
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level

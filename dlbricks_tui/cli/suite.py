@@ -32,8 +32,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import SuiteChoice
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.share.decoys import chosen_decoys
-from dlbricks_tui.share.exporting import Assembled, assemble, round_trip, write_assembled
+from dlbricks_tui.share.exporting import Assembled, assemble, chosen_decoys, round_trip, write_assembled
 from dlbricks_tui.share.key_file import key_path, read_key
 from dlbricks_tui.share.results_file import SuiteImport, import_results, read_results
 from dlbricks_tui.share.suite import (

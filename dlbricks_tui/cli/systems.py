@@ -18,8 +18,17 @@ from dlbricks_tui.cli.options import (
 from dlbricks_tui.cli.output import data_console, narrate, show, write_json
 from dlbricks_tui.cli.parser import Parser, Status, add_action, add_json_option, add_listing, add_repeatable
 from dlbricks_tui.cli.store import open_estimator
-from dlbricks_tui.estimate.comparison import Candidate, candidates, cheapest, names_of, quickest, remarks_on
-from dlbricks_tui.estimate.prices import PRICES_FILE, Prices, read_prices
+from dlbricks_tui.estimate.comparison import (
+    PRICES_FILE,
+    Candidate,
+    Prices,
+    candidates,
+    cheapest,
+    names_of,
+    quickest,
+    read_prices,
+    remarks_on,
+)
 from dlbricks_tui.estimate.selection import find_system
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.printable import printable

@@ -1,4 +1,8 @@
-"""Calibration constants: corrections of the bricks' latencies, fitted on other networks, and the errors that remain."""
+"""Calibration constants: corrections of the bricks' latencies, fitted on other networks, and the errors that remain.
+
+Systems that were never calibrated have the medians of the constants of other systems. `python -m benchmarks.constants`
+fits these to the committed samples; docs/experiments.md has the figures of each host.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,6 +13,7 @@ from statistics import median
 import numpy as np
 
 from dlbricks_tui.estimate.errors import CalibrationError
+from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Traits
 
 # Two standard deviations, for 95 % of a normal distribution.
 _SIGMAS = 1.96
@@ -108,6 +113,21 @@ class Correction:
 
 
 UNCALIBRATED = Correction()
+# Results of isolated bricks carry ids that begin so. Other methods need no constants.
+_ISOLATED = "alone-"
+# By these constants the committed networks are wrong by 7.5 % (root mean square).
+_RESIDUALS = (0.075,)
+_PRIORS: Mapping[str, Correction] = {
+    MXNET.framework: Correction(
+        (("call_ms", 0.08), ("warm_brick_ms", 0.016), ("cold_brick_ms", -0.036)), _RESIDUALS, is_prior=True
+    ),
+    ONNX_RUNTIME.framework: Correction((("warm_brick_ms", 0.040),), _RESIDUALS, is_prior=True),
+}
+
+
+def prior_of(traits: Traits, protocol: str) -> Correction:
+    """Return the prior for results of a method by a framework; nothing is corrected where there is none."""
+    return _PRIORS.get(traits.framework, UNCALIBRATED) if protocol.startswith(_ISOLATED) else UNCALIBRATED
 
 
 def _weight(density: float, dense: float) -> float:
@@ -134,7 +154,6 @@ class Example:
     call_ms: float = 0.0
 
     def error(self, constants_ms: Sequence[float]) -> float:
-        """Return the relative error of the corrected sum."""
         added_ms = sum(constant * term for constant, term in zip(constants_ms, self.terms, strict=True))
         return (self.composed_ms + added_ms + self.call_ms) / self.measured_ms - 1.0
 

@@ -2,7 +2,6 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -79,11 +78,18 @@ class Residual:
 
 def by_type(graph: LayerGraph, estimate: Estimate) -> tuple[Slice, ...]:
     """Return the latency per kind of layer, the largest first; a sequence of several kinds is a type of its own."""
-
-    def kinds(part: Part) -> str:
-        return " + ".join(dict.fromkeys(graph.layers[index].kind.value for index in part.layers))
-
-    return _slices(estimate, kinds)
+    layers: defaultdict[str, set[int]] = defaultdict(set)
+    paid_ps: defaultdict[str, int] = defaultdict(int)
+    for part in estimate.parts:
+        if part.counts:
+            label = " + ".join(dict.fromkeys(graph.layers[index].kind.value for index in part.layers))
+            layers[label].update(part.layers)
+            paid_ps[label] += part.paid_ps
+    total_ps = _total_ps(estimate)
+    return tuple(
+        Slice(label, len(layers[label]), milliseconds(paid), paid / total_ps)
+        for label, paid in sorted(paid_ps.items(), key=lambda item: (-item[1], item[0]))
+    )
 
 
 def by_region(graph: LayerGraph, estimate: Estimate, tree: RegionTree | None = None) -> tuple[RegionSlice, ...]:
@@ -180,24 +186,6 @@ def _repeats(region: Region) -> int:
     return 0 if isinstance(region, Leaf) else 1
 
 
-def _slices(estimate: Estimate, label_of: Callable[[Part], str]) -> tuple[Slice, ...]:
-    layers: defaultdict[str, set[int]] = defaultdict(set)
-    paid_ps: defaultdict[str, int] = defaultdict(int)
-    for part in _counting(estimate):
-        label = label_of(part)
-        layers[label].update(part.layers)
-        paid_ps[label] += part.paid_ps
-    total_ps = _total_ps(estimate)
-    return tuple(
-        Slice(label, len(layers[label]), milliseconds(paid), paid / total_ps)
-        for label, paid in sorted(paid_ps.items(), key=lambda item: (-item[1], item[0]))
-    )
-
-
-def _counting(estimate: Estimate) -> Iterable[Part]:
-    return (part for part in estimate.parts if part.counts)
-
-
 def _total_ps(estimate: Estimate) -> int:
     # The shares of a model that takes no time are zero.
-    return sum(part.paid_ps for part in _counting(estimate)) or 1
+    return sum(part.paid_ps for part in estimate.parts if part.counts) or 1

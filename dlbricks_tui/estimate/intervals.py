@@ -1,6 +1,7 @@
 """The interval of a sequential estimate: from the bricks' intervals, the method's residuals and the missing layers."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -25,7 +26,6 @@ class Interval:
 
     @property
     def width_ms(self) -> float:
-        """The width of the interval."""
         return self.high_ms - self.low_ms
 
 
@@ -47,30 +47,6 @@ class Doubt:
         return Interval(max(0.0, latency_ms - below), latency_ms + above)
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The contribution of a brick in a context to the uncertainty of a model, below and above."""
-
-    below_ms: float
-    above_ms: float
-
-
-_NONE = Share(0.0, 0.0)
-
-
-def shares_of_doubt(parts: Iterable[Part]) -> dict[Pair, Share]:
-    """Return the contribution of each brick in a context: the errors of all its uses add up."""
-    found: dict[Pair, Share] = {}
-    for part in parts:
-        before = found.get(part.source, _NONE)
-        value, low, high = part.latency
-        found[part.source] = Share(
-            before.below_ms + part.times * (value - low),
-            before.above_ms + part.times * (high - value if part.counts else part.most_ms),
-        )
-    return found
-
-
 def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float) -> Doubt:
     """Return the parts of the uncertainty of a sequential estimate.
 
@@ -78,26 +54,29 @@ def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float)
     of single bricks are independent. If the shared part is not known, all of it counts as shared.
     """
     parts = tuple(parts)
-    counting = [part for part in parts if part.counts]
-    shares = shares_of_doubt(counting)
-    shared = _shared_ms(counting)
-    lacking = shares_of_doubt(part for part in parts if not part.counts).values()
+    known = [part for part in parts if part.counts]
+    shared_ms = _by_source(
+        (part.source, part.times * part.latency.value_ms * part.measured.shared)
+        for part in known
+        if part.measured is not None and part.measured.shared is not None
+    )
+    below_ms = _by_source((part.source, part.times * (part.latency.value_ms - part.latency.low_ms)) for part in known)
+    above_ms = _by_source((part.source, part.times * (part.latency.high_ms - part.latency.value_ms)) for part in known)
+    lacking_ms = _by_source((part.source, part.times * part.most_ms) for part in parts if not part.counts)
     return Doubt(
-        _together({source: share.below_ms for source, share in shares.items()}, shared),
-        _together({source: share.above_ms for source, share in shares.items()}, shared),
-        math.hypot(relative_doubt * latency_ms, _doubt_between_hours_ms(counting)),
-        math.fsum(share.above_ms for share in lacking),
+        _together(below_ms, shared_ms),
+        _together(above_ms, shared_ms),
+        math.hypot(relative_doubt * latency_ms, _doubt_between_hours_ms(known)),
+        math.fsum(lacking_ms.values()),
     )
 
 
-def _shared_ms(parts: Iterable[Part]) -> dict[Pair, float]:
-    """Return the error of each source that it shares with others of the same rounds, if known."""
-    found: dict[Pair, float] = {}
-    for part in parts:
-        if part.measured is not None and part.measured.shared is not None:
-            ms = part.times * part.latency.value_ms * part.measured.shared
-            found[part.source] = found.get(part.source, 0.0) + ms
-    return found
+def _by_source(found: Iterable[tuple[Pair, float]]) -> dict[Pair, float]:
+    """Return the sum for each source: the errors of all its uses add up."""
+    sums: defaultdict[Pair, float] = defaultdict(float)
+    for source, ms in found:
+        sums[source] += ms
+    return sums
 
 
 def _together(halves_ms: Mapping[Pair, float], shared_ms: Mapping[Pair, float]) -> float:

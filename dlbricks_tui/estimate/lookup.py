@@ -15,9 +15,8 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.estimate.calibration import Correction, is_applicable
+from dlbricks_tui.estimate.calibration import Correction, is_applicable, prior_of
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, Similar
-from dlbricks_tui.estimate.prior import prior_of
 from dlbricks_tui.estimate.selection import Offer
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
@@ -39,16 +38,9 @@ _WITH_OR_WITHOUT_BIAS = frozenset({"conv", "linear"})
 
 
 class _Result(NamedTuple):
-    pair: Pair
     way: Way
-    latency: Latency
-    samples: int
-    when: int
-    id: str
-    reference_ms: float
     run: str
-    shared: float | None
-    carrier: str
+    measured: Measured
 
 
 class BrickResults:
@@ -68,7 +60,7 @@ class BrickResults:
         """The ways of measuring that cover some of the model, each with how much it covers."""
         uses = Counter((it.brick.key, it.context) for it in self._decomposition.occurrences)
         offers = [
-            Offer(way, sum(uses[pair] for pair in self._measured(way)), max(result.when for result in results))
+            Offer(way, sum(uses[pair] for pair in self._measured(way)), max(result.measured.when for result in results))
             for way, results in self._by_way.items()
         ]
         return tuple(offer for offer in offers if offer.sequences)
@@ -90,12 +82,12 @@ class BrickResults:
         # A method without contexts has several results of a brick, one for each occurrence.
         anywhere: defaultdict[str, list[_Result]] = defaultdict(list)
         for result in self._by_way.get(way, []):
-            brick, context = result.pair
+            brick, context = result.measured.pair
             if context == ANY_CONTEXT:
                 anywhere[kin.get(brick, brick)].append(result)
             else:
-                newest[result.pair] = _measured(result)
-        means = {brick: _mean(brick, _of_newest_run(results)) for brick, results in anywhere.items()}
+                newest[result.measured.pair] = result.measured
+        means = {brick: _mean_of_newest_run(brick, results) for brick, results in anywhere.items()}
         found: dict[Pair, Measured] = {}
         for pair in self._decomposition.suite:
             brick, _ = pair
@@ -224,18 +216,9 @@ def _results(generation: Generation, rows: Rows) -> Iterator[_Result]:
     for pair, way, latency, (moment, other, common, carrier) in zip(pairs, ways, latencies, facts, strict=True):
         system, runtime, level, protocol = way
         samples, identity, reference_ms, run = other
-        yield _Result(
-            pair,
-            Way(system, runtime, levels[level], protocol),
-            latency,
-            samples,
-            moment,
-            identity,
-            reference_ms,
-            run,
-            common if common >= 0 else None,
-            carrier,
-        )
+        common = common if common >= 0 else None
+        measured = Measured(latency, pair, samples, (identity,), reference_ms, common, moment, carrier)
+        yield _Result(Way(system, runtime, levels[level], protocol), run, measured)
 
 
 def _kin(generation: Generation, decomposition: Decomposition) -> dict[str, str]:
@@ -273,39 +256,23 @@ def bias_counterpart(canonical: str) -> str | None:
     return hashlib.sha256(counterpart.encode()).hexdigest()
 
 
-def _measured(result: _Result) -> Measured:
+def _mean_of_newest_run(brick: str, results: Sequence[_Result]) -> Measured:
+    """Return the mean over the occurrences of the newest run; its interval also has the differences between them.
+
+    Results are sorted, oldest first.
+    """
+    found = [result.measured for result in results if result.run == results[-1].run]
+    newest = found[-1]
+    shared = [each.shared for each in found if each.shared is not None]
     return Measured(
-        result.latency,
-        result.pair,
-        result.samples,
-        (result.id,),
-        result.reference_ms,
-        result.shared,
-        result.when,
-        result.carrier,
-    )
-
-
-def _of_newest_run(results: Sequence[_Result]) -> list[_Result]:
-    """Return the results of the newest run; results are sorted, oldest first."""
-    return [result for result in results if result.run == results[-1].run]
-
-
-def _mean(brick: str, results: Sequence[_Result]) -> Measured:
-    """Return the mean over occurrences; its interval also has the differences between them."""
-    ids = tuple(result.id for result in results)
-    latency = Latency(*mean_latency([result.latency for result in results]))
-    newest = results[-1]
-    shared = [result.shared for result in results if result.shared is not None]
-    return Measured(
-        latency,
+        Latency(*mean_latency([each.latency for each in found])),
         (brick, ANY_CONTEXT),
-        results[0].samples,
-        ids,
+        found[0].samples,
+        tuple([name for each in found for name in each.results]),
         newest.reference_ms,
-        math.fsum(shared) / len(shared) if len(shared) == len(results) else None,
+        math.fsum(shared) / len(shared) if len(shared) == len(found) else None,
         newest.when,
-        newest.carrier if len({result.carrier for result in results}) == 1 else "",
+        newest.carrier if len({each.carrier for each in found}) == 1 else "",
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.cutting import Cut
@@ -10,7 +11,6 @@ from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
 from dlbricks_tui.estimate.bridging import Bridge
 from dlbricks_tui.estimate.compositions import picoseconds
-from dlbricks_tui.estimate.cover import Window, minimum_cover
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, Similar
 from dlbricks_tui.models.graph import LayerGraph
 
@@ -107,6 +107,51 @@ def _part(graph: LayerGraph, occurrence: Occurrence, knowledge: Knowledge) -> Pa
     if reasons:
         return Part(indices, brick, context, times, Standing.UNMEASURABLE, reason=reasons[0])
     return Part(indices, brick, context, times, Standing.MISSING)
+
+
+class Window(NamedTuple):
+    """A sequence that begins at a position of the layer order: its length, and its latency if known."""
+
+    length: int
+    latency_ps: int | None
+
+
+class Chosen(NamedTuple):
+    """A part of the cover: the window that begins at a position, or (known False) the one layer there, uncovered."""
+
+    begin: int
+    known: bool
+
+
+def minimum_cover(windows: Sequence[Window]) -> tuple[Chosen, ...]:
+    """Return the cheapest windows that cover all positions, given the window that begins at each (paper, section 6).
+
+    Layers in two windows count twice. Positions that no known window reaches stay uncovered, each by itself.
+    """
+    # The cost of covering everything before each position: the uncovered layers, then the latency.
+    costs = [(0, 0)]
+    last: list[Chosen] = []
+    longest = max((window.length for window in windows), default=0)
+    for position in range(len(windows)):
+        uncovered, latency_ps = costs[position]
+        best, chosen = (uncovered + 1, latency_ps), Chosen(position, False)
+        # The last window of a cover begins at most its length before its end. Of equal costs the one that reaches
+        # further is taken, then the one that begins first.
+        reach = position
+        for begin in range(max(0, position - longest + 1), position + 1):
+            window = windows[begin]
+            if window.latency_ps is not None and begin + window.length > position:
+                cost = costs[begin][0], costs[begin][1] + window.latency_ps
+                if cost < best or (cost == best and chosen.known and begin + window.length > reach):
+                    best, chosen, reach = cost, Chosen(begin, True), begin + window.length
+        costs.append(best)
+        last.append(chosen)
+    cover: list[Chosen] = []
+    position = len(last)
+    while position:
+        cover.append(last[position - 1])
+        position = cover[-1].begin
+    return tuple(reversed(cover))
 
 
 def _covering(graph: LayerGraph, parts: Sequence[Part]) -> Iterator[Part]:

@@ -70,7 +70,6 @@ NO_RULES = Rules()
 
 
 def read_rules(path: Path) -> Rules:
-    """Return the rules in a TOML file."""
     return parse_rules(read_text(path, _WHAT, RulesError), f"{_WHAT} {path}")
 
 

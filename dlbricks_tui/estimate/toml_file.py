@@ -23,7 +23,6 @@ def read_text(path: Path, what: str, refusal: type[EstimateError]) -> str:
 
 
 def parse_toml(text: str, where: str, refusal: type[EstimateError]) -> dict[str, Any]:
-    """Return the tables and values in a text."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

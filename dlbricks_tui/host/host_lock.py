@@ -42,7 +42,6 @@ class ProcessIdentity:
 
 
 def this_process() -> ProcessIdentity:
-    """Return the identity of this process."""
     return ProcessIdentity(os.getpid(), _started(os.getpid()) or "")
 
 
@@ -108,7 +107,6 @@ class HostLock:
         return True
 
     def release(self) -> None:
-        """Release the lock."""
         if self._file is not None:
             self._write("")
             os.close(self._file)

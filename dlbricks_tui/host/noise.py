@@ -2,11 +2,10 @@
 
 import os
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_files import HostFiles
@@ -18,6 +17,8 @@ SECONDS_TO_WATCH = 0.5
 _BUSY_SHARE = 0.05
 _STOLEN_SHARE = 0.005
 _HOT_CELSIUS = 85.0
+# Clocks that are read within some tens of nanoseconds.
+_QUICK_CLOCKS = frozenset({"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"})
 
 
 class Verdict(str, Enum):
@@ -46,254 +47,122 @@ class Finding:
     cure: str
 
 
-class NoiseSource(ABC):
-    """A source of noise."""
+@dataclass(frozen=True, slots=True)
+class NoiseSource:
+    """A source of noise; `look` returns its state now."""
 
-    name: ClassVar[str]
-    effect: ClassVar[str]
-    cure: ClassVar[str]
-
-    @abstractmethod
-    def look(self, host: HostFiles) -> State:
-        """Return its state now."""
+    name: str
+    look: Callable[[HostFiles], State]
+    effect: str
+    cure: str
 
     def find(self, host: HostFiles) -> Finding:
         """Return its state now, with its effect and cure."""
-        state = self.look(host)
-        return Finding(
-            self.name, state.text, state.verdict, self.effect, "" if state.verdict is Verdict.QUIET else self.cure
-        )
+        text, verdict = self.look(host)
+        return Finding(self.name, text, verdict, self.effect, "" if verdict is Verdict.QUIET else self.cure)
 
 
-class Governor(NoiseSource):
-    """The rule by which the kernel chooses the frequency of the cores."""
-
-    name = "frequency governor"
-    effect = "cores begin slowly and speed up while they work: first samples are up to several times too long"
-    cure = "sudo cpupower frequency-set -g performance (in a virtual machine: on its host)"
-
-    def look(self, host: HostFiles) -> State:
-        found = processor.governors(host)
-        if not found:
-            return _unknown()
-        preferences = processor.energy_preferences(host)
-        told = ", ".join(found) + (f" (preference {', '.join(preferences)})" if preferences else "")
-        return _judged(told, noisy=found != ("performance",))
-
-
-class Turbo(NoiseSource):
-    """Frequencies above the nominal one."""
-
-    name = "turbo"
-    effect = "the frequency follows temperature and the load of other cores: samples drift by 5 to 30 %"
-    cure = (
-        "for steadier, slower numbers: echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo, "
-        "or echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"
-    )
-
-    def look(self, host: HostFiles) -> State:
-        allowed = processor.turbo(host)
-        return _unknown() if allowed is None else _judged("on" if allowed else "off", noisy=allowed)
-
-
-class HyperThreading(NoiseSource):
-    """Two logical processors that share one core."""
-
-    name = "hyper-threading"
-    effect = "what runs on the sibling of a core takes up to half of its speed"
-    cure = (
-        "compute with as many threads as there are physical cores, or "
-        "echo off | sudo tee /sys/devices/system/cpu/smt/control"
-    )
-
-    def look(self, host: HostFiles) -> State:
-        shared = processor.hyper_threading(host)
-        return _unknown() if shared is None else _judged("on" if shared else "off", noisy=shared)
-
-
-class OtherLoad(NoiseSource):
-    """Other programs that compute."""
-
-    name = "other load"
-    effect = "other programs take turns with the measured one: outliers, and wider intervals"
-    cure = "end what computes (see `top`), or wait; dlbricks itself runs one measurement at a time per host"
-
-    def __init__(self, wait: Callable[[float], None] = time.sleep) -> None:
-        self._wait = wait
-
-    def look(self, host: HostFiles) -> State:
-        share = _share_of_time(host, self._wait, lambda times: times.busy)
-        if share is None:
-            return _unknown()
-        return _judged(f"the processors are {share:.0%} busy", noisy=share > _BUSY_SHARE)
-
-
-class StolenTime(NoiseSource):
-    """Processor time that the hypervisor gives to other guests."""
-
-    name = "stolen time"
-    effect = "other guests of the host take the processor: samples grow at random"
-    cure = "use an instance type with dedicated cores, or measure at another time"
-
-    def __init__(self, wait: Callable[[float], None] = time.sleep) -> None:
-        self._wait = wait
-
-    def look(self, host: HostFiles) -> State:
-        share = _share_of_time(host, self._wait, lambda times: times.stolen)
-        if share is None:
-            return _unknown()
-        return _judged(f"{share:.1%} stolen now", noisy=share > _STOLEN_SHARE)
-
-
-class TimeQuota(NoiseSource):
-    """A limit on processor time, as containers have."""
-
-    name = "time quota"
-    effect = "a process that has used up its time is stopped until the next period: outliers of tens of milliseconds"
-    cure = "run without a limit, e.g. docker run without --cpus; bind to cores instead (--cpuset-cpus)"
-
-    def look(self, host: HostFiles) -> State:
-        quota = processor.quota_cores(host)
-        if quota is None:
-            known = host.exists("proc/self/cgroup")
-            return State("none", Verdict.QUIET) if known else _unknown()
-        stopped = processor.throttled_periods(host)
-        suffix = "" if stopped is None else f", stopped {stopped} times so far"
-        return State(f"{quota:g} cores{suffix}", Verdict.NOISY)
-
-
-class Heat(NoiseSource):
-    """Cores that were slowed because they were hot."""
-
-    name = "temperature"
-    effect = "a hot processor slows itself down: long runs get slower towards their end"
-    cure = "better cooling, fewer threads, or pauses between runs"
-
-    def look(self, host: HostFiles) -> State:
-        celsius, slowed = processor.hottest_celsius(host), processor.core_throttle_count(host)
-        if celsius is None and slowed is None:
-            return _unknown()
-        told = [] if celsius is None else [f"{celsius:.0f} degrees Celsius"]
-        told += [] if slowed is None else [f"cores slowed {slowed} times since start"]
-        return _judged(", ".join(told), noisy=(celsius or 0.0) >= _HOT_CELSIUS or bool(slowed))
-
-
-class VirtualMachine(NoiseSource):
-    """A hypervisor below the kernel."""
-
-    name = "virtual machine"
-    effect = "frequency, heat and neighbours are out of sight, and differ between two instances of one type"
-    cure = "a bare-metal instance shows them; else compare only results of this host"
-
-    def look(self, host: HostFiles) -> State:
-        virtual = processor.is_virtual(host)
-        return _unknown() if virtual is None else _judged("yes" if virtual else "no", noisy=virtual)
-
-
-class HugePages(NoiseSource):
-    """Large memory pages that the kernel uses without being asked."""
-
-    name = "transparent huge pages"
-    effect = "the kernel merges pages while a program runs: latencies of large tensors change in mid-run"
-    cure = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
-
-    def look(self, host: HostFiles) -> State:
-        chosen = (host.text("sys/kernel/mm/transparent_hugepage/enabled") or "").partition("[")[2].partition("]")[0]
-        return _judged(chosen, noisy=chosen == "always") if chosen else _unknown()
-
-
-class Swap(NoiseSource):
-    """Memory that has been moved to a disk."""
-
-    name = "swap"
-    effect = "a weight that was moved to disk costs a thousand times its time when it is next read"
-    cure = "sudo swapoff -a, or end what fills the memory"
-
-    def look(self, host: HostFiles) -> State:
-        described = host.fields("proc/meminfo")
-        total, free = (_kibibytes(described.get(name)) for name in ("SwapTotal", "SwapFree"))
-        if total is None or free is None:
-            return _unknown()
-        if not total:
-            return State("none", Verdict.QUIET)
-        return _judged(f"{(total - free) >> 10} MiB in use", noisy=total > free)
-
-
-class NumaBalancing(NoiseSource):
-    """Memory that the kernel moves between the nodes of a large machine."""
-
-    name = "NUMA balancing"
-    effect = "the kernel moves memory between sockets while a program runs: steps in the latency"
-    cure = "echo 0 | sudo tee /proc/sys/kernel/numa_balancing, or bind to one node (numactl -N 0 -m 0)"
-
-    def look(self, host: HostFiles) -> State:
-        nodes = host.matching("sys/devices/system/node/node[0-9]*")
-        if len(nodes) <= 1:
-            return State("one node", Verdict.QUIET) if nodes else _unknown()
-        balancing = host.number("proc/sys/kernel/numa_balancing")
-        if balancing is None:
-            return State(f"{len(nodes)} nodes; {UNREADABLE} whether memory moves", Verdict.UNKNOWN)
-        return _judged(f"{len(nodes)} nodes, memory {'moves' if balancing else 'stays'}", noisy=bool(balancing))
-
-
-class Clock(NoiseSource):
-    """The clock that latencies are measured with."""
-
-    name = "clock"
-    effect = "each reading of a slow clock costs a microsecond or more: small layers look slower"
-    cure = "boot with clocksource=tsc tsc=reliable where the machine has a steady counter"
-
-    quick: ClassVar[frozenset[str]] = frozenset({"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"})
-
-    def look(self, host: HostFiles) -> State:
-        source = host.text("sys/devices/system/clocksource/clocksource0/current_clocksource")
-        return _judged(source, noisy=source not in self.quick) if source else _unknown()
-
-
-class Affinity(NoiseSource):
-    """The cores that this process may use."""
-
-    name = "bound to cores"
-    effect = "a framework that starts a thread per core makes them share those it is bound to"
-    cure = "compute with as many threads as there are usable cores"
-
-    def look(self, host: HostFiles) -> State:
-        if not hasattr(os, "sched_getaffinity"):
-            return _unknown()
-        usable, there = len(os.sched_getaffinity(0)), os.cpu_count() or 1
-        return _judged(f"{usable} of {there} cores usable", noisy=usable < there)
-
-
-SOURCES: tuple[NoiseSource, ...] = (
-    Governor(),
-    Turbo(),
-    HyperThreading(),
-    OtherLoad(),
-    StolenTime(),
-    TimeQuota(),
-    Affinity(),
-    Heat(),
-    VirtualMachine(),
-    HugePages(),
-    Swap(),
-    NumaBalancing(),
-    Clock(),
-)
-
-
-def findings(host: HostFiles | None = None, sources: Iterable[NoiseSource] = SOURCES) -> tuple[Finding, ...]:
+def findings(host: HostFiles | None = None) -> tuple[Finding, ...]:
     """Return the state of all sources on this host."""
     host = host or HostFiles()
-    return tuple(source.find(host) for source in sources)
+    return tuple(source.find(host) for source in SOURCES)
 
 
-def _share_of_time(
-    host: HostFiles, wait: Callable[[float], None], part: Callable[[ProcessorTimes], int]
-) -> float | None:
+def _governor(host: HostFiles) -> State:
+    found = processor.governors(host)
+    if not found:
+        return _unknown()
+    preferences = processor.energy_preferences(host)
+    told = ", ".join(found) + (f" (preference {', '.join(preferences)})" if preferences else "")
+    return _judged(told, noisy=found != ("performance",))
+
+
+def _turbo(host: HostFiles) -> State:
+    allowed = processor.turbo(host)
+    return _judged("on" if allowed else "off", noisy=allowed)
+
+
+def _hyper_threading(host: HostFiles) -> State:
+    shared = processor.hyper_threading(host)
+    return _judged("on" if shared else "off", noisy=shared)
+
+
+def _other_load(host: HostFiles) -> State:
+    share = _share_of_time(host, lambda times: times.busy)
+    return _unknown() if share is None else _judged(f"the processors are {share:.0%} busy", noisy=share > _BUSY_SHARE)
+
+
+def _stolen_time(host: HostFiles) -> State:
+    share = _share_of_time(host, lambda times: times.stolen)
+    return _unknown() if share is None else _judged(f"{share:.1%} stolen now", noisy=share > _STOLEN_SHARE)
+
+
+def _time_quota(host: HostFiles) -> State:
+    quota = processor.quota_cores(host)
+    if quota is None:
+        known = host.exists("proc/self/cgroup")
+        return State("none", Verdict.QUIET) if known else _unknown()
+    stopped = processor.throttled_periods(host)
+    suffix = "" if stopped is None else f", stopped {stopped} times so far"
+    return State(f"{quota:g} cores{suffix}", Verdict.NOISY)
+
+
+def _affinity(host: HostFiles) -> State:
+    if not hasattr(os, "sched_getaffinity"):
+        return _unknown()
+    usable, there = len(os.sched_getaffinity(0)), os.cpu_count() or 1
+    return _judged(f"{usable} of {there} cores usable", noisy=usable < there)
+
+
+def _heat(host: HostFiles) -> State:
+    celsius, slowed = processor.hottest_celsius(host), processor.core_throttle_count(host)
+    if celsius is None and slowed is None:
+        return _unknown()
+    told = [] if celsius is None else [f"{celsius:.0f} degrees Celsius"]
+    told += [] if slowed is None else [f"cores slowed {slowed} times since start"]
+    return _judged(", ".join(told), noisy=(celsius or 0.0) >= _HOT_CELSIUS or bool(slowed))
+
+
+def _virtual_machine(host: HostFiles) -> State:
+    virtual = processor.is_virtual(host)
+    return _judged("yes" if virtual else "no", noisy=virtual)
+
+
+def _huge_pages(host: HostFiles) -> State:
+    chosen = (host.text("sys/kernel/mm/transparent_hugepage/enabled") or "").partition("[")[2].partition("]")[0]
+    return _judged(chosen, noisy=chosen == "always") if chosen else _unknown()
+
+
+def _swap(host: HostFiles) -> State:
+    described = host.fields("proc/meminfo")
+    total, free = (_kibibytes(described.get(name)) for name in ("SwapTotal", "SwapFree"))
+    if total is None or free is None:
+        return _unknown()
+    if not total:
+        return State("none", Verdict.QUIET)
+    return _judged(f"{(total - free) >> 10} MiB in use", noisy=total > free)
+
+
+def _numa_balancing(host: HostFiles) -> State:
+    nodes = host.matching("sys/devices/system/node/node[0-9]*")
+    if len(nodes) <= 1:
+        return State("one node", Verdict.QUIET) if nodes else _unknown()
+    balancing = host.number("proc/sys/kernel/numa_balancing")
+    if balancing is None:
+        return State(f"{len(nodes)} nodes; {UNREADABLE} whether memory moves", Verdict.UNKNOWN)
+    return _judged(f"{len(nodes)} nodes, memory {'moves' if balancing else 'stays'}", noisy=bool(balancing))
+
+
+def _clock(host: HostFiles) -> State:
+    source = host.text("sys/devices/system/clocksource/clocksource0/current_clocksource")
+    return _judged(source, noisy=source not in _QUICK_CLOCKS) if source else _unknown()
+
+
+def _share_of_time(host: HostFiles, part: Callable[[ProcessorTimes], int]) -> float | None:
     before = processor_times(host)
     if before is None:
         return None
-    wait(SECONDS_TO_WATCH)
+    time.sleep(SECONDS_TO_WATCH)
     after = processor_times(host) or before
     return (part(after) - part(before)) / max(1, after.total - before.total)
 
@@ -307,5 +176,89 @@ def _unknown() -> State:
     return State(UNREADABLE, Verdict.UNKNOWN)
 
 
-def _judged(told: str, *, noisy: bool) -> State:
-    return State(told, Verdict.NOISY if noisy else Verdict.QUIET)
+def _judged(told: str, *, noisy: bool | None) -> State:
+    return _unknown() if noisy is None else State(told, Verdict.NOISY if noisy else Verdict.QUIET)
+
+
+SOURCES = (
+    NoiseSource(
+        "frequency governor",
+        _governor,
+        effect="cores begin slowly and speed up while they work: first samples are up to several times too long",
+        cure="sudo cpupower frequency-set -g performance (in a virtual machine: on its host)",
+    ),
+    NoiseSource(
+        "turbo",
+        _turbo,
+        effect="the frequency follows temperature and the load of other cores: samples drift by 5 to 30 %",
+        cure="for steadier, slower numbers: echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo, "
+        "or echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost",
+    ),
+    NoiseSource(
+        "hyper-threading",
+        _hyper_threading,
+        effect="what runs on the sibling of a core takes up to half of its speed",
+        cure="compute with as many threads as there are physical cores, or "
+        "echo off | sudo tee /sys/devices/system/cpu/smt/control",
+    ),
+    NoiseSource(
+        "other load",
+        _other_load,
+        effect="other programs take turns with the measured one: outliers, and wider intervals",
+        cure="end what computes (see `top`), or wait; dlbricks itself runs one measurement at a time per host",
+    ),
+    NoiseSource(
+        "stolen time",
+        _stolen_time,
+        effect="other guests of the host take the processor: samples grow at random",
+        cure="use an instance type with dedicated cores, or measure at another time",
+    ),
+    NoiseSource(
+        "time quota",
+        _time_quota,
+        effect="a process that has used up its time is stopped until the next period: outliers of tens of milliseconds",
+        cure="run without a limit, e.g. docker run without --cpus; bind to cores instead (--cpuset-cpus)",
+    ),
+    NoiseSource(
+        "bound to cores",
+        _affinity,
+        effect="a framework that starts a thread per core makes them share those it is bound to",
+        cure="compute with as many threads as there are usable cores",
+    ),
+    NoiseSource(
+        "temperature",
+        _heat,
+        effect="a hot processor slows itself down: long runs get slower towards their end",
+        cure="better cooling, fewer threads, or pauses between runs",
+    ),
+    NoiseSource(
+        "virtual machine",
+        _virtual_machine,
+        effect="frequency, heat and neighbours are out of sight, and differ between two instances of one type",
+        cure="a bare-metal instance shows them; else compare only results of this host",
+    ),
+    NoiseSource(
+        "transparent huge pages",
+        _huge_pages,
+        effect="the kernel merges pages while a program runs: latencies of large tensors change in mid-run",
+        cure="echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+    ),
+    NoiseSource(
+        "swap",
+        _swap,
+        effect="a weight that was moved to disk costs a thousand times its time when it is next read",
+        cure="sudo swapoff -a, or end what fills the memory",
+    ),
+    NoiseSource(
+        "NUMA balancing",
+        _numa_balancing,
+        effect="the kernel moves memory between sockets while a program runs: steps in the latency",
+        cure="echo 0 | sudo tee /proc/sys/kernel/numa_balancing, or bind to one node (numactl -N 0 -m 0)",
+    ),
+    NoiseSource(
+        "clock",
+        _clock,
+        effect="each reading of a slow clock costs a microsecond or more: small layers look slower",
+        cure="boot with clocksource=tsc tsc=reliable where the machine has a steady counter",
+    ),
+)

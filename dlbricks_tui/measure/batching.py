@@ -65,7 +65,6 @@ class Batch:
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """All jobs of the batch."""
         return (*self.wholes, *self.bricks)
 
     @property
@@ -81,7 +80,6 @@ class Batch:
 
 
 def single(job: Job) -> Batch:
-    """Return a batch of one job."""
     return Batch((), (job,)) if job.whole else Batch((job,))
 
 

@@ -221,10 +221,10 @@ class Inside:
         going_on = {job for it in running for job in it.what.bricks.values()}
         found: dict[Job, list[Occurrence]] = defaultdict(list)
         for it, bricks in self._timed(started):
-            samples_ms, doubt = it.samples_ms(), it.shared_doubt
-            for layer, job in bricks.items():
-                if job not in going_on:
-                    found[job].append(self._occurrence(it, layer, samples_ms[layer], doubt))
+            over = {layer: job for layer, job in bricks.items() if job not in going_on}
+            samples_ms, doubt = (it.samples_ms(), it.shared_doubt) if over else ({}, 0.0)
+            for layer, job in over.items():
+                found[job].append(self._occurrence(it, layer, samples_ms[layer], doubt))
         self._results.keep_occurrences(found, self._noise, finished=finished)
         self._kept.update(found)
         self._results.save_counts()

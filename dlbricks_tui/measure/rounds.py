@@ -54,7 +54,6 @@ class JobSamples:
 
     @property
     def untimed_runs(self) -> int:
-        """The number of untimed runs before each timed run."""
         return self.job.untimed_runs(self.usual_ms)
 
     def is_due(self, expected: float) -> bool:
@@ -77,7 +76,6 @@ class Rounds:
 
     @property
     def unfinished(self) -> Mapping[str, JobSamples]:
-        """The jobs that need more samples."""
         return self._unfinished
 
     def begin(self, batch: Batch) -> None:

@@ -165,7 +165,6 @@ def samples_of(samples_ms: Sequence[float], rule: StoppingRule) -> Samples:
 
 
 def half_width_ms(statistics: Statistics) -> float:
-    """Return half of the interval."""
     return (statistics.high_ms - statistics.low_ms) / 2
 
 
@@ -204,7 +203,6 @@ def warm_up_length(samples_ms: Sequence[float]) -> int:
 
 
 def outliers(samples_ms: Sequence[float]) -> tuple[int, ...]:
-    """Return the positions of outliers."""
     if len(samples_ms) < 4:
         return ()
     low, high = _fences(samples_ms)

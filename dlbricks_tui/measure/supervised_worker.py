@@ -105,7 +105,6 @@ class SupervisedWorker:
         self._open.close()
 
     def describe(self) -> Described:
-        """Return the worker's description of its framework."""
         return self._ask(Describe(), _START_SECONDS)
 
     def load(self, name: str, program: Program, expected_ms: float = 0.0, *, fixture: bool = False) -> Loaded | None:

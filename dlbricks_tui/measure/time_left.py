@@ -166,7 +166,6 @@ class TimeLeft:
         self._network_seconds: list[float] = []
 
     def expect_networks(self, count: int) -> None:
-        """Set the number of networks that are still to come."""
         self._networks = count
 
     @contextmanager
@@ -194,16 +193,19 @@ def expected_seconds(method: Method, rule: StoppingRule, jobs: Iterable[Job], ot
     start_seconds = WORKER_START_SECONDS * (1 + others)
     if method is Method.ALONE:
         return start_seconds + Pace(rule, others=others).seconds_for(dict.fromkeys(jobs, 0))
-    return start_seconds + _expected_inside_seconds(jobs) * (1 + others)
+    return start_seconds + _expected_inside_seconds(jobs, 1 + others)
 
 
-def _expected_inside_seconds(jobs: Sequence[Job]) -> float:
-    bricks_seconds = sum(job.expected_ms for job in jobs if not job.whole) / 1000
-    wholes = sum(max(PLAIN_SECONDS, _RUNS_OF_A_SLOW_CARRIER * job.expected_ms / 1000) for job in jobs if job.whole)
+def _expected_inside_seconds(jobs: Sequence[Job], slowdown: float) -> float:
+    """A busy host slows down each run. Models and carriers are timed for as long as on a quiet one, with fewer runs."""
+    seconds = {job: slowdown * job.expected_ms / 1000 for job in jobs}
+    bricks_seconds = sum(seconds[job] for job in jobs if not job.whole)
+    wholes = sum(max(PLAIN_SECONDS, _RUNS_OF_A_SLOW_CARRIER * seconds[job]) for job in jobs if job.whole)
     # About as many carriers as models with a brick of their own.
     carriers = len({job.graph.name for job in jobs if not job.whole})
     timing = min(carriers * most_seconds_per_carrier(carriers), _RUNS_OF_A_CARRIER * bricks_seconds)
-    return wholes + max(timing, _RUNS_OF_A_SLOW_CARRIER * bricks_seconds) + _LOAD_MS / 1000 * len(jobs)
+    loading = slowdown * _LOAD_MS / 1000 * len(jobs)
+    return wholes + max(timing, _RUNS_OF_A_SLOW_CARRIER * bricks_seconds) + loading
 
 
 def most_seconds_per_carrier(carriers: int) -> float:

@@ -1,36 +1,55 @@
-"""The calibration of a run: the levels that need one, and their constants, which go to the store."""
+"""The calibration of a run: the levels that need one, and the constants that correct the sum of bricks.
 
-from collections.abc import Iterable, Sequence
+Constants are found on networks built for it, which are measured like the models of a user, and go to the store.
+"""
 
-from dlbricks_tui.estimate.calibration import Example
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from dlbricks_tui.bricks.contexts import is_cold_in
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.identity import times_paid
+from dlbricks_tui.estimate.calibration import (
+    CALL_MS,
+    TERMS,
+    Correction,
+    Example,
+    density_of,
+    fitted,
+    found_by_fit,
+)
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS, calibrations_of
 from dlbricks_tui.estimate.system_estimate import Way
-from dlbricks_tui.measure.calibrating import (
-    CALIBRATION_SECONDS,
-    RULE,
-    NetworkResults,
-    example_of,
-    fit,
-    in_time,
-    jobs_of,
-    networks,
-)
-from dlbricks_tui.measure.calibration_nets import NETWORKS
+from dlbricks_tui.measure.calibration_nets import NETWORKS, SUFFIXES, calibration_nets
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed
-from dlbricks_tui.measure.jobs import CutModel, Job
-from dlbricks_tui.measure.known import Conditions
+from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model
+from dlbricks_tui.measure.known import Conditions, Known
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.noise import NULL_CALL_MS
+from dlbricks_tui.measure.plan import plan
+from dlbricks_tui.measure.results import ResultSink
+from dlbricks_tui.measure.stopping import Adaptive, Samples
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK, TimeLeft
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
 from dlbricks_tui.runs.work import Session, measure_alone
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.records import Calibration, utc_now
+from dlbricks_tui.store.records import Calibration, Facts, Statistics, utc_now
 from dlbricks_tui.store.store import Store
+
+# On a noisy host twenty samples leave a quarter of a constant uncertain, and every estimate depends on it. Small
+# networks say most about constants, vary most, and cost next to nothing.
+RULE = Adaptive(least=20, most=20, most_of_quick=80, quick_seconds=0.4, enough_seconds=2.0)
+# Calibrating a level takes so long at most, and needs so many of the networks.
+CALIBRATION_SECONDS = 60.0
+FEWEST_NETWORKS = 5
+# Noise makes constants useless: with a larger mean error than this those of other systems are better.
+MOST_ERROR = 0.15
 
 
 def levels_due(
@@ -97,7 +116,7 @@ def calibrate_level(session: Session, level: Level, time_left: TimeLeft) -> Cali
     examples: list[Example] = []
     reasons: list[str] = []
     try:
-        found = _networks(session, level)
+        found = networks(session, level)
         for number, network in enumerate(in_time(found, end, clock), start=1):
             session.tell(Calibrating(network=network.name, number=number, of=len(found)))
             results = NetworkResults()
@@ -123,7 +142,88 @@ def calibrate_level(session: Session, level: Level, time_left: TimeLeft) -> Cali
     )
 
 
-def _networks(session: Session, level: Level) -> tuple[CutModel, ...]:
+class NetworkResults(ResultSink):
+    """The results of one network, which go into the fit and not into the store."""
+
+    def __init__(self) -> None:
+        self.found: dict[JobKey, Statistics] = {}
+        self.call_ms = 0.0
+        self.reasons: list[str] = []
+
+    def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
+        self.found.update({job.key: samples.statistics for job, samples in finished})
+        self.call_ms = float(dict(noise).get(NULL_CALL_MS) or self.call_ms)
+
+    def fail(self, job: Job, reason: str, message: str) -> None:
+        self.reasons.append(f"{job.label}: {reason}: {message}")
+
+
+def networks(session: Session, level: Level) -> tuple[CutModel, ...]:
+    """Return the calibration networks, written to the cache and cut."""
     folder, runtime = session.place.data.cache / "calibration", session.request.runtime
+    folder.mkdir(parents=True, exist_ok=True)
+    found = []
     with WorkerFramework(runtime, session.folder.worker_log, session.place.worker_program) as framework:
-        return tuple(networks(folder, runtime.traits.format, Loader(folder, framework, framework), level))
+        loader = Loader(folder, framework, framework)
+        for name, content in calibration_nets(runtime.traits.format).items():
+            path = folder / f"{name.replace(' ', '_')}{SUFFIXES[runtime.traits.format]}"
+            path.write_bytes(content)
+            graph = loader.load(source_of(path), level)
+            found.append(cut_model(decompose(replace(graph, name=name))))
+    return tuple(found)
+
+
+def in_time(models: Iterable[CutModel], end: float, clock: Callable[[], float]) -> Iterator[CutModel]:
+    """Yield networks until another one, measured as long as the longest so far, would end too late."""
+    longest = 0.0
+    for network in models:
+        began = clock()
+        if began + longest > end:
+            return
+        yield network
+        longest = max(longest, clock() - began)
+
+
+def jobs_of(network: CutModel) -> tuple[Job, ...]:
+    """Return the jobs of a network: its bricks, and the whole network."""
+    return plan((network,), Known(), RULE, end_to_end=True).jobs
+
+
+def example_of(
+    network: CutModel, found: Mapping[JobKey, Statistics], constants: Sequence[str], call_ms: float = 0.0
+) -> Example:
+    """Return a network as an example; `call_ms` counts if it is among the constants.
+
+    Bricks that compute nothing are not measured.
+    """
+    paid: list[tuple[int, float]] = []
+    sought = found_by_fit(constants)
+    terms = [0.0] * len(sought)
+    graph = network.decomposition.graph
+    for occurrence in network.decomposition.occurrences:
+        brick = found.get(JobKey(occurrence.brick.key, occurrence.context))
+        if brick is None:
+            continue
+        brick_ms, times = brick.trimmed_mean_ms, times_paid(graph, occurrence.sequence.layers)
+        paid.append((times, brick_ms))
+        for number, constant in enumerate(sought):
+            terms[number] += times * TERMS[constant](brick_ms, is_cold_in(occurrence.context))
+    measured_ms = found[JobKey(model=network.key)].trimmed_mean_ms
+    composed_ms = sum(times * latency_ms for times, latency_ms in paid)
+    paid_once_ms = call_ms if CALL_MS in constants else 0.0
+    return Example(network.name, tuple(terms), composed_ms, measured_ms, density_of(paid), paid_once_ms)
+
+
+def fit(examples: Sequence[Example], constants: Sequence[str], seconds: float) -> Correction:
+    """Fit the constants to the networks that were measured in so many seconds."""
+    if len(examples) < FEWEST_NETWORKS:
+        raise CalibrationError(
+            f"{len(examples)} networks could be measured in {seconds:.0f} s, and {FEWEST_NETWORKS} are needed"
+        )
+    correction = fitted(examples, constants)
+    error = sum(map(abs, correction.residuals)) / len(correction.residuals)
+    if error > MOST_ERROR:
+        raise CalibrationError(
+            f"its mean error is {error:.0%} on networks left out of the fit; run again on a quieter host"
+        )
+    return correction

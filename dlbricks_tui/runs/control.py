@@ -72,7 +72,6 @@ class StopSignals:
         signal.setitimer(signal.ITIMER_REAL, 0.0 if seconds is None else max(seconds, _SOONEST_SECONDS))
 
     def check(self) -> None:
-        """Raise `RunStopped` if a signal has arrived."""
         if self._stopped is not None:
             raise self._stopped
 
@@ -143,7 +142,6 @@ class Control:
 
     @property
     def state(self) -> RunState:
-        """The state of the run."""
         return self._state
 
     @property

@@ -215,7 +215,6 @@ EVENTS: dict[str, type[Event]] = {
 
 
 def to_line(event: Event) -> bytes:
-    """Return an event as a line of JSON."""
     return json.dumps({"event": type(event).__name__, **asdict(event)}, separators=(",", ":")).encode() + b"\n"
 
 
@@ -250,7 +249,6 @@ class EventWriter:
             raise self._unwritable(error) from error
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._file)
 
     def tell(self, event: Event) -> None:

@@ -1,9 +1,7 @@
 """The progress of a run, derived from its events."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from functools import singledispatchmethod
 
 from dlbricks_tui.measure.events import (
     BatchRestarted,
@@ -18,6 +16,7 @@ from dlbricks_tui.measure.events import (
     Stop,
 )
 from dlbricks_tui.runs.events import (
+    AboutProgram,
     EstimateChanged,
     FailedBefore,
     LayerUnmeasurable,
@@ -48,25 +47,18 @@ class Disturbances:
     # How much slower than at first the host is, as a share; None while its speed is unchanged.
     slower: float | None = None
 
-    @singledispatchmethod
     def take(self, event: Event) -> bool:
         """Count a disturbance; return False for other events."""
-        return False
-
-    @take.register
-    def _(self, event: RoundRepeated) -> bool:
-        self.rounds += 1
-        self.seconds += event.seconds
-        return True
-
-    @take.register
-    def _(self, event: BatchRestarted) -> bool:
-        self.batches += 1
-        return True
-
-    @take.register
-    def _(self, event: DriftNoted) -> bool:
-        self.slower = event.reference_ms / event.usual_ms - 1
+        match event:
+            case RoundRepeated():
+                self.rounds += 1
+                self.seconds += event.seconds
+            case BatchRestarted():
+                self.batches += 1
+            case DriftNoted():
+                self.slower = event.reference_ms / event.usual_ms - 1
+            case _:
+                return False
         return True
 
 
@@ -83,7 +75,6 @@ class ProgramProgress:
 
     @property
     def is_sampled(self) -> bool:
-        """True while the program is being sampled."""
         return self.measured is None and self.unfinished is None and self.failed is None
 
     @property
@@ -140,7 +131,6 @@ class RunProgress:
 
     @property
     def being_sampled(self) -> tuple[ProgramProgress, ...]:
-        """The programs that are being sampled."""
         return tuple(program for program in self.programs.values() if program.is_sampled)
 
     @property
@@ -148,13 +138,7 @@ class RunProgress:
         """Number of programs with the most samples and an interval that is still too wide."""
         return sum(program.at_limit for program in self.programs.values())
 
-    def take_all(self, events: Iterable[Event]) -> None:
-        """Take several events, in their order."""
-        for event in events:
-            self.take(event)
-
     def take(self, event: Event) -> None:
-        """Take the next event."""
         self._let_time_pass(event)
         self.disturbances.take(event)
         self._fold(event)
@@ -169,126 +153,85 @@ class RunProgress:
         if isinstance(event, kinds) and event.seconds_left is not None:
             self.seconds_left = event.seconds_left
 
-    @singledispatchmethod
     def _fold(self, event: Event) -> None:
-        """Apply an event of this kind; other events change nothing."""
+        match event:
+            case RunStarted():
+                fresh = RunProgress(started=event, newest=self.newest)
+                for each in fields(self):
+                    setattr(self, each.name, getattr(fresh, each.name))
+            case Waiting():
+                self.state, self.message = State.WAITING, f"for {event.holder}"
+            case Paused():
+                self.state = State.PAUSED
+            case Resumed():
+                self._run_on()
+            case ModelLoading():
+                self._run_on()
+                self.loading = event
+            case ModelLeftOut():
+                self.left_out.append(event)
+            case LevelLowered():
+                self.lowered.append(event)
+            case LayerUnmeasurable():
+                self.unmeasurable.append(event)
+            case FailedBefore():
+                self.failed_before.append(event)
+            case Planned():
+                self.planned, self.loading, self.seconds_left = event, None, event.expected_seconds
+            case Calibrating():
+                self._run_on()
+                self.calibrating = event
+            case Calibrated() | CalibrationFailed():
+                self.calibrating = None
+            case BatchStarted():
+                self._run_on()
+                self.batch = event
+            case RoundDone():
+                self._run_on()
+                for program, samples_ms in self._samples_of(event):
+                    program.samples_ms += samples_ms
+            case BatchRestarted():
+                for program, samples_ms in self._samples_of(event):
+                    program.samples_ms = list(samples_ms)
+                    if program.measured is not None:
+                        self._count_measured(program.measured, -1)
+                        program.measured = None
+            case EstimateChanged():
+                self.estimates[event.model] = event
+            case AboutProgram():
+                self._fold_program(event)
+            case RunEnded():
+                self.state, self.message, self.ended, self.seconds_left = State(event.state), event.message, event, 0.0
+                self.calibrating = None
 
-    @_fold.register
-    def _(self, event: RunStarted) -> None:
-        fresh = RunProgress(started=event, newest=self.newest)
-        for each in fields(self):
-            setattr(self, each.name, getattr(fresh, each.name))
-
-    @_fold.register
-    def _(self, event: Waiting) -> None:
-        self.state, self.message = State.WAITING, f"for {event.holder}"
-
-    @_fold.register
-    def _(self, event: ModelLoading) -> None:
-        self.state, self.message, self.loading = State.RUNNING, "", event
-
-    @_fold.register
-    def _(self, event: ModelLeftOut) -> None:
-        self.left_out.append(event)
-
-    @_fold.register
-    def _(self, event: LevelLowered) -> None:
-        self.lowered.append(event)
-
-    @_fold.register
-    def _(self, event: LayerUnmeasurable) -> None:
-        self.unmeasurable.append(event)
-
-    @_fold.register
-    def _(self, event: FailedBefore) -> None:
-        self.failed_before.append(event)
-
-    @_fold.register
-    def _(self, event: Planned) -> None:
-        self.planned, self.loading, self.seconds_left = event, None, event.expected_seconds
-
-    @_fold.register
-    def _(self, event: Calibrating) -> None:
-        self.state, self.message, self.calibrating = State.RUNNING, "", event
-
-    @_fold.register
-    def _(self, event: Calibrated) -> None:
-        self.calibrating = None
-
-    @_fold.register
-    def _(self, event: CalibrationFailed) -> None:
-        self.calibrating = None
-
-    @_fold.register
-    def _(self, event: BatchStarted) -> None:
-        self.state, self.message, self.batch = State.RUNNING, "", event
-
-    @_fold.register
-    def _(self, event: ProgramLoaded) -> None:
-        self.programs[event.program] = ProgramProgress(event, list(event.samples_ms))
-
-    @_fold.register
-    def _(self, event: RoundDone) -> None:
-        self.state, self.message = State.RUNNING, ""
-        if self.calibrating is not None:
-            # The programs of these rounds belong to a calibration network.
-            return
-        for program, samples_ms in event.samples_ms:
-            # The line that told of the program may have been torn when its writer died.
-            if program in self.programs:
-                self.programs[program].samples_ms += samples_ms
-
-    @_fold.register
-    def _(self, event: BatchRestarted) -> None:
-        if self.calibrating is not None:
-            return
-        for number, samples_ms in event.samples_ms:
-            if number in self.programs:
-                program = self.programs[number]
-                program.samples_ms = list(samples_ms)
-                if program.measured is not None:
-                    self._count_measured(program.measured, -1)
-                    program.measured = None
-
-    @_fold.register
-    def _(self, event: ProgramMeasured) -> None:
-        again = event.program in self.programs and self.programs[event.program].measured is not None
-        if event.program in self.programs:
-            self.programs[event.program].measured = event
-        if not again:
-            self._count_measured(event, 1)
-
-    @_fold.register
-    def _(self, event: ProgramUnfinished) -> None:
-        if event.program in self.programs:
-            self.programs[event.program].unfinished = event
-
-    @_fold.register
-    def _(self, event: ProgramFailed) -> None:
-        self.failed.append(event)
-        if event.program in self.programs:
-            self.programs[event.program].failed = event
-        if event.brick:
-            self.bricks_failed += 1
-        else:
-            self.models_failed += 1
-
-    @_fold.register
-    def _(self, event: EstimateChanged) -> None:
-        self.estimates[event.model] = event
-
-    @_fold.register
-    def _(self, event: Paused) -> None:
-        self.state = State.PAUSED
-
-    @_fold.register
-    def _(self, event: Resumed) -> None:
+    def _run_on(self) -> None:
         self.state, self.message = State.RUNNING, ""
 
-    @_fold.register
-    def _(self, event: RunEnded) -> None:
-        self.state, self.message, self.ended, self.seconds_left = State(event.state), event.message, event, 0.0
-        self.calibrating = None
+    def _samples_of(self, event: RoundDone | BatchRestarted) -> list[tuple[ProgramProgress, tuple[float, ...]]]:
+        """Return the samples of known programs; during a calibration all programs belong to its networks."""
+        # The line that told of the program may have been torn when its writer died.
+        known = () if self.calibrating else event.samples_ms
+        return [(self.programs[number], samples_ms) for number, samples_ms in known if number in self.programs]
+
+    def _fold_program(self, event: AboutProgram) -> None:
+        program = self.programs.get(event.program)
+        match event:
+            case ProgramLoaded():
+                self.programs[event.program] = ProgramProgress(event, list(event.samples_ms))
+            case ProgramMeasured():
+                if program is None or program.measured is None:
+                    self._count_measured(event, 1)
+                if program is not None:
+                    program.measured = event
+            case ProgramUnfinished():
+                if program is not None:
+                    program.unfinished = event
+            case ProgramFailed():
+                self.failed.append(event)
+                self.bricks_failed += bool(event.brick)
+                self.models_failed += not event.brick
+                if program is not None:
+                    program.failed = event
 
     def _count_measured(self, event: ProgramMeasured, more: int) -> None:
         if event.brick:

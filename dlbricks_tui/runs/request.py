@@ -96,7 +96,6 @@ def can_be_inside(cutting: Cutting, rule: StoppingRule, runtime: Runtime) -> boo
 
 
 def usual_method(cutting: Cutting, rule: StoppingRule, runtime: Runtime) -> Method:
-    """Return the default method."""
     return Method.INSIDE if can_be_inside(cutting, rule, runtime) else Method.ALONE
 
 
@@ -106,7 +105,6 @@ def chosen(sources: Sequence[ModelSource]) -> tuple[ModelChoice, ...]:
 
 
 def write_request(path: Path, request: RunRequest) -> None:
-    """Store a request."""
     document = asdict(request)
     document["models"] = [[model.name, str(model.path)] for model in request.models]
     document["suite"] = None if request.suite is None else [str(path) for path in request.suite]
@@ -120,7 +118,6 @@ def write_request(path: Path, request: RunRequest) -> None:
 
 
 def read_request(path: Path) -> RunRequest:
-    """Read a stored request."""
     try:
         return _request_from(json.loads(path.read_bytes()))
     except OSError as error:

@@ -59,7 +59,6 @@ class LiveEstimates:
         self._not_before = 0.0
 
     def learn(self, found: Mapping[JobKey, Statistics]) -> None:
-        """Add the final statistics of bricks."""
         for model, measured in self._by_model(found).items():
             known = self._knowledge[model]
             self._knowledge[model] = replace(known, measured={**known.measured, **measured})

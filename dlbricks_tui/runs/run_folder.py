@@ -5,6 +5,8 @@ import json
 import os
 import secrets
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from enum import Enum
@@ -76,45 +78,21 @@ class RunState:
 
 
 class RunFolder:
-    """The files of a run."""
+    """The files of a run, whose id is the name of their folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-
-    @property
-    def run(self) -> str:
-        """The id of the run."""
-        return self.path.name
-
-    @property
-    def request_file(self) -> Path:
-        """The request of the run."""
-        return self.path / "request.json"
-
-    @property
-    def events_file(self) -> Path:
-        """The events of the run."""
-        return self.path / "events.jsonl"
-
-    @property
-    def output_file(self) -> Path:
-        """The output of a detached process."""
-        return self.path / "output.log"
-
-    @property
-    def worker_log(self) -> Path:
-        """The output of the framework."""
-        return self.path / "worker.log"
-
-    @property
-    def lock_file(self) -> Path:
-        """The lock that the process of the run holds, so that no other one writes to its files."""
-        return self.path / "lock"
-
-    @property
-    def pause_file(self) -> Path:
-        """The file that pauses the run while it exists."""
-        return self.path / "pause"
+        self.run = path.name
+        self.request_file = path / "request.json"
+        self.events_file = path / "events.jsonl"
+        self._state_file = path / "state.json"
+        # The output of a detached process, and that of the framework.
+        self.output_file = path / "output.log"
+        self.worker_log = path / "worker.log"
+        # The process of the run holds this lock, so that no other one writes to its files.
+        self.lock_file = path / "lock"
+        # The run is paused while this file exists.
+        self.pause_file = path / "pause"
 
     def state(self) -> RunState:
         """Return the state of the run; a run whose process was killed counts as interrupted."""
@@ -127,26 +105,19 @@ class RunFolder:
         return found
 
     def set_state(self, state: RunState) -> None:
-        """Store the state."""
-        try:
+        with _writing(self._state_file):
             write_atomically(self._state_file, json.dumps(asdict(replace(state, changed=utc_now()))) + "\n")
-        except OSError as error:
-            raise _unwritable(self._state_file, error) from error
 
     def pause(self) -> None:
         """Ask the run to pause."""
         self._require_active("pause")
-        try:
+        with _writing(self.pause_file):
             self.pause_file.touch()
-        except OSError as error:
-            raise _unwritable(self.pause_file, error) from error
 
     def unpause(self) -> None:
         """Ask the run to go on."""
-        try:
+        with _writing(self.pause_file):
             self.pause_file.unlink(missing_ok=True)
-        except OSError as error:
-            raise _unwritable(self.pause_file, error) from error
 
     def cancel(self) -> None:
         """Ask the run to end; what it has measured is kept."""
@@ -157,10 +128,6 @@ class RunFolder:
             return
         except PermissionError:
             raise RunError(f"run {self.run} belongs to another user, process {process.pid}; ask them") from None
-
-    @property
-    def _state_file(self) -> Path:
-        return self.path / "state.json"
 
     def _require_active(self, what: str) -> RunState:
         state = self.state()
@@ -189,10 +156,8 @@ class RunFolders:
         """Create the folder of a new run."""
         now = datetime.now(timezone.utc)
         folder = RunFolder(self._path / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")
-        try:
+        with _writing(folder.path):
             folder.path.mkdir(parents=True)
-        except OSError as error:
-            raise _unwritable(folder.path, error) from error
         # This process owns the run until another one executes it.
         began = now.isoformat(timespec="microseconds")
         folder.set_state(RunState(folder.run, State.STARTING, this_process(), models, began, began))
@@ -224,18 +189,15 @@ class RunFolders:
 
 
 def _state_from(document: dict[str, Any]) -> RunState:
-    process = document["process"]
+    process = document.pop("process")
     return RunState(
-        str(document["run"]),
-        State(document["state"]),
-        ProcessIdentity(int(process["pid"]), str(process["started"])),
-        tuple(map(str, document["models"])),
-        str(document["started"]),
-        str(document["changed"]),
-        _tally_from(document["bricks"]),
-        _tally_from(document["whole_models"]),
-        float(document["seconds"]),
-        str(document["message"]),
+        state=State(document.pop("state")),
+        process=ProcessIdentity(int(process["pid"]), str(process["started"])),
+        models=tuple(map(str, document.pop("models"))),
+        bricks=_tally_from(document.pop("bricks")),
+        whole_models=_tally_from(document.pop("whole_models")),
+        seconds=float(document.pop("seconds")),
+        **document,
     )
 
 
@@ -243,8 +205,12 @@ def _tally_from(document: dict[str, Any]) -> Tally:
     return Tally(**{name: int(count) for name, count in document.items()})
 
 
-def _unwritable(path: Path, error: OSError) -> RunError:
-    cure = "free some space" if error.errno in _NO_ROOM else "make it writable"
-    return RunError(
-        f"cannot write {path}: {error.strerror}; what was measured is kept: {cure}, or choose another data folder"
-    )
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        cure = "free some space" if error.errno in _NO_ROOM else "make it writable"
+        raise RunError(
+            f"cannot write {path}: {error.strerror}; what was measured is kept: {cure}, or choose another data folder"
+        ) from error

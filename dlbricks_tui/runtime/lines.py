@@ -6,34 +6,15 @@ Both sides import this module, so it uses only the syntax and the standard libra
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.runtime.protocol import (
-    ArrayType,
-    Describe,
-    Described,
-    Fuse,
-    Fused,
-    Infer,
-    Inferred,
-    Load,
-    Loaded,
-    Network,
-    NullCalls,
-    Profile,
-    Profiled,
-    Program,
-    Reason,
-    Refused,
-    Reply,
-    Request,
-    Sample,
-    Sampled,
-    Tensor,
-    Unload,
-    Unloaded,
-)
+from dlbricks_tui.runtime.protocol import ArrayType, Network, Program, Reason, Reply, Request, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Reader = Callable[[Any], Any]
 
 
 class ProtocolError(ValueError):
@@ -41,9 +22,8 @@ class ProtocolError(ValueError):
 
 
 def encode(message: Request[Any] | Reply) -> bytes:
-    """Return the message as a line."""
-    fields = {"kind": type(message).__name__, **vars(message)}
-    return json.dumps(fields, separators=(",", ":"), default=vars).encode() + b"\n"
+    content = {"kind": type(message).__name__, **vars(message)}
+    return json.dumps(content, separators=(",", ":"), default=vars).encode() + b"\n"
 
 
 def decode_request(line: bytes) -> Request[Any]:
@@ -62,36 +42,17 @@ def decode_reply(line: bytes) -> Reply:
     return message
 
 
-def _decode(line: bytes) -> Request[Any] | Reply:
+def _decode(line: bytes) -> Any:
     try:
-        fields = json.loads(line.decode())
+        content = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"not JSON: {error}") from None
-    if not isinstance(fields, dict):
+    if not isinstance(content, dict):
         raise ProtocolError("not a JSON object")
-    kind = fields.pop("kind", None)
+    kind = content.pop("kind", None)
     if not isinstance(kind, str) or kind not in _MESSAGES:
         raise ProtocolError(f"no message of the kind {kind!r}")
-    message, readers = _MESSAGES[kind]
-    made: Request[Any] | Reply = _record(message, readers)(fields)
-    return made
-
-
-def _record(made: type[Any], readers: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    def read_record(fields: Any) -> Any:
-        if not isinstance(fields, dict):
-            raise ProtocolError("not an object")
-        if fields.keys() != readers.keys():
-            raise ProtocolError(f"{made.__name__} takes {sorted(readers)}, found {sorted(fields)}")
-        values = {}
-        for name, read in readers.items():
-            try:
-                values[name] = read(fields[name])
-            except ProtocolError as error:
-                raise ProtocolError(f"{made.__name__}.{name}: {error}") from None
-        return made(**values)
-
-    return read_record
+    return _MESSAGES[kind](content)
 
 
 def _text(value: Any) -> str:
@@ -106,17 +67,18 @@ def _flag(value: Any) -> bool:
     return value
 
 
-def _count(value: Any) -> int:
-    # To Python, JSON's true is an int.
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ProtocolError("not a count")
-    return value
-
-
 def _whole_number(value: Any) -> int:
+    # To Python, JSON's true is an int.
     if not isinstance(value, int) or isinstance(value, bool):
         raise ProtocolError("not a whole number")
     return value
+
+
+def _count(value: Any) -> int:
+    number = _whole_number(value)
+    if number < 0:
+        raise ProtocolError("not a count")
+    return number
 
 
 def _seconds(value: Any) -> float:
@@ -133,7 +95,23 @@ def _reason(value: Any) -> Reason:
         raise ProtocolError(f"no reason of the name {value!r}") from None
 
 
-def _list(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+def _tensor(value: Any) -> Tensor:
+    shape, dtype = _pair(value)
+    return Tensor(None if shape is None else _shape(shape), None if dtype is None else _text(dtype))
+
+
+def _array_type(value: Any) -> ArrayType:
+    shape, dtype = _pair(value)
+    return ArrayType(_shape(shape), _text(dtype))
+
+
+def _pair(value: Any) -> list[Any]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ProtocolError("not a shape and a dtype")
+    return value
+
+
+def _list_of(read: Reader) -> Reader:
     def read_list(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list):
             raise ProtocolError("not a list")
@@ -142,7 +120,7 @@ def _list(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
     return read_list
 
 
-def _by_name(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
+def _by_name(read: Reader) -> Reader:
     def read_by_name(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise ProtocolError("not an object")
@@ -151,83 +129,49 @@ def _by_name(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
     return read_by_name
 
 
-def _optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else read(value)
+def _record(made: type[Any]) -> Reader:
+    """Return a reader of a dataclass, which takes exactly its fields."""
+    readers = {it.name: _reader_of(it.type) for it in fields(made)}
+
+    def read_record(content: Any) -> Any:
+        if not isinstance(content, dict):
+            raise ProtocolError("not an object")
+        if content.keys() != readers.keys():
+            raise ProtocolError(f"{made.__name__} takes {sorted(readers)}, found {sorted(content)}")
+        values = {}
+        for name, read in readers.items():
+            try:
+                values[name] = read(content[name])
+            except ProtocolError as error:
+                raise ProtocolError(f"{made.__name__}.{name}: {error}") from None
+        return made(**values)
+
+    return read_record
 
 
-_shape = _list(_count)
-_optional_shape = _optional(_shape)
-_optional_text = _optional(_text)
+def _reader_of(annotation: Any) -> Reader:
+    """Return a reader for a type as protocol.py spells it: Python 3.7 cannot evaluate the spelling."""
+    if annotation.endswith(" | None"):
+        read = _reader_of(annotation[: -len(" | None")])
+        return lambda value: None if value is None else read(value)
+    if annotation.startswith("tuple["):
+        return _list_of(_reader_of(annotation[len("tuple[") : -len(", ...]")]))
+    if annotation.startswith("Mapping[str, "):
+        return _by_name(_reader_of(annotation[len("Mapping[str, ") : -1]))
+    return _READERS[annotation]
 
 
-def _tensor(value: Any) -> Tensor:
-    if not isinstance(value, list) or len(value) != 2:
-        raise ProtocolError("not a shape and a dtype")
-    return Tensor(_optional_shape(value[0]), _optional_text(value[1]))
-
-
-def _array_type(value: Any) -> ArrayType:
-    if not isinstance(value, list) or len(value) != 2:
-        raise ProtocolError("not a shape and a dtype")
-    return ArrayType(_shape(value[0]), _text(value[1]))
-
-
-_GRAPH = {"symbol": _text, "shapes": _by_name(_shape), "dtypes": _by_name(_text)}
-_OUTPUTS = _list(_list(_tensor))
-_ARRAYS = _by_name(_array_type)
-_network = _record(
-    Network,
-    {
-        "symbol": _text,
-        "inputs": _ARRAYS,
-        "weights": _ARRAYS,
-        "file": _text,
-        "optimised": _flag,
-        "values": _by_name(_whole_number),
-    },
-)
-_program = _record(
-    Program,
-    {
-        "network": _network,
-        "producer": _optional(_network),
-        "prelude": _optional(_network),
-        "cold": _flag,
-        "side_by_side": _flag,
-        "between_bytes": _count,
-    },
-)
-_NAMES = _list(_text)
-_ROWS = _list(_list(_count))
-
-_MESSAGES: dict[str, tuple[type[Any], dict[str, Callable[[Any], Any]]]] = {
-    "Describe": (Describe, {}),
-    "Infer": (Infer, _GRAPH),
-    "Fuse": (Fuse, _GRAPH),
-    "Load": (
-        Load,
-        {"program_id": _text, "program": _program, "memory_limit_bytes": _optional(_count), "check_values": _flag},
-    ),
-    "Sample": (Sample, {"programs": _NAMES, "warm": _count, "repeat": _count}),
-    "Profile": (Profile, {"program": _text, "warm": _count, "repeat": _count}),
-    "NullCalls": (NullCalls, {"count": _count}),
-    "Unload": (Unload, {"programs": _NAMES}),
-    "Described": (
-        Described,
-        {
-            "python": _text,
-            "framework": _text,
-            "version": _text,
-            "numpy": _text,
-            "features": _NAMES,
-            "fuses": _flag,
-        },
-    ),
-    "Inferred": (Inferred, {"outputs": _OUTPUTS, "unknown": _list(_count)}),
-    "Fused": (Fused, {"symbol": _text, "outputs": _OUTPUTS, "parts": _list(_list(_count))}),
-    "Loaded": (Loaded, {"first_run_seconds": _seconds, "outputs": _list(_shape), "bytes": _count}),
-    "Sampled": (Sampled, {"durations_ns": _ROWS}),
-    "Profiled": (Profiled, {"nodes": _list(_count), "starts_ns": _ROWS, "durations_ns": _ROWS}),
-    "Unloaded": (Unloaded, {}),
-    "Refused": (Refused, {"reason": _reason, "message": _text, "node": _optional(_count)}),
+_shape = _list_of(_count)
+_READERS: dict[str, Reader] = {
+    "str": _text,
+    "bool": _flag,
+    "int": _count,
+    "Signed": _whole_number,
+    "float": _seconds,
+    "Reason": _reason,
+    "Tensor": _tensor,
+    "ArrayType": _array_type,
 }
+_READERS["Network"] = _record(Network)
+_READERS["Program"] = _record(Program)
+_MESSAGES = {kind.__name__: _record(kind) for base in (Request, Reply) for kind in base.__subclasses__()}

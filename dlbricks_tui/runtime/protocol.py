@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
+# A number that may be negative; an `int` in a message is a count.
+Signed = int
+
 
 class Tensor(NamedTuple):
     """The type of one output as far as inference reaches; None where it does not."""
@@ -39,7 +42,7 @@ class Network:
     weights: Mapping[str, ArrayType]
     file: str = ""
     optimised: bool = False
-    values: Mapping[str, int] = field(default_factory=dict)
+    values: Mapping[str, Signed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,14 +82,11 @@ class Reply:
 
 @dataclass(frozen=True)
 class Described(Reply):
-    """The versions in the interpreter, the features of the framework, and its default for fusion."""
+    """The versions in the interpreter."""
 
     python: str
     framework: str
     version: str
-    numpy: str
-    features: tuple[str, ...]
-    fuses: bool
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,6 @@ class Registry:
         return (self.default(), *_others_here(), *self._registered())
 
     def find(self, name: str) -> Runtime:
-        """Return the runtime of that name."""
         known = self.all()
         for runtime in known:
             if runtime.name == name:

@@ -50,7 +50,6 @@ class Runtime:
 
     @property
     def traits(self) -> Traits:
-        """The facts about its framework."""
         return traits_of(self.framework)
 
     def with_threads(self, threads: int | None) -> "Runtime":

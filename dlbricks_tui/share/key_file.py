@@ -41,7 +41,6 @@ class SuiteKey:
 
 
 def key_path(data: DataFolder, suite: str) -> Path:
-    """Return the path of a suite's key."""
     return data.path / "suites" / f"{suite}.key.json"
 
 
@@ -74,7 +73,6 @@ def write_key(path: Path, key: SuiteKey) -> None:
 
 
 def read_key(path: Path) -> SuiteKey:
-    """Return the key in a file."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES)

@@ -7,12 +7,11 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.measure.jobs import JobKey
-from dlbricks_tui.measure.known import Conditions, known_in
+from dlbricks_tui.measure.known import Conditions, known_in, newest_result
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.results import conditions_of, runtime_record
 from dlbricks_tui.runs.request import RunRequest
@@ -24,9 +23,8 @@ from dlbricks_tui.share.preparation import PreparedSuite, read_prepared
 from dlbricks_tui.share.suite import is_id, sha256
 from dlbricks_tui.share.untrusted_json import check_fields, parsed_document
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document, to_record
-from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.queries import Pair, newest_good, records_of
+from dlbricks_tui.store.queries import records_of
 from dlbricks_tui.store.records import BrickForm, Calibration, Failure, Measurement, Record, Runtime, System, utc_now
 from dlbricks_tui.store.store import Store
 from dlbricks_tui.store.verification import check_date, check_samples
@@ -112,16 +110,12 @@ def _results(
     measured: dict[str, Measurement] = {}
     reasons = dict(prepared.refused)
     for name, target in prepared.bricks.items():
-        newest = _newest(generation, target, conditions)
-        if newest is not None:
+        newest = newest_result(generation, conditions, target)
+        if isinstance(newest, Measurement):
             measured[name] = replace(newest, brick=name, context="")
         elif target in failed:
             reasons[name] = failed[target]
-    calibrations = [
-        each
-        for each in records_of(generation, Calibration)
-        if Conditions(each.system, each.runtime, each.protocol) == conditions
-    ]
+    calibrations = [each for each in records_of(generation, Calibration) if Conditions.of(each) == conditions]
     return SuiteResults(
         prepared.suite,
         prepared.manifest_sha256,
@@ -131,18 +125,6 @@ def _results(
         {name: reason[:_LONGEST_TEXT] for name, reason in reasons.items()},
         tuple(sorted(calibrations, key=lambda each: each.when)[-_MOST_CALIBRATIONS:]),
     )
-
-
-def _newest(generation: Generation, target: JobKey, conditions: Conditions) -> Measurement | None:
-    pair = Pair(target.brick, target.context)
-    summary = newest_good(generation, pair, conditions.system, conditions.runtime, conditions.protocol)
-    row = None if summary is None else generation.index.row_of(summary.id)
-    if row is None:
-        return None
-    try:
-        return cast(Measurement, generation.record(row))
-    except DamagedResultError:
-        return None
 
 
 def _checked(document: dict[str, Any]) -> SuiteResults:
@@ -162,11 +144,13 @@ def _checked(document: dict[str, Any]) -> SuiteResults:
     for name, measurement in measured.items():
         if (measurement.brick, measurement.context) != (name, ""):
             raise ValueError(f"has a result of brick {name} that names another brick")
-        _check_samples(name, measurement)
-    for measurement in measured.values():
-        _check_way(measurement, system, runtime)
-    for calibration in calibrations:
-        _check_way(calibration, system, runtime)
+        try:
+            check_samples(measurement)
+        except BrokenDocumentError as error:
+            raise ValueError(f"has a result of brick {name} that {error}") from None
+    results: list[Measurement | Calibration] = [*measured.values(), *calibrations]
+    for result in results:
+        _check_way(result, system, runtime)
     if not all(isinstance(reason, str) and len(reason) <= _LONGEST_TEXT for reason in document["failed"].values()):
         raise ValueError("has a failure without a reason, or with a very long one")
     return SuiteResults(
@@ -216,13 +200,6 @@ def _check_way(record: Measurement | Calibration, system: System, runtime: Runti
         check_date(record.when)
     except BrokenDocumentError as error:
         raise ValueError(f"has a result that {error}") from None
-
-
-def _check_samples(name: str, measurement: Measurement) -> None:
-    try:
-        check_samples(measurement)
-    except BrokenDocumentError as error:
-        raise ValueError(f"has a result of brick {name} that {error}") from None
 
 
 def _check(document: Mapping[str, Any]) -> str:

@@ -72,7 +72,6 @@ class Seed:
 
 
 def fresh_seed() -> Seed:
-    """Return a random seed."""
     return Seed(secrets.token_bytes(32))
 
 
@@ -130,7 +129,6 @@ def is_id(value: object) -> bool:
 
 
 def sha256(content: bytes) -> str:
-    """Return the hash of a file."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -201,7 +199,6 @@ class SuiteFolder:
 
 
 def network_name(brick: SuiteBrick) -> str:
-    """Return the name of a brick's file."""
     return f"{brick.id}{_SUFFIX}"
 
 

@@ -1,7 +1,6 @@
 from dataclasses import replace
 
-from dlbricks_tui.estimate.comparison import Candidate, candidates, cheapest, quickest
-from dlbricks_tui.estimate.prices import DELIVERED, Prices
+from dlbricks_tui.estimate.comparison import DELIVERED, Candidate, Prices, candidates, cheapest, quickest
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from tests.estimate.test_accuracy import incomplete, one
 from tests.store.samples import system

@@ -3,7 +3,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.estimate.cover import Chosen, Window, minimum_cover
+from dlbricks_tui.estimate.parts import Chosen, Window, minimum_cover
 
 UNKNOWN = None
 

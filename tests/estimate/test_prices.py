@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.estimate.comparison import DELIVERED, PRICES_FILE, cost_of, parse_prices, read_prices
 from dlbricks_tui.estimate.errors import PricesError
-from dlbricks_tui.estimate.prices import DELIVERED, PRICES_FILE, cost_of, parse_prices, read_prices
 
 
 def test_the_instance_types_of_the_paper_have_prices(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The method `inside` on a host whose truth is known."""
 
 import random
-from functools import lru_cache
+from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -9,11 +10,20 @@ from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.measure.results import Occurrence
 from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.store import statistics
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.measure.simulated_host import Notes, SimulatedHost, estimated, measured_inside
 
 OPERATORS = ("conv", "relu", "pool", "add", "sub", "concat")
 SEEDS = 150
+
+
+@pytest.fixture(autouse=True, scope="module")
+def kept_weights() -> Iterator[None]:
+    """Keep the bootstrap weights of all numbers of samples, which each simulation needs again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statistics, "_resampling", cache(statistics._resampling))
+        yield
 
 
 def network(blocks: int) -> LayerGraph:
@@ -31,7 +41,7 @@ def host(seed: int, noise: float = 0.02) -> SimulatedHost:
     return SimulatedHost({op: chance.lognormvariate(-1.5, 1.0) for op in OPERATORS}, seed, noise=noise)
 
 
-@lru_cache
+@cache
 def simulated(seed: int) -> tuple[float, float, float, float]:
     """Truth, estimate and interval of one model on one host."""
     graph, where = network(4), host(seed)

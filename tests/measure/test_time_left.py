@@ -171,6 +171,17 @@ def test_the_first_guess_has_the_start_of_the_worker_in_it_and_follows_the_load_
     assert expected_seconds(Method.ALONE, Adaptive(), jobs, others=1.0) > 2 * quiet
 
 
+def test_models_and_carriers_are_timed_no_longer_on_a_busy_host() -> None:
+    models = cut_models(chain("conv", "relu", "pool"))
+    jobs = plan(models, Known(), Adaptive(), end_to_end=True, method=Method.INSIDE).jobs
+    slow = [replace(job, expected_ms=100.0) for job in jobs]
+    quiet, busy = (expected_seconds(Method.INSIDE, Adaptive(), slow, others) for others in (0.0, 3.0))
+    timed = 2.0 + 15.0
+    assert quiet > timed
+    # Only the start of the worker and loading take longer.
+    assert busy - timed == pytest.approx(4 * (quiet - timed))
+
+
 def test_networks_are_expected_to_take_as_long_as_those_before() -> None:
     clock = Clock()
     left = TimeLeft(3, clock=clock)

@@ -88,7 +88,7 @@ class FakeWorker:
 
     def _plain(self, request: Request[Any]) -> Reply:
         if isinstance(request, Describe):
-            return Described("3.11.0", "mxnet", "1.9.1", "1.23", (), True)
+            return Described("3.11.0", "mxnet", "1.9.1")
         if isinstance(request, NullCalls):
             return Sampled(((NULL_CALL_NS,) * request.count,))
         if isinstance(request, Unload):

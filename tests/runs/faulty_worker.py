@@ -27,10 +27,10 @@ def main() -> None:
 
     # Our modules need the names that numpy lacks.
     mxnet = load_mxnet()
-    from dlbricks_tui.runtime.inside import mxnet_binding
+    from dlbricks_tui.runtime.inside import mxnet_backend
 
     faults = json.loads(os.environ["FAULTS"])
-    run = mxnet_binding.BoundSymbol.run
+    run = mxnet_backend.BoundSymbol.run
     runs: Counter[int] = Counter()
 
     def run_badly(self: Any) -> None:
@@ -41,7 +41,7 @@ def main() -> None:
             if fault and runs[id(self)] >= number:
                 self._asked(partial(FAULTS[fault], mxnet, self))
 
-    mxnet_binding.BoundSymbol.run = run_badly  # type: ignore[method-assign]
+    mxnet_backend.BoundSymbol.run = run_badly  # type: ignore[method-assign]
     # It puts itself in order once more.
     sys.path.insert(0, str(INSIDE))
     worker["main"]()

@@ -44,7 +44,8 @@ def test_events_give_the_progress_of_a_run_at_every_moment(site: Site) -> None:
         assert len(program.samples_ms) == program.measured.samples + program.measured.warm_up
     # A later reader of the file sees the same.
     later = RunProgress()
-    later.take_all(site.events(RunFolders(site.data.runs).find(state.run)))
+    for event in site.events(RunFolders(site.data.runs).find(state.run)):
+        later.take(event)
     assert later == progress
 
 
@@ -113,5 +114,7 @@ def test_torn_lines_do_not_stop_a_viewer(site: Site) -> None:
     state = site.run(site.request())
     events = site.events(RunFolders(site.data.runs).find(state.run))
     progress = RunProgress()
-    progress.take_all(event for event in events if not isinstance(event, ProgramLoaded))
+    for event in events:
+        if not isinstance(event, ProgramLoaded):
+            progress.take(event)
     assert progress.done == progress.total == BRICKS

@@ -377,7 +377,8 @@ def test_bricks_with_too_few_samples_go_on_from_these_unless_the_host_has_change
     results = [*contents.measurements, *contents.end_to_end]
     assert Counter(len(it.samples_ms) for it in results) == {6: BRICKS + 1, 10: BRICKS + 1}
     progress = RunProgress()
-    progress.take_all(events)
+    for event in events:
+        progress.take(event)
     assert {len(program.samples_ms) for program in progress.programs.values()} == {10}
 
 
@@ -438,7 +439,8 @@ def test_a_batch_restarts_with_all_of_its_programs_when_the_speed_of_the_host_ch
     assert {len(samples_ms) for _, samples_ms in begun.samples_ms} == ({0, 5} if later < at_first else {0})
     assert len(of_kind(events, ProgramMeasured)) > done.bricks.measured == BRICKS
     progress = RunProgress()
-    progress.take_all(events)
+    for event in events:
+        progress.take(event)
     assert (progress.bricks_measured, progress.done) == (BRICKS, progress.total)
     found = sorted(site.contents().measurements, key=attrgetter("when"))
     newest = {(it.brick, it.context): it for it in found}

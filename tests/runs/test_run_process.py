@@ -99,7 +99,8 @@ def test_samples_of_a_cancelled_run_are_unfinished_and_count_when_it_is_resumed(
     bricks = folder.state().bricks
     assert bricks.unfinished > 0
     progress = RunProgress()
-    progress.take_all(site.events(folder))
+    for event in site.events(folder):
+        progress.take(event)
     assert progress.done == bricks.measured <= BRICKS - bricks.unfinished
     assert progress.being_sampled == ()
     before = {(it.brick, it.context): it.samples_ms for it in site.contents().measurements}

@@ -1,4 +1,5 @@
 import importlib.util
+import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -7,6 +8,11 @@ import pytest
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.runtime import Runtime
 
+_ASKING = """
+from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
+print(load_mxnet().runtime.Features().is_enabled("MKLDNN"))
+"""
+
 
 @pytest.fixture(scope="session")
 def our_runtime() -> Runtime:
@@ -14,6 +20,14 @@ def our_runtime() -> Runtime:
     if importlib.util.find_spec("mxnet") is None:
         pytest.skip("no MXNet for this interpreter")
     return Runtime("ours", sys.executable, "mxnet", "", "")
+
+
+@pytest.fixture(scope="session")
+def with_onednn(our_runtime: Runtime) -> None:
+    """Skip tests of what oneDNN does where MXNet was built without it."""
+    asked = [our_runtime.python, "-c", _ASKING]
+    if subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()[-1] != "True":
+        pytest.skip("this MXNet was built without oneDNN")
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from dlbricks_tui.runtime.lines import encode
 from dlbricks_tui.runtime.protocol import Described, Inferred, Reason, Refused
 
-DESCRIBED = Described("3.7.16", "mxnet", "1.0", "1.16", ("FAST",), True)
+DESCRIBED = Described("3.7.16", "mxnet", "1.0")
 
 
 def say(text: str) -> None:

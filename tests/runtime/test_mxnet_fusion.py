@@ -8,7 +8,7 @@ import pytest
 
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Describe, Fuse, Fused, Infer, Reason
+from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Reason
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from tests.runtime.symbols import Network, node, symbol_of
 
@@ -17,9 +17,7 @@ IMAGE = (1, 3, 32, 32)
 
 
 @pytest.fixture
-def fusing_worker(mxnet_worker: Worker) -> Worker:
-    if not mxnet_worker.ask(Describe(), PATIENCE_SECONDS).fuses:
-        pytest.skip("this MXNet was built without oneDNN")
+def fusing_worker(mxnet_worker: Worker, with_onednn: None) -> Worker:
     return mxnet_worker
 
 
@@ -104,7 +102,6 @@ def test_where_the_settings_switch_fusion_off_nothing_fuses(our_runtime: Runtime
     settings = Settings(environment=(("MXNET_SUBGRAPH_BACKEND", "NONE"),))
     plain = Runtime("plain", our_runtime.python, "mxnet", "", "", settings)
     with Worker(plain, tmp_path / "worker.log") as worker:
-        assert not worker.ask(Describe(), PATIENCE_SECONDS).fuses
         assert parts_by_name(symbol, fuse(worker, symbol, {"data": IMAGE})) == {"conv": ["conv"], "relu": ["relu"]}
 
 

@@ -43,7 +43,6 @@ def test_the_worker_describes_its_framework(mxnet_worker: Worker) -> None:
     described = mxnet_worker.ask(Describe(), PATIENCE_SECONDS)
     assert described.framework == "mxnet"
     assert described.version.startswith("1.")
-    assert described.fuses == ("MKLDNN" in described.features)
 
 
 def test_all_outputs_of_a_network_have_shapes_and_dtypes_variables_too(mxnet_worker: Worker) -> None:

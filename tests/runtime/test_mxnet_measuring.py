@@ -14,7 +14,6 @@ from dlbricks_tui.runtime.errors import WorkerError, WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import (
     ArrayType,
-    Describe,
     Fuse,
     Load,
     Loaded,
@@ -293,7 +292,7 @@ def test_a_name_stands_for_the_program_loaded_last(mxnet_worker: Worker) -> None
 RUN_AGAIN = """
 from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
 mxnet = load_mxnet()
-from dlbricks_tui.runtime.inside.mxnet_binding import BoundSymbol
+from dlbricks_tui.runtime.inside.mxnet_backend import BoundSymbol
 from tests.runtime.test_mxnet_measuring import fused_sum
 
 network = BoundSymbol(mxnet, fused_sum(mxnet))
@@ -329,12 +328,10 @@ def telling_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def telling_worker(our_runtime: Runtime, telling_log: Path) -> Iterator[Worker]:
+def telling_worker(our_runtime: Runtime, telling_log: Path, with_onednn: None) -> Iterator[Worker]:
     """Start a worker whose oneDNN prints the primitives that it executes."""
     runtime = replace(our_runtime, settings=Settings(environment=(("DNNL_VERBOSE", "1"),)))
     with Worker(runtime, telling_log) as worker:
-        if not worker.ask(Describe(), PATIENCE_SECONDS).fuses:
-            pytest.skip("this MXNet was built without oneDNN")
         yield worker
 
 

@@ -51,7 +51,7 @@ requests = st.one_of(
     st.builds(Unload, texts),
 )
 replies = st.one_of(
-    st.builds(Described, st.text(), st.text(), st.text(), st.text(), texts, st.booleans()),
+    st.builds(Described, st.text(), st.text(), st.text()),
     st.builds(Inferred, outputs, st.lists(counts, max_size=3).map(tuple)),
     st.builds(Fused, st.text(), outputs, st.lists(shapes, max_size=3).map(tuple)),
     st.builds(Loaded, st.floats(0, 1e9), st.lists(shapes, max_size=3).map(tuple), counts),

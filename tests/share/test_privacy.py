@@ -18,8 +18,7 @@ from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.share import exporting
-from dlbricks_tui.share.decoys import chosen_decoys
-from dlbricks_tui.share.exporting import Assembled, assemble
+from dlbricks_tui.share.exporting import Assembled, assemble, chosen_decoys
 from dlbricks_tui.share.packing import packed
 from dlbricks_tui.share.suite import seed_of
 from tests.models.table_framework import TableFramework

@@ -34,7 +34,6 @@ class LoadedPrograms:
         self._sweeper: BoundNetwork | None = None
 
     def load(self, request: Load) -> Loaded:
-        """Prepare a program and run it once."""
         self._programs.pop(request.program_id, None)
         needed, limit = _needed_bytes(request.program), request.memory_limit_bytes
         if limit is not None and needed > limit:
@@ -45,7 +44,6 @@ class LoadedPrograms:
             raise RefusalError(Reason.TOO_LARGE, f"out of memory: {error}") from error
 
     def sample(self, request: Sample) -> Sampled:
-        """Time programs one after another, the cold ones last."""
         programs = [self._program(name) for name in request.programs]
         with _no_collection():
             durations = [
@@ -58,18 +56,15 @@ class LoadedPrograms:
         return Sampled(tuple(durations))
 
     def profile(self, request: Profile) -> Profiled:
-        """Time each operator of a program by the framework's profiler."""
         program = self._program(request.program)
         with _no_collection():
             return _profiled(program.profiled().run(request.warm, request.repeat, program.pass_over))
 
     def null_calls(self, request: NullCalls) -> Sampled:
-        """Time the call of a network that computes almost nothing."""
         with _no_collection():
             return Sampled((self._null.durations_ns(1, request.count),))
 
     def unload(self, request: Unload) -> Unloaded:
-        """Unload programs."""
         for name in request.programs:
             self._programs.pop(name, None)
         return Unloaded()
@@ -141,7 +136,6 @@ class _BoundProgram:
         return self._profiled
 
     def prelude_ns(self) -> int:
-        """Time the prelude."""
         return 0 if self._prelude is None else _duration_ns(self._prelude)
 
     def durations_ns(self, warm: int, repeat: int) -> tuple[int, ...]:

@@ -1,17 +1,61 @@
-"""The backend of MXNet."""
+"""The backend of MXNet, and its networks ready to run: arrays filled, graph bound.
+
+MXNet runs a graph in an executor or in a CachedOp. An executor is the default for symbol files and plans memory and
+layouts once. A CachedOp with all flags takes at least 0.3 ms longer on the same graph, and converts an input array to
+another layout for good. But an executor has one workspace for its operators, so convolutions never run at the same
+time. So networks run in an executor, and side by side in a CachedOp.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+import platform
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from dlbricks_tui.runtime.inside.backend import ONE, SWEPT, Backend, BoundNetwork, rows_of
-from dlbricks_tui.runtime.inside.mxnet_binding import BoundSymbol, SideBySideSymbol
-from dlbricks_tui.runtime.inside.mxnet_framework import describe
+import numpy
+
+from dlbricks_tui.runtime.inside.backend import (
+    ONE,
+    SWEPT,
+    Backend,
+    BoundNetwork,
+    ProfiledNetwork,
+    RefusalError,
+    rows_of,
+)
+from dlbricks_tui.runtime.inside.mxnet_framework import ask, load, refuse_unknown, save
 from dlbricks_tui.runtime.inside.mxnet_inference import fuse, infer
-from dlbricks_tui.runtime.protocol import Described, Fuse, Fused, Infer, Inferred, Network
+from dlbricks_tui.runtime.inside.mxnet_profiler import ProfiledSymbol
+from dlbricks_tui.runtime.inside.symbol_file import VARIABLE, SymbolFile
+from dlbricks_tui.runtime.inside.values import (
+    data_values,
+    learned_values,
+    numpy_dtype,
+    row_numbers,
+    rows_counted,
+    variance_values,
+    variances,
+)
+from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason
+
+BACKEND_VARIABLE = "MXNET_SUBGRAPH_BACKEND"
+# Before 1.6 MXNet had no subgraph backend and did not know this value.
+NO_BACKEND = "NONE"
+MERGE_EQUALS_VARIABLE = "MXNET_ELIMINATE_COMMON_EXPR"
+BULK_VARIABLE = "MXNET_EXEC_BULK_EXEC_INFERENCE"
+WORKERS_VARIABLE = "MXNET_CPU_WORKER_NTHREADS"
+# The number of branches with memory of their own. Operators that write to the same memory wait for each other.
+BRANCHES_VARIABLE = "NNVM_EXEC_NUM_TEMP"
+# Memory is planned once, as in an executor. The engine gets operators one by one: those of one bulk never run at the
+# same time.
+ONE_BY_ONE = (("static_alloc", True), ("static_shape", True), ("forward_bulk_size", 1))
+
+NOT_TRAINING = 0
 
 _DATA = {"op": "null", "name": "data", "inputs": []}
 _COPY = {"op": "_copy", "name": "copy", "inputs": [[0, 0, 0]]}
@@ -32,18 +76,161 @@ class MXNet(Backend):
         return replace(self.sweep, inputs={"data": rows_of(size_bytes // 2)})
 
     def describe(self) -> Described:
-        """Return the versions in this interpreter."""
-        return describe(self._mxnet)
+        return Described(platform.python_version(), "mxnet", self._mxnet.__version__)
 
     def infer(self, request: Infer) -> Inferred:
-        """Infer all types that follow from the request."""
         return infer(self._mxnet, request)
 
     def fuse(self, request: Fuse) -> Fused:
-        """Return the graph that an executor would run."""
         return fuse(self._mxnet, request)
 
     def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
         """Bind a symbol without fusing it."""
         bound = SideBySideSymbol if side_by_side else BoundSymbol
         return bound(self._mxnet, network, fed)
+
+
+class _Symbol(BoundNetwork):
+    """A symbol with its arrays. Subclasses say how it runs."""
+
+    def __init__(self, mxnet: Any, network: Network, fed: Sequence[Any] | None = None) -> None:
+        """`fed` are the arrays that the data inputs read; without them, new ones are filled."""
+        self._mxnet = mxnet
+        self._file = SymbolFile(network.symbol)
+        refuse_unknown(mxnet, self._file)
+        self._arrays = _filled(mxnet, self._file, network, fed)
+        self.inputs = [self._arrays[self._file.alias(name)] for name in network.inputs]
+        self._asked(lambda: self._bind(load(self._mxnet, self._file)))
+
+    def output_types(self) -> list[ArrayType]:
+        return [ArrayType(output.shape, output.dtype) for output in self.outputs]
+
+    def refuse_infinite_values(self) -> None:
+        for number, head in enumerate(self._file.heads):
+            if not numpy.isfinite(self.outputs[number].asnumpy()).all():
+                message = f"output {head.output} of {self._file.names[head.node]} holds values that are not finite"
+                raise RefusalError(Reason.NOT_FINITE, message, head.node)
+
+    @abstractmethod
+    def _bind(self, symbol: Any) -> None:
+        """Connect the symbol to its arrays."""
+
+    def _array(self, alias: str) -> Any:
+        if alias not in self._arrays:
+            raise RefusalError(Reason.MALFORMED, f"{self._file.restored(alias)} has no type")
+        return self._arrays[alias]
+
+    def _asked(self, question: Callable[[], Any]) -> Any:
+        return ask(self._mxnet, self._file, question, Reason.UNBUILDABLE)
+
+
+class BoundSymbol(_Symbol):
+    """A symbol in an executor, whose operators run one after another."""
+
+    def run(self) -> None:
+        failed = self._forward(self._handle, NOT_TRAINING) or self._wait_for_all()
+        if failed:
+            self._asked(lambda: self._check(failed))
+
+    def profiled(self) -> ProfiledNetwork:
+        """Bind the symbol once more, so that the engine gets each operator by itself.
+
+        The engine gets the operators of a plain executor in bulk, and the profiler cannot tell them apart.
+        """
+        symbol = self._asked(lambda: load(self._mxnet, self._file))
+        with variables({BULK_VARIABLE: "0"}):
+            executor = self._asked(lambda: self._executor_of(symbol, self._executor))
+        nodes = json.loads(save(symbol))["nodes"]
+        operators = [(node["name"], node["op"]) for node in nodes if node["op"] != VARIABLE]
+        return ProfiledSymbol(self._mxnet, executor, operators)
+
+    def _executor_of(self, symbol: Any, sharing: Any = None) -> Any:
+        arguments = {alias: self._array(alias) for alias in symbol.list_arguments()}
+        states = {alias: self._array(alias) for alias in symbol.list_auxiliary_states()}
+        with variables(_without_optimiser(self._mxnet)):
+            return symbol.bind(self._mxnet.cpu(), arguments, aux_states=states, grad_req="null", shared_exec=sharing)
+
+    def _bind(self, symbol: Any) -> None:
+        self._executor = self._executor_of(symbol)
+        # Executor.forward also creates handles of all outputs, which takes longer than some operators.
+        self._forward = self._mxnet.base._LIB.MXExecutorForward
+        self._wait_for_all = self._mxnet.base._LIB.MXNDArrayWaitAll
+        self._check = self._mxnet.base.check_call
+        self._handle = self._executor.handle
+        self.outputs: list[Any] = self._executor.outputs
+
+
+class SideBySideSymbol(_Symbol):
+    """A symbol in a CachedOp, whose independent operators run at the same time on the engine's workers."""
+
+    def run(self) -> None:
+        self._asked(self._run)
+
+    def _bind(self, symbol: Any) -> None:
+        self._read = [self._array(alias) for alias in symbol.list_inputs()]
+        # The first run plans the memory.
+        apart = {BRANCHES_VARIABLE: os.environ.get(WORKERS_VARIABLE)}
+        with variables({**_without_optimiser(self._mxnet), **apart}):
+            self._operator = self._mxnet.nd.CachedOp(symbol, ONE_BY_ONE)
+            self._run()
+
+    def _run(self) -> None:
+        found = self._operator(*self._read)
+        self._mxnet.nd.waitall()
+        self.outputs = found if isinstance(found, list) else [found]
+
+    def profiled(self) -> ProfiledNetwork:
+        """Refuse: operators that run at the same time share the processor."""
+        raise RefusalError(Reason.UNBUILDABLE, "operators that run side by side cannot be profiled one by one")
+
+
+def _filled(mxnet: Any, file: SymbolFile, network: Network, fed: Sequence[Any] | None) -> dict[str, Any]:
+    """Return the arrays by the aliases of their variables."""
+    types = {**network.inputs, **network.weights}
+    rows = rows_counted(file, {file.variable(name): shape for name, (shape, _) in types.items()})
+    divisors = variances(file)
+    arrays = {} if fed is None else _by_name(network, fed)
+    for name in types.keys() - arrays.keys():
+        number, shape, dtype = file.variable(name), types[name].shape, numpy_dtype(types[name].dtype)
+        if number in rows:
+            values = row_numbers(shape, dtype.name, rows[number])
+        elif number in divisors:
+            values = variance_values(shape, dtype.name)
+        elif name in network.weights:
+            values = learned_values(shape, dtype.name)
+        else:
+            values = data_values(shape, dtype.name)
+        arrays[name] = mxnet.nd.array(values, dtype=values.dtype)
+    return {file.alias(name): array for name, array in arrays.items()}
+
+
+def _by_name(network: Network, fed: Sequence[Any]) -> dict[str, Any]:
+    wanted, given = [shape for shape, _ in network.inputs.values()], [array.shape for array in fed]
+    if wanted != given:
+        raise RefusalError(Reason.MALFORMED, f"the inputs have the shapes {wanted} and are fed {given}")
+    return {name: fed[place] for place, name in enumerate(network.inputs)}
+
+
+def _without_optimiser(mxnet: Any) -> dict[str, str | None]:
+    """Return the variables with which MXNet neither fuses a graph nor merges equal operators."""
+    knows_backends = hasattr(mxnet.executor.Executor, "get_optimized_symbol")
+    return {BACKEND_VARIABLE: NO_BACKEND if knows_backends else None, MERGE_EQUALS_VARIABLE: "0"}
+
+
+@contextmanager
+def variables(wanted: Mapping[str, str | None]) -> Iterator[None]:
+    """Set environment variables within the block; None removes one."""
+    before = {name: os.environ.get(name) for name in wanted}
+    _set(wanted)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

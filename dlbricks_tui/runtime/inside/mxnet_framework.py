@@ -1,11 +1,9 @@
-"""The module `mxnet` of this interpreter: import it, describe it, load symbols, and shorten its error messages."""
+"""The module `mxnet` of this interpreter: import it, load symbols, and shorten its error messages."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib
-import os
-import platform
 import re
 from collections.abc import Callable, Collection
 from functools import lru_cache
@@ -13,7 +11,7 @@ from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.symbol_file import SymbolFile
-from dlbricks_tui.runtime.protocol import Described, Reason
+from dlbricks_tui.runtime.protocol import Reason
 
 # MXNet still reads these names, which numpy 1.24 removed.
 NUMPY_ALIASES = (("bool", bool), ("int", int), ("float", float), ("complex", complex), ("object", object), ("str", str))
@@ -21,6 +19,7 @@ NUMPY_ALIASES = (("bool", bool), ("int", int), ("float", float), ("complex", com
 # An error message of MXNet begins with places in its source.
 SOURCE_PLACE = re.compile(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ")
 NOISE = ("Traceback", "  ", "Stack trace")
+OUT_OF_MEMORY = "Failed to allocate"
 
 
 def load_mxnet() -> Any:
@@ -38,27 +37,6 @@ def refuse_without(module: str) -> None:
         importlib.import_module(module)
     except (ImportError, AttributeError, OSError) as error:
         raise RefusalError(Reason.NO_FRAMEWORK, str(error)) from error
-
-
-def describe(mxnet: Any) -> Described:
-    """Return the versions in this interpreter."""
-    return Described(
-        python=platform.python_version(),
-        framework="mxnet",
-        version=mxnet.__version__,
-        numpy=importlib.import_module("numpy").__version__,
-        features=tuple(sorted(_features())),
-        fuses=fuses(mxnet),
-    )
-
-
-def fuses(mxnet: Any) -> bool:
-    """Return true if MXNet optimises graphs by default, which began with 1.6."""
-    return (
-        hasattr(mxnet.symbol.Symbol, "optimize_for")
-        and "MKLDNN" in _features()
-        and os.environ.get("MXNET_SUBGRAPH_BACKEND", "MKLDNN") == "MKLDNN"
-    )
 
 
 @lru_cache(maxsize=1)
@@ -81,14 +59,6 @@ def _restore_aliases(numpy: Any) -> None:
         # hasattr would make numpy warn of deprecated names.
         if name not in vars(numpy):
             setattr(numpy, name, builtin)
-
-
-def _features() -> frozenset[str]:
-    runtime = importlib.import_module("mxnet.runtime")
-    return frozenset(feature.name for feature in runtime.Features().values() if feature.enabled)
-
-
-OUT_OF_MEMORY = "Failed to allocate"
 
 
 def load(mxnet: Any, file: SymbolFile, left_out: Collection[int] = ()) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import platform
 import tempfile
 from base64 import b64decode, b64encode
@@ -54,18 +53,9 @@ class OnnxRuntime(Backend):
         return one_operator("Relu", rows_of(size_bytes // 2))
 
     def describe(self) -> Described:
-        """Return the versions in this interpreter."""
-        return Described(
-            python=platform.python_version(),
-            framework="onnxruntime",
-            version=self._ort.__version__,
-            numpy=importlib.import_module("numpy").__version__,
-            features=tuple(sorted(self._ort.get_available_providers())),
-            fuses=True,
-        )
+        return Described(platform.python_version(), "onnxruntime", self._ort.__version__)
 
     def infer(self, request: Infer) -> Inferred:
-        """Return the types of a model's outputs."""
         found = session(self._ort, request.symbol, {}, options(self._ort, optimised=False), Reason.INCONSISTENT)
         return Inferred(tuple((tensor_type(output),) for output in found.get_outputs()), ())
 
@@ -110,7 +100,6 @@ class _BoundModel(BoundNetwork):
             self._binding.bind_output(name)
 
     def run(self) -> None:
-        """Compute the outputs."""
         ask(self._ort, self._run, Reason.UNBUILDABLE)
 
     def _run(self) -> None:
@@ -127,7 +116,6 @@ class _BoundModel(BoundNetwork):
                 self._binding.bind_ortvalue_output(self._names[place], value)
 
     def profiled(self) -> ProfiledNetwork:
-        """Return the same model, ready for profiling."""
         return ProfiledModel(self._ort, self._network, self._weights, self.inputs)
 
     def output_types(self) -> list[ArrayType]:
@@ -136,7 +124,6 @@ class _BoundModel(BoundNetwork):
         return [ArrayType(tuple(value.shape()), numpys_name(value.data_type()) or "object") for value in tensors]
 
     def refuse_infinite_values(self) -> None:
-        """Raise RefusalError if an output holds an infinity or a NaN."""
         for place, value in enumerate(self.outputs):
             if _is_of_floats(value) and not numpy.isfinite(value.numpy()).all():
                 raise RefusalError(Reason.NOT_FINITE, f"output {self._names[place]} holds values that are not finite")

@@ -48,7 +48,6 @@ def ask(ort: Any, question: Callable[[], Any], reason: Reason) -> Any:
 
 
 def options(ort: Any, *, optimised: bool, side_by_side: bool = False) -> Any:
-    """Return the settings of a session."""
     found = ort.SessionOptions()
     found.log_severity_level = ONLY_ERRORS
     found.use_per_session_threads = False

@@ -59,13 +59,11 @@ class SymbolFile:
         return [i for i, needed in enumerate(self._operators_within) if not needed <= makeable]
 
     def variable(self, name: str) -> int:
-        """Return the node of the variable of that name."""
         if name not in self._variables:
             raise RefusalError(Reason.MALFORMED, f"there is no input called {name}")
         return self._variables[name]
 
     def alias(self, variable: str) -> str:
-        """Return the alias of the variable of that name."""
         return f"#{self.variable(variable)}#"
 
     def uses(self) -> Iterator[tuple[str, list[int | None]]]:

@@ -25,7 +25,6 @@ def array_bytes(arrays: Iterable[ArrayType]) -> int:
 
 
 def numpy_dtype(name: str) -> Any:
-    """Return numpy's data type of that name."""
     try:
         return numpy.dtype(name)
     except TypeError as error:
@@ -59,7 +58,6 @@ def data_values(shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def learned_values(shape: tuple[int, ...], dtype: str) -> Any:
-    """Return the values of a weight."""
     if not numpy.issubdtype(numpy.dtype(dtype), numpy.floating):
         return _repeated(_spread(), shape, dtype)
     fan_in = reduce(mul, shape[1:], 1)
@@ -67,7 +65,6 @@ def learned_values(shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def variance_values(shape: tuple[int, ...], dtype: str) -> Any:
-    """Return the variances for a batch norm."""
     return _repeated(_spread() * VARIANCE, shape, dtype)
 
 

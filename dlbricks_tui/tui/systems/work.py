@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.estimate.comparison import candidates, names_of
+from dlbricks_tui.estimate.comparison import candidates, names_of, read_prices
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.estimate.prices import read_prices
 from dlbricks_tui.estimate.selection import preferred_level
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.noise import findings

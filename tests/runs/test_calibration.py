@@ -11,12 +11,10 @@ import pytest
 
 from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.calibration import Example
+from dlbricks_tui.estimate.calibration import Example, prior_of
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS
-from dlbricks_tui.estimate.prior import prior_of
 from dlbricks_tui.host.contention import Contention
-from dlbricks_tui.measure.calibrating import FEWEST_NETWORKS, RULE, NetworkResults, example_of, fit, in_time, jobs_of
 from dlbricks_tui.measure.calibration_nets import NETWORKS, SUFFIXES, calibration_nets
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event, RoundRepeated
 from dlbricks_tui.measure.jobs import Job, cut_model
@@ -31,7 +29,17 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runs.calibration import levels_due, way_of
+from dlbricks_tui.runs.calibration import (
+    FEWEST_NETWORKS,
+    RULE,
+    NetworkResults,
+    example_of,
+    fit,
+    in_time,
+    jobs_of,
+    levels_due,
+    way_of,
+)
 from dlbricks_tui.runs.events import EstimateChanged, Planned, ProgramMeasured
 from dlbricks_tui.runs.request import CalibrationPolicy
 from dlbricks_tui.runs.run_folder import State, Tally

@@ -1,6 +1,6 @@
-"""How steady ONNX Runtime itself is on this host: one model again and again, by as many threads as it likes and by one.
+"""Measure how much the latency of one model varies in ONNX Runtime, with its own number of threads and with one.
 
-usage: python -m benchmarks.onnx_moods [--seconds S] [MODEL.onnx]
+usage: python -m benchmarks.onnx_variation [--seconds S] [MODEL.onnx]
 
 Nothing of dlbricks takes part. Each line has the median latency of each second. Where they jump, no estimate can be
 closer than the jump.
