@@ -159,7 +159,7 @@ def until_enough(samples_ms: Latencies, rule: Adaptive, share: float) -> Latenci
     for count in range(1, len(samples_ms)):
         if rule.looks_at(count):
             so_far = samples_ms[:count]
-            if rule.satisfied_by(samples_of(so_far, rule).statistics, share):
+            if rule.stop(samples_of(so_far, rule).statistics, share) is not None:
                 return so_far
     return samples_ms
 

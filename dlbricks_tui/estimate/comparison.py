@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.estimate.errors import PricesError
+from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.estimate.toml_file import parse_toml, read_text
 from dlbricks_tui.store.records import System
@@ -47,20 +47,20 @@ def read_prices(data: Path) -> Prices:
     file = data / PRICES_FILE
     if not file.exists():
         return Prices(DELIVERED)
-    own = parse_prices(read_text(file, _WHAT, PricesError), f"{_WHAT} {file}")
+    own = parse_prices(read_text(file, _WHAT), f"{_WHAT} {file}")
     return Prices({**DELIVERED, **own})
 
 
 def parse_prices(text: str, where: str) -> dict[str, float]:
     """Return the prices in a TOML text; `where` names the text in error messages."""
-    document = parse_toml(text, where, PricesError)
+    document = parse_toml(text, where)
     table = document.pop(_TABLE, None)
     if document or not isinstance(table, dict):
-        raise PricesError(f'{where} needs one table, [{_TABLE}], with lines such as "c5.xlarge" = 0.17')
+        raise EstimateError(f'{where} needs one table, [{_TABLE}], with lines such as "c5.xlarge" = 0.17')
     prices = dict(_flat(table))
     for name, price in prices.items():
         if not isinstance(price, int | float) or isinstance(price, bool) or not 0 <= price <= _HIGHEST:
-            raise PricesError(f'{where}: {name} costs {price!r}; write dollars, such as "{name}" = 0.17')
+            raise EstimateError(f'{where}: {name} costs {price!r}; write dollars, such as "{name}" = 0.17')
     return {name: float(price) for name, price in prices.items()}
 
 

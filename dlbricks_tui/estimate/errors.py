@@ -4,19 +4,7 @@ from dlbricks_tui.errors import UserError
 
 
 class EstimateError(UserError):
-    """The requested estimate is not possible."""
-
-
-class RulesError(EstimateError):
-    """A file of rules has a mistake."""
-
-
-class PricesError(EstimateError):
-    """A table of prices has a mistake."""
-
-
-class SelectionError(EstimateError):
-    """The store has no such system, runtime or method."""
+    """The requested estimate is not possible, or a file of rules or prices has a mistake."""
 
 
 class CalibrationError(EstimateError):

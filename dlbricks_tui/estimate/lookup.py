@@ -50,7 +50,9 @@ class BrickResults:
         self._generation = generation
         self._decomposition = decomposition
         self._kin = _kin(generation, decomposition)
-        self._rows = _rows_about(generation, decomposition.bricks | self._kin.keys())
+        index, bricks = generation.index, decomposition.bricks | self._kin.keys()
+        rows = (row for brick in bricks for row in index.rows_of_brick(brick))
+        self._rows: Rows = np.sort(np.fromiter(rows, dtype=np.intp))
         self._by_way: defaultdict[Way, list[_Result]] = defaultdict(list)
         for result in _results(generation, self._rows):
             self._by_way[result.way].append(result)
@@ -190,11 +192,6 @@ def levels_measured(generation: Generation, system: str | None = None, runtime: 
 
 def _of_way(way: Way) -> tuple[Condition, ...]:
     return where(system=way.system, runtime=way.runtime, level=way.level.value, protocol=way.protocol)
-
-
-def _rows_about(generation: Generation, bricks: Iterable[str]) -> Rows:
-    found = (row for brick in bricks for row in generation.index.rows_of_brick(brick))
-    return np.sort(np.fromiter(found, dtype=np.intp))
 
 
 def _results(generation: Generation, rows: Rows) -> Iterator[_Result]:

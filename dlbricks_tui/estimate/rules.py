@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.estimate.compositions import FREELY, Sharing
-from dlbricks_tui.estimate.errors import RulesError
+from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.toml_file import parse_toml, read_text
 from dlbricks_tui.models.graph import Layer
 from dlbricks_tui.models.kinds import Kind
@@ -70,17 +70,17 @@ NO_RULES = Rules()
 
 
 def read_rules(path: Path) -> Rules:
-    return parse_rules(read_text(path, _WHAT, RulesError), f"{_WHAT} {path}")
+    return parse_rules(read_text(path, _WHAT), f"{_WHAT} {path}")
 
 
 def parse_rules(text: str, where: str) -> Rules:
     """Return the rules in a TOML text; `where` names the text in error messages."""
-    document = parse_toml(text, where, RulesError)
+    document = parse_toml(text, where)
     tables = document.pop(_TABLE, [])
     if document:
-        raise RulesError(f"{where}: {next(iter(document))!r} means nothing here; write [[{_TABLE}]] tables")
+        raise EstimateError(f"{where}: {next(iter(document))!r} means nothing here; write [[{_TABLE}]] tables")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise RulesError(f"{where}: each rule begins with [[{_TABLE}]], in two pairs of brackets")
+        raise EstimateError(f"{where}: each rule begins with [[{_TABLE}]], in two pairs of brackets")
     return Rules(tuple(_rule(table, f"{where}, rule {number}") for number, table in enumerate(tables, 1)))
 
 
@@ -92,23 +92,23 @@ def _ops_of(layer: Layer) -> tuple[str, ...]:
 def _rule(table: Mapping[str, Any], where: str) -> Rule:
     for key in table:
         if key not in _KEYS:
-            raise RulesError(f"{where}: {key!r} means nothing; a rule has {', '.join(_KEYS)}")
+            raise EstimateError(f"{where}: {key!r} means nothing; a rule has {', '.join(_KEYS)}")
     parallel = table.get("parallel", True)
     if not isinstance(parallel, bool):
-        raise RulesError(f"{where}: parallel is true or false, not {parallel!r}")
+        raise EstimateError(f"{where}: parallel is true or false, not {parallel!r}")
     if not parallel and {"at_most", "slowdown"} & table.keys():
-        raise RulesError(f"{where}: what is not parallel shares with nothing; take out at_most and slowdown")
+        raise EstimateError(f"{where}: what is not parallel shares with nothing; take out at_most and slowdown")
     at_most, slowdown = _at_most(table.get("at_most"), where), _slowdown(table.get("slowdown", 1), where)
     ops, kinds, names = (_patterns(key, table.get(key, []), where) for key in _PATTERNS)
     for kind in kinds:
         if not any(fnmatchcase(known.value, kind) for known in Kind):
-            raise RulesError(f"{where}: no kind of layers is called {kind!r}; there are {', '.join(Kind)}")
+            raise EstimateError(f"{where}: no kind of layers is called {kind!r}; there are {', '.join(Kind)}")
     return Rule(Sharing(parallel, at_most, slowdown, label=where), ops, kinds, names)
 
 
 def _patterns(key: str, value: object, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-        raise RulesError(f'{where}: {key} is a list of patterns, such as ["conv*"], not {value!r}')
+        raise EstimateError(f'{where}: {key} is a list of patterns, such as ["conv*"], not {value!r}')
     return tuple(value)
 
 
@@ -116,13 +116,13 @@ def _at_most(value: object, where: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise RulesError(f"{where}: at_most is a whole number, 1 or more, not {value!r}")
+        raise EstimateError(f"{where}: at_most is a whole number, 1 or more, not {value!r}")
     return value
 
 
 def _slowdown(value: object, where: str) -> Fraction:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 1 <= value <= _MOST_SLOWDOWN:
-        raise RulesError(
+        raise EstimateError(
             f"{where}: slowdown is a number from 1 to a million, by which a latency is multiplied, not {value!r}"
         )
     # Exactly the number as it is written: 1.3 is thirteen tenths.

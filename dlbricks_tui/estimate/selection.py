@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from dlbricks_tui.estimate.errors import SelectionError
+from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import Traits
@@ -72,4 +72,4 @@ def _find(what: str, wanted: str, known: Mapping[str, Named], names_of: Callable
         return found[0]
     listed = ", ".join(found or known) or "none: nothing was measured or imported yet"
     problem = f"{len(found)} {what}s are called" if found else f"no {what} in the store is called"
-    raise SelectionError(f"{problem} {wanted[:80]!r}; give one of: {listed}")
+    raise EstimateError(f"{problem} {wanted[:80]!r}; give one of: {listed}")

@@ -12,18 +12,18 @@ else:
     import tomli as tomllib
 
 
-def read_text(path: Path, what: str, refusal: type[EstimateError]) -> str:
+def read_text(path: Path, what: str) -> str:
     """Return the text of a file; `what` names the file in error messages."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise refusal(f"{what} {path} cannot be read: {error.strerror}") from None
+        raise EstimateError(f"{what} {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise refusal(f"{what} {path} is not UTF-8 text: {error.reason} at byte {error.start}") from None
+        raise EstimateError(f"{what} {path} is not UTF-8 text: {error.reason} at byte {error.start}") from None
 
 
-def parse_toml(text: str, where: str, refusal: type[EstimateError]) -> dict[str, Any]:
+def parse_toml(text: str, where: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise refusal(f"{where} is not TOML: {error}") from None
+        raise EstimateError(f"{where} is not TOML: {error}") from None

@@ -23,7 +23,7 @@ def fingerprint(host: HostFiles | None = None, usable_cores: int | None = None) 
     host = host or HostFiles()
     cores = _usable_cores() if usable_cores is None else usable_cores
     cpu = processor.cpu_model(host) or platform.machine() or UNKNOWN
-    memory = processor.memory_bytes(host) or _physical_memory()
+    memory = processor.memory_bytes(host) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     instance = _ec2_type(host)
     settings = _settings(host)
     # The kernel is left out: an update would orphan all results of a host.
@@ -68,10 +68,6 @@ def _surroundings(host: HostFiles) -> Facts:
 def _usable_cores() -> int:
     # Only Linux can bind a process to some of the cores.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _physical_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _ec2_type(host: HostFiles) -> str:

@@ -4,11 +4,7 @@ from dlbricks_tui.errors import UserError
 
 
 class MeasureError(UserError):
-    """The base of the errors of this room."""
-
-
-class WorkerStartError(MeasureError):
-    """No worker lives long enough to answer."""
+    """A rule that no run could satisfy, or no worker lives long enough to answer."""
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: the user or the time budget stops a run

@@ -11,7 +11,7 @@ from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, Use, expected_ms, memory_bytes
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.stopping import StoppingRule
+from dlbricks_tui.measure.stopping import StoppingRule, half_width_ms
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.store.records import ANY_CONTEXT, Statistics
@@ -66,7 +66,7 @@ def _is_enough(measured: Statistics, job: Job, rule: StoppingRule, method: Metho
     if method is Method.INSIDE and not job.whole:
         # Its carrier had as many rounds as it gets.
         return True
-    return rule.satisfied_by(measured, job.share)
+    return rule.stop(measured, job.share) is not None
 
 
 def keys_of(models: Iterable[CutModel], end_to_end: bool = False, method: Method = Method.ALONE) -> tuple[JobKey, ...]:
@@ -111,7 +111,8 @@ def _brick_jobs(models: Sequence[CutModel], known: Known, method: Method) -> Ite
     expected_wholes = _wholes(places, expected)
     for key, place in places.items():
         layers = [place.graph.layers[index] for index in place.occurrence.sequence.layers]
-        doubt_ms = _doubt_ms(latencies[key], known.measured.get(key))
+        # An unmeasured latency is entirely uncertain.
+        doubt_ms = half_width_ms(known.measured[key]) if key in known.measured else latencies[key]
         yield Job(
             key,
             label_of(place.occurrence.brick.canonical),
@@ -162,11 +163,6 @@ def is_run(graph: LayerGraph, occurrence: Occurrence) -> bool:
     """True if a sequence computes anything, and a runtime can run it."""
     layers = [graph.layers[index] for index in occurrence.sequence.layers]
     return any(layer.operators for layer in layers) and all(layer.unmeasurable is None for layer in layers)
-
-
-def _doubt_ms(latency_ms: float, measured: Statistics | None) -> float:
-    # An unmeasured latency is entirely uncertain.
-    return latency_ms if measured is None else (measured.high_ms - measured.low_ms) / 2
 
 
 def _unmeasurable(models: Iterable[CutModel]) -> tuple[Unmeasurable, ...]:

@@ -41,12 +41,6 @@ class JobSamples:
         self.samples_ms = [*self.earlier_ms, *self.samples_ms]
         self.before = len(self.samples_ms)
 
-    def forget_earlier(self) -> None:
-        """Drop the samples of an earlier run: the host has changed."""
-        del self.samples_ms[: len(self.earlier_ms)]
-        self.before -= len(self.earlier_ms)
-        self.earlier_ms = ()
-
     @property
     def usual_ms(self) -> float:
         """The latency of the job, as far as it is known."""
@@ -135,7 +129,10 @@ class Rounds:
         self._unfinished |= self._finished
         self._finished = {}
         for name, it in self._unfinished.items():
-            it.forget_earlier()
+            # The host has changed since the earlier run.
+            del it.samples_ms[: len(it.earlier_ms)]
+            it.before -= len(it.earlier_ms)
+            it.earlier_ms = ()
             it.samples_ms[it.before :] = chain.from_iterable(taken.get(name, ()) for taken in self._taken_ms)
         return reopened
 

@@ -32,10 +32,6 @@ _MOST_ALIKE = 0.9
 _FEW_SAMPLES = 8.0
 
 
-class StoppingError(MeasureError):
-    """A rule that no run could satisfy."""
-
-
 @dataclass(frozen=True, slots=True)
 class Adaptive:
     """Samples until half of the 95 % interval is at most `target` of the latency, within bounds on samples and time.
@@ -58,7 +54,7 @@ class Adaptive:
 
     def __post_init__(self) -> None:
         if not 0 < self.target < 1:
-            raise StoppingError(f"a target of {self.target:g} cannot be reached: give a share such as 0.01")
+            raise MeasureError(f"a target of {self.target:g} cannot be reached: give a share such as 0.01")
 
     def bounds(self, latency_ms: float, share: float = 1.0) -> tuple[int, int]:
         """Return the fewest and the most samples of a program with that latency and share of a model."""
@@ -79,10 +75,6 @@ class Adaptive:
     def is_quick(self, latency_ms: float) -> bool:
         """True if even the most samples of any model cost next to nothing."""
         return latency_ms * self.most_of_quick <= 1000 * self.quick_seconds
-
-    def satisfied_by(self, statistics: Statistics, share: float = 1.0) -> bool:
-        """True if a program with these statistics and this share of a model needs no more samples."""
-        return self.stop(statistics, share) is not None
 
     def stop(self, statistics: Statistics, share: float = 1.0) -> Stop | None:
         """Return why a program with these statistics needs no more samples; None if it needs more."""
@@ -118,7 +110,7 @@ class FixedRuns:
 
     def __post_init__(self) -> None:
         if self.runs < 1:
-            raise StoppingError(f"{self.runs} runs measure nothing: give 1 or more")
+            raise MeasureError(f"{self.runs} runs measure nothing: give 1 or more")
 
     def most_samples(self, latency_ms: float, share: float = 1.0) -> int:
         """Return the number of runs."""
@@ -127,10 +119,6 @@ class FixedRuns:
     def is_quick(self, latency_ms: float) -> bool:
         """False: there are never more samples."""
         return False
-
-    def satisfied_by(self, statistics: Statistics, share: float = 1.0) -> bool:
-        """True if a program with these statistics needs no more samples."""
-        return self.stop(statistics, share) is not None
 
     def stop(self, statistics: Statistics, share: float = 1.0) -> Stop | None:
         """Return why a program with these statistics needs no more samples; None if it needs more."""

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import NamedTuple, TypeVar
 
 from dlbricks_tui.host.contention import Contention, contention
-from dlbricks_tui.measure.errors import WorkerStartError
+from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.runtime.errors import WorkerGarbledError, WorkerHungError, WorkerLostError, WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import (
@@ -253,7 +253,7 @@ class SupervisedWorker:
             except WorkerLostError as error:
                 self._tell_replaced(str(error))
                 lost = error
-        raise WorkerStartError(f"no worker lives long enough to answer: {lost}") from lost
+        raise MeasureError(f"no worker lives long enough to answer: {lost}") from lost
 
 
 def _milliseconds(durations_ns: Iterable[int]) -> tuple[float, ...]:

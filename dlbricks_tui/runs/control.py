@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -179,7 +179,18 @@ class Control:
         self._state = replace(self._state, state=state, message=message, seconds=self.seconds)
         try:
             # Told before the state changes: viewers stop reading events at a final state.
-            self._tell(_ended(self._state))
+            self._tell(
+                RunEnded(
+                    state=state.value,
+                    message=message,
+                    bricks=self._state.bricks.total,
+                    bricks_measured=self._state.bricks.measured,
+                    bricks_reused=self._state.bricks.reused,
+                    bricks_failed=self._state.bricks.failed,
+                    models_failed=self._state.whole_models.failed,
+                    seconds=self._state.seconds,
+                )
+            )
         finally:
             self._folder.set_state(self._state)
         return self._state
@@ -249,19 +260,6 @@ class Control:
             self._watch_budget()
 
 
-def _ended(state: RunState) -> RunEnded:
-    return RunEnded(
-        state=state.state.value,
-        message=state.message,
-        bricks=state.bricks.total,
-        bricks_measured=state.bricks.measured,
-        bricks_reused=state.bricks.reused,
-        bricks_failed=state.bricks.failed,
-        models_failed=state.whole_models.failed,
-        seconds=state.seconds,
-    )
-
-
 @contextmanager
 def only_process(folder: RunFolder) -> Iterator[None]:
     """Make sure that no other process works on the run."""
@@ -278,7 +276,9 @@ def only_process(folder: RunFolder) -> Iterator[None]:
 
 def _lock(file: int, folder: RunFolder) -> None:
     give_up = time.monotonic() + _SECONDS_TO_LEAVE
-    while not _locked(file):
+    while True:
+        with suppress(BlockingIOError):
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         state = folder.state()
         if state.active or time.monotonic() > give_up:
             raise RunError(
@@ -286,11 +286,3 @@ def _lock(file: int, folder: RunFolder) -> None:
                 f"`dlbricks runs watch {folder.run}` shows how it gets on"
             )
         time.sleep(_NAP_BEFORE_LEAVING_SECONDS)
-
-
-def _locked(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

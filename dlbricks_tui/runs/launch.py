@@ -50,18 +50,11 @@ def start_detached(folder: RunFolder, data: DataFolder, module: str) -> None:
     except OSError as error:
         raise RunError(f"cannot start run {folder.run}: {error.strerror}") from error
     give_up = time.monotonic() + _SECONDS_TO_START
-    while not _begun(folder, process.pid):
-        if process.poll() is not None and not _begun(folder, process.pid):
-            raise RunError(f"run {folder.run} did not start: {_last_line(folder.output_file)}")
+    while folder.state().process.pid != process.pid:
+        # It may have begun and ended since the state was read.
+        if process.poll() is not None and folder.state().process.pid != process.pid:
+            lines = folder.output_file.read_text(errors="replace").splitlines() or ["it printed nothing"]
+            raise RunError(f"run {folder.run} did not start: {lines[-1]}")
         if time.monotonic() > give_up:
             raise RunError(f"run {folder.run} did not start within {_SECONDS_TO_START:g} s; see {folder.output_file}")
         time.sleep(_NAP_SECONDS)
-
-
-def _begun(folder: RunFolder, pid: int) -> bool:
-    return folder.state().process.pid == pid
-
-
-def _last_line(path: Path) -> str:
-    lines = path.read_text(errors="replace").splitlines()
-    return lines[-1] if lines else "it printed nothing"

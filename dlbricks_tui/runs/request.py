@@ -108,7 +108,7 @@ def write_request(path: Path, request: RunRequest) -> None:
     document = asdict(request)
     document["models"] = [[model.name, str(model.path)] for model in request.models]
     document["suite"] = None if request.suite is None else [str(path) for path in request.suite]
-    document["rule"] = {"kind": _kind_of(request.rule), **document["rule"]}
+    document["rule"] = {"kind": "adaptive" if isinstance(request.rule, Adaptive) else "fixed", **document["rule"]}
     try:
         write_atomically(path, json.dumps({"schema": _SCHEMA, **document}, indent=2) + "\n")
     except OSError as error:
@@ -130,11 +130,13 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
     if document["schema"] != _SCHEMA:
         raise ValueError(f"schema {document['schema']}, this dlbricks knows {_SCHEMA}")
     runtime, cutting, rule = document["runtime"], document["cutting"], dict(document["rule"])
+    environment = tuple((str(name), str(value)) for name, value in runtime["settings"]["environment"])
+    settings = Settings(**{**runtime["settings"], "environment": environment})
     budget = document["time_budget_seconds"]
     suite = document["suite"]
     return RunRequest(
         models=tuple(ModelChoice(name, Path(path)) for name, path in document["models"]),
-        runtime=Runtime(**{**runtime, "settings": _settings_from(runtime["settings"])}),
+        runtime=Runtime(**{**runtime, "settings": settings}),
         inputs=tuple(InputShape(name, tuple(shape)) for name, shape in document["inputs"]),
         level=Level(document["level"]),
         cutting=Cutting(cutting["granularity"], Cut(cutting["cut"]), Order(cutting["order"])),
@@ -149,12 +151,3 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         method=Method(document["method"]),
         suite=None if suite is None else SuiteChoice(*map(Path, suite)),
     )
-
-
-def _settings_from(document: Mapping[str, Any]) -> Settings:
-    environment = tuple((str(name), str(value)) for name, value in document["environment"])
-    return Settings(**{**document, "environment": environment})
-
-
-def _kind_of(rule: StoppingRule) -> str:
-    return next(kind for kind, each in _RULES.items() if isinstance(rule, each))

@@ -16,7 +16,7 @@ from dlbricks_tui.measure.events import Event, Stop
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.results import Occurrence, Recorder, ResultSink
-from dlbricks_tui.measure.stopping import Samples
+from dlbricks_tui.measure.stopping import Samples, half_width_ms
 from dlbricks_tui.runs.events import EstimateChanged, ProgramFailed, ProgramLoaded, ProgramMeasured, ProgramUnfinished
 from dlbricks_tui.runs.run_folder import Tally
 from dlbricks_tui.runtime.protocol import Reason
@@ -179,8 +179,8 @@ class RunResults(ResultSink):
         self._estimates.learn({job.key: statistics for job, statistics in means.items()})
         for job, statistics in means.items():
             self._count(job, measured=int(finished), unfinished=int(not finished))
-            half_ms = (statistics.high_ms - statistics.low_ms) / 2
-            stop = Stop.MOST_SAMPLES if is_wide(statistics.trimmed_mean_ms, half_ms) else Stop.NARROW
+            wide = is_wide(statistics.trimmed_mean_ms, half_width_ms(statistics))
+            stop = Stop.MOST_SAMPLES if wide else Stop.NARROW
             self._tell(_measured(job, statistics, stop) if finished else _unfinished(job, statistics))
 
     def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:

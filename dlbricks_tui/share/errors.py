@@ -17,15 +17,3 @@ class BrokenBrickError(ShareError):
 
 class BrokenSuiteError(ShareError):
     """A folder that is not a suite, or a suite with forbidden contents."""
-
-
-class SuiteFileError(ShareError):
-    """A file or folder of a suite that cannot be read or written."""
-
-
-class KeyFileError(ShareError):
-    """A key that is missing or belongs to another suite."""
-
-
-class BrokenResultsError(ShareError):
-    """A file without results of a suite, or with forbidden contents."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.share.errors import KeyFileError
+from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suite import is_id
 from dlbricks_tui.share.untrusted_json import check_fields, parsed_document
 
@@ -65,11 +65,11 @@ def write_key(path: Path, key: SuiteKey) -> None:
             file.flush()
             os.fsync(file.fileno())
     except FileExistsError:
-        raise KeyFileError(
+        raise ShareError(
             f"{path} exists: the same suite was exported before; give another --seed, or remove that file"
         ) from None
     except OSError as error:
-        raise KeyFileError(f"cannot write {path}: {error.strerror}; nothing was exported") from error
+        raise ShareError(f"cannot write {path}: {error.strerror}; nothing was exported") from error
 
 
 def read_key(path: Path) -> SuiteKey:
@@ -77,15 +77,15 @@ def read_key(path: Path) -> SuiteKey:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES)
     except FileNotFoundError:
-        raise KeyFileError(
+        raise ShareError(
             f"there is no key {path}: results can be imported where the suite was exported, or with --key FILE"
         ) from None
     except OSError as error:
-        raise KeyFileError(f"cannot read {path}: {error.strerror}") from error
+        raise ShareError(f"cannot read {path}: {error.strerror}") from error
     try:
         return _key(parsed_document(content, FORMAT, SCHEMA))
     except (ValueError, TypeError) as error:
-        raise KeyFileError(f"{path} {error}") from None
+        raise ShareError(f"{path} {error}") from None
 
 
 def _key(document: Mapping[str, Any]) -> SuiteKey:

@@ -67,17 +67,15 @@ def _window(written: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
     """Leave out the parameters of a window that state the obvious, as some files do."""
     if written.get("global_pool"):
         written = {key: value for key, value in written.items() if key in ("pool_type", "global_pool", "layout")}
+    pad = written.get("pad")
+    padded = isinstance(pad, tuple) and any(pad)
     return {
         key: value
         for key, value in written.items()
         if not (isinstance(value, tuple) and set(value) <= {_IMPLIED.get(key)})
         and not (key == "layout" and str(value).startswith("NC"))
-        and not (key == "count_include_pad" and (value or not any(_tuple(written.get("pad")))))
+        and not (key == "count_include_pad" and (value or not padded))
     }
-
-
-def _tuple(value: ParamValue) -> tuple[ParamValue, ...]:
-    return value if isinstance(value, tuple) else ()
 
 
 def _literal(value: ParamValue) -> str:

@@ -14,7 +14,7 @@ from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import Workload
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runs.work import Session
-from dlbricks_tui.share.errors import BrokenBrickError, SuiteFileError
+from dlbricks_tui.share.errors import BrokenBrickError, ShareError
 from dlbricks_tui.share.suite import SuiteFolder
 from dlbricks_tui.share.unpacking import Unpacker
 from dlbricks_tui.store.labels import label_of
@@ -63,7 +63,7 @@ def read_prepared(folder: RunFolder) -> PreparedSuite | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise SuiteFileError(f"cannot read {folder.path / _FILE}: {error.strerror}") from error
+        raise ShareError(f"cannot read {folder.path / _FILE}: {error.strerror}") from error
     bricks = {name: JobKey(*pair) for name, pair in document["bricks"].items()}
     return PreparedSuite(document["suite"], document["manifest_sha256"], bricks, document["refused"])
 
@@ -78,7 +78,7 @@ def _keep(folder: RunFolder, prepared: PreparedSuite) -> None:
     try:
         write_atomically(folder.path / _FILE, json.dumps(document) + "\n")
     except OSError as error:
-        raise SuiteFileError(f"cannot write {folder.path / _FILE}: {error.strerror}") from error
+        raise ShareError(f"cannot write {folder.path / _FILE}: {error.strerror}") from error
 
 
 def _job(alone: Excerpt) -> Job:

@@ -17,7 +17,7 @@ from dlbricks_tui.measure.results import conditions_of, runtime_record
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.share.errors import BrokenResultsError, KeyFileError, SuiteFileError
+from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.key_file import SuiteKey
 from dlbricks_tui.share.preparation import PreparedSuite, read_prepared
 from dlbricks_tui.share.suite import is_id, sha256
@@ -63,7 +63,7 @@ def write_results(path: Path, folder: RunFolder, request: RunRequest, data: Data
     try:
         write_atomically(path, rendered(results))
     except OSError as error:
-        raise SuiteFileError(
+        raise ShareError(
             f"cannot write {path}: {error.strerror}; the results are stored: run the same command with another -o"
         ) from error
     return len(results.measured)
@@ -94,13 +94,13 @@ def read_results(path: Path) -> SuiteResults:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise SuiteFileError(f"cannot read {path}: {error.strerror}") from error
+        raise ShareError(f"cannot read {path}: {error.strerror}") from error
     try:
         if len(content) > MOST_BYTES:
             raise ValueError(f"holds more than {MOST_BYTES >> 20} MiB")
         return _checked(parsed_document(content, FORMAT, SCHEMA))
     except (ValueError, BrokenDocumentError) as error:
-        raise BrokenResultsError(f"{path} {error}; nothing was imported") from None
+        raise ShareError(f"{path} {error}; nothing was imported") from None
 
 
 def _results(
@@ -227,16 +227,16 @@ class SuiteImport:
 def import_results(store: Store, key: SuiteKey, results: SuiteResults, where: str) -> SuiteImport:
     """Store the results of the private models' bricks; `where` names the file in errors."""
     if results.suite != key.suite:
-        raise KeyFileError(f"{where} is of suite {results.suite}, and the key is to suite {key.suite}")
+        raise ShareError(f"{where} is of suite {results.suite}, and the key is to suite {key.suite}")
     if results.manifest_sha256 != key.manifest_sha256:
-        raise BrokenResultsError(f"{where} is of a suite that was changed after it was exported; nothing was imported")
+        raise ShareError(f"{where} is of a suite that was changed after it was exported; nothing was imported")
     strangers = (results.measured.keys() | results.failed.keys()) - key.meanings.keys() - key.decoys
     if strangers:
-        raise BrokenResultsError(
+        raise ShareError(
             f"{where} has results of brick {min(strangers)}, which its suite does not hold; nothing was imported"
         )
     if any(measurement.level is not key.level for measurement in results.measured.values()):
-        raise BrokenResultsError(f"{where} has results at another level than its suite; nothing was imported")
+        raise ShareError(f"{where} has results at another level than its suite; nothing was imported")
     mine = {name: measured for name, measured in results.measured.items() if name in key.meanings}
     failed = {name: reason for name, reason in results.failed.items() if name in key.meanings}
     forms = [BrickForm(key=key.meanings[name].brick, canonical=key.meanings[name].canonical) for name in mine]

@@ -12,7 +12,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError, ShareError, SuiteFileError
+from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError, ShareError
 from dlbricks_tui.share.untrusted_json import check_fields, parsed_document
 
 # The format of the layers in a suite.
@@ -143,7 +143,8 @@ def read_manifest(content: bytes, where: str) -> Manifest:
         if not 1 <= len(bricks) <= MOST_BRICKS:
             raise ValueError(f"has {len(bricks):,} bricks; a suite has 1 to {MOST_BRICKS:,}")
         found = tuple(_brick(number, raw) for number, raw in enumerate(bricks))
-        _refuse_disorder(found)
+        if any(one.id >= other.id for one, other in pairwise(found)):
+            raise ValueError("has bricks that are not in the order of their ids, or two of one id")
         return Manifest(document["suite"], Level(document["level"]), found)
     except ValueError as error:
         raise BrokenSuiteError(f"{where} {error}") from None
@@ -163,12 +164,6 @@ def _brick(number: int, raw: Any) -> SuiteBrick:
             f"has a brick {number} of {raw['layers']} layers and {raw['bytes']} bytes, which is impossible"
         )
     return SuiteBrick(**raw)
-
-
-def _refuse_disorder(bricks: Sequence[SuiteBrick]) -> None:
-    ids = [brick.id for brick in bricks]
-    if any(one >= other for one, other in pairwise(ids)):
-        raise ValueError("has bricks that are not in the order of their ids, or two of one id")
 
 
 NETWORKS = "bricks"
@@ -207,7 +202,7 @@ def write_suite(path: Path, manifest: Manifest, networks: Mapping[str, bytes]) -
     draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}.new")
     try:
         if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-            raise SuiteFileError(f"{path} exists already; name a new folder")
+            raise ShareError(f"{path} exists already; name a new folder")
         (draft / NETWORKS).mkdir(parents=True)
         for brick in manifest.bricks:
             _write(draft / NETWORKS / network_name(brick), networks[brick.id])
@@ -216,7 +211,7 @@ def write_suite(path: Path, manifest: Manifest, networks: Mapping[str, bytes]) -
             os.utime(folder, (_WHEN, _WHEN))
         draft.replace(path)
     except OSError as error:
-        raise SuiteFileError(f"cannot write {path}: {error.strerror}; nothing was exported") from error
+        raise ShareError(f"cannot write {path}: {error.strerror}; nothing was exported") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

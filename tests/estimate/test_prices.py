@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.estimate.comparison import DELIVERED, PRICES_FILE, cost_of, parse_prices, read_prices
-from dlbricks_tui.estimate.errors import PricesError
+from dlbricks_tui.estimate.errors import EstimateError
 
 
 def test_the_instance_types_of_the_paper_have_prices(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_million_inferences_of_36_ms_take_ten_hours() -> None:
     ],
 )
 def test_a_wrong_table_is_refused_with_what_is_wrong_and_where(text: str, complaint: str) -> None:
-    with pytest.raises(PricesError) as refused:
+    with pytest.raises(EstimateError) as refused:
         parse_prices(text, "prices file mine.toml")
     assert "mine.toml" in str(refused.value)
     assert complaint in str(refused.value)

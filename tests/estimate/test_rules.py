@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.estimate.compositions import FREELY
-from dlbricks_tui.estimate.errors import RulesError
+from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.rules import NO_RULES, parse_rules, read_rules
 from tests.bricks.graphs import chain
 
@@ -70,7 +70,7 @@ def test_a_sequence_shares_as_its_strictest_layer_does() -> None:
     ],
 )
 def test_a_wrong_rule_is_refused_with_what_is_wrong_and_where(text: str, complaint: str) -> None:
-    with pytest.raises(RulesError) as refused:
+    with pytest.raises(EstimateError) as refused:
         parse_rules(text, "mine.toml")
     assert "mine.toml" in str(refused.value)
     assert complaint in str(refused.value)
@@ -88,9 +88,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
     file = tmp_path / "rules.toml"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(RulesError, match=r"rules\.toml"):
+    with pytest.raises(EstimateError, match=r"rules\.toml"):
         read_rules(file)
-    with pytest.raises(RulesError, match="cannot be read"):
+    with pytest.raises(EstimateError, match="cannot be read"):
         read_rules(tmp_path)
 
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.estimate.errors import SelectionError
+from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.selection import (
     Offer,
     best_offer,
@@ -65,13 +65,13 @@ def test_a_whole_name_goes_before_a_part_of_others() -> None:
 
 @pytest.mark.parametrize(("wanted", "problem"), [("xlarge", "2 systems are called"), ("m5", "no system in the store")])
 def test_ambiguous_or_unknown_names_are_refused_with_a_list(wanted: str, problem: str) -> None:
-    with pytest.raises(SelectionError, match=problem) as refused:
+    with pytest.raises(EstimateError, match=problem) as refused:
         find_system(wanted, SYSTEMS)
     assert "c4.xlarge" in str(refused.value)
 
 
 def test_in_an_empty_store_the_refusal_says_that_there_is_nothing() -> None:
-    with pytest.raises(SelectionError, match="nothing was measured or imported yet"):
+    with pytest.raises(EstimateError, match="nothing was measured or imported yet"):
         find_system("c5", {})
 
 

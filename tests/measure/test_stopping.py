@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.estimate.intervals import is_wide
+from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.stopping import (
     Adaptive,
     FixedRuns,
-    StoppingError,
     StoppingRule,
     half_width_ms,
     outliers,
@@ -30,7 +30,7 @@ def noisy(count: int, spread: float, seed: int = 1) -> list[float]:
 def samples_until_satisfied(rule: StoppingRule, samples: list[float], share: float = 1.0) -> int:
     """How many samples the rule takes of such a share of a model, looking whenever it wants to."""
     for count in range(1, len(samples) + 1):
-        if rule.looks_at(count) and rule.satisfied_by(samples_of(samples[:count], rule).statistics, share):
+        if rule.looks_at(count) and rule.stop(samples_of(samples[:count], rule).statistics, share) is not None:
             return count
     raise AssertionError("the rule never stops")
 
@@ -122,10 +122,10 @@ def test_fixed_runs_take_exactly_so_many_and_leave_none_out() -> None:
 def test_finished_samples_satisfy_the_same_rule_and_laxer_ones(samples: list[float]) -> None:
     strict, lax = Adaptive(target=0.01), Adaptive(target=0.05)
     statistics = samples_of(samples, strict).statistics
-    if strict.satisfied_by(statistics):
-        assert lax.satisfied_by(statistics)
-    assert FixedRuns(statistics.count).satisfied_by(statistics)
-    assert not FixedRuns(statistics.count + 1).satisfied_by(statistics)
+    if strict.stop(statistics) is not None:
+        assert lax.stop(statistics) is not None
+    assert FixedRuns(statistics.count).stop(statistics) is not None
+    assert FixedRuns(statistics.count + 1).stop(statistics) is None
 
 
 @given(LATENCIES)
@@ -170,7 +170,7 @@ def test_the_rule_is_checked_more_seldom_with_more_samples_and_always_at_the_end
 
 def test_rules_that_cannot_be_satisfied_are_refused() -> None:
     for target in (0.0, -1.0, 1.0):
-        with pytest.raises(StoppingError, match="target"):
+        with pytest.raises(MeasureError, match="target"):
             Adaptive(target=target)
-    with pytest.raises(StoppingError, match="runs"):
+    with pytest.raises(MeasureError, match="runs"):
         FixedRuns(0)

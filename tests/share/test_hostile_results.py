@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.share.errors import BrokenResultsError, KeyFileError, SuiteFileError
+from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.results_file import read_results
 from dlbricks_tui.share.suite import sha256
 from tests.share.trio import Trio
@@ -46,7 +46,7 @@ def forge(trio: Trio, change: Callable[[Document], object], *, reseal: bool = Tr
 
 
 def refusal(trio: Trio) -> str:
-    with pytest.raises((BrokenResultsError, KeyFileError)) as refused:
+    with pytest.raises((ShareError, ShareError)) as refused:
         trio.bring_home()
     told = str(refused.value)
     assert "\n" not in told
@@ -192,7 +192,7 @@ def test_json_that_nests_too_deep_is_refused(trio: Trio) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SuiteFileError, match="nowhere"):
+    with pytest.raises(ShareError, match="nowhere"):
         read_results(tmp_path / "nowhere")
 
 
@@ -232,5 +232,5 @@ def test_no_value_anywhere_makes_more_than_a_line(measured: Trio, path: tuple[st
     forged.write_text(json.dumps(document))
     try:
         read_results(forged)
-    except BrokenResultsError as error:
+    except ShareError as error:
         assert "\n" not in str(error)

@@ -13,7 +13,7 @@ from dlbricks_tui.runs.events import ModelLeftOut, Planned
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
-from dlbricks_tui.share.errors import KeyFileError
+from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.exporting import assemble, round_trip
 from dlbricks_tui.share.key_file import key_path, read_key
 from dlbricks_tui.share.results_file import read_results
@@ -158,7 +158,7 @@ def test_results_cannot_be_imported_without_the_key(trio: Trio) -> None:
     trio.export()
     trio.run()
     key_path(trio.owner.data, read_results(trio.results).suite).unlink()
-    with pytest.raises(KeyFileError, match="--key FILE"):
+    with pytest.raises(ShareError, match="--key FILE"):
         trio.bring_home()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +56,9 @@ class _Recorder:
         return text
 
 
-_recorder: _Recorder | None = None
-
-
+@lru_cache(maxsize=1)
 def _recorder_of(mxnet: Any) -> _Recorder:
-    global _recorder
-    if _recorder is None:
-        _recorder = _Recorder(mxnet)
-    return _recorder
+    return _Recorder(mxnet)
 
 
 class ProfiledSymbol(ProfiledNetwork):

@@ -1,6 +1,9 @@
-"""Prints MXNet's table of operators: aliases, inputs, parameters with types and defaults.
+"""Print MXNet's table of operators: aliases, inputs, parameters with types and defaults.
 
-Run where MXNet is installed: python -m dlbricks_tui.runtime.inside.op_table > dlbricks_tui/models/mxnet/operators.json
+Run where MXNet is installed:
+
+    python -m sample_models.builders.mxnet_operators > dlbricks_tui/models/mxnet/operators.json
+
 The table is committed, so that reading a model needs no MXNet.
 """
 
