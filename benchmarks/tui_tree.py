@@ -96,7 +96,7 @@ def _drawing(opened: OpenModel, latencies: PartLatencies, step: Callable[[Outlin
 
 
 def _described(opened: OpenModel, outline: Outline, latencies: PartLatencies, index: int) -> None:
-    details(subject_of(outline.rows[index], opened, outline, latencies), None, ["another model"], WIDTH)
+    list(details(subject_of(outline.rows[index], outline, latencies), None, ["another model"], WIDTH))
 
 
 def _timed(name: str, step: Callable[[], None]) -> float:

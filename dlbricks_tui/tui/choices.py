@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
@@ -48,18 +49,6 @@ class Choices:
         """Return the choices with another granularity, limited to the valid range."""
         return replace(self, granularity=min(max(granularity, 1), MOST_LAYERS))
 
-    def with_workers(self, workers: int) -> Choices:
-        """Return the choices with another number of workers, limited to the valid range."""
-        return replace(self, workers=min(max(workers, 1), MOST_WORKERS))
-
-    def with_next_level(self) -> Choices:
-        """Return the choices with the other level."""
-        return replace(self, level=next_of(tuple(Level), self.level, 1))
-
-    def with_next_cut(self) -> Choices:
-        """Return the choices with the next cut."""
-        return replace(self, cut=next_of(tuple(Cut), self.cut, 1))
-
 
 def choices_from(config: Config) -> Choices:
     """Return the choices that the config file sets."""
@@ -76,10 +65,45 @@ def choices_from(config: Config) -> Choices:
 class Available:
     """The systems and runtimes that have measurements."""
 
-    host: str
-    systems: tuple[System, ...]
-    runtimes: tuple[Runtime, ...]
-    results: int
+    host: str = ""
+    systems: tuple[System, ...] = ()
+    runtimes: tuple[Runtime, ...] = ()
+    results: int = 0
+
+
+NONE_AVAILABLE = Available()
+
+
+class Setting(Enum):
+    """The settings in the order of their rows; the values are the fields of the choices."""
+
+    GRANULARITY = "granularity"
+    LEVEL = "level"
+    CUT = "cut"
+    ORDER = "order"
+    WORKERS = "workers"
+    SYSTEM = "system"
+    RUNTIME = "runtime"
+
+
+def change_setting(setting: Setting, choices: Choices, step: int, available: Available = NONE_AVAILABLE) -> Choices:
+    """Return the choices with a setting at its next value, or the previous one for `step` -1."""
+    if setting is Setting.GRANULARITY:
+        return choices.with_granularity(choices.granularity + step)
+    if setting is Setting.WORKERS:
+        return replace(choices, workers=min(max(choices.workers + step, 1), MOST_WORKERS))
+    value = next_of(_values(setting, available), getattr(choices, setting.value), step)
+    changed = replace(choices, **{setting.value: value})
+    # Another system has other runtimes.
+    return replace(changed, runtime=None) if setting is Setting.SYSTEM else changed
+
+
+def _values(setting: Setting, available: Available) -> tuple[Any, ...]:
+    if setting is Setting.SYSTEM:
+        return (None, *(it.id for it in available.systems if it.id != available.host))
+    if setting is Setting.RUNTIME:
+        return (None, *(it.id for it in available.runtimes))
+    return tuple({Setting.LEVEL: Level, Setting.CUT: Cut, Setting.ORDER: Order}[setting])
 
 
 def with_own(numbers: Iterable[Number], own: Number | None) -> tuple[Number, ...]:

@@ -153,7 +153,6 @@ class LatencyCache:
             self._known[_key(spec, choices)] = latency
 
     def save(self) -> None:
-        """Write the cache to its file."""
         with self._lock:
             known = {key: asdict(latency) for key, latency in self._known.items()}
             with suppress(OSError):

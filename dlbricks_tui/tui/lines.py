@@ -103,6 +103,11 @@ def number_column(text: str, width: int, style: str = "text") -> Span:
     return cell._replace(text=" " * min(1, width) + cell.text)
 
 
+def titles(*columns: tuple[str, int]) -> Line:
+    """Return the titles of right-aligned columns of these widths."""
+    return tuple(column(text, width, "muted", right=True) for text, width in columns)
+
+
 def bar(share: float, width: int, track: str = " ") -> Line:
     """Return a share as a bar, to an eighth of a cell; any positive share is visible."""
     eighths = round(min(1.0, max(0.0, share)) * width * 8)
@@ -158,6 +163,10 @@ def wrapped(spans: Line, width: int) -> list[Line]:
     return [tuple(each) for each in lines]
 
 
+def wrapped_lines(lines: Iterable[Line], width: int) -> tuple[Line, ...]:
+    return tuple(each for long in lines for each in wrapped(long, width))
+
+
 def _trim_end(spans: list[Span]) -> None:
     if spans:
         spans[-1] = spans[-1]._replace(text=spans[-1].text.rstrip())
@@ -176,13 +185,11 @@ _STYLES = ("muted", "text", "accent", "warn", "good")
 
 
 def shaded(share: float, width: int) -> Span:
-    """Return a share as shaded cells."""
     step = 0 if share <= 0 else 1 + sum(share >= limit for limit in _LIMITS)
     return Span(_GLYPHS[step] * width, _STYLES[step])
 
 
 def legend() -> Line:
-    """Return the legend of the shades."""
     meanings = ("none", *(f"<{100 * limit:.0f} %" for limit in _LIMITS), "all")
     steps = zip(_GLYPHS, _STYLES, meanings, strict=True)
     return tuple(part for glyph, style, fact in steps for part in (Span(glyph * 2, style), Span(f" {fact}  ", "muted")))
@@ -214,7 +221,6 @@ def fact(name: str, *parts: str | Span) -> Line:
 
 
 def fact_lines(facts: Facts) -> Iterator[Line]:
-    """Yield a line for each fact."""
     words = {None: "unknown", True: "yes", False: "no"}
     for name, value in facts:
         told = words[value] if value is None or isinstance(value, bool) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -10,24 +11,22 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
 
 
+@dataclass
 class RunSeen(Message):
     """The state of the followed run."""
 
-    def __init__(self, run: RunSnapshot) -> None:
-        super().__init__()
-        self.run = run
+    run: RunSnapshot
 
 
 class RunStateNeeded(Message):
     """A screen has come to the front and needs the state of the run."""
 
 
+@dataclass
 class RunBegun(Message):
     """Follow this run from now on."""
 
-    def __init__(self, run: str) -> None:
-        super().__init__()
-        self.run = run
+    run: str
 
 
 class ResultsStored(Message):
@@ -38,9 +37,8 @@ class NewResults(Message):
     """There are new results in the store."""
 
 
+@dataclass
 class Failed(Message):
     """Work in a thread has failed; an error that is no UserError is a defect of the program."""
 
-    def __init__(self, error: BaseException) -> None:
-        super().__init__()
-        self.error = error
+    error: BaseException

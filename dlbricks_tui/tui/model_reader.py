@@ -39,7 +39,6 @@ class ModelReader:
         return self._frameworks.identities
 
     def open(self, spec: ModelSpec) -> OpenModel:
-        """Read and decompose a model."""
         with self._lock:
             self._frameworks.retry_missing()
             graph = self._graph(spec)

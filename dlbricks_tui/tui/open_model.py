@@ -63,36 +63,19 @@ class ListedModels:
     """The models of the library with the shapes that the user has given."""
 
     def __init__(self) -> None:
-        self._library: tuple[ModelSource, ...] = ()
-        self._shapes: dict[ModelId, Mapping[str, Shape]] = {}
-
-    @property
-    def sources(self) -> tuple[ModelSource, ...]:
-        return self._library
-
-    @property
-    def shapes(self) -> Mapping[ModelId, Mapping[str, Shape]]:
-        """The shapes that the user has given."""
-        return self._shapes
-
-    def replace(self, library: tuple[ModelSource, ...]) -> None:
-        self._library = library
-
-    def give_shapes(self, source: ModelSource, shapes: Mapping[str, Shape]) -> None:
-        self._shapes[id_of(source)] = shapes
+        self.sources: tuple[ModelSource, ...] = ()
+        self.shapes: dict[ModelId, Mapping[str, Shape]] = {}
 
     def shapes_of(self, source: ModelSource) -> Mapping[str, Shape]:
         """Return the known shapes of a model's inputs."""
-        return {**source.inputs, **self._shapes.get(id_of(source), {})}
+        return {**source.inputs, **self.shapes.get(id_of(source), {})}
 
     def named(self, name: str) -> ModelSource | None:
-        """Return the model of that name."""
         return next((source for source in self.sources if source.name == name), None)
 
     def spec(self, source: ModelSource, choices: Choices) -> ModelSpec:
         """Return the spec of a model under the current settings."""
-        return ModelSpec(source, choices.level, choices.cutting, self._shapes.get(id_of(source), {}))
+        return ModelSpec(source, choices.level, choices.cutting, self.shapes.get(id_of(source), {}))
 
     def specs(self, choices: Choices) -> list[ModelSpec]:
-        """Return the specs of all models."""
         return [self.spec(source, choices) for source in self.sources]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -135,23 +134,16 @@ def _files(folder: Path) -> Iterable[Path]:
 _Stamp = tuple[int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Preferences:
-    """Config, keymap and themes at one moment."""
-
-    config: Config
-    keymap: Keymap
-    themes: Mapping[str, Theme]
-
-
 class PreferenceFiles:
-    """Reads the files; an invalid file keeps its previous content."""
+    """Config, keymap and themes as their files state them; an invalid file keeps its previous content."""
 
     def __init__(self, sources: Sources, themes: Path) -> None:
         self._sources = sources
-        self._themes = themes
+        self._folder = themes
         self._stamps: dict[Path, _Stamp] = {}
-        self.current = Preferences(Config(), Keymap(), {})
+        self.config = Config()
+        self.keymap = Keymap()
+        self.themes: Mapping[str, Theme] = {}
 
     def changed(self) -> bool:
         """Return whether a file was changed, added or removed since the last reading."""
@@ -161,19 +153,16 @@ class PreferenceFiles:
         """Read all files, and return the problems with those that were not used."""
         # Before reading: a change during the reading is then read again.
         self._stamps = self._found()
-        refused: list[UserError] = []
-        config, keymap = self.current.config, self.current.keymap
+        self.themes, refused = read_themes(THEMES, self._folder, before=self.themes)
         try:
-            config = self._sources.read()
-            keymap = keymap_of(config.keys)
+            self.config = self._sources.read()
+            self.keymap = keymap_of(self.config.keys)
         except (ConfigError, KeymapError) as error:
-            refused.append(error)
-        themes, broken = read_themes(THEMES, self._themes, before=self.current.themes)
-        self.current = Preferences(config, keymap, themes)
-        return [*refused, *broken]
+            return [error, *refused]
+        return list(refused)
 
     def _found(self) -> dict[Path, _Stamp]:
-        return {path: _stamp(path) for path in (self._sources.file, *sorted(self._themes.glob("*.toml")))}
+        return {path: _stamp(path) for path in (self._sources.file, *sorted(self._folder.glob("*.toml")))}
 
 
 def _stamp(path: Path) -> _Stamp:
@@ -195,18 +184,18 @@ class UnknownThemeError(UserError):
 class LivePreferences:
     """Applies the preferences to the application, and again whenever a file changes."""
 
-    def __init__(self, app: App[None], preferences: PreferenceFiles) -> None:
-        self.preferences = preferences
+    def __init__(self, app: App[None], files: PreferenceFiles) -> None:
+        self.files = files
         self._app = app
         self._unreported: list[UserError] = []
         # The last theme that the config has set, and one that it names but that does not exist.
         self._theme_of_config = ""
         self._missing_theme = ""
-        self._take(preferences.read())
+        self._take(files.read())
 
     @property
     def config(self) -> Config:
-        return self.preferences.current.config
+        return self.files.config
 
     def open(self) -> None:
         """Report the first problems and start to watch the files."""
@@ -215,28 +204,26 @@ class LivePreferences:
 
     def reload(self) -> None:
         """Apply the changes since the last look."""
-        if self.preferences.changed():
-            before = self.preferences.current.keymap
-            self._take(self.preferences.read())
-            if self.preferences.current.keymap != before:
+        if self.files.changed():
+            before = self.files.keymap
+            self._take(self.files.read())
+            if self.files.keymap != before:
                 self._apply_keys()
             self._report()
 
     def use_next_theme(self) -> None:
-        """Change the theme for this session."""
-        self._app.theme = next_of(tuple(self.preferences.current.themes), self._app.theme, 1)
+        self._app.theme = next_of(tuple(self.files.themes), self._app.theme, 1)
 
     def _take(self, refused: list[UserError]) -> None:
-        current = self.preferences.current
         self._unreported += refused
-        for theme in current.themes.values():
+        for theme in self.files.themes.values():
             self._app.register_theme(theme)
-        keymap.use(current.keymap)
-        self._app.set_keymap(current.keymap.for_textual())
-        self._use_theme(current.config.theme)
+        keymap.use(self.files.keymap)
+        self._app.set_keymap(self.files.keymap.for_textual())
+        self._use_theme(self.files.config.theme)
 
     def _use_theme(self, wanted: str) -> None:
-        themes = self.preferences.current.themes
+        themes = self.files.themes
         if wanted not in themes and wanted != self._missing_theme:
             where = self.config.given["workbench.theme"].where
             self._unreported.append(

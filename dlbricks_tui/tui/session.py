@@ -48,11 +48,11 @@ class Session:
 
     def __init__(self, data: DataFolder, samples: Path = SAMPLE_MODELS) -> None:
         self.data = data
+        self.store = SharedStore(data.store)
         self._samples = samples
         self._lock = Lock()
         self._reader: ModelReader | None = None
-        self._update_estimate: Estimator | None = None
-        self._store: SharedStore | None = None
+        self._estimator: Estimator | None = None
         self._latencies: LatencyCache | None = None
 
     @property
@@ -65,35 +65,23 @@ class Session:
         from dlbricks_tui.tui.model_reader import ModelReader
 
         with self._lock:
-            if self._reader is None:
-                self._reader = ModelReader(self.data, self._samples)
+            self._reader = self._reader or ModelReader(self.data, self._samples)
             return self._reader
-
-    @property
-    def store(self) -> SharedStore:
-
-        with self._lock:
-            if self._store is None:
-                self._store = SharedStore(self.data.store)
-            return self._store
 
     @property
     def estimator(self) -> Estimator:
         from dlbricks_tui.tui.estimator import Estimator
 
-        store = self.store
         with self._lock:
-            if self._update_estimate is None:
-                self._update_estimate = Estimator(store)
-            return self._update_estimate
+            self._estimator = self._estimator or Estimator(self.store)
+            return self._estimator
 
     @property
     def latencies(self) -> LatencyCache:
         from dlbricks_tui.tui.estimator import LatencyCache
 
         with self._lock:
-            if self._latencies is None:
-                self._latencies = LatencyCache(self.data)
+            self._latencies = self._latencies or LatencyCache(self.data)
             return self._latencies
 
     @property
@@ -107,5 +95,4 @@ class Session:
         with self._lock:
             if self._reader is not None:
                 self._reader.close()
-            if self._store is not None:
-                self._store.close()
+        self.store.close()

@@ -90,7 +90,7 @@ async def test_models_are_sought_and_sorted(new: DataFolder) -> None:
 async def test_every_cell_of_the_grid_says_both_models_and_their_likeness(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "7", "3")
-        corpus = pilot.app.screen.query_one(LikenessPanel)._list.corpus
+        corpus = pilot.app.screen.query_one(LikenessPanel)._grid.corpus
         assert corpus is not None
         for row, keys in enumerate(((), ("j",), ("j",))):
             await press(pilot, *keys, *["h"] * len(LIBRARY))

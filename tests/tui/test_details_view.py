@@ -7,6 +7,7 @@ from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.estimate.calibration import CALL_MS, Correction
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.statistics import summarise
+from dlbricks_tui.tui.lines import wrapped_lines
 from dlbricks_tui.tui.open_model import OpenModel
 from dlbricks_tui.tui.workbench.details import details
 from dlbricks_tui.tui.workbench.outline import Outline
@@ -31,8 +32,8 @@ def told(
     index = 0 if sequence is None else outline.reveal(opened.nesting.leaf(sequence))
     if inside:
         outline.expand(index)
-    subject = subject_of(outline.rows[index + inside], opened, outline, latencies)
-    lines = details(subject, samples, elsewhere, WIDTH)
+    subject = subject_of(outline.rows[index + inside], outline, latencies)
+    lines = wrapped_lines(details(subject, samples, elsewhere, WIDTH), WIDTH)
     return "\n".join("".join(span.text for span in line).rstrip() for line in lines)
 
 
@@ -161,7 +162,7 @@ def test_the_model_says_what_goes_in_and_comes_out() -> None:
     assert "layers     174" in text and "level      written, granularity 1, cut chain" in text
 
 
-def test_names_from_files_do_not_reach_the_terminal_as_they_are() -> None:
+def test_control_codes_in_names_are_escaped() -> None:
     graph = chain("conv", "relu")
     evil = replace(graph, layers=tuple(replace(it, name="a\x1b[2Jb") for it in graph.layers))
     assert "\x1b" not in told(open_model(evil), 0) + told(open_model(evil), None)

@@ -8,21 +8,18 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.tui.choices import Available, Choices
+from dlbricks_tui.tui.choices import NONE_AVAILABLE, Available, Choices, Setting, change_setting
 from dlbricks_tui.tui.estimator import Estimator
 from dlbricks_tui.tui.lines import width_of
 from dlbricks_tui.tui.session import SharedStore
+from dlbricks_tui.tui.workbench.estimate import Headline
 from dlbricks_tui.tui.workbench.estimate_rows import (
     CHOOSE_A_MODEL,
-    NONE_AVAILABLE,
     EstimateRow,
     EstimateView,
-    Setting,
-    change_setting,
     estimate_rows,
     setting_text,
 )
-from dlbricks_tui.tui.workbench.headline import Headline
 from dlbricks_tui.wording.numbers import counted, milliseconds
 from tests.tui.results import OTHER_SYSTEM, RUNTIME, graph_of
 
@@ -98,14 +95,14 @@ def test_a_run_under_way_is_told_of_where_nothing_else_is_known(measured: DataFo
 @pytest.mark.parametrize("width", [20, 30, 39, 57, 120])
 def test_what_does_not_fit_is_left_out_and_not_broken(width: int, measured: DataFolder) -> None:
     for row in estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, width):
-        if row.setting is not None:
+        if isinstance(row.stop, Setting):
             assert width_of(row.line) <= max(width, 20)
 
 
 def test_the_cursor_may_stand_on_settings_and_on_what_is_further_down(measured: DataFolder) -> None:
     found = estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60)
-    assert [row.setting for row in found if row.setting] == list(Setting)
-    assert not any(row.rest for row in found[:6]) and found[-1].rest
+    assert [row.stop for row in found if isinstance(row.stop, Setting)] == list(Setting)
+    assert not any(row.stop is not None for row in found[:6]) and found[-1].stop is not None
 
 
 def test_while_no_model_is_open_the_settings_are_there(tmp_path: Path) -> None:
@@ -116,8 +113,8 @@ def test_while_no_model_is_open_the_settings_are_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("setting", Setting)
 def test_every_setting_comes_around_to_where_it_was(setting: Setting) -> None:
     choices = Choices(granularity=3, workers=3)
-    there = change_setting(setting, choices, AVAILABLE, 1)
-    assert there != choices and change_setting(setting, there, AVAILABLE, -1) == choices
+    there = change_setting(setting, choices, 1, AVAILABLE)
+    assert there != choices and change_setting(setting, there, -1, AVAILABLE) == choices
 
 
 def test_settings_are_told_in_words() -> None:
@@ -131,14 +128,14 @@ def test_settings_are_told_in_words() -> None:
 
 
 def test_another_system_is_asked_for_by_whatever_runtime_it_has() -> None:
-    choices = change_setting(Setting.SYSTEM, Choices(runtime=RUNTIME.id), AVAILABLE, 1)
+    choices = change_setting(Setting.SYSTEM, Choices(runtime=RUNTIME.id), 1, AVAILABLE)
     assert (choices.system, choices.runtime) == (OTHER_SYSTEM.id, None)
 
 
 def test_granularity_and_workers_stop_at_one() -> None:
     for setting in (Setting.GRANULARITY, Setting.WORKERS):
         least = Choices(granularity=1, workers=1)
-        assert change_setting(setting, least, AVAILABLE, -1) == least
+        assert change_setting(setting, least, -1, AVAILABLE) == least
 
 
 def test_other_systems_that_have_results_are_named_where_there_are_none(measured: DataFolder) -> None:
@@ -168,7 +165,7 @@ def test_where_no_estimate_is_possible_it_says_why_and_what_to_do(measured: Data
 
 def test_the_title_has_the_composition_that_was_chosen_and_the_figures_of_the_panel(measured: DataFolder) -> None:
     for workers in (1, 3):
-        choices = WRITTEN.with_workers(workers)
+        choices = replace(WRITTEN, workers=workers)
         view = view_of(measured, "resnet18_v1", choices)
         composed = view.system_estimate.estimate.composed
         assert composed is not None and composed.workers_ms is not None

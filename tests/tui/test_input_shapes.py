@@ -1,6 +1,7 @@
 """The form for the shapes of inputs that no file says."""
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.models.table_framework import TableFramework
 from tests.tui.application import app_on, press, running, settled
 from tests.tui.opened_models import sample
-from tests.tui.snapshots import snapshot
+from tests.tui.snapshots import snapshot, text_of
 
 PATIENCE_SECONDS = 60.0
 
@@ -135,14 +136,19 @@ async def test_a_model_that_cannot_be_opened_as_wished_has_its_inputs_asked_for_
     with monkeypatch.context() as patched:
         patched.setattr(ModelReader, "open", refused)
         patched.setattr(ModelReader, "inputs", slowly)
-        async with running(app_on(measured)) as pilot:
+        app = app_on(measured)
+        async with running(app) as pilot:
             await press(pilot, "o", f'"{path}"', "enter")
             assert "it cannot be fused" in text(pilot).replace("\n", " ")
             theme = pilot.app.theme
-            # The inputs are still being read: what is typed runs nothing.
+            # The inputs are still being read: the keys run nothing.
             for key in ("n", "comma", "t", "enter", "1", "space"):
                 await pilot.press(key)
-            assert isinstance(pilot.app.screen, InputShapesScreen) and "Reading the inputs" in text(pilot)
+            give_up = time.monotonic() + PATIENCE_SECONDS
+            while app._keys._busy or "Reading the inputs" not in text_of(app):
+                assert time.monotonic() < give_up, text_of(app)
+                await pilot.pause(0.01)
+            assert isinstance(pilot.app.screen, InputShapesScreen)
             may_be_read.set()
             await settled(pilot)
             assert values(pilot) == [""] and pilot.app.theme == theme

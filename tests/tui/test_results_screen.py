@@ -90,7 +90,7 @@ async def test_every_field_can_be_sought(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "slash")
         for sought, count in SOUGHT:
-            table(pilot).seek(sought)
+            table(pilot).search_line.seek(sought)
             await settled(pilot)
             assert len(column(pilot, "id")) == count, sought
 

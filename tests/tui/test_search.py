@@ -25,7 +25,7 @@ def shown(pilot: Pilot[None]) -> list[str]:
 
 
 def under_cursor(pilot: Pilot[None]) -> str:
-    source = models(pilot).under_cursor
+    source = models(pilot).selected
     assert source is not None
     return source.name
 

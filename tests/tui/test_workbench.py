@@ -11,6 +11,7 @@ from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.queries import select
 from dlbricks_tui.store.store import Store
 from dlbricks_tui.tui.app import DlbricksApp
+from dlbricks_tui.tui.choices import Setting
 from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.dialogs.paths import OpenPathScreen
@@ -19,7 +20,6 @@ from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel
-from dlbricks_tui.tui.workbench.estimate_rows import Setting
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import measurement
@@ -117,7 +117,7 @@ async def test_a_search_narrows_the_list_while_one_types_and_escape_ends_it(meas
 async def test_a_search_finds_models_by_task_and_by_path(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"ic gluon/vgg"')
-        found = pilot.app.screen.query_one(ModelsPanel).under_cursor
+        found = pilot.app.screen.query_one(ModelsPanel).selected
         assert found is not None and found.name == "vgg16"
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.tui.corpus import actions
-from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, column, contains_all, cut, legend, line, shaded
-from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.rows import RowsView, place_of
+from dlbricks_tui.tui.lines import Line, Span, column, cut, legend, line, shaded
+from dlbricks_tui.tui.widgets.panel import ItemPanel
+from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import percent
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from dlbricks_tui.bricks.corpus import Corpus
-    from dlbricks_tui.tui.widgets.search_line import SearchLine
 
 # Two cells are about as wide as a line is high.
 _CELL = 2
@@ -26,30 +24,24 @@ _SAME = "=="
 _AND = " and "
 
 
-class LikenessRows(RowsView):
-    """The grid: a row and a column per model. The selected cell shows its percentage."""
+class LikenessRows(ItemRows[int]):
+    """The grid: a row and a column per model, by its number. The selected cell shows its percentage."""
 
     def __init__(self) -> None:
         super().__init__()
         self.corpus: Corpus | None = None
-        # The numbers of the models whose rows match the search.
-        self.shown: tuple[int, ...] = ()
         self.current = 0
         self.first = 0
 
     @property
-    def row_count(self) -> int:
-        return len(self.shown)
-
-    @property
     def pair(self) -> tuple[int, int] | None:
         """The numbers of the models in the selected row and column."""
-        return (self.shown[self.cursor], self.current) if self.cursor < len(self.shown) else None
+        return None if self.selected is None else (self.selected, self.current)
 
     def row(self, index: int, width: int) -> Line:
         if self.corpus is None:
             return ()
-        number = self.shown[index]
+        number = self.items[index]
         similarities = self.corpus.jaccard[number]
         cells = [
             Span(_figure(similarities[other]), "match")
@@ -92,7 +84,7 @@ class LikenessRows(RowsView):
         return range(self.first, min(count, self.first + _columns_in(width)))
 
 
-class LikenessPanel(Panel):
+class LikenessPanel(ItemPanel[int]):
     """The similarity of each pair of models (figure 7 of the paper)."""
 
     scope = actions.LIKENESS
@@ -107,70 +99,60 @@ class LikenessPanel(Panel):
     )
 
     def __init__(self) -> None:
-        self._list = LikenessRows()
-        super().__init__(self._list, id="likeness")
+        self._grid = LikenessRows()
+        super().__init__(self._grid, id="likeness")
         self._foot = TextLines(self._foot_lines, classes="likeness-foot")
-        self._words: tuple[str, ...] = ()
 
     def compose(self) -> ComposeResult:
         yield from super().compose()
         yield self._foot
 
     def heading(self, width: int) -> Line:
-        return (Span(" "), *self._list.heading(width - 1))
-
-    def show_placeholder(self, *lines: Line | Hint) -> None:
-        self._list.show_placeholder(*lines)
+        return (Span(" "), *self._grid.heading(width - 1))
 
     def show(self, corpus: Corpus | None) -> None:
-        self._list.corpus = corpus
-        self._list.go_to_column(self._list.current)
-        self._find()
+        self._grid.corpus = corpus
+        self._grid.go_to_column(self._grid.current)
+        self.show_items(range(len(corpus.models) if corpus else 0))
+
+    def searched(self, item: int) -> str:
+        return self._grid.corpus.models[item].name if self._grid.corpus else ""
+
+    def show_counts(self) -> None:
+        self.heading_changed()
+        self._foot.refresh()
 
     def go_to_model(self, number: int) -> None:
         """Select the row of a model and the column of its most similar model."""
-        if number in self._list.shown:
-            self._list.move_to(self._list.shown.index(number))
+        if number in self.found:
+            self.select(number)
             self.action_most_alike()
 
-    def on_search_line_text_changed(self, event: SearchLine.TextChanged) -> None:
-        self._words = tuple(event.text.casefold().split())
-        self._find()
-
     def action_right(self) -> None:
-        self._go(self._list.current + 1)
+        self._go(self._grid.current + 1)
 
     def action_left(self) -> None:
-        self._go(self._list.current - 1)
+        self._go(self._grid.current - 1)
 
     def action_most_alike(self) -> None:
-        corpus, pair = self._list.corpus, self._list.pair
+        corpus, pair = self._grid.corpus, self._grid.pair
         if corpus is not None and pair is not None:
             row, _ = pair
             others = [number for number in range(len(corpus.models)) if number != row]
             self._go(max(others, key=lambda other: corpus.jaccard[row][other], default=row))
 
     def action_exchange(self) -> None:
-        if self._list.pair is not None:
-            row, current = self._list.pair
-            if current in self._list.shown:
-                self._list.move_to(self._list.shown.index(current))
+        if self._grid.pair is not None:
+            row, current = self._grid.pair
+            if current in self.found:
+                self.select(current)
                 self._go(row)
 
     def cursor_settled(self) -> None:
         self._foot.refresh()
 
     def _go(self, number: int) -> None:
-        self._list.go_to_column(number)
-        self.heading_changed()
-        self._foot.refresh()
-
-    def _find(self) -> None:
-        here = self._list.pair[0] if self._list.pair else None
-        models = self._list.corpus.models if self._list.corpus else ()
-        self._list.shown = tuple(number for number, model in enumerate(models) if contains_all(model.name, self._words))
-        self._list.rows_changed()
-        self._list.move_to(place_of(here, self._list.shown))
+        self._grid.go_to_column(number)
         self.heading_changed()
         self._foot.refresh()
 
@@ -178,7 +160,7 @@ class LikenessPanel(Panel):
         return (*self._pair_lines(width), legend())
 
     def _pair_lines(self, width: int) -> tuple[Line, Line]:
-        corpus, pair = self._list.corpus, self._list.pair
+        corpus, pair = self._grid.corpus, self._grid.pair
         if corpus is None or pair is None:
             return (), ()
         one, other = (corpus.models[number] for number in pair)

@@ -12,11 +12,12 @@ from textual.containers import Container
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.choices import Setting, change_setting
 from dlbricks_tui.tui.corpus import actions, work
 from dlbricks_tui.tui.corpus.likeness import LikenessPanel
 from dlbricks_tui.tui.corpus.panels import GranularitiesPanel, KindsPanel, UniquenessPanel
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.lines import Line, Span, line, wrapped
+from dlbricks_tui.tui.lines import Line, Span, line, wrapped_lines
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import counted, percent
@@ -36,7 +37,6 @@ class CorpusScreen(PanelledScreen[None]):
 
     scope = actions.CORPUS
     CSS_PATH = "corpus.tcss"
-    AUTO_FOCUS = "#uniqueness RowsView"
     WANTS_NEW_RESULTS = True
     ABOUT = (
         "The marked models of the workbench, or the whole library. Reading a model for the first time at this level "
@@ -71,7 +71,6 @@ class CorpusScreen(PanelledScreen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        self.make_current(self._uniqueness)
         if self._measuring:
             # Reading models would disturb the run that measures now.
             self._say(
@@ -99,16 +98,13 @@ class CorpusScreen(PanelledScreen[None]):
         self._update_estimate()
 
     def action_other_level(self) -> None:
-        self._choose(self._choices.with_next_level())
+        self._choose(change_setting(Setting.LEVEL, self._choices, 1))
 
     def action_coarser(self) -> None:
-        self._choose(self._choices.with_granularity(self._choices.granularity + 1))
+        self._choose(change_setting(Setting.GRANULARITY, self._choices, 1))
 
     def action_finer(self) -> None:
-        self._choose(self._choices.with_granularity(self._choices.granularity - 1))
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
+        self._choose(change_setting(Setting.GRANULARITY, self._choices, -1))
 
     def _choose(self, choices: Choices) -> None:
         if choices != self._choices:
@@ -160,4 +156,4 @@ class CorpusScreen(PanelledScreen[None]):
         refused = [line(Span(f" Left out: {each}", "warn")) for each in compared.refused[:1]]
         if len(compared.refused) > 1:
             refused.append(line(Span(f" and {len(compared.refused) - 1} more cannot be read", "warn")))
-        return tuple(each for long in (told, *refused) for each in wrapped(long, width))
+        return wrapped_lines((told, *refused), width)

@@ -78,7 +78,7 @@ class ConfigScreen(Dialog[None]):
     def _offered(self, option: Option, value: Value) -> tuple[Value, ...]:
         offered: tuple[Value, ...] = option.kind.offered
         if option.name == "workbench.theme":
-            offered = tuple(self._preferences.preferences.current.themes)
+            offered = tuple(self._preferences.files.themes)
         elif option.name == "run.runtime":
             from dlbricks_tui.runtime.registry import Registry
 

@@ -56,7 +56,6 @@ def shown(key: str) -> str:
 
 
 def key_labels(keys: tuple[str, ...]) -> str:
-    """Return the labels of several keys."""
     return " ".join(map(shown, keys))
 
 
@@ -129,7 +128,6 @@ _in_use = Keymap()
 
 
 def use(keymap: Keymap) -> None:
-    """Use this keymap from now on."""
     global _in_use
     _in_use = keymap
 

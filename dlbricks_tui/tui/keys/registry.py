@@ -37,7 +37,6 @@ def bindings(*scopes: Scope) -> list[BindingType]:
 
 
 def binding(action: Action) -> Binding:
-    """Return the Textual binding of an action."""
     # Textual separates keys by commas.
     keys = ",".join("comma" if key == "," else key for key in action.keys)
     return Binding(

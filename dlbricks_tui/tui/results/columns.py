@@ -14,7 +14,7 @@ from dlbricks_tui.tui.dialogs.dialog import Box, SearchedDialog
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, contains_all, line
 from dlbricks_tui.tui.results import actions
-from dlbricks_tui.tui.widgets.rows import RowsView, place_of
+from dlbricks_tui.tui.widgets.rows import DrawnRows, place_of
 from dlbricks_tui.wording.numbers import milliseconds
 
 # Later orders would only decide between a few equal results.
@@ -28,39 +28,40 @@ _NUMBER = 9
 
 
 class Heading(NamedTuple):
-    """The title and the width of a column."""
+    """The title, the width and the meaning of a column."""
 
     title: str
     width: int
+    about: str
 
 
 HEADINGS: Mapping[str, Heading] = {
-    "id": Heading("id", _KEY_DIGITS),
-    "of": Heading("of", 5),
-    "name": Heading("name", 22),
-    "kind": Heading("kind", 13),
-    "brick": Heading("brick", _KEY_DIGITS),
-    "context": Heading("context", 14),
-    "model": Heading("model key", _KEY_DIGITS),
-    "system": Heading("system", 16),
-    "runtime": Heading("runtime", 20),
-    "level": Heading("level", 7),
-    "protocol": Heading("protocol", 13),
-    "batch_size": Heading("batch", 6),
-    "dtype": Heading("type", 8),
-    "kernel_variant": Heading("kernel", 10),
-    "trimmed_mean_ms": Heading("ms", _NUMBER),
-    "median_ms": Heading("median", _NUMBER),
-    "minimum_ms": Heading("minimum", _NUMBER),
-    "spread_ms": Heading("spread", _NUMBER),
-    "low_ms": Heading("low", _NUMBER),
-    "high_ms": Heading("high", _NUMBER),
-    "samples": Heading("n", 5),
-    "reference_ms": Heading("reference", _NUMBER),
-    "when": Heading("when, UTC", _MINUTES),
-    "run": Heading("run", 20),
-    "good": Heading("good", 5),
-    "models": Heading("models", 22),
+    "id": Heading("id", _KEY_DIGITS, "the id of the result"),
+    "of": Heading("of", 5, "brick or model"),
+    "name": Heading("name", 22, "operators, window and input of a brick; the name of a model"),
+    "kind": Heading("kind", 13, "the kind of a brick"),
+    "brick": Heading("brick", _KEY_DIGITS, "the key of the brick"),
+    "context": Heading("context", 14, "the context of the brick"),
+    "model": Heading("model key", _KEY_DIGITS, "the key of the model"),
+    "system": Heading("system", 16, "the system"),
+    "runtime": Heading("runtime", 20, "the runtime"),
+    "level": Heading("level", 7, "written or fused layers"),
+    "protocol": Heading("protocol", 13, "the method of measuring"),
+    "batch_size": Heading("batch", 6, "the batch size"),
+    "dtype": Heading("type", 8, "the data type"),
+    "kernel_variant": Heading("kernel", 10, "the kernel"),
+    "trimmed_mean_ms": Heading("ms", _NUMBER, "the latency in estimates: the trimmed mean"),
+    "median_ms": Heading("median", _NUMBER, "the median of the samples"),
+    "minimum_ms": Heading("minimum", _NUMBER, "the minimum of the samples"),
+    "spread_ms": Heading("spread", _NUMBER, "the distance between the quartiles"),
+    "low_ms": Heading("low", _NUMBER, "the lower end of the 95 % interval"),
+    "high_ms": Heading("high", _NUMBER, "the upper end of the 95 % interval"),
+    "samples": Heading("n", 5, "the number of samples"),
+    "reference_ms": Heading("reference", _NUMBER, "the latency of the reference: the speed of the host"),
+    "when": Heading("when, UTC", _MINUTES, "the time of the measurement"),
+    "run": Heading("run", 20, "the id of the run"),
+    "good": Heading("good", 5, "whether no flag was raised"),
+    "models": Heading("models", 22, "the models of the run that measured it"),
 }
 # The first of them fit on 80 columns.
 FIRST_COLUMNS = ("name", "trimmed_mean_ms", "samples", "when", "system", "runtime", "context", "level", "good")
@@ -136,36 +137,6 @@ def cell(column: str, value: Any) -> str:
     return str(value)
 
 
-_ABOUT = {
-    "id": "the id of the result",
-    "of": "brick or model",
-    "name": "operators, window and input of a brick; the name of a model",
-    "kind": "the kind of a brick",
-    "brick": "the key of the brick",
-    "context": "the context of the brick",
-    "model": "the key of the model",
-    "system": "the system",
-    "runtime": "the runtime",
-    "level": "written or fused layers",
-    "protocol": "the method of measuring",
-    "batch_size": "the batch size",
-    "dtype": "the data type",
-    "kernel_variant": "the kernel",
-    "trimmed_mean_ms": "the latency in estimates: the trimmed mean",
-    "median_ms": "the median of the samples",
-    "minimum_ms": "the minimum of the samples",
-    "spread_ms": "the distance between the quartiles",
-    "low_ms": "the lower end of the 95 % interval",
-    "high_ms": "the upper end of the 95 % interval",
-    "samples": "the number of samples",
-    "reference_ms": "the latency of the reference: the speed of the host",
-    "when": "the time of the measurement",
-    "run": "the id of the run",
-    "good": "whether no flag was raised",
-    "models": "the models of the run that measured it",
-}
-
-
 class ColumnsScreen(SearchedDialog[tuple[str, ...]]):
     """Returns the selected columns in their order."""
 
@@ -174,91 +145,69 @@ class ColumnsScreen(SearchedDialog[tuple[str, ...]]):
     ABOUT = "Marked columns are shown, in this order. Columns that do not fit are to the right of the last visible one."
 
     def __init__(self, shown: Sequence[str]) -> None:
-        self._list = _ColumnRows(shown)
+        self._list: DrawnRows[str] = DrawnRows(self._row)
         super().__init__(self._list)
+        self._chosen = set(shown)
+        # All columns, whether they are found and chosen or not.
+        self._order = [*shown, *(name for name in COLUMNS if name not in shown)]
+        self._words: Sequence[str] = ()
+        self._list.show_placeholder(
+            line("No column contains all of these words."), Hint("{find.clear} shows all columns again.", "muted")
+        )
 
     def compose(self) -> ComposeResult:
         with Box("Columns", actions.COLUMNS, classes="-tall"):
             yield self._list
             yield self.search_line
 
+    def on_mount(self) -> None:
+        self._find()
+
     def show_found(self, words: Sequence[str]) -> None:
-        self._list.seek(words)
+        here = self._list.selected
+        self._words = words
+        self._find()
+        self._list.move_to(place_of(here, self._list.items))
 
     def action_use(self) -> None:
-        if self._list.shown:
-            self.dismiss(tuple(self._list.shown))
+        if self._chosen:
+            self.dismiss(tuple(name for name in self._order if name in self._chosen))
         else:
             self.notify("Choose at least one column.")
 
     def action_show_or_hide(self) -> None:
-        self._list.toggle()
+        if self._list.selected is not None:
+            self._chosen ^= {self._list.selected}
+            self._list.action_down()
+            self._list.refresh()
 
     def action_move_right(self) -> None:
-        self._list.shift(1)
+        self._shift(1)
 
     def action_move_left(self) -> None:
-        self._list.shift(-1)
+        self._shift(-1)
 
-
-class _ColumnRows(RowsView):
-    def __init__(self, shown: Sequence[str]) -> None:
-        super().__init__()
-        self._chosen = set(shown)
-        self._order = [*shown, *(name for name in COLUMNS if name not in shown)]
-        self._words: tuple[str, ...] = ()
-        self._found = tuple(self._order)
-        self.show_placeholder(
-            line("No column contains all of these words."), Hint("{find.clear} shows all columns again.", "muted")
-        )
-
-    @property
-    def shown(self) -> list[str]:
-        """The selected columns."""
-        return [name for name in self._order if name in self._chosen]
-
-    @property
-    def row_count(self) -> int:
-        return len(self._found)
-
-    def row(self, index: int, width: int) -> Line:
-        name = self._found[index]
-        mark = Span("[x] " if name in self._chosen else "[ ] ", "mark" if name in self._chosen else "muted")
-        return line(mark, column(name, 18, "strong"), Span(_ABOUT[name], "muted"))
-
-    def on_mount(self) -> None:
-        self.rows_changed()
-
-    def seek(self, words: Sequence[str]) -> None:
-        """Show only the columns that contain all of the words."""
-        here = self._found[self.cursor] if self._found else None
-        self._words = tuple(words)
-        self._find()
-        self.move_to(place_of(here, self._found))
-
-    def toggle(self) -> None:
-        """Show or hide the column under the cursor."""
-        if self._found:
-            self._chosen ^= {self._found[self.cursor]}
-            self.action_down()
-            self.refresh()
-
-    def shift(self, step: int) -> None:
-        """Swap the column under the cursor with its neighbour in the full order."""
-        if not self._found:
+    def _shift(self, step: int) -> None:
+        """Swap the selected column with its neighbour in the full order."""
+        name = self._list.selected
+        if name is None:
             return
-        name = self._found[self.cursor]
         here = self._order.index(name)
         there = here + step
         if 0 <= there < len(self._order):
             self._order[here], self._order[there] = self._order[there], self._order[here]
             self._find()
-            self.cursor = self._found.index(name)
+            self._list.cursor = self._list.items.index(name)
 
     def _find(self) -> None:
-        self._found = tuple(name for name in self._order if _matches(name, self._words))
-        self.rows_changed()
+        self._list.items = tuple(name for name in self._order if _matches(name, self._words))
+        self._list.rows_changed()
+
+    def _row(self, index: int, width: int) -> Line:
+        name = self._list.items[index]
+        mark = Span("[x] ", "mark") if name in self._chosen else Span("[ ] ", "muted")
+        return line(mark, column(name, 18, "strong"), Span(HEADINGS[name].about, "muted"))
 
 
 def _matches(name: str, words: Sequence[str]) -> bool:
-    return contains_all(f"{name} {HEADINGS[name].title} {_ABOUT[name]}", words)
+    return contains_all(f"{name} {HEADINGS[name].title} {HEADINGS[name].about}", words)

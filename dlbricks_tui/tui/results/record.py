@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -17,12 +18,11 @@ from dlbricks_tui.tui.lines import (
     line,
     number_column,
     sample_lines,
-    wrapped,
 )
 from dlbricks_tui.tui.results import actions
 from dlbricks_tui.tui.results.columns import NO_RESULT, cell
-from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.rows import ItemRows, LineRows
+from dlbricks_tui.tui.widgets.panel import ItemPanel, Panel
+from dlbricks_tui.tui.widgets.rows import DrawnRows, LineRows
 from dlbricks_tui.wording.numbers import milliseconds, percent, signed_percent
 
 if TYPE_CHECKING:
@@ -33,17 +33,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.results.work import ResultRead
 
 _KEY_DIGITS = 12
-
-
-def record_lines(summary: Summary, result: Result | None, width: int) -> tuple[Line, ...]:
-    """Return everything about a result, the most important first."""
-    lines = [
-        line(Span(summary.name or summary.brick or summary.model, "strong")),
-        *_latency(summary),
-        *_way(summary),
-        *(_samples_and_facts(result, width) if result else _lost()),
-    ]
-    return tuple(each for long in lines for each in (wrapped(long, width) if long else [BLANK]))
 
 
 def _latency(summary: Summary) -> Iterator[Line]:
@@ -120,45 +109,22 @@ class RecordPanel(Panel):
     def action_copy(self) -> None:
         self.copy(self.summary.key if self.summary else None, NO_RESULT)
 
-    def _lines(self, width: int) -> tuple[Line, ...]:
-        return record_lines(self._shown.summary, self._shown.result, width) if self._shown else ()
+    def _lines(self, width: int) -> Iterator[Line]:
+        if self._shown is None:
+            return
+        summary = self._shown.summary
+        yield line(Span(summary.name or summary.brick or summary.model, "strong"))
+        yield from _latency(summary)
+        yield from _way(summary)
+        yield from _samples_and_facts(self._shown.result, width) if self._shown.result else _lost()
 
 
 _WHEN, _MS, _CHANGE = 16, 10, 11
 _NARROWEST_BAR = 4
 
 
-class HistoryRows(ItemRows["Summary"]):
-    """The measurements, the newest first."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._longest_ms = 0.0
-
-    def show(self, history: tuple[Summary, ...]) -> None:
-        """Show measurements that are given oldest first."""
-        self.items = history[::-1]
-        self._longest_ms = max((it.trimmed_mean_ms for it in history), default=0.0)
-        self.cursor = 0
-        self.rows_changed()
-
-    def row(self, index: int, width: int) -> Line:
-        summary = self.items[index]
-        older = self.items[index + 1] if index + 1 < len(self.items) else None
-        room = width - _WHEN - _MS - _CHANGE - 1
-        roomy = room >= _NARROWEST_BAR and self._longest_ms > 0
-        drawn = bar(summary.trimmed_mean_ms / self._longest_ms, room) if roomy else ()
-        return (
-            column(cell("when", summary.when), _WHEN, "muted" if summary.good else "warn"),
-            number_column(milliseconds(summary.trimmed_mean_ms), _MS, "strong"),
-            _change(summary, older),
-            Span(" "),
-            *drawn,
-        )
-
-
-class HistoryPanel(Panel):
-    """All measurements of one brick or model in one way."""
+class HistoryPanel(ItemPanel["Summary"]):
+    """All measurements of one brick or model in one way, the newest first."""
 
     scope = actions.HISTORY
     TITLE = "History"
@@ -169,30 +135,46 @@ class HistoryPanel(Panel):
         "sampling, as the intervals overlap."
     )
 
+    @dataclass
     class Opened(Message):
         """The user wants to read about another measurement."""
 
-        def __init__(self, summary: Summary) -> None:
-            super().__init__()
-            self.summary = summary
+        summary: Summary
 
     def __init__(self) -> None:
-        self._list = HistoryRows()
-        super().__init__(self._list, id="history")
-        self._list.show_placeholder(line(Span("Select a result to see its history.", "muted")))
+        super().__init__(DrawnRows(self._row), id="history")
+        self.show_placeholder(line(Span("Select a result to see its history.", "muted")))
 
     def show(self, history: tuple[Summary, ...]) -> None:
-        """Show measurements; the cursor stays if they are the same as before."""
-        if [it.id for it in history] != [it.id for it in reversed(self._list.items)]:
-            self._list.show(history)
-        self.show_title(f" {len(history):,}" if history else "")
+        """Show measurements that are given oldest first."""
+        before = [it.id for it in self.items]
+        self.show_items(history[::-1])
+        if [it.id for it in self.items] != before:
+            self.rows.cursor = 0
+
+    def show_counts(self) -> None:
+        self.show_title(f" {len(self.items):,}" if self.items else "")
 
     def action_open(self) -> None:
-        if self._list.selected is not None:
-            self.post_message(self.Opened(self._list.selected))
+        if self.selected is not None:
+            self.post_message(self.Opened(self.selected))
 
     def action_copy(self) -> None:
-        self.copy(self._list.selected.id if self._list.selected else None, NO_RESULT)
+        self.copy(self.selected.id if self.selected else None, NO_RESULT)
+
+    def _row(self, index: int, width: int) -> Line:
+        summary = self.items[index]
+        older = self.items[index + 1] if index + 1 < len(self.items) else None
+        longest_ms = max(it.trimmed_mean_ms for it in self.items)
+        room = width - _WHEN - _MS - _CHANGE - 1
+        roomy = room >= _NARROWEST_BAR and longest_ms > 0
+        return (
+            column(cell("when", summary.when), _WHEN, "muted" if summary.good else "warn"),
+            number_column(milliseconds(summary.trimmed_mean_ms), _MS, "strong"),
+            _change(summary, older),
+            Span(" "),
+            *(bar(summary.trimmed_mean_ms / longest_ms, room) if roomy else ()),
+        )
 
 
 def _change(summary: Summary, older: Summary | None) -> Span:

@@ -39,7 +39,6 @@ class ResultsScreen(PanelledScreen[None]):
 
     scope = actions.RESULTS
     CSS_PATH = "results.tcss"
-    AUTO_FOCUS = "#result-table RowsView"
     WANTS_NEW_RESULTS = True
     ABOUT = (
         "Find results, read one with all its samples, and see its history. To compare two selections, find the first "
@@ -66,7 +65,6 @@ class ResultsScreen(PanelledScreen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        self.make_current(self._table)
         self._foot.display = False
 
     def on_screen_resume(self) -> None:
@@ -103,16 +101,6 @@ class ResultsScreen(PanelledScreen[None]):
         self.run_in_thread(partial(work.read_again, self._store, event.summary), "read", self._result_read)
         self.go_to(self._record)
 
-    @on(ResultsPanel.ColumnsAsked)
-    def _columns_asked(self, event: ResultsPanel.ColumnsAsked) -> None:
-        from dlbricks_tui.tui.results.columns import ColumnsScreen
-
-        self.app.push_screen(ColumnsScreen(event.shown), self._columns_chosen)
-
-    def _columns_chosen(self, columns: tuple[str, ...] | None) -> None:
-        if columns is not None:
-            self._table.show_columns(columns)
-
     def _changed(self, told: str, warning: bool = False) -> None:
         """Report a change of the store, and update everything that depends on it."""
         self.notify(told, severity="warning" if warning else "information", markup=False)
@@ -139,7 +127,7 @@ class ResultsScreen(PanelledScreen[None]):
     def action_import_file(self) -> None:
         from dlbricks_tui.tui.results.dialogs import ImportScreen
 
-        self.app.push_screen(ImportScreen(), self._import)
+        self.ask(ImportScreen(), self._import)
 
     def action_keep(self) -> None:
         self._choose(self._table.shown, self._keep)
@@ -178,33 +166,30 @@ class ResultsScreen(PanelledScreen[None]):
     def _ask_to_delete(self, chosen: Selection) -> None:
         from dlbricks_tui.tui.results.dialogs import DeleteScreen
 
-        self.app.push_screen(DeleteScreen(chosen, self._table.total), partial(self._delete, chosen))
+        self.ask(DeleteScreen(chosen, self._table.total), partial(self._delete, chosen))
 
     def _ask_where_to_export(self, chosen: Selection) -> None:
         from dlbricks_tui.tui.results.dialogs import ExportScreen
 
-        self.app.push_screen(ExportScreen(len(chosen)), partial(self._export, chosen))
+        self.ask(ExportScreen(len(chosen)), partial(self._export, chosen))
 
-    def _delete(self, chosen: Selection, sure: bool | None) -> None:
-        if sure:
-            self.run_in_thread(partial(work.delete, self._store, chosen), then=partial(self._deleted, chosen))
+    def _delete(self, chosen: Selection, _: bool) -> None:
+        self.run_in_thread(partial(work.delete, self._store, chosen), then=partial(self._deleted, chosen))
 
     def _deleted(self, chosen: Selection, count: int) -> None:
         self._undo.append(chosen)
         self._table.unmark(chosen)
         self._changed(f"{counted(count, 'result')} deleted; {key('results.undo_delete')} restores the results.")
 
-    def _export(self, chosen: Selection, path: Path | None) -> None:
-        if path is not None:
-            self.run_in_thread(partial(work.export, self._store, chosen, path), then=partial(self._exported, path))
+    def _export(self, chosen: Selection, path: Path) -> None:
+        self.run_in_thread(partial(work.export, self._store, chosen, path), then=partial(self._exported, path))
 
     def _exported(self, path: Path, count: int) -> None:
         self.notify(f"{counted(count, 'result')} written to {path}", markup=False)
 
-    def _import(self, path: Path | None) -> None:
-        if path is not None:
-            self.notify(f"Reading {path.name}.", markup=False)
-            self.run_in_thread(partial(work.import_from, self._store, path), then=partial(self._imported, path))
+    def _import(self, path: Path) -> None:
+        self.notify(f"Reading {path.name}.", markup=False)
+        self.run_in_thread(partial(work.import_from, self._store, path), then=partial(self._imported, path))
 
     def _imported(self, path: Path, report: ImportReport) -> None:
         told = f"{report.new:,} records of {path.name} are new, {report.known:,} were known."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,14 +13,22 @@ from dlbricks_tui.store.queries import Selection
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, line
 from dlbricks_tui.tui.results import actions
-from dlbricks_tui.tui.results.columns import HEADINGS, NO_RESULT, Arrangement, cell, first_to_show, is_right, placed
+from dlbricks_tui.tui.results.columns import (
+    HEADINGS,
+    NO_RESULT,
+    Arrangement,
+    ColumnsScreen,
+    cell,
+    first_to_show,
+    is_right,
+    placed,
+)
 from dlbricks_tui.tui.results.work import ResultQuery, quoted
-from dlbricks_tui.tui.widgets.panel import Panel, marks_text
+from dlbricks_tui.tui.widgets.panel import Panel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import RowsView
 
 if TYPE_CHECKING:
     from dlbricks_tui.tui.results.work import Found
-    from dlbricks_tui.tui.widgets.search_line import SearchLine
 
 MARK = "•"
 _DOWN, _UP = "↓", "↑"
@@ -70,7 +79,6 @@ class ResultRows(RowsView):
         self.reveal_column()
 
     def reveal_column(self) -> None:
-        """Scroll the current column into view."""
         self.first = first_to_show(self.arrangement.columns, self.current, self.first, self.line_width - _BEFORE)
         self.refresh()
 
@@ -95,31 +103,18 @@ class ResultsPanel(Panel):
     class Asked(Message):
         """The user wants other results or another order."""
 
-        def __init__(self, query: ResultQuery) -> None:
-            super().__init__()
-            self.query = query
-
+    @dataclass
     class Selected(Message):
         """The cursor has settled on a result."""
 
-        def __init__(self, result: Selection) -> None:
-            super().__init__()
-            self.result = result
+        result: Selection
 
     class Opened(Message):
         """The user wants to read about the selected result."""
 
-    class ColumnsAsked(Message):
-        """The user wants other columns."""
-
-        def __init__(self, shown: tuple[str, ...]) -> None:
-            super().__init__()
-            self.shown = shown
-
     def __init__(self) -> None:
         self._list = ResultRows()
         super().__init__(self._list, id="result-table")
-        self._text = ""
         self.total = 0
         self._answered: ResultQuery | None = None
         self._list.show_placeholder(line(Span("Reading the store.", "muted")))
@@ -127,7 +122,7 @@ class ResultsPanel(Panel):
     @property
     def result_query(self) -> ResultQuery:
         """The current search and order."""
-        return ResultQuery(self._text, self._list.arrangement.orders)
+        return ResultQuery(self.search_line.value.strip(), self._list.arrangement.orders)
 
     @property
     def shown(self) -> Selection | None:
@@ -136,7 +131,6 @@ class ResultsPanel(Panel):
 
     @property
     def under_cursor(self) -> Selection | None:
-        """The selected result."""
         return self.shown.part(self._list.cursor, self._list.cursor + 1) if self.shown else None
 
     @property
@@ -174,26 +168,21 @@ class ResultsPanel(Panel):
         self._show_counts()
         self._post_selected()
 
-    def arrange_by(self, arrangement: Arrangement) -> None:
+    def _arrange_by(self, arrangement: Arrangement) -> None:
         """Show other columns, or ask for another order."""
         before, self._list.arrangement = self._list.arrangement, arrangement
         self._list.move_column(0)
         self.heading_changed()
         if before.orders != arrangement.orders:
-            self.post_message(self.Asked(self.result_query))
-
-    def show_columns(self, columns: tuple[str, ...]) -> None:
-        self.arrange_by(self._list.arrangement.with_columns(columns))
+            self.post_message(self.Asked())
 
     def unmark(self, results: Selection) -> None:
         self._list.marked -= set(results.rows.tolist())
         self._list.refresh()
         self._show_counts()
 
-    def on_search_line_text_changed(self, event: SearchLine.TextChanged) -> None:
-        if event.text != self._text:
-            self._text = event.text
-            self.post_message(self.Asked(self.result_query))
+    def search_changed(self) -> None:
+        self.post_message(self.Asked())
 
     def action_column_right(self) -> None:
         self._list.move_column(1)
@@ -205,10 +194,14 @@ class ResultsPanel(Panel):
 
     def action_sort(self) -> None:
         arrangement = self._list.arrangement
-        self.arrange_by(arrangement.sorted_by(arrangement.columns[self._list.current]))
+        self._arrange_by(arrangement.sorted_by(arrangement.columns[self._list.current]))
 
     def action_choose_columns(self) -> None:
-        self.post_message(self.ColumnsAsked(self._list.arrangement.columns))
+        self.app.push_screen(ColumnsScreen(self._list.arrangement.columns), self._columns_chosen)
+
+    def _columns_chosen(self, columns: tuple[str, ...] | None) -> None:
+        if columns is not None:
+            self._arrange_by(self._list.arrangement.with_columns(columns))
 
     def action_mark(self) -> None:
         if self._row is not None:
@@ -235,11 +228,7 @@ class ResultsPanel(Panel):
     def action_only_this(self) -> None:
         if self.under_cursor is not None:
             (summary,) = self.under_cursor.summaries()
-            self.seek(quoted("brick", summary.brick) if summary.brick else quoted("model", summary.model))
-
-    def seek(self, text: str) -> None:
-        """Search for a text."""
-        self.search_line.seek(text)
+            self.search_line.seek(quoted("brick", summary.brick) if summary.brick else quoted("model", summary.model))
 
     def cursor_settled(self) -> None:
         self._post_selected()
@@ -275,8 +264,7 @@ class ResultsPanel(Panel):
 
     def _show_counts(self) -> None:
         shown, marked, in_view = self._list.row_count, self.marked, self.marked_in_view
-        of = "" if shown == self.total else f" of {self.total:,}"
-        self.show_title(f" {shown:,}{of}")
+        self.show_title(f" {counts_text(shown, self.total)}")
         self.border_subtitle = marks_text(len(marked or ()), len(in_view or ()))
 
 

@@ -1,6 +1,7 @@
-"""The base of all panels: a titled frame around one list, with a search line at its foot."""
+"""The bases of all panels: a titled frame around one list, with a search line at its foot."""
 
-from typing import ClassVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, ClassVar, Generic
 
 from rich.text import Text
 from textual import on
@@ -9,13 +10,14 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 
 from dlbricks_tui.printable import printable
-from dlbricks_tui.tui.keys.keymap import key
+from dlbricks_tui.tui.choices import next_of
+from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.keys.places import Place
 from dlbricks_tui.tui.keys.registry import BY_ID, binding
-from dlbricks_tui.tui.lines import Line
-from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.lines import Line, contains_all
+from dlbricks_tui.tui.widgets.rows import Item, ItemRows, RowsView, place_of
 from dlbricks_tui.tui.widgets.search_line import SearchLine
-from dlbricks_tui.tui.widgets.text import LineBar, NamesKeys
+from dlbricks_tui.tui.widgets.text import NamesKeys, TextLines
 
 
 class Panel(Place, Vertical, NamesKeys, can_focus=False):
@@ -35,12 +37,13 @@ class Panel(Place, Vertical, NamesKeys, can_focus=False):
         super().__init__(id=id)
         self.rows = rows
         self.search_line = SearchLine(self.SEARCH_HINT, rows)
+        self._heading = TextLines(lambda width: (self.heading(width),))
         self._more = ""
         self.show_title()
 
     def compose(self) -> ComposeResult:
         if self.HEADED:
-            yield _Heading(self)
+            yield self._heading
         yield self.rows
         if self.SEARCH_HINT:
             yield self.search_line
@@ -54,14 +57,16 @@ class Panel(Place, Vertical, NamesKeys, can_focus=False):
     def keys_changed(self) -> None:
         self.show_title(self._more)
 
+    def show_placeholder(self, *lines: Line | Hint) -> None:
+        """Set the text that is shown while there are no rows."""
+        self.rows.show_placeholder(*lines)
+
     def heading(self, width: int) -> Line:
         """Return the titles of the columns."""
         return ()
 
     def heading_changed(self) -> None:
-        """Redraw the heading."""
-        for heading in self.query(_Heading):
-            heading.refresh()
+        self._heading.refresh()
 
     def cursor_settled(self) -> None:
         """React to the cursor having settled; by default do nothing."""
@@ -71,6 +76,18 @@ class Panel(Place, Vertical, NamesKeys, can_focus=False):
         event.stop()
         self.cursor_settled()
 
+    @property
+    def words(self) -> list[str]:
+        """The lower-case words of the search."""
+        return self.search_line.value.casefold().split()
+
+    def search_changed(self) -> None:
+        """Show what the search finds; by default do nothing."""
+
+    @on(SearchLine.TextChanged)
+    def _search_changed(self) -> None:
+        self.search_changed()
+
     def on_click(self) -> None:
         self.take_focus()
 
@@ -79,7 +96,6 @@ class Panel(Place, Vertical, NamesKeys, can_focus=False):
         self.screen.set_focus(self.rows)
 
     def search(self) -> None:
-        """Start a search."""
         if self.SEARCH_HINT:
             self.search_line.begin()
 
@@ -98,16 +114,73 @@ class Panel(Place, Vertical, NamesKeys, can_focus=False):
         return self.search_line.has_text if action == "clear" else super().check_action(action, parameters)
 
 
+# The orders of a list by name, each with its sort key.
+Orders = Mapping[str, Callable[[Any], Any]]
+
+
+class ItemPanel(Panel, Generic[Item]):
+    """A panel with a row for each item that the search finds."""
+
+    # Without orders the items stay as they are.
+    ORDERS: ClassVar[Orders] = {}
+
+    def __init__(self, rows: ItemRows[Item], *, id: str) -> None:  # noqa: A002 - Textual's name
+        super().__init__(rows, id=id)
+        self._list = rows
+        self.items: tuple[Item, ...] = ()
+        self.order = next(iter(self.ORDERS), "")
+
+    @property
+    def found(self) -> tuple[Item, ...]:
+        """The items that the search finds, in their order."""
+        return self._list.items
+
+    @property
+    def selected(self) -> Item | None:
+        return self._list.selected
+
+    def searched(self, item: Item) -> str:
+        """Return the text of an item that a search looks in."""
+        return ""
+
+    def identity(self, item: Item) -> Hashable:
+        """Return what an item keeps when the items are replaced."""
+        return item
+
+    def select(self, identity: Hashable) -> None:
+        """Move the cursor to an item, or to the first one if it is not there."""
+        self._list.move_to(place_of(identity, [self.identity(item) for item in self.found]))
+
+    def show_items(self, items: Sequence[Item]) -> None:
+        """Show other items; the cursor stays on its item if it can."""
+        self.items = tuple(items)
+        self.search_changed()
+
+    def search_changed(self) -> None:
+        here = None if self.selected is None else self.identity(self.selected)
+        words = self.words
+        found = [item for item in self.items if contains_all(self.searched(item), words)] if words else self.items
+        self._list.items = tuple(sorted(found, key=self.ORDERS[self.order]) if self.ORDERS else found)
+        self._list.rows_changed()
+        self.select(here)
+        self.show_counts()
+
+    def show_counts(self) -> None:
+        """Show in the title how many items there are."""
+        self.show_title(f" {counts_text(len(self.found), len(self.items))}")
+
+    def action_sort(self) -> None:
+        self.order = next_of(tuple(self.ORDERS), self.order, 1)
+        self.search_changed()
+        self._list.move_to(0)
+
+
+def counts_text(found: int, items: int) -> str:
+    """Return the number of rows that the search finds, and of all rows if there are more."""
+    return f"{found:,}" if found == items else f"{found:,} of {items:,}"
+
+
 def marks_text(marked: int, in_view: int) -> str:
     """Return the numbers of marked and of hidden rows."""
     hidden = f", {marked - in_view:,} hidden" if marked > in_view else ""
     return f"{marked:,} marked{hidden}" if marked else ""
-
-
-class _Heading(LineBar):
-    def __init__(self, panel: Panel) -> None:
-        super().__init__()
-        self._panel = panel
-
-    def lines(self, width: int) -> tuple[Line, ...]:
-        return (self._panel.heading(width),)

@@ -1,6 +1,6 @@
 """The bases of all lists; only the visible rows are made."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from textual import events
@@ -14,7 +14,7 @@ from textual.timer import Timer
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.keys.registry import bindings
-from dlbricks_tui.tui.lines import Line, Span, wrapped
+from dlbricks_tui.tui.lines import Line, Span, wrapped_lines
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, LineWidget, NamesKeys
 
 # Long enough that a held key passes many rows, short enough not to be noticed.
@@ -39,18 +39,8 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
     class CursorSettled(Message):
         """The cursor has settled on a row."""
 
-        def __init__(self, rows: "RowsView", row: int) -> None:
-            super().__init__()
-            self.rows = rows
-            self.row = row
-
-        @property
-        def control(self) -> "RowsView":
-            """The list, for `@on` selectors."""
-            return self.rows
-
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id, classes=classes)
+    def __init__(self) -> None:
+        super().__init__()
         self._said: tuple[Line | Hint, ...] = ()
         self._settling: Timer | None = None
 
@@ -66,7 +56,6 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def row_count(self) -> int:
-        """The number of rows."""
         raise NotImplementedError
 
     def row(self, index: int, width: int) -> Line:
@@ -102,7 +91,6 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
         self.cursor = self._landing(index, 1 if index >= self.cursor else -1)
 
     def scroll_to_cursor(self) -> None:
-        """Scroll the cursor into view."""
         self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
 
     def watch_cursor(self, before: int, now: int) -> None:
@@ -116,8 +104,7 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
     def render_line(self, y: int) -> Strip:
         width, index = self.line_width, y + self.scroll_offset.y
         if not self.row_count:
-            lines = (each.line if isinstance(each, Hint) else each for each in self._said)
-            said = [each for long in lines for each in wrapped(long, width - 1)]
+            said = wrapped_lines((each.line if isinstance(each, Hint) else each for each in self._said), width - 1)
             return self.strip_of((Span(" "), *said[y]) if y < len(said) else (), width)
         if index >= self.row_count:
             return self.strip_of((), width)
@@ -182,7 +169,7 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
     def _rested(self) -> None:
         self._settling = None
         if self.row_count:
-            self.post_message(self.CursorSettled(self, self.cursor))
+            self.post_message(self.CursorSettled())
 
 
 class ItemRows(RowsView, Generic[Item]):
@@ -198,15 +185,25 @@ class ItemRows(RowsView, Generic[Item]):
 
     @property
     def selected(self) -> Item | None:
-        """The selected item."""
         return self.items[self.cursor] if self.cursor < len(self.items) else None
 
 
-class LineRows(RowsView, NamesKeys):
-    """Wrapped lines with a cursor; they are remade when the width changes."""
+class DrawnRows(ItemRows[Item]):
+    """A list of items whose rows a function draws: it gets the index and the width of a row."""
 
-    def __init__(self, make: Callable[[int], tuple[Line, ...]], *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
+    def __init__(self, draw: Callable[[int, int], Line]) -> None:
+        super().__init__()
+        self._draw = draw
+
+    def row(self, index: int, width: int) -> Line:
+        return self._draw(index, width)
+
+
+class LineRows(RowsView, NamesKeys):
+    """Lines with a cursor; they are made and wrapped again when the width changes."""
+
+    def __init__(self, make: Callable[[int], Iterable[Line]]) -> None:
+        super().__init__()
         self._make = make
         self._made: tuple[Line, ...] = ()
         self._made_for = -1
@@ -222,7 +219,6 @@ class LineRows(RowsView, NamesKeys):
         return bool(self._lines()[index])
 
     def remake(self) -> None:
-        """Remake the lines."""
         self._made_for = -1
         self.rows_changed()
 
@@ -235,7 +231,7 @@ class LineRows(RowsView, NamesKeys):
     def _lines(self) -> tuple[Line, ...]:
         width = self.line_width - 1
         if width != self._made_for and width > 0:
-            self._made, self._made_for = self._make(width), width
+            self._made, self._made_for = wrapped_lines(self._make(width), width), width
         return self._made
 
 

@@ -83,6 +83,15 @@ class ThreadedScreen(Place, Screen[Result], Generic[Result], inherit_bindings=Fa
     def _deliver(self, worker: Worker[None], then: Callable[[Any], object], found: object) -> object:
         return then(found) if self._newest.get(worker.group, worker) is worker else None
 
+    def ask(self, box: Screen[Found], then: Callable[[Found], object]) -> None:
+        """Open a box, and call `then` with its result, unless the user closes it."""
+
+        def answered(result: Found | None) -> None:
+            if result is not None:
+                then(result)
+
+        self.app.push_screen(box, answered)
+
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         error = event.worker.error
         if event.state is WorkerState.ERROR and error is not None:
@@ -94,14 +103,18 @@ ONE_PANEL = "-narrow"
 
 
 class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
-    """A screen with panels; a narrow terminal shows only the one with the class `-current`."""
+    """A screen with panels; a narrow terminal shows only the one with the class `-current`, at first the first."""
+
+    AUTO_FOCUS = "Panel RowsView"
+
+    def on_mount(self) -> None:
+        self.make_current(self.query(Panel).first())
 
     @property
     def shows_one_panel(self) -> bool:
         return self.has_class(ONE_PANEL)
 
     def go_to(self, panel: Panel) -> None:
-        """Show a panel and focus it."""
         # A hidden panel cannot be focused.
         self.make_current(panel)
         panel.take_focus()
@@ -118,6 +131,9 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
 
     def action_go_to(self, action: str) -> None:
         self.go_to(next(panel for panel in self.query(Panel) if action == panel.REACHED_BY))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
 
     def action_next_panel(self) -> None:
         self._step(1)

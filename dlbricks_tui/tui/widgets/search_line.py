@@ -1,5 +1,7 @@
 """Lines to type into."""
 
+from dataclasses import dataclass
+
 from rich.segment import Segment
 from textual.message import Message
 from textual.strip import Strip
@@ -32,12 +34,11 @@ class SearchLine(Place, Field):
 
     scope = actions.SEARCH
 
+    @dataclass
     class TextChanged(Message):
         """The search text has changed; empty when the search has ended."""
 
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+        text: str
 
     def __init__(self, hint: str, searched: Widget) -> None:
         super().__init__(hint=hint)
@@ -46,7 +47,6 @@ class SearchLine(Place, Field):
 
     @property
     def has_text(self) -> bool:
-        """Return whether there is a search."""
         return bool(self.value.strip())
 
     def begin(self) -> None:
@@ -57,7 +57,6 @@ class SearchLine(Place, Field):
         self.screen.set_focus(self)
 
     def seek(self, text: str) -> None:
-        """Search for a text."""
         self.display = True
         self.value = text
 

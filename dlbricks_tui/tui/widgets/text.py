@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.registry import bindings
-from dlbricks_tui.tui.lines import Line, fitted, wrapped
+from dlbricks_tui.tui.lines import Line, fitted, wrapped_lines
 
 
 class NamesKeys:
@@ -78,7 +78,6 @@ class LineBar(LineWidget):
     """One or a few lines that do not scroll."""
 
     def lines(self, width: int) -> tuple[Line, ...]:
-        """Return the lines for this width."""
         raise NotImplementedError
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -121,7 +120,6 @@ class TextView(LineWidget, ScrollView, NamesKeys, can_focus=True, inherit_bindin
         self.remake()
 
     def remake(self) -> None:
-        """Remake the lines."""
         self._wrapped = self._wrap(self.scrollable_content_region.width)
         self.virtual_size = Size(0, len(self._wrapped))
         self.refresh()
@@ -149,4 +147,4 @@ class TextView(LineWidget, ScrollView, NamesKeys, can_focus=True, inherit_bindin
         self.scroll_end(animate=False)
 
     def _wrap(self, width: int) -> tuple[Line, ...]:
-        return tuple(each for long in self._make() for each in wrapped(long, width))
+        return wrapped_lines(self._make(), width)

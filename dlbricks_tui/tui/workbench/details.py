@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.titles import layer_title, shape_text
-from dlbricks_tui.tui.lines import BLANK, Line, Span, fact, line, sample_lines, wrapped
+from dlbricks_tui.tui.lines import BLANK, Line, Span, fact, line, sample_lines
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
 from dlbricks_tui.tui.workbench import actions
@@ -16,7 +16,7 @@ from dlbricks_tui.tui.workbench.tree_line import CRITICAL, WIDE, latency_text
 from dlbricks_tui.wording.numbers import counted, milliseconds, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.estimate.parts import Part
@@ -33,19 +33,16 @@ NOTHING = (line(Span("Select a part of the model", "muted")), line(Span("to see 
 
 def details(
     subject: Subject, measured: Measurements | None, other_models: Sequence[str] | None, width: int
-) -> tuple[Line, ...]:
-    """Return everything about a part of a model, the most important first."""
-    lines = [
-        line(Span(subject.title, "strong")),
-        *_named(subject),
-        *_latency(subject),
-        *_identity(subject),
-        *_whole(subject),
-        *_other_models(subject, other_models),
-        *_sample_lines(measured, width),
-        *_layers(subject),
-    ]
-    return tuple(each for long in lines for each in (wrapped(long, width) if long else [BLANK]))
+) -> Iterator[Line]:
+    """Yield everything about a part of a model, the most important first."""
+    yield line(Span(subject.title, "strong"))
+    yield from _named(subject)
+    yield from _latency(subject)
+    yield from _identity(subject)
+    yield from _whole(subject)
+    yield from _other_models(subject, other_models)
+    yield from _sample_lines(measured, width)
+    yield from _layers(subject)
 
 
 def _named(subject: Subject) -> Iterator[Line]:
@@ -201,17 +198,6 @@ def _types(types: Sequence[TensorType]) -> str:
     return ", ".join(shape_text(it) + ("" if it.dtype == "float32" else f" {it.dtype}") for it in types) or "nothing"
 
 
-class DetailRows(LineRows):
-    def __init__(self) -> None:
-        super().__init__(self._details)
-        self.subject: Subject | None = None
-        self.measured: Measurements | None = None
-        self.other_models: Sequence[str] | None = None
-
-    def _details(self, width: int) -> tuple[Line, ...]:
-        return details(self.subject, self.measured, self.other_models, width) if self.subject else ()
-
-
 class DetailsPanel(Panel):
     """Parameters, shapes, samples of the selected part, and the other models with its brick."""
 
@@ -224,38 +210,39 @@ class DetailsPanel(Panel):
     )
 
     def __init__(self) -> None:
-        self._list = DetailRows()
+        self._list = LineRows(self._lines)
         super().__init__(self._list, id="details")
-        self._list.show_placeholder(*NOTHING)
-
-    @property
-    def subject(self) -> Subject | None:
-        """The displayed part."""
-        return self._list.subject
+        # The displayed part, its samples, and the other models with its brick.
+        self.subject: Subject | None = None
+        self._measured: Measurements | None = None
+        self._other_models: Sequence[str] | None = None
+        self.show_placeholder(*NOTHING)
 
     def show(self, subject: Subject | None) -> None:
         """Show a part of the model and drop what was read of another one."""
-        before = self._list.subject
+        before, self.subject = self.subject, subject
         if _measured_of(before) != _measured_of(subject):
-            self._list.measured = None
+            self._measured = None
         if _brick_of(before) != _brick_of(subject):
-            self._list.other_models = None
-        self._list.subject = subject
+            self._other_models = None
         if (before and (before.title, before.names)) != (subject and (subject.title, subject.names)):
             # A new estimate of the same part keeps the scroll position.
             self._list.move_to(0)
         self._list.remake()
 
     def show_measurements(self, measured: Measurements | None) -> None:
-        self._list.measured = measured
+        self._measured = measured
         self._list.remake()
 
     def show_other_models(self, names: Sequence[str]) -> None:
-        self._list.other_models = names
+        self._other_models = names
         self._list.remake()
 
     def action_copy(self) -> None:
         self.copy(_brick_of(self.subject), NO_KEY)
+
+    def _lines(self, width: int) -> Iterable[Line]:
+        return details(self.subject, self._measured, self._other_models, width) if self.subject else ()
 
 
 def _brick_of(subject: Subject | None) -> str | None:

@@ -1,31 +1,32 @@
-"""The panel of the estimate."""
+"""The panel of the estimate, and the headline of the workbench."""
 
-from itertools import count
-from typing import TypeAlias
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from dlbricks_tui.tui.choices import Available, Choices
+from dlbricks_tui.tui.choices import NONE_AVAILABLE, Available, Choices, Setting, change_setting
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, line
+from dlbricks_tui.tui.lines import Line, Span, line, spread
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
-from dlbricks_tui.tui.widgets.text import NamesKeys
+from dlbricks_tui.tui.widgets.text import LineBar, NamesKeys
 from dlbricks_tui.tui.workbench import actions
 from dlbricks_tui.tui.workbench.estimate_rows import (
     CHOOSE_A_MODEL,
-    NONE_AVAILABLE,
     READING,
     EstimateRow,
     EstimateView,
     Note,
-    Setting,
-    change_setting,
+    Stop,
     estimate_rows,
 )
+from dlbricks_tui.wording.numbers import PARTLY, counted, milliseconds, part_of
 
-# The identity of a row, independent of its position: a setting, or the number of an explaining line.
-_Place: TypeAlias = Setting | int
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
 
 class EstimateRows(RowsView, NamesKeys):
@@ -39,9 +40,8 @@ class EstimateRows(RowsView, NamesKeys):
         # The state of a run of the model, in words.
         self.under_way = ""
         self._made: tuple[EstimateRow, ...] = ()
-        self._places: tuple[_Place | None, ...] = ()
         # The selected row, kept while it does not exist: while a model is read, and while the panel is hidden.
-        self._on: _Place = Setting.GRANULARITY
+        self._on: Stop = Setting.GRANULARITY
 
     @property
     def row_count(self) -> int:
@@ -51,16 +51,15 @@ class EstimateRows(RowsView, NamesKeys):
         return self._made[index].line
 
     def can_select(self, index: int) -> bool:
-        return self._made[index].rest
+        return self._made[index].stop is not None
 
     @property
     def setting(self) -> Setting | None:
-        """The selected setting."""
         return self._on if isinstance(self._on, Setting) and self.has_cursor else None
 
     @property
     def has_cursor(self) -> bool:
-        return self.cursor < len(self._made) and self._places[self.cursor] == self._on
+        return self._stop_here == self._on
 
     def remake(self) -> None:
         """Remake the rows; the cursor stays on its setting or line."""
@@ -69,7 +68,6 @@ class EstimateRows(RowsView, NamesKeys):
         self._made = (
             estimate_rows(self.subject, self.choices, self.available, width, self.under_way) if width > 0 else ()
         )
-        self._places = _places_of(self._made)
         on = self._on
         self.rows_changed()
         self.go_to(on)
@@ -82,14 +80,19 @@ class EstimateRows(RowsView, NamesKeys):
         super().watch_cursor(before, now)
         self._stay_here()
 
-    def go_to(self, place: _Place) -> None:
+    def go_to(self, stop: Stop) -> None:
         """Select a setting or a line, now or when it appears."""
-        if place in self._places:
-            self.move_to(self._places.index(place))
-        self._on = place
+        stops = [row.stop for row in self._made]
+        if stop in stops:
+            self.move_to(stops.index(stop))
+        self._on = stop
+
+    @property
+    def _stop_here(self) -> Stop | None:
+        return self._made[self.cursor].stop if self.cursor < len(self._made) else None
 
     def _stay_here(self) -> None:
-        here = self._places[self.cursor] if self.cursor < len(self._places) else None
+        here = self._stop_here
         if here is not None:
             self._on = here
 
@@ -112,12 +115,11 @@ class EstimatePanel(Panel):
         "interval, as far as its errors are known. Settings apply at once to all panels."
     )
 
+    @dataclass
     class Chosen(Message):
         """The user has changed a setting."""
 
-        def __init__(self, choices: Choices) -> None:
-            super().__init__()
-            self.choices = choices
+        choices: Choices
 
     def __init__(self) -> None:
         self._list = EstimateRows()
@@ -164,12 +166,59 @@ class EstimatePanel(Panel):
 
     def _change(self, step: int) -> None:
         if self._list.setting is not None:
-            choices = change_setting(self._list.setting, self._list.choices, self._list.available, step)
+            choices = change_setting(self._list.setting, self._list.choices, step, self._list.available)
             if choices != self._list.choices:
                 self.post_message(self.Chosen(choices))
 
 
-def _places_of(made: tuple[EstimateRow, ...]) -> tuple[_Place | None, ...]:
-    """Return the identity of each row; None for rows that cannot be selected."""
-    numbers = count()
-    return tuple((row.setting or next(numbers)) if row.rest else None for row in made)
+# From this width on the headline names the cut and the workers.
+_ROOMY = 110
+
+
+class Headline(LineBar):
+    """The line at the head of the workbench: the model, the settings and the estimate."""
+
+    def __init__(self) -> None:
+        super().__init__(id="headline")
+        self._model = ""
+        self._choices = Choices()
+        self._system_estimate: SystemEstimate | None = None
+
+    def show(self, model: str, choices: Choices, system_estimate: SystemEstimate | None) -> None:
+        self._model, self._choices, self._system_estimate = model, choices, system_estimate
+        self.refresh()
+
+    def lines(self, width: int) -> tuple[Line, ...]:
+        how = self._choices
+        settings = [how.level.value, f"G {how.granularity}"]
+        if width >= _ROOMY:
+            settings += [how.cut.value, counted(how.workers, "worker")]
+        right = Span(" · ".join(settings) + " ", "muted")
+        return (spread((Span(" dlbricks ", "accent"), *self._said()), (right,), width),)
+
+    def _said(self) -> Line:
+        if not self._model:
+            return (Span(" How fast does it run here?", "muted"),)
+        name = Span(f" {self._model} ", "strong")
+        found = self._system_estimate.estimate if self._system_estimate else None
+        if found is None:
+            return (name,)
+        if found.obstacle:
+            return (name, Span(" no estimate possible ", "warn"))
+        composed, coverage, workers = found.composed, found.coverage, found.options.workers
+        if composed is None:
+            return (name,)
+        sign = PARTLY if found.is_partial else ""
+        measured = f"{part_of(coverage.measured, coverage.layers)} measured"
+        # The second number is for the selected number of workers.
+        second_ms, by = composed.parallel_ms, "parallel"
+        if workers is not None and composed.workers_ms is not None:
+            second_ms, by = composed.workers_ms, counted(workers, "worker")
+        return (
+            name,
+            Span(f" {sign}{milliseconds(composed.sequential_ms)} ms", "strong"),
+            Span(" unfused " if found.is_unfused else " sequential ", "muted"),
+            Span(f" {sign}{milliseconds(second_ms)} ms", "strong"),
+            Span(f" {by} ", "muted"),
+            Span(f" only {measured}", "warn") if found.is_partial else Span(f" {measured}", "muted"),
+        )

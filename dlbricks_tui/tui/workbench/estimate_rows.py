@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.ordering import Order
-from dlbricks_tui.models.graph import Level
-from dlbricks_tui.tui.choices import Available, Choices, next_of
+from dlbricks_tui.tui.choices import Available, Choices, Setting
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line, width_of, wrapped
+from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line, width_of, wrapped_lines
 from dlbricks_tui.wording.numbers import PARTLY, counted, milliseconds, part_of, percent, signed_percent
 
 if TYPE_CHECKING:
@@ -21,86 +17,21 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.explanation import Residual, Slice
     from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
-
-THIS_HOST = "this host"
-ANY_RUNTIME = "best covered"
-NONE_AVAILABLE = Available("", (), (), 0)
-
-
-class Setting(Enum):
-    """The settings in the order of their rows."""
-
-    GRANULARITY = "granularity"
-    LEVEL = "level"
-    CUT = "cut"
-    ORDER = "order"
-    WORKERS = "workers"
-    SYSTEM = "system"
-    RUNTIME = "runtime"
-
-
-@dataclass(frozen=True, slots=True)
-class _SettingRow:
-    shown: Callable[[Choices, Available], str]
-    changed: Callable[[Choices, Available, int], Choices]
+    from dlbricks_tui.store.records import Runtime, System
 
 
 def setting_text(setting: Setting, choices: Choices, available: Available) -> str:
     """Return the value of a setting in words."""
-    return _ROWS[setting].shown(choices, available)
+    value = getattr(choices, setting.value)
+    if setting is Setting.SYSTEM:
+        return "this host" if value is None else _name_of(value, available.systems)
+    if setting is Setting.RUNTIME:
+        return "best covered" if value is None else _name_of(value, available.runtimes)
+    return str(value.value if isinstance(value, Enum) else value)
 
 
-def change_setting(setting: Setting, choices: Choices, available: Available, step: int) -> Choices:
-    """Return the choices with a setting at its next value, or the previous one for `step` -1."""
-    return _ROWS[setting].changed(choices, available, step)
-
-
-def _system(choices: Choices, available: Available) -> str:
-    if choices.system is None:
-        return THIS_HOST
-    return next((it.name for it in available.systems if it.id == choices.system), choices.system)
-
-
-def _next_system(choices: Choices, available: Available, step: int) -> Choices:
-    others = (it.id for it in available.systems if it.id != available.host)
-    # Another system has other runtimes.
-    return replace(choices, system=next_of((None, *others), choices.system, step), runtime=None)
-
-
-def _runtime(choices: Choices, available: Available) -> str:
-    if choices.runtime is None:
-        return ANY_RUNTIME
-    return next((it.name for it in available.runtimes if it.id == choices.runtime), choices.runtime)
-
-
-def _next_runtime(choices: Choices, available: Available, step: int) -> Choices:
-    return replace(choices, runtime=next_of((None, *(it.id for it in available.runtimes)), choices.runtime, step))
-
-
-_ROWS = {
-    Setting.GRANULARITY: _SettingRow(
-        lambda choices, _: f"{choices.granularity}",
-        lambda choices, _, step: choices.with_granularity(choices.granularity + step),
-    ),
-    Setting.LEVEL: _SettingRow(
-        lambda choices, _: choices.level.value,
-        lambda choices, _, step: replace(choices, level=next_of(tuple(Level), choices.level, step)),
-    ),
-    Setting.CUT: _SettingRow(
-        lambda choices, _: choices.cut.value,
-        lambda choices, _, step: replace(choices, cut=next_of(tuple(Cut), choices.cut, step)),
-    ),
-    Setting.ORDER: _SettingRow(
-        lambda choices, _: choices.order.value,
-        lambda choices, _, step: replace(choices, order=next_of(tuple(Order), choices.order, step)),
-    ),
-    Setting.WORKERS: _SettingRow(
-        lambda choices, _: f"{choices.workers}",
-        lambda choices, _, step: choices.with_workers(choices.workers + step),
-    ),
-    Setting.SYSTEM: _SettingRow(_system, _next_system),
-    Setting.RUNTIME: _SettingRow(_runtime, _next_runtime),
-}
+def _name_of(id_: str, known: Iterable[System | Runtime]) -> str:
+    return next((it.name for it in known if it.id == id_), id_)
 
 
 _NAME = 12
@@ -113,12 +44,15 @@ _MOST_BAR = 24
 _TELLING_SHARE = 0.01
 
 
+# What the cursor stands on, whatever the rows above it: a setting, or an explaining line by its number.
+Stop: TypeAlias = Setting | int
+
+
 class EstimateRow(NamedTuple):
-    """A row, the setting that it shows, and whether it can be selected."""
+    """A row, and its stop if the cursor may stop there."""
 
     line: Line
-    setting: Setting | None = None
-    rest: bool = False
+    stop: Stop | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,16 +85,14 @@ def estimate_rows(
     settings = (EstimateRow(_heading("Settings")), *_settings(choices, available, width))
     if not isinstance(subject, EstimateView):
         lines = (each.line if isinstance(each, Hint) else each for each in subject)
-        said = (each for long in lines for each in wrapped(long, width))
-        return (*_plain(said), EstimateRow(BLANK), *settings)
+        return (*_plain(lines, width), EstimateRow(BLANK), *settings)
     return (
-        *_plain(each for long in _latencies(subject, under_way) for each in wrapped(long, width)),
+        *_plain(_latencies(subject, under_way), width),
         EstimateRow(BLANK),
         *settings,
         EstimateRow(BLANK),
-        *_plain(each for long in _coverage(subject.system_estimate, width) for each in wrapped(long, width)),
-        *_readable(_breakdown(subject, width)),
-        *_readable(each for long in _residual(subject.residual) for each in wrapped(long, width)),
+        *_plain(_coverage(subject.system_estimate, width), width),
+        *_selectable((*_breakdown(subject, width), *_residual(subject.residual)), width),
     )
 
 
@@ -226,7 +158,7 @@ def _settings(choices: Choices, available: Available, width: int) -> Iterator[Es
     for setting in Setting:
         value = cut(setting_text(setting, choices, available), max(4, width - _NAME - 4))
         text = line(column(setting.value, _NAME), Span("◂ ", "muted"), Span(value, "accent"), Span(" ▸", "muted"))
-        yield EstimateRow(text, setting, True)
+        yield EstimateRow(text, setting)
 
 
 def _coverage(system_estimate: SystemEstimate, width: int) -> Iterator[Line]:
@@ -293,10 +225,10 @@ def _heading(text: str) -> Line:
     return line(Span(text, "heading"))
 
 
-def _plain(lines: Iterable[Line]) -> Iterator[EstimateRow]:
-    return (EstimateRow(each) for each in lines)
+def _plain(lines: Iterable[Line], width: int) -> Iterator[EstimateRow]:
+    return (EstimateRow(each) for each in wrapped_lines(lines, width))
 
 
-def _readable(lines: Iterable[Line]) -> Iterator[EstimateRow]:
-    """Return selectable rows, so that the user can scroll to them."""
-    return (EstimateRow(each, None, bool(each)) for each in lines)
+def _selectable(lines: Iterable[Line], width: int) -> Iterator[EstimateRow]:
+    """Return rows where the cursor may stop, so that the user can scroll to them."""
+    return (EstimateRow(each, at if each else None) for at, each in enumerate(wrapped_lines(lines, width)))

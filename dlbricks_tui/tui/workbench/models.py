@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual.message import Message
 
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, cut, highlighted, line
 from dlbricks_tui.tui.open_model import ModelId, id_of
-from dlbricks_tui.tui.widgets.panel import Panel, marks_text
-from dlbricks_tui.tui.widgets.rows import ItemRows, place_of
-from dlbricks_tui.tui.widgets.search_line import SearchLine
+from dlbricks_tui.tui.widgets.panel import ItemPanel, marks_text
+from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.tui.workbench import actions
 from dlbricks_tui.wording.numbers import milliseconds, part_of, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Sequence
 
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.library import ModelSource
@@ -40,28 +39,19 @@ class KnownLatency:
     possible: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A model in the list."""
-
-    source: ModelSource
-    marked: bool = False
-    latency: KnownLatency | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(NamedTuple):
     title: str
     width: int
 
 
-# The most important first: the last ones are dropped when the panel is narrow.
-_ESTIMATE = _Column("est. ms", 8)
-_UNIQUE = _Column("unique", 6)
-_LAYERS = _Column("layers", 6)
-_TASK = _Column("task", 4)
-_BY_WORTH = (_ESTIMATE, _UNIQUE, _LAYERS, _TASK)
-_IN_ORDER = (_TASK, _LAYERS, _UNIQUE, _ESTIMATE)
+# The most important last: the first ones are dropped when the panel is narrow.
+_TASK, _LAYERS, _UNIQUE, _ESTIMATE = (
+    _Column("task", 4),
+    _Column("layers", 6),
+    _Column("unique", 6),
+    _Column("est. ms", 8),
+)
+_COLUMNS = (_TASK, _LAYERS, _UNIQUE, _ESTIMATE)
 
 
 def known_latency(system_estimate: SystemEstimate) -> KnownLatency:
@@ -72,52 +62,42 @@ def known_latency(system_estimate: SystemEstimate) -> KnownLatency:
     )
 
 
-def matching(sources: Iterable[ModelSource], search_text: str) -> tuple[ModelSource, ...]:
-    """Return the models whose name, task, number or path contain every word."""
-    words = search_text.casefold().split()
-    return tuple(source for source in sources if all(word in _searched(source) for word in words))
-
-
-def model_row(entry: Entry, width: int, search_text: str = "") -> Line:
-    """Return a model as a row."""
-    columns = _columns(width)
-    name_width = width - 2 - sum(each.width + _GAP for each in columns)
-    name = cut(_short(entry.source.name), name_width)
-    cells: list[Span] = []
-    for each in columns:
-        cells += [Span(" " * _GAP), _cell(entry, each)]
-    mark = Span(f"{MARK} " if entry.marked else "  ", "mark")
-    return (mark, *highlighted(name, search_text.split()), Span(" " * (name_width - len(name))), *cells)
+def model_row(
+    source: ModelSource,
+    width: int,
+    *,
+    marked: bool = False,
+    latency: KnownLatency | None = None,
+    words: Iterable[str] = (),
+) -> Line:
+    columns, name_width = _columns(width)
+    # Names of Table 1 differ only after these words.
+    name = cut(source.name.replace(" Trained on ", " · "), name_width)
+    cells = [span for each in columns for span in (Span(" " * _GAP), _cell(source, latency, each))]
+    mark = Span(f"{MARK} " if marked else "  ", "mark")
+    return (mark, *highlighted(name, words), Span(" " * (name_width - len(name))), *cells)
 
 
 def model_heading(width: int) -> Line:
-    """Return the titles of the columns."""
-    columns = _columns(width)
-    name_width = width - 2 - sum(each.width + _GAP for each in columns)
-    titles = [Span("  " + cut("model", name_width).ljust(name_width), "heading")]
-    for each in columns:
-        titles += [Span(" " * _GAP), column(each.title, each.width, "heading", right=each is not _TASK)]
-    return tuple(titles)
+    columns, name_width = _columns(width)
+    titles = [
+        span
+        for each in columns
+        for span in (Span(" " * _GAP), column(each.title, each.width, "heading", right=each is not _TASK))
+    ]
+    return (Span("  " + cut("model", name_width).ljust(name_width), "heading"), *titles)
 
 
-def _short(name: str) -> str:
-    # Names of Table 1 differ only after these words.
-    return name.replace(" Trained on ", " · ")
+def _columns(width: int) -> tuple[Sequence[_Column], int]:
+    """Return the columns that fit beside the names, and the width of the names."""
+    first, room = len(_COLUMNS), width - 2
+    while first and room - _COLUMNS[first - 1].width - _GAP >= _LEAST_NAME:
+        first -= 1
+        room -= _COLUMNS[first].width + _GAP
+    return _COLUMNS[first:], room
 
 
-def _columns(width: int) -> tuple[_Column, ...]:
-    room = width - 2 - _LEAST_NAME
-    kept = set[str]()
-    for each in _BY_WORTH:
-        if each.width + _GAP > room:
-            break
-        kept.add(each.title)
-        room -= each.width + _GAP
-    return tuple(each for each in _IN_ORDER if each.title in kept)
-
-
-def _cell(entry: Entry, which: _Column) -> Span:
-    source = entry.source
+def _cell(source: ModelSource, latency: KnownLatency | None, which: _Column) -> Span:
     if which is _TASK:
         return column(source.task or "", which.width, "muted")
     if which is _LAYERS:
@@ -126,7 +106,7 @@ def _cell(entry: Entry, which: _Column) -> Span:
         known = source.layers and source.unique_layers is not None
         share = percent((source.unique_layers or 0) / (source.layers or 1)) if known else UNKNOWN
         return column(share, which.width, right=True)
-    return _latency_cell(entry.latency, which.width)
+    return _latency_cell(latency, which.width)
 
 
 def _latency_cell(latency: KnownLatency | None, width: int) -> Span:
@@ -140,29 +120,15 @@ def _latency_cell(latency: KnownLatency | None, width: int) -> Span:
     return column(milliseconds(latency.sequential_ms), width, "strong", right=True)
 
 
-def _searched(source: ModelSource) -> str:
+def searched_text(source: ModelSource) -> str:
+    """Return the name, task, number and path of a model."""
     number = f"table1:{source.table1_id}" if source.table1_id else ""
     # The folders above would match for all models in them.
     path = "/".join(source.path.parts[-2:])
-    return f"{source.name} {source.task or ''} {number} {path}".casefold()
+    return f"{source.name} {source.task or ''} {number} {path}"
 
 
-class ModelRows(ItemRows["ModelSource"]):
-    """The models that match the search."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.marked: frozenset[ModelId] = frozenset()
-        self.latencies: Mapping[ModelId, KnownLatency] = {}
-        self.search_text = ""
-
-    def row(self, index: int, width: int) -> Line:
-        source = self.items[index]
-        key = id_of(source)
-        return model_row(Entry(source, key in self.marked, self.latencies.get(key)), width, self.search_text)
-
-
-class ModelsPanel(Panel):
+class ModelsPanel(ItemPanel["ModelSource"]):
     """The models of the library."""
 
     scope = actions.MODELS
@@ -177,131 +143,105 @@ class ModelsPanel(Panel):
         "measured so far."
     )
 
+    @dataclass
     class Opened(Message):
         """The user wants to open a model."""
 
-        def __init__(self, source: ModelSource) -> None:
-            super().__init__()
-            self.source = source
+        source: ModelSource
 
+    @dataclass
     class ShapesAsked(Message):
         """The user wants to set the shapes of a model's inputs."""
 
-        def __init__(self, source: ModelSource) -> None:
-            super().__init__()
-            self.source = source
+        source: ModelSource
 
+    @dataclass
     class RemovalAsked(Message):
         """The user wants to remove a model from the list."""
 
-        def __init__(self, source: ModelSource) -> None:
-            super().__init__()
-            self.source = source
-
-    class Marked(Message):
-        """The marks have changed."""
-
-        def __init__(self, sources: tuple[ModelSource, ...]) -> None:
-            super().__init__()
-            self.sources = sources
+        source: ModelSource
 
     def __init__(self) -> None:
-        self._list = ModelRows()
-        super().__init__(self._list, id="models")
-        self._sources: tuple[ModelSource, ...] = ()
+        super().__init__(DrawnRows(self._row), id="models")
+        self._marked: set[ModelId] = set()
         self._latencies: dict[ModelId, KnownLatency] = {}
-        self._list.show_placeholder(line(Span("Reading the library.", "muted")))
+        self.show_placeholder(line(Span("Reading the library.", "muted")))
 
     def heading(self, width: int) -> Line:
         return (Span(" "), *model_heading(width - 1))
 
     def show(self, sources: tuple[ModelSource, ...]) -> None:
-        self._sources = sources
-        self._list.marked &= {id_of(source) for source in sources}
-        self._find(self._list.search_text)
-
-    def show_latency(self, source: ModelSource, latency: KnownLatency) -> None:
-        self._latencies[id_of(source)] = latency
-        self._list.latencies = self._latencies
-        self._list.refresh()
-
-    def forget_latencies(self) -> None:
-        """Drop all latencies after a change of the settings."""
-        self._latencies.clear()
-        self._list.refresh()
-
-    def put_cursor_on(self, source: ModelSource) -> None:
-        """Select a model; end a search that hides it."""
-        if source in self._sources and source not in self._list.items:
-            self._find("")
-            self.search_line.end()
-        if source in self._list.items:
-            self._list.move_to(self._list.items.index(source))
-
-    @property
-    def marked(self) -> tuple[ModelSource, ...]:
-        """The marked models in the order of the library."""
-        return tuple(source for source in self._sources if id_of(source) in self._list.marked)
-
-    @property
-    def marked_in_view(self) -> tuple[ModelSource, ...]:
-        """The marked models that match the search."""
-        return tuple(source for source in self._list.items if id_of(source) in self._list.marked)
-
-    @property
-    def under_cursor(self) -> ModelSource | None:
-        """The selected model."""
-        return self._list.items[self._list.cursor] if self._list.items else None
-
-    def on_search_line_text_changed(self, event: SearchLine.TextChanged) -> None:
-        self._find(event.text)
-
-    def action_open(self) -> None:
-        if self.under_cursor is not None:
-            self.post_message(self.Opened(self.under_cursor))
-
-    def action_give_shapes(self) -> None:
-        if self.under_cursor is not None:
-            self.post_message(self.ShapesAsked(self.under_cursor))
-
-    def action_remove(self) -> None:
-        if self.under_cursor is not None:
-            self.post_message(self.RemovalAsked(self.under_cursor))
-
-    def action_mark(self) -> None:
-        if self.under_cursor is not None:
-            self._mark(self._list.marked ^ {id_of(self.under_cursor)})
-            self._list.action_down()
-
-    def action_mark_all(self) -> None:
-        shown = {id_of(source) for source in self._list.items}
-        self._mark(self._list.marked - shown if shown <= self._list.marked else self._list.marked | shown)
-
-    def _mark(self, marked: frozenset[ModelId]) -> None:
-        self._list.marked = marked
-        self._list.refresh()
-        self._show_counts()
-        self.post_message(self.Marked(self.marked))
-
-    def _find(self, search_text: str) -> None:
-        here = self.under_cursor
-        self._list.search_text = search_text
-        self._list.items = matching(self._sources, search_text)
-        if self._sources:
-            self._list.show_placeholder(
+        self._marked &= {id_of(source) for source in sources}
+        if sources:
+            self.show_placeholder(
                 line(Span("No model matches the search.", "text")),
                 Hint("{find.clear} shows all models again.", "muted"),
             )
         else:
-            self._list.show_placeholder(
-                line("No models."),
-                Hint("{workbench.open_path} adds a file or a folder.", "muted"),
-            )
-        self._list.rows_changed()
-        self._list.move_to(place_of(here, self._list.items))
-        self._show_counts()
+            self.show_placeholder(line("No models."), Hint("{workbench.open_path} adds a file or a folder.", "muted"))
+        self.show_items(sources)
 
-    def _show_counts(self) -> None:
-        shown, there = len(self._list.items), len(self._sources)
-        self.show_title(f" {there}" if shown == there else f" {shown} of {there}")
+    def searched(self, item: ModelSource) -> str:
+        return searched_text(item)
+
+    def show_counts(self) -> None:
+        super().show_counts()
         self.border_subtitle = marks_text(len(self.marked), len(self.marked_in_view))
+
+    def show_latency(self, source: ModelSource, latency: KnownLatency) -> None:
+        self._latencies[id_of(source)] = latency
+        self.rows.refresh()
+
+    def forget_latencies(self) -> None:
+        """Drop all latencies after a change of the settings."""
+        self._latencies.clear()
+        self.rows.refresh()
+
+    def put_cursor_on(self, source: ModelSource) -> None:
+        """Select a model; end a search that hides it."""
+        if source in self.items and source not in self.found:
+            self.search_line.end()
+            self.search_changed()
+        if source in self.found:
+            self.select(source)
+
+    @property
+    def marked(self) -> tuple[ModelSource, ...]:
+        """The marked models in the order of the library."""
+        return tuple(source for source in self.items if id_of(source) in self._marked)
+
+    @property
+    def marked_in_view(self) -> tuple[ModelSource, ...]:
+        """The marked models that match the search."""
+        return tuple(source for source in self.found if id_of(source) in self._marked)
+
+    def action_open(self) -> None:
+        if self.selected is not None:
+            self.post_message(self.Opened(self.selected))
+
+    def action_give_shapes(self) -> None:
+        if self.selected is not None:
+            self.post_message(self.ShapesAsked(self.selected))
+
+    def action_remove(self) -> None:
+        if self.selected is not None:
+            self.post_message(self.RemovalAsked(self.selected))
+
+    def action_mark(self) -> None:
+        if self.selected is not None:
+            self._mark(self._marked ^ {id_of(self.selected)})
+            self.rows.action_down()
+
+    def action_mark_all(self) -> None:
+        found = {id_of(source) for source in self.found}
+        self._mark(self._marked - found if found <= self._marked else self._marked | found)
+
+    def _mark(self, marked: set[ModelId]) -> None:
+        self._marked = marked
+        self.rows.refresh()
+        self.show_counts()
+
+    def _row(self, index: int, width: int) -> Line:
+        source = self.found[index]
+        key = id_of(source)
+        return model_row(source, width, marked=key in self._marked, latency=self._latencies.get(key), words=self.words)

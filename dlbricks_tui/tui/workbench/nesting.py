@@ -32,7 +32,6 @@ class Nesting:
         self._give_letters()
 
     def leaf(self, sequence: int) -> Leaf:
-        """Return the region of a sequence."""
         return self._leaves[sequence]
 
     def span_of(self, region: Region) -> range:
@@ -48,10 +47,6 @@ class Nesting:
     def equal(self, region: Region) -> Sequence[Region]:
         """Return all regions equal to this one, itself included; for a repeat, those equal to what it repeats."""
         return self._equal[_repeated(region).key]
-
-    def around(self, region: Region) -> Region | None:
-        """Return the surrounding region; None for the whole model."""
-        return self._around.get(region)
 
     def path_to(self, region: Region) -> list[Region]:
         """Return the surrounding regions from the outside, without the model, and the region itself."""

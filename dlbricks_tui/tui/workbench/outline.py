@@ -143,6 +143,7 @@ class Outline:
     """The rows of one model; each change returns the new position of the cursor."""
 
     def __init__(self, opened: OpenModel) -> None:
+        self.opened = opened
         self.nesting = opened.nesting
         self.titles = Titles(opened)
         self._occurrences = opened.decomposition.occurrences
@@ -208,7 +209,6 @@ class Outline:
         return node.region.size > 0
 
     def sequences_in(self, node: Node) -> Sequence[int]:
-        """Return the numbers of its sequences."""
         return self.nesting.numbers(node.region)
 
     def occurs(self, node: Node) -> int:

@@ -159,8 +159,9 @@ class Measurements:
     history_ms: tuple[float, ...]
 
 
-def subject_of(node: Node, opened: OpenModel, outline: Outline, latencies: PartLatencies | None) -> Subject:
+def subject_of(node: Node, outline: Outline, latencies: PartLatencies | None) -> Subject:
     """Return what the details show of a part, without asking the store."""
+    opened = outline.opened
     layers, occurrences = opened.graph.layers, opened.decomposition.occurrences
     inside = outline.sequences_in(node)
     indices = (

@@ -10,22 +10,21 @@ from textual import on
 from textual.containers import Container
 
 from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.choices import Setting, change_setting
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.open_model import AskedShape, ListedModels, OpenModel, input_shapes
+from dlbricks_tui.tui.open_model import AskedShape, ListedModels, OpenModel, id_of, input_shapes
 from dlbricks_tui.tui.run.host import RunHostScreen
 from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar
 from dlbricks_tui.tui.workbench import actions, work
 from dlbricks_tui.tui.workbench.details import DetailsPanel
-from dlbricks_tui.tui.workbench.estimate import EstimatePanel
-from dlbricks_tui.tui.workbench.headline import Headline
+from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline
 from dlbricks_tui.tui.workbench.models import ModelsPanel, known_latency
 from dlbricks_tui.tui.workbench.tree import TreePanel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from textual.app import ComposeResult
 
@@ -55,7 +54,6 @@ class WorkbenchScreen(RunHostScreen):
     """Connects the panels with the worker threads."""
 
     scope = actions.WORKBENCH
-    AUTO_FOCUS = "#models RowsView"
     WANTS_NEW_RESULTS = True
     ABOUT = (
         "Select a model, see its parts and its latency, and run the bricks that were never run. "
@@ -93,18 +91,17 @@ class WorkbenchScreen(RunHostScreen):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        self.make_current(self._models)
         self._estimate.show_choices(self.choices)
         self._show_headline()
         if self.session.is_new:
             from dlbricks_tui.tui.dialogs.notices import WelcomeScreen
 
-            self.app.push_screen(WelcomeScreen(FIRST_SAMPLE), self._welcomed)
+            self.ask(WelcomeScreen(FIRST_SAMPLE), self._begin_with_sample)
         self._change_library(work.list_models)
         self._list_choices()
 
-    def _welcomed(self, goes_along: bool | None) -> None:
-        self._wants_sample = bool(goes_along)
+    def _begin_with_sample(self, _: bool) -> None:
+        self._wants_sample = True
         self._open_sample()
 
     def _open_sample(self) -> None:
@@ -185,7 +182,7 @@ class WorkbenchScreen(RunHostScreen):
         self.run_in_thread(lambda: change(self.session.reader), "library", self._library_changed)
 
     def _library_changed(self, listing: work.Listing) -> None:
-        self._library.replace(listing.sources)
+        self._library.sources = listing.sources
         self._index = self._indexed_cut = None
         self._models.show(listing.sources)
         self._look_for_results()
@@ -324,25 +321,25 @@ class WorkbenchScreen(RunHostScreen):
     def action_open_path(self) -> None:
         from dlbricks_tui.tui.dialogs.paths import OpenPathScreen
 
-        self.app.push_screen(OpenPathScreen(), self._path_given)
+        self.ask(OpenPathScreen(), lambda path: self._change_library(partial(work.add_path, path=path)))
 
     def action_finer(self) -> None:
-        self.choose(self.choices.with_granularity(self.choices.granularity - 1))
+        self.choose(change_setting(Setting.GRANULARITY, self.choices, -1))
 
     def action_coarser(self) -> None:
-        self.choose(self.choices.with_granularity(self.choices.granularity + 1))
+        self.choose(change_setting(Setting.GRANULARITY, self.choices, 1))
 
     def action_other_level(self) -> None:
-        self.choose(self.choices.with_next_level())
+        self.choose(change_setting(Setting.LEVEL, self.choices, 1))
 
     def action_other_cut(self) -> None:
-        self.choose(self.choices.with_next_cut())
+        self.choose(change_setting(Setting.CUT, self.choices, 1))
 
     def action_more_workers(self) -> None:
-        self.choose(self.choices.with_workers(self.choices.workers + 1))
+        self.choose(change_setting(Setting.WORKERS, self.choices, 1))
 
     def action_fewer_workers(self) -> None:
-        self.choose(self.choices.with_workers(self.choices.workers - 1))
+        self.choose(change_setting(Setting.WORKERS, self.choices, -1))
 
     def action_show_settings(self) -> None:
         self.go_to(self._estimate)
@@ -372,16 +369,11 @@ class WorkbenchScreen(RunHostScreen):
     def action_show_systems(self) -> None:
         from dlbricks_tui.tui.systems.screen import SystemsScreen
 
-        self.app.push_screen(SystemsScreen(self.session, self._spec, self.choices), self._system_taken)
+        self.ask(SystemsScreen(self.session, self._spec, self.choices), self._system_taken)
 
-    def _system_taken(self, taken: tuple[str, Level] | None) -> None:
-        if taken is not None:
-            system, level = taken
-            self.choose(replace(self.choices, system=system, runtime=None, level=level))
-
-    def _path_given(self, path: Path | None) -> None:
-        if path is not None:
-            self._change_library(partial(work.add_path, path=path))
+    def _system_taken(self, taken: tuple[str, Level]) -> None:
+        system, level = taken
+        self.choose(replace(self.choices, system=system, runtime=None, level=level))
 
     def _ask_for_shapes(self, source: ModelSource, examples: Mapping[str, Shape | None], reason: str = "") -> None:
         known = self._library.shapes_of(source)
@@ -394,9 +386,8 @@ class WorkbenchScreen(RunHostScreen):
     def _show_shapes(self, source: ModelSource, inputs: Inputs | Callable[[], Inputs], reason: str = "") -> None:
         from dlbricks_tui.tui.dialogs.input_shapes import InputShapesScreen
 
-        self.app.push_screen(InputShapesScreen(source.name, inputs, reason), partial(self._shapes_given, source))
+        self.ask(InputShapesScreen(source.name, inputs, reason), partial(self._shapes_given, source))
 
-    def _shapes_given(self, source: ModelSource, shapes: dict[str, Shape] | None) -> None:
-        if shapes is not None:
-            self._library.give_shapes(source, shapes)
-            self.open(source)
+    def _shapes_given(self, source: ModelSource, shapes: dict[str, Shape]) -> None:
+        self._library.shapes[id_of(source)] = shapes
+        self.open(source)

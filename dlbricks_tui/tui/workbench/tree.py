@@ -12,6 +12,7 @@ from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.workbench import actions
+from dlbricks_tui.tui.workbench.estimate_rows import CHOOSE_A_MODEL
 from dlbricks_tui.tui.workbench.outline import Outline
 from dlbricks_tui.tui.workbench.parts import NO_KEY, subject_of
 from dlbricks_tui.tui.workbench.tree_line import TreeRow, heading_line, tree_line
@@ -23,16 +24,11 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.tui.open_model import ModelId, OpenModel
-    from dlbricks_tui.tui.widgets.search_line import SearchLine
     from dlbricks_tui.tui.workbench.outline import Node
     from dlbricks_tui.tui.workbench.parts import PartLatencies, Subject
 
     _Graph: TypeAlias = tuple[ModelId, Level]
 
-CHOOSE_A_MODEL = (
-    line(Span("No model is open.", "strong")),
-    Hint("{models.open} in the list of models opens one.", "muted"),
-)
 NOTHING_FOUND = (
     line(Span("No operator, kind or name contains all of these words.")),
     Hint("{find.clear} shows the whole model again.", "muted"),
@@ -58,7 +54,6 @@ class TreeRows(RowsView):
         super().__init__()
         self.outline: Outline | None = None
         self.latencies: PartLatencies | None = None
-        self.search_text = ""
 
     @property
     def row_count(self) -> int:
@@ -86,7 +81,7 @@ class TreeRows(RowsView):
             occurs=outline.occurs(node),
             latency=self.latencies.of(node.region) if self.latencies else None,
         )
-        return tree_line(known, width, self.search_text)
+        return tree_line(known, width, outline.search_text)
 
 
 class TreePanel(Panel):
@@ -110,17 +105,17 @@ class TreePanel(Panel):
     def __init__(self) -> None:
         self._list = TreeRows()
         super().__init__(self._list, id="tree")
-        self._opened: OpenModel | None = None
         self._left: _Place | None = None
         self._list.show_placeholder(*CHOOSE_A_MODEL)
 
     def heading(self, width: int) -> Line:
-        return (Span(" "), *heading_line(width - 1, bool(self._list.search_text))) if self._opened else ()
+        outline = self._list.outline
+        return (Span(" "), *heading_line(width - 1, bool(outline.search_text))) if outline else ()
 
     def show(self, opened: OpenModel) -> None:
         """Show a model from its top, or from the selected layer if it was only cut anew."""
         left, outline = self._left, Outline(opened)
-        self._opened, self._list.outline, self._list.latencies = opened, outline, None
+        self._list.outline, self._list.latencies = outline, None
         self._list.cursor = 0
         self._changed(outline.reveal_layer(left.layer) if left and left.graph == _graph_of(opened) else 0)
         self.post_message(self.Selected())
@@ -128,9 +123,8 @@ class TreePanel(Panel):
     @property
     def subject(self) -> Subject | None:
         """The selected part with what is known of it."""
-        if self._opened is None or self._list.outline is None or self._list.node is None:
-            return None
-        return subject_of(self._list.node, self._opened, self._list.outline, self._list.latencies)
+        outline, node = self._list.outline, self._list.node
+        return subject_of(node, outline, self._list.latencies) if outline and node else None
 
     def show_latencies(self, latencies: PartLatencies) -> None:
         """Show latencies; the expanded parts stay expanded."""
@@ -145,9 +139,9 @@ class TreePanel(Panel):
         step = (Hint(next_step, "strong").line,) if next_step else ()
         self._show_lines(line(Span("This model cannot be shown.", "bad")), line(Span(reason)), *step)
 
-    def on_search_line_text_changed(self, event: SearchLine.TextChanged) -> None:
+    def search_changed(self) -> None:
         if self._list.outline:
-            self._changed(self._list.outline.seek(event.text, self._list.cursor))
+            self._changed(self._list.outline.seek(self.search_line.value.strip(), self._list.cursor))
 
     def action_expand(self) -> None:
         self._move(lambda outline, cursor: outline.expand(cursor))
@@ -223,8 +217,6 @@ class TreePanel(Panel):
 
     def _changed(self, cursor: int) -> None:
         """Redraw the rows and move the cursor."""
-        outline = self._list.outline
-        self._list.search_text = outline.search_text if outline else ""
         self._list.show_placeholder(*NOTHING_FOUND)
         self._list.rows_changed()
         if self._list.row_count:
@@ -234,32 +226,31 @@ class TreePanel(Panel):
     def _show_counts(self) -> None:
         self.show_title()
         self.border_subtitle = ""
-        if self._opened and self._list.outline:
-            decomposition = self._opened.decomposition
-            there, shown = len(decomposition.occurrences), self._list.row_count
-            if self._list.outline.is_searched:
-                self.show_title(f" {shown:,} of {there:,}")
+        outline = self._list.outline
+        if outline:
+            decomposition = outline.opened.decomposition
+            if outline.is_searched:
+                self.show_title(f" {self._list.row_count:,} of {len(decomposition.occurrences):,}")
             self.border_subtitle = counted(len(decomposition.bricks), "brick")
         self.heading_changed()
 
     def _show_lines(self, *lines: Line) -> None:
         """Remove the model, and remember the selected layer."""
         self._leave()
-        if self._list.search_text:
+        if self._list.outline and self._list.outline.is_searched:
             self.search_line.end()
-        self._opened, self._list.outline, self._list.latencies = None, None, None
-        self._list.search_text = ""
+        self._list.outline, self._list.latencies = None, None
         self._list.show_placeholder(*lines)
         self._list.rows_changed()
         self._show_counts()
 
     def _leave(self) -> None:
         outline, node = self._list.outline, self._list.node
-        if self._opened is None or outline is None:
+        if outline is None:
             return
-        graph = _graph_of(self._opened)
+        graph = _graph_of(outline.opened)
         inside = outline.sequences_in(node) if node and node.parent else ()
-        layers = self._opened.decomposition.occurrences[inside[0]].sequence.layers if inside else ()
+        layers = outline.opened.decomposition.occurrences[inside[0]].sequence.layers if inside else ()
         # While settings change, the cursor stays on the layer where it was at first.
         if self._left is None or self._left.graph != graph or self._left.layer not in layers:
             self._left = _Place(graph, layers[0]) if layers else None
