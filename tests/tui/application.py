@@ -23,22 +23,22 @@ NARROW, MEDIUM, WIDE = (80, 24), (120, 40), (200, 50)
 SIZES = (NARROW, MEDIUM, WIDE)
 # Every screen has one snapshot, of this size.
 SNAPSHOT_SIZE = MEDIUM
-# What the samples' own types suffice for.
+# The samples contain the types of their written layers, so no framework is needed.
 WRITTEN = Choices(level=Level.WRITTEN)
-# Enough to scroll, to search and to compare in; all of them would take each test seconds.
+# Enough to scroll, search and compare; all samples would take seconds per test.
 LIBRARY = ("squeezenet1.1", "resnet50_v1", "resnet18_v1", "mobilenet0.25", "inceptionv3", "alexnet", "vgg16")
 
-# What one round has handled may post what only the next one sees.
+# Messages that are handled in one round may post others.
 ROUNDS_OF_REST = 3
 
 
 def app_on(data: DataFolder) -> DlbricksApp:
-    """The application on a data folder, with a small library."""
+    """Return the application on a data folder, with a small library."""
     return DlbricksApp(Session(data, small_library(data.path / "samples")), WRITTEN)
 
 
 def small_library(folder: Path) -> Path:
-    """Some of the samples as samples of their own."""
+    """Make a library of some of the samples."""
     entries = json.loads((SAMPLE_MODELS / "manifest.json").read_text())["models"]
     kept = [entry for entry in entries if entry["name"] in LIBRARY]
     for entry in kept:
@@ -50,19 +50,19 @@ def small_library(folder: Path) -> Path:
 
 @asynccontextmanager
 async def running(app: DlbricksApp, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Pilot[None]]:
-    """The application with everything settled that it starts by itself."""
+    """Run the application, and wait until its first work has settled."""
     async with app.run_test(size=size) as pilot:
         await settled(pilot)
         yield pilot
 
 
 async def settled(pilot: Pilot[None]) -> None:
-    """Waits until nothing is in progress: no thread, no message, no cursor that is about to come to rest."""
+    """Wait until nothing is in progress: no thread, no message, no cursor that is about to settle."""
     still = 0
     while still < ROUNDS_OF_REST:
         await pilot.pause(0)
         for screen in pilot.app.screen_stack:
-            # One that lies under another would wait for its timer before it draws itself.
+            # A screen below another one would wait for its timer before it draws itself.
             screen._on_timer_update()
         await pilot._wait_for_screen()
         still = 0 if await _under_way(pilot.app) else still + 1
@@ -71,7 +71,7 @@ async def settled(pilot: Pilot[None]) -> None:
 async def _under_way(app: App[None]) -> bool:
     working = [worker for worker in app.workers if not worker.is_finished]
     for worker in working:
-        # One that failed has told the screen; one that was overtaken has nothing to tell.
+        # The screen reports failures.
         with suppress(WorkerError):
             await worker.wait()
     pumps = [app, *(node for screen in app.screen_stack for node in screen.walk_children(with_self=True))]
@@ -83,12 +83,12 @@ async def _under_way(app: App[None]) -> bool:
 
 
 async def press(pilot: Pilot[None], *keys: str) -> None:
-    """Presses keys one after another and waits until everything has followed; a text in quotes is pasted."""
+    """Press keys, each when everything that the last one caused has settled; a text in quotes is pasted."""
     for key in keys:
         if key.startswith('"'):
-            # As a terminal hands over what is pasted: quicker than key by key.
             pilot.app.post_message(Paste(key.strip('"')))
-            await pilot.pause()
         else:
             await pilot.press(key)
-    await settled(pilot)
+        await settled(pilot)
+    if not keys:
+        await settled(pilot)

@@ -1,4 +1,4 @@
-"""Lets tests of this folder be coroutines."""
+"""Fixtures of the tests of the terminal UI; its tests may be coroutines."""
 
 import asyncio
 import inspect
@@ -21,20 +21,24 @@ from tests.tui.stored_results import store_results
 
 
 @pytest.fixture(autouse=True)
-def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Pauses that spare a person's machine, of which tests would have to wait for each.
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def go_on(*_: float) -> None:
+        await asyncio.sleep(0)
+
+    # Textual waits after each key until the process uses little time; `settled` waits for the right things.
+    monkeypatch.setattr("textual.app.wait_for_idle", go_on)
     monkeypatch.setattr(work, "SETTLED_SECONDS", 0.0)
     monkeypatch.setattr(work, "BREATH_SECONDS", 0.0)
     monkeypatch.setattr(rows, "SETTLE_SECONDS", 0.001)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_LOOKS", 0.05)
-    # Runs that were put there are silent for ever.
+    # The runs of tests stay silent.
     monkeypatch.setattr(follower, "COUNTDOWN_AFTER_SECONDS", math.inf)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_IDLE_LOOKS", 0.05)
 
 
 @pytest.fixture(autouse=True)
 def _messages_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A message that goes away after seconds would be gone on a slow host before the test looks at it.
+    # On a slow host a message could expire before the test reads it.
     notify = App.notify
 
     def notify_for_good(app: App[None], message: str, **options: Any) -> None:
@@ -44,7 +48,7 @@ def _messages_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _a_host_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _own_host_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
 
 
@@ -58,7 +62,7 @@ def _measured_once(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
 
 @pytest.fixture
 def new(tmp_path: Path) -> DataFolder:
-    """The data folder of somebody who has never measured anything."""
+    """A data folder without measurements."""
     return DataFolder(tmp_path / "new")
 
 
@@ -83,7 +87,7 @@ def stored(_stored_once: DataFolder, tmp_path: Path) -> DataFolder:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Runs a coroutine test to its end; a plugin for this one function would be one more dependency."""
+    """Run a coroutine test to its end; a plugin for this one function would be one more dependency."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     wanted = inspect.signature(pyfuncitem.obj).parameters

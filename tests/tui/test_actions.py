@@ -17,14 +17,14 @@ RESERVED_KEYS = {f"ctrl+{letter}" for letter in "abhijmqs["} | {"ctrl+left_squar
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
-def test_no_key_is_one_that_a_terminal_or_tmux_swallows(action: Action) -> None:
+def test_no_key_is_reserved_by_terminals_or_tmux(action: Action) -> None:
     assert action.keys
     assert RESERVED_KEYS.isdisjoint(action.keys)
     # Where it means anything else, who presses it waits for the shell.
     assert ("ctrl+z" in action.keys) == (action.id == "app.suspend_process")
 
 
-def test_actions_are_told_apart_by_their_ids() -> None:
+def test_action_ids_are_unique() -> None:
     assert len({action.id for action in ACTIONS}) == len(ACTIONS)
 
 
@@ -35,17 +35,17 @@ def test_every_scope_has_actions_of_its_own_and_a_heading_in_the_help() -> None:
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain[0].name)
-def test_no_key_means_two_things_at_once(chain: tuple[Scope, ...]) -> None:
+def test_no_key_runs_two_actions_in_one_place(chain: tuple[Scope, ...]) -> None:
     keys = [key for scope in chain for action in scope.actions for key in action.keys]
     assert sorted(keys) == sorted(set(keys))
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
-def test_every_action_is_explained_in_a_sentence(action: Action) -> None:
+def test_every_action_has_a_help_sentence(action: Action) -> None:
     assert action.label and action.help.endswith(".")
 
 
-def test_wherever_one_is_there_is_a_key_to_get_out() -> None:
+def test_every_place_has_a_key_that_leaves_it() -> None:
     assert {key for action in ACTIONS if action.method in ("quit", "close", "clear") for key in action.keys} == {
         "q",
         "ctrl+c",
@@ -53,7 +53,7 @@ def test_wherever_one_is_there_is_a_key_to_get_out() -> None:
     }
 
 
-def test_every_action_has_a_method_wherever_its_keys_are_seen() -> None:
+def test_every_offered_action_has_a_method() -> None:
     doers: dict[str, list[type[DOMNode]]] = defaultdict(list)
     for node in _nodes():
         for binding in node.__dict__.get("BINDINGS", ()):

@@ -26,7 +26,7 @@ def test_a_text_is_copied_by_osc_52() -> None:
     assert decoded(clipboard_sequence(TEXT, {})) == TEXT
 
 
-def test_tmux_gets_it_once_for_itself_and_once_to_hand_on() -> None:
+def test_tmux_gets_the_sequence_plain_and_wrapped() -> None:
     found = re.fullmatch(
         "(\x1b]52;c;[^\a]*\a)\x1bPtmux;(.*)\x1b\\\\", clipboard_sequence(TEXT, {"TMUX": "/socket,1,0"})
     )
@@ -48,7 +48,7 @@ def test_tmux_gets_it_once_for_itself_and_once_to_hand_on() -> None:
         ({"mouse": "off"}, {}, Connection(mouse=False)),
     ],
 )
-def test_a_remote_terminal_is_written_to_seldom_and_its_mouse_left_alone_unless_asked(
+def test_a_remote_connection_is_slow_and_without_mouse_unless_the_config_says_otherwise(
     settings: dict[str, str], environment: dict[str, str], expected: Connection
 ) -> None:
     assert connection(config(**settings), environment) == expected

@@ -27,7 +27,7 @@ def text(pilot: Pilot[None]) -> str:
     return snapshot(pilot.app).partition("\n\n")[0]
 
 
-async def test_the_screen_says_what_the_corpus_is(new: DataFolder) -> None:
+async def test_the_corpus_screen_shows_layers_unique_layers_and_repeated_kinds(new: DataFolder) -> None:
     expected = compare([model_bricks(decompose(graph_of(name))) for name in LIBRARY])
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "7")
@@ -76,7 +76,7 @@ async def test_marked_models_are_the_corpus_if_there_are_any(new: DataFolder) ->
         assert "2 models, " in text(pilot)
 
 
-async def test_models_are_sought_and_sorted(new: DataFolder) -> None:
+async def test_the_models_of_the_corpus_can_be_searched_and_sorted(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "7", "slash", '"resnet"', "enter")
         panel = pilot.app.screen.query_one(UniquenessPanel)
@@ -87,7 +87,7 @@ async def test_models_are_sought_and_sorted(new: DataFolder) -> None:
             assert panel.border_subtitle == order
 
 
-async def test_every_cell_of_the_grid_says_both_models_and_their_likeness(new: DataFolder) -> None:
+async def test_every_cell_of_the_grid_names_both_models_and_their_likeness(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "7", "3")
         corpus = pilot.app.screen.query_one(LikenessPanel)._grid.corpus
@@ -101,7 +101,7 @@ async def test_every_cell_of_the_grid_says_both_models_and_their_likeness(new: D
                 await press(pilot, "l")
 
 
-async def test_the_grid_leads_to_what_is_most_alike(new: DataFolder) -> None:
+async def test_the_grid_goes_to_the_most_similar_model(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "7", "slash", '"resnet50"', "enter", "enter")
         assert "resnet50_v1 and resnet18_v1" in text(pilot)
@@ -113,7 +113,7 @@ async def test_the_grid_leads_to_what_is_most_alike(new: DataFolder) -> None:
         assert "vgg16 and resnet50_v1" in text(pilot)
 
 
-async def test_on_a_narrow_screen_the_grid_moves_under_the_cursor(new: DataFolder) -> None:
+async def test_a_narrow_grid_scrolls_to_the_selected_column(new: DataFolder) -> None:
     async with running(app_on(new), (30, 24)) as pilot:
         await press(pilot, "escape", "7", "3", *["l"] * len(LIBRARY))
         grid = pilot.app.screen.query_one(LikenessPanel)
@@ -130,7 +130,7 @@ async def test_another_granularity_counts_sequences(new: DataFolder) -> None:
         assert "G=1" in text(pilot) and " layers: " in text(pilot)
 
 
-async def test_at_a_level_that_nothing_was_read_at_one_is_told_how_to_read(new: DataFolder) -> None:
+async def test_an_unread_level_shows_the_key_that_reads_the_models(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "7", "f")
         assert "None of these models was read at this level yet." in text(pilot)
@@ -147,7 +147,7 @@ async def test_speed_up_and_accuracy_come_from_the_store(measured: DataFolder) -
         assert "x" in row
 
 
-async def test_while_a_run_measures_nothing_is_read_unless_one_asks(new: DataFolder) -> None:
+async def test_models_are_not_read_during_a_run_unless_the_user_asks(new: DataFolder) -> None:
     app = app_on(new)
     async with running(app, WIDE) as pilot:
         await press(pilot, "escape")
@@ -162,7 +162,7 @@ async def test_while_a_run_measures_nothing_is_read_unless_one_asks(new: DataFol
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_there_is_room_for_a_panel_of_it_on_any_terminal(size: tuple[int, int], new: DataFolder) -> None:
+async def test_the_corpus_fits_small_terminals(size: tuple[int, int], new: DataFolder) -> None:
     async with running(app_on(new), size) as pilot:
         await press(pilot, "escape", "7", "3", "l")
         assert "alike: " in text(pilot) and "resnet" in text(pilot)

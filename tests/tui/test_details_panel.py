@@ -17,7 +17,7 @@ def panel(pilot: Pilot[None]) -> DetailsPanel:
     return pilot.app.screen.query_one(DetailsPanel)
 
 
-async def test_without_a_model_the_details_say_where_to_go(measured: DataFolder) -> None:
+async def test_without_a_model_the_details_say_what_to_select(measured: DataFolder) -> None:
     async with running(app_on(measured), (120, 40)) as pilot:
         assert "Select a part of the model" in screen_text(pilot)
 
@@ -38,13 +38,13 @@ async def test_the_samples_of_a_brick_are_read_from_the_store(measured: DataFold
         assert "25 samples, 2026-11-21 08:00 UTC" in screen_text(pilot)
 
 
-async def test_other_models_with_the_brick_are_found_once_for_all(measured: DataFolder) -> None:
+async def test_the_library_is_indexed_once(measured: DataFolder) -> None:
     async with running(app_on(measured), (200, 60)) as pilot:
         await press(pilot, *RESNET, "j")
         assert "elsewhere  1 model: resnet50_v1" in screen_text(pilot)
 
 
-async def test_who_reads_is_not_disturbed_by_new_results(measured: DataFolder) -> None:
+async def test_new_results_keep_the_scroll_position_of_the_details(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, *RESNET, "j", "3", "G")
         before = screen_text(pilot)
@@ -69,7 +69,7 @@ async def test_the_key_of_a_brick_is_copied_in_the_tree_too_and_the_message_show
         assert [it.message for it in pilot.app._notifications][-1].startswith(f"Copied: {subject.brick_key}. ")
 
 
-async def test_what_has_no_key_says_so(measured: DataFolder) -> None:
+async def test_copying_a_part_without_a_key_explains_why(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "3", "y")
         assert pilot.app.clipboard == ""
@@ -83,7 +83,7 @@ async def test_the_details_of_one_model_do_not_stay_while_another_is_read(measur
         assert subject is not None and subject.title == "alexnet"
 
 
-async def test_the_details_look_as_they_were_approved(measured: DataFolder) -> None:
+async def test_the_details_match_their_snapshot(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "j", "3", "ctrl+d")
         await check_all(pilot, "details")

@@ -53,7 +53,7 @@ def timed(*samples_ms: float, flags: tuple[str, ...] = ()) -> Measurement:
     )
 
 
-def test_a_layer_begins_with_what_it_is_and_takes() -> None:
+def test_a_layer_starts_with_its_title_name_and_latency() -> None:
     opened = sample("resnet50_v1")
     lines = told(opened, 0, estimated(opened, measured(opened.decomposition))).splitlines()
     assert lines[0] == "conv 7x7/2 64"
@@ -64,7 +64,7 @@ def test_a_layer_begins_with_what_it_is_and_takes() -> None:
     assert "of the model" in text and "interval" in text and "* on the critical path" in text
 
 
-def test_the_model_says_what_it_pays_beside_its_parts() -> None:
+def test_the_model_shows_the_overhead_of_a_call() -> None:
     opened = sample("resnet50_v1")
     known = measured(opened.decomposition, correction=Correction(((CALL_MS, 0.06),)))
     call = "call       0.060 ms of it: overhead of one call"
@@ -73,7 +73,7 @@ def test_the_model_says_what_it_pays_beside_its_parts() -> None:
     assert "of the runtime" not in told(opened, None, estimated(opened, measured(opened.decomposition)))
 
 
-def test_a_brick_says_its_key_its_contexts_and_how_often_it_occurs() -> None:
+def test_a_brick_shows_its_key_contexts_and_occurrences() -> None:
     opened = sample("resnet50_v1")
     occurrences = opened.decomposition.occurrences
     by_brick: dict[str, set[str]] = {}
@@ -99,16 +99,16 @@ def test_other_models_with_the_brick_are_named(names: tuple[str, ...], says: str
     assert f"elsewhere  {says}" in told(sample("alexnet"), 0, elsewhere=names)
 
 
-def test_nothing_is_said_of_other_models_before_they_were_looked_through() -> None:
+def test_other_models_are_not_mentioned_before_the_index_is_complete() -> None:
     assert "elsewhere" not in told(sample("alexnet"), 0)
 
 
-def test_a_missing_one_says_so() -> None:
+def test_an_unmeasured_sequence_says_so() -> None:
     opened = sample("alexnet")
     assert "takes      not measured yet" in told(opened, 0, estimated(opened))
 
 
-def test_one_that_cannot_run_says_why_and_the_model_says_how_many() -> None:
+def test_a_layer_that_cannot_run_shows_the_reason_and_the_model_counts_such_layers() -> None:
     opened = open_model(unable(chain("conv", "relu"), 1, "the operator is not in this build"))
     latencies = estimated(opened, measured(opened.decomposition))
     assert "cannot run the operator is not in this build" in told(opened, 1, latencies)
@@ -116,30 +116,30 @@ def test_one_that_cannot_run_says_why_and_the_model_says_how_many() -> None:
     assert "measured   1 of 2 layers" in whole and "cannot run 1 layer, marked !" in whole
 
 
-def test_a_guessed_one_says_that_it_is_guessed() -> None:
+def test_a_predicted_latency_is_marked() -> None:
     opened = sample("resnet18_v1")
     wanting = opened.decomposition.occurrences[10]
     known = measured(opened.decomposition, [(wanting.brick.key, wanting.context)])
     assert "predicted from similar bricks" in told(opened, 10, estimated(opened, known, bridge=True))
 
 
-def test_a_stored_one_takes_no_time() -> None:
+def test_a_stored_array_takes_no_time() -> None:
     opened = open_model(built([Spec("constant"), Spec("conv", DATA), Spec("add", after(0, 1))]))
     assert "no time: it is stored" in told(opened, 0, estimated(opened, measured(opened.decomposition)))
 
 
-def test_one_that_is_not_needed_says_why() -> None:
+def test_a_sequence_that_the_cover_leaves_out_says_why() -> None:
     opened = open_model(chain("conv", "relu", "pool"), Cutting(3, Cut.OVERLAP))
     assert "sequences that overlap it are quicker" in told(opened, 1, estimated(opened, measured(opened.decomposition)))
 
 
-def test_one_that_runs_several_times_says_how_often_it_is_paid() -> None:
+def test_a_repeated_layer_shows_how_often_it_is_paid() -> None:
     opened = open_model(built([Spec("conv", DATA, times=3)]))
     text = told(opened, 0, estimated(opened, measured(opened.decomposition)))
     assert "ms, each time" in text and "paid       3 times" in text and "runs       3 times, counted once" in text
 
 
-def test_a_sequence_of_several_layers_tells_of_each() -> None:
+def test_a_sequence_describes_each_of_its_layers() -> None:
     opened = sample("resnet50_v1", granularity=3)
     text = told(opened, 0)
     assert text.splitlines()[0] == "conv 7x7/2 64 > batch norm > relu"
@@ -156,7 +156,7 @@ def test_a_layer_among_several_has_no_latency_of_its_own() -> None:
     assert text.splitlines()[0] == "conv 7x7/2 64" and "takes" not in text
 
 
-def test_the_model_says_what_goes_in_and_comes_out() -> None:
+def test_the_model_shows_its_inputs_and_outputs() -> None:
     text = told(sample("resnet50_v1"), None)
     assert "input      1x3x224x224 data" in text and "output     1x1000 resnet50_v1_dense0_fwd" in text
     assert "layers     174" in text and "level      written, granularity 1, cut chain" in text
@@ -168,7 +168,7 @@ def test_control_codes_in_names_are_escaped() -> None:
     assert "\x1b" not in told(open_model(evil), 0) + told(open_model(evil), None)
 
 
-def test_samples_are_drawn_as_a_histogram_with_slow_ones_in_one_tail() -> None:
+def test_samples_are_drawn_as_a_histogram_with_one_bar_for_outliers() -> None:
     newest = timed(*[1.0, 1.01, 1.02, 1.02, 1.03] * 5, 9.0)
     text = told(sample("alexnet"), 0, samples=Measurements(newest, (1.02,)))
     assert "26 samples, 2026-11-21 08:00 UTC" in text
@@ -176,7 +176,7 @@ def test_samples_are_drawn_as_a_histogram_with_slow_ones_in_one_tail() -> None:
     assert "history" not in text
 
 
-def test_measurements_over_time_and_doubts_are_said() -> None:
+def test_the_history_and_the_flags_are_shown() -> None:
     newest = timed(1.0, 1.0, 1.0, flags=("slower than before",))
     text = told(sample("alexnet"), 0, samples=Measurements(newest, (1.5, 1.25, 1.0)))
     assert "3 measurements: 1.500, 1.250, 1.000 ms" in text and "flagged    slower than before" in text

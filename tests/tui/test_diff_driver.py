@@ -63,7 +63,7 @@ DRAWN = st.builds(
 
 
 @given(st.lists(DRAWN, min_size=1, max_size=12))
-def test_the_screen_is_the_same(drawn: list[str]) -> None:
+def test_the_reduced_output_draws_the_same_screen(drawn: list[str]) -> None:
     is_slow, expected, found = ScreenDiff(), Paper(), Paper()
     for data in drawn:
         expected.write(data)
@@ -85,30 +85,30 @@ def test_the_screen_is_the_same(drawn: list[str]) -> None:
         ("31;42;39;49", set(), "39", "49"),
     ],
 )
-def test_a_style_is_read_as_terminals_do(style: str, flags: set[str], ink: str, ground: str) -> None:
+def test_styles_are_parsed_as_terminals_parse_them(style: str, flags: set[str], ink: str, ground: str) -> None:
     assert look_of(style) == (frozenset(flags), ink, ground)
 
 
-def test_what_stands_there_is_not_written_again() -> None:
+def test_unchanged_cells_are_not_written_again() -> None:
     is_slow, data = ScreenDiff(), f"{place(2, 3)}\x1b[1;31mbricks\x1b[0m and \x1b[32mmore\x1b[0m"
     assert is_slow.reduced(data)
     assert is_slow.reduced(data) == ""
 
 
-def test_only_what_differs_is_written() -> None:
+def test_only_changed_cells_are_written() -> None:
     is_slow = ScreenDiff()
     is_slow.reduced(f"{place(0, 0)}\x1b[31mone two three\x1b[0m{place(0, 0)}")
     assert is_slow.reduced(f"{place(0, 0)}\x1b[31mone TWO three\x1b[0m") == "one TWO\x1b[6C"
 
 
-def test_of_a_blank_only_its_ground_counts() -> None:
+def test_blanks_differ_only_by_their_background() -> None:
     is_slow = ScreenDiff()
     is_slow.reduced(f"{place(0, 0)}\x1b[31;44m   \x1b[0m{place(0, 0)}")
     assert is_slow.reduced(f"{place(0, 0)}\x1b[1;32;44m   \x1b[0m{place(0, 0)}") == ""
     assert "\x1b[45m " in is_slow.reduced(f"{place(0, 0)}\x1b[32;45m \x1b[0m")
 
 
-def test_sequences_that_draw_nothing_come_through_as_they_are() -> None:
+def test_sequences_that_draw_nothing_pass_unchanged() -> None:
     is_slow = ScreenDiff()
     is_slow.reduced(f"{place(0, 0)}x{place(0, 0)}")
     for sequence in (
@@ -121,7 +121,7 @@ def test_sequences_that_draw_nothing_come_through_as_they_are() -> None:
         assert is_slow.reduced(sequence) == sequence
 
 
-def test_after_another_screen_everything_is_drawn_again() -> None:
+def test_switching_the_screen_buffer_redraws_everything() -> None:
     is_slow, data = ScreenDiff(), f"{place(0, 0)}\x1b[31mtext\x1b[0m{place(0, 0)}"
     first = is_slow.reduced(data)
     is_slow.forget()

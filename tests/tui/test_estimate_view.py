@@ -35,7 +35,7 @@ def texts(found: tuple[EstimateRow, ...]) -> list[str]:
     return ["".join(span.text for span in row.line).rstrip() for row in found]
 
 
-def test_the_compositions_stand_side_by_side_with_what_was_measured(measured: DataFolder) -> None:
+def test_the_compositions_are_shown_with_the_measurement(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))
     assert shown_rows[:5] == [
         "sequential     14.24 ms 14.18 to 14.30",
@@ -48,7 +48,7 @@ def test_the_compositions_stand_side_by_side_with_what_was_measured(measured: Da
     assert "Where the time goes" in shown_rows and " 100 % of 68 layers" in "".join(shown_rows)
 
 
-def test_a_call_of_the_runtime_has_a_row_where_it_is_much_of_a_model(measured: DataFolder) -> None:
+def test_the_call_overhead_has_a_row_if_it_is_a_large_share(measured: DataFolder) -> None:
     view = view_of(measured, "resnet18_v1")
     composed = view.system_estimate.estimate.composed
     assert composed is not None
@@ -59,7 +59,7 @@ def test_a_call_of_the_runtime_has_a_row_where_it_is_much_of_a_model(measured: D
         assert ("call           4.000 ms once per inference" in shown_rows) is told
 
 
-def test_a_host_that_was_another_for_the_model_than_for_its_bricks_is_told_of(measured: DataFolder) -> None:
+def test_a_change_of_host_speed_between_model_and_bricks_is_reported(measured: DataFolder) -> None:
     view = view_of(measured, "resnet18_v1")
     assert view.residual is not None and "host was" not in "".join(texts(estimate_rows(view, WRITTEN, AVAILABLE, 60)))
     moved = replace(view, residual=replace(view.residual, times_slower=0.8))
@@ -67,7 +67,7 @@ def test_a_host_that_was_another_for_the_model_than_for_its_bricks_is_told_of(me
     assert "the host was 1.25 times as fast for the model as for its bricks" in shown_rows
 
 
-def test_a_sum_of_a_part_of_a_model_is_no_bound_and_says_what_is_missing(measured: DataFolder) -> None:
+def test_a_partial_sum_is_marked_and_shows_what_is_missing(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
     assert shown_rows[0] == "sequential    …8.775 ms only 61 % of its layers"
     assert shown_rows[1].endswith("x as fast for that part")
@@ -76,12 +76,12 @@ def test_a_sum_of_a_part_of_a_model_is_no_bound_and_says_what_is_missing(measure
     assert "26 layers not measured yet" in shown_rows and "measured    not end to end yet" in shown_rows
 
 
-def test_without_results_it_says_what_to_do(measured: DataFolder) -> None:
+def test_a_model_without_results_shows_what_to_do(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "vgg16"), WRITTEN, AVAILABLE, 60))
     assert shown_rows[:2] == ["Not measured here yet.", "r runs its bricks"]
 
 
-def test_a_run_under_way_is_told_of_where_nothing_else_is_known(measured: DataFolder) -> None:
+def test_a_run_in_progress_is_mentioned_only_without_results(measured: DataFolder) -> None:
     shown_rows = texts(
         estimate_rows(view_of(measured, "vgg16"), WRITTEN, AVAILABLE, 60, "A run of this model is in progress.")
     )
@@ -93,31 +93,31 @@ def test_a_run_under_way_is_told_of_where_nothing_else_is_known(measured: DataFo
 
 
 @pytest.mark.parametrize("width", [20, 30, 39, 57, 120])
-def test_what_does_not_fit_is_left_out_and_not_broken(width: int, measured: DataFolder) -> None:
+def test_settings_fit_narrow_panels(width: int, measured: DataFolder) -> None:
     for row in estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, width):
         if isinstance(row.stop, Setting):
             assert width_of(row.line) <= max(width, 20)
 
 
-def test_the_cursor_may_stand_on_settings_and_on_what_is_further_down(measured: DataFolder) -> None:
+def test_the_cursor_stops_on_settings_and_on_explanations(measured: DataFolder) -> None:
     found = estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60)
     assert [row.stop for row in found if isinstance(row.stop, Setting)] == list(Setting)
     assert not any(row.stop is not None for row in found[:6]) and found[-1].stop is not None
 
 
-def test_while_no_model_is_open_the_settings_are_there(tmp_path: Path) -> None:
+def test_settings_are_shown_without_a_model(tmp_path: Path) -> None:
     shown_rows = texts(estimate_rows(CHOOSE_A_MODEL, WRITTEN, NONE_AVAILABLE, 60))
     assert shown_rows[0] == "No model is open." and "level       ◂ written ▸" in shown_rows
 
 
 @pytest.mark.parametrize("setting", Setting)
-def test_every_setting_comes_around_to_where_it_was(setting: Setting) -> None:
+def test_every_setting_can_be_changed_and_changed_back(setting: Setting) -> None:
     choices = Choices(granularity=3, workers=3)
     there = change_setting(setting, choices, 1, AVAILABLE)
     assert there != choices and change_setting(setting, there, -1, AVAILABLE) == choices
 
 
-def test_settings_are_told_in_words() -> None:
+def test_settings_are_shown_in_words() -> None:
     choices = Choices(2, Level.FUSED, Cut.OVERLAP, Order.PAPER, OTHER_SYSTEM.id, RUNTIME.id, 4)
     told = [setting_text(setting, choices, AVAILABLE) for setting in Setting]
     assert told == ["2", "fused", "overlap", "paper", "4", "c5.xlarge, 4 cores", "mxnet, 2 threads"]
@@ -127,7 +127,7 @@ def test_settings_are_told_in_words() -> None:
     ]
 
 
-def test_another_system_is_asked_for_by_whatever_runtime_it_has() -> None:
+def test_another_system_resets_the_runtime() -> None:
     choices = change_setting(Setting.SYSTEM, Choices(runtime=RUNTIME.id), 1, AVAILABLE)
     assert (choices.system, choices.runtime) == (OTHER_SYSTEM.id, None)
 
@@ -138,17 +138,17 @@ def test_granularity_and_workers_stop_at_one() -> None:
         assert change_setting(setting, least, -1, AVAILABLE) == least
 
 
-def test_other_systems_that_have_results_are_named_where_there_are_none(measured: DataFolder) -> None:
+def test_other_systems_with_results_are_named_if_this_one_has_none(measured: DataFolder) -> None:
     nowhere = Choices(level=Level.WRITTEN, system="a system without results")
     shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1", nowhere), nowhere, AVAILABLE, 60))
     assert "c5.xlarge, 4 cores has results: select it as the system" in shown_rows
 
 
-def test_it_is_said_by_which_runtime_it_was_measured(measured: DataFolder) -> None:
+def test_the_runtime_of_the_measurements_is_named(measured: DataFolder) -> None:
     assert f"by {RUNTIME.id}" in texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))
 
 
-def test_where_no_estimate_is_possible_it_says_why_and_what_to_do(measured: DataFolder) -> None:
+def test_an_impossible_estimate_shows_the_reason_and_what_to_do(measured: DataFolder) -> None:
     view = view_of(measured, "alexnet")
     estimate = replace(view.system_estimate.estimate, composed=None, obstacle="layer 'gate' (If) runs layers inside it")
     system_estimate = replace(view.system_estimate, estimate=estimate, end_to_end=None)
@@ -163,7 +163,7 @@ def test_where_no_estimate_is_possible_it_says_why_and_what_to_do(measured: Data
     assert "no estimate possible" in "".join(span.text for span in headline.lines(120)[0])
 
 
-def test_the_title_has_the_composition_that_was_chosen_and_the_figures_of_the_panel(measured: DataFolder) -> None:
+def test_the_headline_shows_the_selected_composition_with_the_figures_of_the_panel(measured: DataFolder) -> None:
     for workers in (1, 3):
         choices = replace(WRITTEN, workers=workers)
         view = view_of(measured, "resnet18_v1", choices)

@@ -15,7 +15,7 @@ def drawn(app: DlbricksApp) -> str:
     return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
-async def test_a_message_spells_out_the_control_codes_in_a_name(new: DataFolder) -> None:
+async def test_messages_escape_control_codes(new: DataFolder) -> None:
     app = app_on(new)
     async with running(app, (200, 50)) as pilot:
         app.notify(f"[red] {HOSTILE}", markup=False)
@@ -24,7 +24,7 @@ async def test_a_message_spells_out_the_control_codes_in_a_name(new: DataFolder)
         assert all(char.isprintable() for char in drawn(app).replace("\n", ""))
 
 
-async def test_a_field_spells_out_the_control_codes_in_a_path(new: DataFolder) -> None:
+async def test_fields_escape_control_codes(new: DataFolder) -> None:
     app = app_on(new)
     async with running(app, (200, 50)) as pilot:
         await press(pilot, "escape", "o")
@@ -35,7 +35,7 @@ async def test_a_field_spells_out_the_control_codes_in_a_path(new: DataFolder) -
         assert all(char.isprintable() for char in shown.replace("\n", ""))
 
 
-async def test_a_frame_takes_a_name_for_no_markup_and_no_control_code(new: DataFolder) -> None:
+async def test_titles_of_frames_escape_markup_and_control_codes(new: DataFolder) -> None:
     async with running(app_on(new)):
         box = Box(f"Shapes of [red]{HOSTILE}", DIALOG)
         assert box._border_title is not None

@@ -118,7 +118,7 @@ async def test_the_fields_follow_each_other_both_ways_round(
         assert [wish.shapes for wish in opened_with] == [{"x": (11,), "y": (22,), "z": (33,)}]
 
 
-async def test_a_model_that_cannot_be_opened_as_wished_has_its_inputs_asked_for_too(
+async def test_a_model_that_cannot_be_fused_can_be_given_shapes(
     measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = ModelReader.inputs

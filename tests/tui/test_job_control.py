@@ -22,7 +22,7 @@ sys.exit(7 if signal.getsignal(signal.SIGTSTP) is stop_late else 1)
 """
 
 
-def test_a_shell_that_wakes_at_once_is_not_too_early() -> None:
+def test_a_job_that_is_resumed_at_once_continues() -> None:
     # A job of two, as a script and what it runs: the shell hears of the outer one alone.
     outer = ["sh", "-c", f'{sys.executable} -c "$0"; exit $?', INNER]
     pid = os.posix_spawn("/bin/sh", outer, os.environ, setpgroup=0)

@@ -41,7 +41,7 @@ def keys(written: str) -> list[tuple[str, str | None]]:
         ("\x1b[M !!j\x1b[32;10;10Mj", ["j", "j"]),
     ],
 )
-def test_each_key_of_a_terminal_is_one_key_and_what_is_none_is_no_text(written: str, expected: list[str]) -> None:
+def test_each_key_sequence_is_one_key_and_unknown_sequences_type_nothing(written: str, expected: list[str]) -> None:
     assert [key for key, _ in keys(written)] == expected
 
 
@@ -49,12 +49,12 @@ def test_a_letter_with_alt_types_nothing() -> None:
     assert keys("\x1bx") == [("alt+x", None)]
 
 
-def test_the_mouse_and_answers_about_modes_are_still_understood() -> None:
+def test_mouse_events_and_mode_reports_are_still_parsed() -> None:
     told = [type(event).__name__ for event in KeyParser().feed("\x1b[<0;3;4M\x1b[?2026;1$y\x1b[200~\x1b[99~\x1b[201~")]
     assert told[:2] == ["MouseDown", "TerminalSupportsSynchronizedOutput"]
 
 
-async def test_the_terminal_is_read_by_this_parser(new: DataFolder) -> None:
+async def test_the_driver_uses_this_parser(new: DataFolder) -> None:
     async with running(app_on(new)):
         assert vars(linux_driver)["XTermParser"] is KeyParser
 
@@ -66,7 +66,7 @@ async def typed(pilot: Pilot[None], *keys: str) -> None:
     await settled(pilot)
 
 
-async def test_letters_that_are_typed_quickly_behind_a_search_belong_to_it(measured: DataFolder) -> None:
+async def test_letters_typed_quickly_after_the_search_key_go_into_the_search(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await typed(pilot, "slash", *"vgg16")
         panel = pilot.app.screen.query_one(ModelsPanel)
@@ -76,7 +76,7 @@ async def test_letters_that_are_typed_quickly_behind_a_search_belong_to_it(measu
         assert pilot.app.screen._spec.source.name == "alexnet"
 
 
-async def test_letters_that_are_typed_before_a_box_has_opened_belong_to_it(measured: DataFolder) -> None:
+async def test_letters_typed_before_a_box_has_opened_go_into_the_box(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await typed(pilot, "colon", *"quit")
         assert isinstance(pilot.app.screen, PaletteScreen)

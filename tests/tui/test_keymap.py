@@ -27,14 +27,14 @@ def given(**keys: str | list[str]) -> dict[str, KeysGiven]:
     }
 
 
-def test_what_is_not_changed_is_as_in_the_registry() -> None:
+def test_unchanged_actions_keep_their_default_keys() -> None:
     keymap = keymap_of(given(models__mark="x"))
     assert keymap.keys_of(BY_ID["models.mark"]) == ("x",)
     assert all(keymap.keys_of(action) == action.keys for action in ACTIONS if action.id != "models.mark")
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
-def test_the_keys_of_an_action_may_be_given_to_it_as_the_help_shows_them(action) -> None:  # type: ignore[no-untyped-def]
+def test_keys_may_be_written_as_the_help_shows_them(action) -> None:  # type: ignore[no-untyped-def]
     shown_keys = key_labels(action.keys).split(" ")
     keys = keymap_of({action.id: KeysGiven(tuple(shown_keys), "config.toml:1")}).keys_of(action)
     assert set(map(parse_key, action.keys)) <= set(map(parse_key, keys))
@@ -59,23 +59,23 @@ def test_the_keys_of_an_action_may_be_given_to_it_as_the_help_shows_them(action)
         ("ö", "ö"),
     ],
 )
-def test_a_key_may_be_written_as_people_write_it(written: str, key: str) -> None:
+def test_common_spellings_of_keys_are_accepted(written: str, key: str) -> None:
     assert parse_key(written) == key
 
 
 @pytest.mark.parametrize("written", ["", "xx", "ctrl+", "ctrl+shift", "hyper+x", "f13", "ctrl+[", "\n", "meta"])
-def test_what_is_no_key_is_none(written: str) -> None:
+def test_texts_that_name_no_key_are_refused(written: str) -> None:
     with pytest.raises(UnknownKeyError):
         parse_key(written)
 
 
-def test_letters_and_signs_are_text_and_nothing_else_is() -> None:
+def test_only_letters_and_signs_type_text() -> None:
     assert all(types_text(parse_key(key)) for key in ("x", "X", "?", ",", "space", "ö"))
     assert not any(types_text(parse_key(key)) for key in ("ctrl+x", "f5", "enter", "shift+tab", "alt+x", "esc", "down"))
 
 
 @pytest.mark.parametrize("letter", "abhijm")
-def test_a_key_that_never_arrives_is_refused_with_the_reason(letter: str) -> None:
+def test_reserved_keys_are_refused_with_the_reason(letter: str) -> None:
     message = wrong_keys(given(models__mark=f"ctrl+{letter}"))
     reason = RESERVED_KEYS[f"ctrl+{letter}"]
     assert message == f"config.toml:7: keys.models.mark: ^{letter} never arrives ({reason}): choose another key"
@@ -102,22 +102,22 @@ def test_a_key_that_never_arrives_is_refused_with_the_reason(letter: str) -> Non
         (given(app__save_picture="x"), "keys.app.save_picture: x types text here"),
     ],
 )
-def test_keys_that_cannot_be_are_refused_with_where_and_why(keys: dict[str, KeysGiven], complaint: str) -> None:
+def test_invalid_keys_are_refused_with_their_place_and_the_reason(keys: dict[str, KeysGiven], complaint: str) -> None:
     with pytest.raises(KeymapError) as refused:
         keymap_of(keys)
     assert str(refused.value).startswith(f"config.toml:7: {complaint}")
 
 
-def test_the_same_key_may_do_different_things_in_different_places() -> None:
+def test_one_key_may_run_different_actions_in_different_places() -> None:
     assert not wrong_keys(given(models__mark="f7", tree__expand="f7", run__pause="f7"))
 
 
-def test_what_has_given_its_key_away_leaves_it_to_others() -> None:
+def test_a_key_is_free_once_its_action_has_another() -> None:
     assert not wrong_keys(given(workbench__other_level="c", workbench__other_cut="f"))
 
 
 @pytest.mark.parametrize("action", FIXED_KEYS)
-def test_there_is_always_a_way_out(action: str) -> None:
+def test_fixed_keys_always_leave(action: str) -> None:
     keymap = keymap_of(given(**{action.replace(".", "__"): "f9"}))
     assert keymap.keys_of(BY_ID[action]) == ("f9", FIXED_KEYS[action])
     # And wherever one is, it can be found.
@@ -125,16 +125,16 @@ def test_there_is_always_a_way_out(action: str) -> None:
     assert all(outs.intersection(scopes) for scopes in CHAINS)
 
 
-def test_no_key_of_ours_would_be_refused() -> None:
+def test_all_default_keys_are_valid() -> None:
     keys = {action.id: KeysGiven(action.keys, "registry") for action in ACTIONS}
     assert keymap_of(keys).keys_of(BY_ID["app.quit"]) == ("q", "ctrl+c")
 
 
-def test_textual_gets_only_what_differs() -> None:
+def test_textual_gets_only_changed_keys() -> None:
     assert Keymap().for_textual() == {}
     assert keymap_of(given(models__mark=["x", ";"])).for_textual() == {"models.mark": "x,semicolon"}
 
 
-def test_every_key_has_a_name_that_leads_back_to_it() -> None:
+def test_every_key_label_parses_to_its_key() -> None:
     for key in set(chain.from_iterable(action.keys for action in ACTIONS)):
         assert parse_key(shown(key)) == parse_key(key)

@@ -31,11 +31,11 @@ def test_a_spread_line_takes_exactly_its_width(left: tuple[Span, ...], right: tu
     assert width_of(spread(left, right, width)) == width
 
 
-def test_a_line_that_fits_is_left_as_it_is() -> None:
+def test_a_line_that_fits_stays_unchanged() -> None:
     assert fitted(line("ab", Span("cd", "good")), 4) == line("ab", Span("cd", "good"))
 
 
-def test_what_does_not_fit_ends_in_an_ellipsis() -> None:
+def test_a_shortened_line_ends_in_an_ellipsis() -> None:
     assert fitted(line("ab", Span("cdef", "good")), 4) == line("ab", Span("c…", "good"))
     assert cut("resnet50", 5) == "resn…"
 
@@ -50,13 +50,13 @@ def test_a_column_takes_exactly_its_width(text: str, width: int) -> None:
 
 
 @given(texts, widths)
-def test_a_figure_takes_exactly_its_width_and_never_touches_what_stands_before_it(text: str, width: int) -> None:
+def test_a_number_takes_exactly_its_width_after_a_blank(text: str, width: int) -> None:
     assert width_of([number_column(text, width)]) == width
     assert number_column(text, width).text.startswith(" ")
 
 
 @given(st.floats(min_value=0, max_value=1), widths)
-def test_a_bar_takes_exactly_its_width_and_shows_all_that_is_not_nothing(share: float, width: int) -> None:
+def test_a_bar_takes_exactly_its_width_and_shows_every_positive_share(share: float, width: int) -> None:
     drawn, _ = spans = bar(share, width)
     assert width_of(spans) == width
     assert bool(drawn.text.strip()) == (share > 0)
@@ -84,7 +84,7 @@ def test_lines_are_broken_between_words_and_keep_the_indent_of_their_first_colum
     ]
 
 
-def test_names_cannot_steer_the_terminal() -> None:
+def test_control_codes_in_names_are_escaped() -> None:
     hostile = line("a\x1b[2J\nb")
     assert fitted(hostile, 12) == line("a\\x1b[2J\\nb", " ")
     assert wrapped(hostile, 12) == [line("a\\x1b[2J\\nb")]

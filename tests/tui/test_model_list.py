@@ -27,11 +27,11 @@ def test_columns_are_shown_as_far_as_they_fit() -> None:
     assert text(model_row(RESNET, 80, latency=measured)).split() == ["resnet50_v1", "IC", "174", "26", "%", "24.13"]
 
 
-def test_what_is_not_known_is_a_dot() -> None:
+def test_unknown_values_are_dots() -> None:
     assert text(model_row(replace(RESNET, layers=None), 80)).split() == ["resnet50_v1", "IC", "·", "·", "·"]
 
 
-def test_a_model_measured_in_part_shows_how_much_instead_of_a_sum_that_compares_to_nothing() -> None:
+def test_a_partly_measured_model_shows_its_coverage_instead_of_a_sum() -> None:
     assert text(model_row(RESNET, 40, latency=KnownLatency(8.5, 43, 72))).endswith(" 60 % run")
     assert text(model_row(RESNET, 40, latency=KnownLatency(8.5, 999, 1000))).endswith(" 99 % run")
     assert text(model_row(RESNET, 40, latency=KnownLatency(None, 1, 4, possible=False))).endswith(" none")
@@ -41,7 +41,7 @@ def test_a_marked_model_has_a_sign() -> None:
     assert text(model_row(RESNET, 30, marked=True)).startswith("● resnet50_v1")
 
 
-def test_names_of_table_1_are_shortened_where_all_are_alike() -> None:
+def test_names_of_table_1_are_shortened() -> None:
     assert text(model_row(SSD, 60)).startswith("  SSD · PASCAL VOC Data ")
 
 
@@ -57,12 +57,12 @@ def test_names_of_table_1_are_shortened_where_all_are_alike() -> None:
         ("resnet ssd", []),
     ],
 )
-def test_every_word_of_a_search_has_to_be_somewhere(sought: str, names: list[str]) -> None:
+def test_a_search_finds_models_that_contain_every_word(sought: str, names: list[str]) -> None:
     words = sought.casefold().split()
     assert [source.name for source in (RESNET, SSD) if contains_all(searched_text(source), words)] == names
 
 
-def test_what_was_searched_for_is_made_visible() -> None:
+def test_found_words_are_highlighted() -> None:
     matched = [span.text for span in highlighted("resnet50_v1", ["NET", "v1"]) if span.style == "match"]
     assert matched == ["net", "v1"]
     assert text(highlighted("resnet50_v1", ["net", "netw", "t50"])) == "resnet50_v1"

@@ -29,27 +29,27 @@ def reader(tmp_path: Path) -> ModelReader:
     return ModelReader(DataFolder(tmp_path), SAMPLE_MODELS)
 
 
-def test_a_model_is_read_once_however_it_is_cut(reader: ModelReader) -> None:
+def test_a_model_is_read_once_for_all_cuttings(reader: ModelReader) -> None:
     first, second = reader.open(wish("resnet18_v1")), reader.open(wish("resnet18_v1", 4))
     assert second.graph is first.graph
     assert len(second.decomposition.occurrences) < len(first.decomposition.occurrences)
 
 
-def test_of_many_models_the_last_few_are_kept(reader: ModelReader) -> None:
+def test_the_last_few_models_are_kept_in_memory(reader: ModelReader) -> None:
     names = LIBRARY[: MOST_KEPT + 1]
     graphs = [reader.open(wish(name)).graph for name in names]
     assert reader.open(wish(names[-1])).graph is graphs[-1]
     assert reader.open(wish(names[0])).graph is not graphs[0]
 
 
-def test_a_passing_look_starts_no_framework(reader: ModelReader, tmp_path: Path) -> None:
+def test_reading_from_the_cache_starts_no_framework(reader: ModelReader, tmp_path: Path) -> None:
     seen = reader.decompose_cached(wish("resnet18_v1"))
     assert seen is not None and len(seen.graph.layers) == 68
     assert reader.decompose_cached(wish("resnet18_v1", level=Level.FUSED)) is None
     assert not (tmp_path / "log").exists()
 
 
-def test_one_model_without_its_framework_ends_no_survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_that_cannot_be_read_are_left_out_of_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = Runtime("gone", "/nowhere/python", MXNET.framework, "1.9.1", "3.11.0")
     monkeypatch.setattr(Registry, "preferred", lambda registry: gone)
     monkeypatch.setattr(work, "get_current_worker", lambda: SimpleNamespace(is_cancelled=False))

@@ -24,12 +24,12 @@ def titles(outline: Outline) -> list[str]:
     return [outline.label(node) + outline.title(node) for node in outline.rows]
 
 
-def test_a_model_begins_with_its_parts_and_nothing_in_them(resnet: Outline) -> None:
+def test_an_outline_starts_with_the_closed_parts_of_the_model(resnet: Outline) -> None:
     assert titles(resnet)[:2] == ["resnet50_v1", "conv 7x7/2 64"]
     assert {node.depth for node in resnet.rows} == {0, 1}
 
 
-def test_opening_a_part_shows_what_is_in_it_and_closing_it_hides_all_of_that(resnet: Outline) -> None:
+def test_a_part_expands_and_collapses_with_all_its_parts(resnet: Outline) -> None:
     before = titles(resnet)
     module = next(at for at, title in enumerate(before) if title == "module A x2")
     assert resnet.expand(module) == module
@@ -40,18 +40,18 @@ def test_opening_a_part_shows_what_is_in_it_and_closing_it_hides_all_of_that(res
     assert titles(resnet) == before
 
 
-def test_from_a_closed_part_closing_goes_to_what_it_is_part_of(resnet: Outline) -> None:
+def test_collapsing_a_closed_part_goes_to_its_parent(resnet: Outline) -> None:
     module = next(at for at, title in enumerate(titles(resnet)) if title.startswith("module"))
     resnet.expand(module)
     assert resnet.collapse(module + 2) == module
 
 
-def test_everything_open_shows_every_layer_once(resnet: Outline) -> None:
+def test_a_fully_expanded_outline_shows_every_layer_once(resnet: Outline) -> None:
     resnet.expand_below(0)
     assert sorted(node.sequence for node in resnet.rows if node.sequence is not None) == list(range(174))
 
 
-def test_a_large_model_is_opened_no_further_than_is_readable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expanding_a_large_model_stops_at_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     outline = Outline(opened("inceptionv3"))
     monkeypatch.setattr("dlbricks_tui.tui.workbench.outline.MOST_EXPANDED", 50)
     before = len(outline.rows)
@@ -59,7 +59,7 @@ def test_a_large_model_is_opened_no_further_than_is_readable(monkeypatch: pytest
     assert before + 50 <= len(outline.rows) < before + 150
 
 
-def test_in_an_outline_of_any_length_a_part_still_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_expands_in_an_outline_longer_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     outline = Outline(opened("inceptionv3"))
     outline.expand_below(0)
     monkeypatch.setattr("dlbricks_tui.tui.workbench.outline.MOST_EXPANDED", 50)
@@ -70,7 +70,7 @@ def test_in_an_outline_of_any_length_a_part_still_opens(monkeypatch: pytest.Monk
     assert len(outline.rows) > closed
 
 
-def test_a_search_shows_the_sequences_that_have_every_word_and_ending_it_keeps_the_place(resnet: Outline) -> None:
+def test_a_search_finds_sequences_with_every_word_and_ending_it_keeps_the_selection(resnet: Outline) -> None:
     resnet.seek("pool max", 0)
     assert titles(resnet) == ["max pool 3x3/2"]
     index = resnet.seek("", 0)
@@ -78,7 +78,7 @@ def test_a_search_shows_the_sequences_that_have_every_word_and_ending_it_keeps_t
     assert titles(resnet)[0] == "resnet50_v1"
 
 
-def test_a_search_in_a_closed_part_opens_it_when_it_ends(resnet: Outline) -> None:
+def test_ending_a_search_expands_the_parts_around_the_match(resnet: Outline) -> None:
     resnet.seek("stage4_conv9", 0)
     assert len(resnet.rows) == 1
     sequence = resnet.rows[0].sequence
@@ -87,12 +87,12 @@ def test_a_search_in_a_closed_part_opens_it_when_it_ends(resnet: Outline) -> Non
     assert resnet.rows[index].depth > 1
 
 
-def test_nothing_found_is_no_rows(resnet: Outline) -> None:
+def test_a_search_without_matches_has_no_rows(resnet: Outline) -> None:
     resnet.seek("no such layer", 0)
     assert titles(resnet) == []
 
 
-def test_equal_bricks_are_walked_round_and_round(resnet: Outline) -> None:
+def test_equal_bricks_are_visited_cyclically(resnet: Outline) -> None:
     index = resnet.reveal(resnet.nesting.leaf(5))
     assert titles(resnet)[index].endswith("batch norm")
     seen = []
@@ -104,7 +104,7 @@ def test_equal_bricks_are_walked_round_and_round(resnet: Outline) -> None:
     assert resnet.rows[resnet.next_equal(index, -1)].sequence == seen[-2]
 
 
-def test_the_next_of_some_sequences_is_found_from_where_the_cursor_is(resnet: Outline) -> None:
+def test_the_next_of_some_sequences_is_found_from_the_cursor(resnet: Outline) -> None:
     places = (3, 70)
     third, seventieth = (resnet.nesting.sequences[place] for place in places)
     index = resnet.next_of(0, places, 1)
@@ -116,11 +116,11 @@ def test_the_next_of_some_sequences_is_found_from_where_the_cursor_is(resnet: Ou
     assert resnet.next_of(index, (), 1) == index
 
 
-def test_the_first_of_some_sequences_in_a_part_is_ahead_of_its_heading(resnet: Outline) -> None:
+def test_the_first_sequence_of_a_part_comes_after_the_part(resnet: Outline) -> None:
     assert resnet.rows[resnet.next_of(0, (0, 5), 1)].sequence == resnet.nesting.sequences[0]
 
 
-def test_a_sequence_of_several_layers_opens_into_them() -> None:
+def test_a_sequence_expands_into_its_layers() -> None:
     outline = Outline(opened("resnet50_v1", granularity=4))
     first = outline.rows[1]
     assert outline.title(first) == "conv 7x7/2 64 > batch norm > relu > max pool 3x3/2"
@@ -130,7 +130,7 @@ def test_a_sequence_of_several_layers_opens_into_them() -> None:
     assert not outline.can_open(outline.rows[2])
 
 
-def test_how_often_a_part_stands_in_the_model_is_counted(resnet: Outline) -> None:
+def test_occurrences_of_parts_are_counted(resnet: Outline) -> None:
     index = resnet.reveal(resnet.nesting.leaf(6))
     relu = resnet.rows[index]
     assert resnet.title(relu) == "relu"
@@ -138,14 +138,14 @@ def test_how_often_a_part_stands_in_the_model_is_counted(resnet: Outline) -> Non
     assert resnet.occurs(resnet.rows[0]) == 1
 
 
-def test_modules_that_stand_several_times_have_letters_and_what_is_in_them_needs_none(resnet: Outline) -> None:
+def test_repeated_modules_have_letters_and_their_parts_have_none(resnet: Outline) -> None:
     modules = [title for title in titles(resnet) if title.startswith("module")]
     assert modules == ["module A x2", "module B x3", "module C x5", "module D x2"]
     resnet.expand_below(0)
     assert {title.partition("module ")[2][:1] for title in titles(resnet) if "module" in title} == set("ABCD")
 
 
-def test_of_a_repeat_the_like_are_all_instances_wherever_they_stand() -> None:
+def test_the_parts_equal_to_a_repeat_are_all_its_instances() -> None:
     outline = Outline(opened("inceptionv3"))
     outline.expand_below(0)
     repeats = [(node, region) for node in outline.rows if isinstance(region := node.region, Repeat)]
@@ -153,7 +153,7 @@ def test_of_a_repeat_the_like_are_all_instances_wherever_they_stand() -> None:
     assert all(outline.occurs(node) >= len(region.instances) for node, region in repeats)
 
 
-def test_the_next_module_that_is_the_same_is_found_from_its_heading(resnet: Outline) -> None:
+def test_the_next_equal_module_is_found_from_a_repeat(resnet: Outline) -> None:
     resnet.expand_below(0)
     at = next(index for index, title in enumerate(titles(resnet)) if title.startswith("2 of 5: "))
     index = resnet.next_equal(at, 1)
@@ -161,14 +161,14 @@ def test_the_next_module_that_is_the_same_is_found_from_its_heading(resnet: Outl
     assert titles(resnet)[resnet.next_equal(at, -1)].startswith("1 of 5: ")
 
 
-def test_what_stands_once_has_no_next(resnet: Outline) -> None:
+def test_a_part_that_occurs_once_has_no_next(resnet: Outline) -> None:
     assert not resnet.has_equal(resnet.rows[0]) and not resnet.has_equal(resnet.rows[1])
     assert resnet.next_equal(1, 1) == 1
     row = next(node for node in resnet.rows if resnet.title(node) == "module A x2")
     assert resnet.occurs(row) == 2 and not resnet.has_equal(row)
 
 
-def test_opening_what_was_found_shows_where_it_stands(resnet: Outline) -> None:
+def test_expanding_a_match_shows_it_in_the_tree(resnet: Outline) -> None:
     resnet.seek("stage4_conv9", 0)
     assert resnet.is_searched and resnet.search_text == "stage4_conv9"
     found = resnet.rows[0].sequence
@@ -177,12 +177,12 @@ def test_opening_what_was_found_shows_where_it_stands(resnet: Outline) -> None:
     assert resnet.rows[index].sequence == found and resnet.rows[index].depth > 1
 
 
-def test_a_search_that_finds_nothing_leads_back_to_where_it_began(resnet: Outline) -> None:
+def test_ending_a_search_without_matches_restores_the_selection(resnet: Outline) -> None:
     resnet.seek("no such layer", 4)
     assert resnet.seek("", 0) == 4
 
 
-def test_a_layer_is_found_however_the_model_is_cut() -> None:
+def test_a_layer_is_found_for_every_cutting() -> None:
     for granularity in (1, 3):
         outline = Outline(opened("resnet50_v1", granularity))
         node = outline.rows[outline.reveal_layer(100)]

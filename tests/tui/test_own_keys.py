@@ -82,9 +82,7 @@ def key(action: str) -> str:
     return shown(OTHER[action])
 
 
-async def test_screens_that_have_nothing_to_show_yet_lead_on_by_the_keys_of_now(
-    new: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_empty_screens_name_the_current_keys(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     # A path that fills its line would leave a letter of it to the next, like a key.
     monkeypatch.chdir(new.path.parent)
     async with running(app_with(DataFolder(Path(new.path.name))), WIDE) as pilot:
@@ -114,7 +112,7 @@ async def test_screens_that_have_nothing_to_show_yet_lead_on_by_the_keys_of_now(
         assert f"{key('doctor.copy')} copies" in await does(pilot, "app.show_help")
 
 
-async def test_what_one_works_with_names_the_keys_of_now(measured: DataFolder) -> None:
+async def test_screens_boxes_and_messages_name_the_current_keys(measured: DataFolder) -> None:
     put_run(measured, in_the_middle(), State.RUNNING, process=NOBODY)
     async with running(app_with(measured), WIDE) as pilot:
         await shows(pilot, " interrupted ")
@@ -137,7 +135,7 @@ async def test_what_one_works_with_names_the_keys_of_now(measured: DataFolder) -
         assert f"{key('path.take')} again to replace it" in (await does(pilot, "path.take")).replace("\n", " ")
 
 
-async def test_words_that_stand_on_the_screen_follow_keys_that_change(new: DataFolder) -> None:
+async def test_texts_on_screen_follow_changed_keys(new: DataFolder) -> None:
     app = app_with(new, "")
     async with running(app, WIDE) as pilot:
         await press(pilot, "escape", "8", "7", "escape", "8")
@@ -156,7 +154,7 @@ async def test_words_that_stand_on_the_screen_follow_keys_that_change(new: DataF
         assert isinstance(pilot.app.screen, HelpScreen)
 
 
-async def test_where_one_types_a_box_names_no_letter(new: DataFolder) -> None:
+async def test_boxes_with_a_field_name_no_letter_as_a_key(new: DataFolder) -> None:
     async with running(app_with(new, '[keys]\ndialog.close = ["X", "f8"]\n')) as pilot:
         await press(pilot, "X", "comma")
         assert "X close" in seen(pilot)
@@ -166,7 +164,7 @@ async def test_where_one_types_a_box_names_no_letter(new: DataFolder) -> None:
         assert isinstance(pilot.app.screen, WorkbenchScreen)
 
 
-def test_a_hint_names_keys_and_leaves_other_braces_alone() -> None:
+def test_a_hint_replaces_action_ids_and_keeps_other_braces() -> None:
     assert with_keys("{models.open} opens {this}.") == "enter opens {this}."
     assert Hint("{app.search} {find.clear} {}", "muted").line == (
         ("/", "accent"),

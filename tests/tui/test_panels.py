@@ -23,7 +23,7 @@ def with_focus(pilot: Pilot[None]) -> str | None:
 
 
 @pytest.mark.parametrize("name", SCREENS)
-async def test_each_panel_is_a_key_away(name: str, stored: DataFolder) -> None:
+async def test_each_panel_has_a_key(name: str, stored: DataFolder) -> None:
     opens, panels = SCREENS[name]
     async with running(app_on(stored), SIZES[0]) as pilot:
         await press(pilot, opens)
@@ -34,7 +34,7 @@ async def test_each_panel_is_a_key_away(name: str, stored: DataFolder) -> None:
 
 
 @pytest.mark.parametrize("name", SCREENS)
-async def test_the_panels_follow_each_other_both_ways_round(name: str, stored: DataFolder) -> None:
+async def test_tab_visits_the_panels_in_both_directions(name: str, stored: DataFolder) -> None:
     opens, panels = SCREENS[name]
     async with running(app_on(stored), SIZES[0]) as pilot:
         await press(pilot, opens)

@@ -22,7 +22,7 @@ def of_all(latencies: PartLatencies, outline: Outline) -> PartLatency:
 
 
 @given(graphs(), st.integers(1, 3), st.sampled_from(Cut), st.booleans())
-def test_the_whole_model_takes_what_the_estimate_says(
+def test_the_latency_of_the_model_is_that_of_the_estimate(
     graph: LayerGraph, granularity: int, cut: Cut, in_part: bool
 ) -> None:
     opened = open_model(graph, Cutting(granularity, cut))
@@ -38,7 +38,7 @@ def test_the_whole_model_takes_what_the_estimate_says(
     assert tally.share == pytest.approx(1.0 if tally.latency_ms else 0.0)
 
 
-def test_the_call_of_the_runtime_is_in_what_the_whole_model_takes_and_in_no_part_of_it() -> None:
+def test_the_call_overhead_counts_for_the_model_and_for_no_part() -> None:
     opened = open_model(chain("conv", "relu"))
     plain = measured(opened.decomposition)
     called = measured(opened.decomposition, correction=Correction(((CALL_MS, 0.5),)))
@@ -54,7 +54,7 @@ def test_the_call_of_the_runtime_is_in_what_the_whole_model_takes_and_in_no_part
 
 
 @given(graphs(), st.integers(1, 3), st.sampled_from([Cut.CHAIN, Cut.RUNNABLE]))
-def test_the_whole_model_is_covered_as_the_estimate_says(graph: LayerGraph, granularity: int, cut: Cut) -> None:
+def test_the_coverage_of_the_model_is_that_of_the_estimate(graph: LayerGraph, granularity: int, cut: Cut) -> None:
     opened = open_model(graph, Cutting(granularity, cut))
     known = measured(opened.decomposition, sorted(opened.decomposition.suite)[::2])
     coverage = estimate(opened.decomposition, known).coverage
@@ -67,7 +67,7 @@ def test_the_whole_model_is_covered_as_the_estimate_says(graph: LayerGraph, gran
 
 
 @given(graphs(), st.integers(1, 3))
-def test_the_parts_of_a_part_add_up_to_it(graph: LayerGraph, granularity: int) -> None:
+def test_the_latencies_of_parts_add_up(graph: LayerGraph, granularity: int) -> None:
     opened = open_model(graph, Cutting(granularity))
     outline, latencies = Outline(opened), estimated(opened, measured(opened.decomposition))
     outline.expand_below(0)
@@ -78,7 +78,7 @@ def test_the_parts_of_a_part_add_up_to_it(graph: LayerGraph, granularity: int) -
             assert together == pytest.approx(latencies.of(node.region).latency_ms)
 
 
-def test_what_was_not_measured_is_missing_and_has_a_place_to_go_to() -> None:
+def test_unmeasured_sequences_are_missing_and_can_be_visited() -> None:
     opened = open_model(FORKED)
     relu = opened.decomposition.occurrences[1]
     latencies = estimated(opened, measured(opened.decomposition, [(relu.brick.key, relu.context)]))
@@ -88,7 +88,7 @@ def test_what_was_not_measured_is_missing_and_has_a_place_to_go_to() -> None:
     assert [opened.nesting.sequences[place] for place in latencies.missing] == [1]
 
 
-def test_what_cannot_run_is_counted_apart() -> None:
+def test_layers_that_cannot_run_are_counted_apart() -> None:
     opened = open_model(unable(FORKED, 2))
     latencies = estimated(opened, measured(opened.decomposition))
     tally = of_all(latencies, Outline(opened))
@@ -97,7 +97,7 @@ def test_what_cannot_run_is_counted_apart() -> None:
     assert part is not None and part.reason == "no runtime knows it"
 
 
-def test_what_was_guessed_has_a_latency_and_is_not_covered() -> None:
+def test_predicted_layers_have_a_latency_and_are_not_covered() -> None:
     opened = sample("resnet18_v1")
     wanting = opened.decomposition.occurrences[10]
     known = measured(opened.decomposition, [(wanting.brick.key, wanting.context)])
@@ -105,7 +105,7 @@ def test_what_was_guessed_has_a_latency_and_is_not_covered() -> None:
     assert (tally.guessed, tally.known) == (1, 0) and tally.latency_ms > 0
 
 
-def test_what_is_stored_and_not_computed_takes_no_time_and_is_covered() -> None:
+def test_stored_arrays_take_no_time_and_are_covered() -> None:
     opened = open_model(built([Spec("constant"), Spec("conv", DATA), Spec("add", after(0, 1))]))
     latencies = estimated(opened, measured(opened.decomposition))
     tally = latencies.of(opened.nesting.leaf(0))
@@ -122,7 +122,7 @@ def test_only_one_of_two_branches_is_on_the_critical_path() -> None:
     assert of_all(latencies, Outline(opened)).critical
 
 
-def test_nothing_measured_is_no_latency_anywhere() -> None:
+def test_without_measurements_no_part_has_a_latency() -> None:
     opened = open_model(FORKED)
     latencies = estimated(opened)
     tally = of_all(latencies, Outline(opened))
@@ -130,7 +130,7 @@ def test_nothing_measured_is_no_latency_anywhere() -> None:
     assert latencies.critical == () and len(latencies.missing) == 4
 
 
-def test_sequences_that_a_cover_of_overlapping_ones_leaves_out_have_no_part_in_it() -> None:
+def test_sequences_outside_the_cover_have_no_part() -> None:
     opened = open_model(chain("conv", "relu", "pool", "relu"), Cutting(4, Cut.OVERLAP))
     latencies = estimated(opened, measured(opened.decomposition))
     used = [number for number in range(4) if latencies.part(number) is not None]
@@ -138,7 +138,7 @@ def test_sequences_that_a_cover_of_overlapping_ones_leaves_out_have_no_part_in_i
     assert latencies.of(opened.nesting.leaf(1)).layers == 0
 
 
-def test_of_overlapping_sequences_a_gap_stays_a_gap() -> None:
+def test_overlapping_sequences_without_measurements_are_missing() -> None:
     opened = open_model(chain("conv", "relu", "pool"), Cutting(2, Cut.OVERLAP))
     latencies = estimated(opened, Knowledge())
     assert of_all(latencies, Outline(opened)).missing == 3

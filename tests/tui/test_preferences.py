@@ -90,13 +90,13 @@ async def look(pilot: Pilot[None]) -> None:
 # Themes
 
 
-async def test_it_starts_in_the_theme_of_the_settings(measured: DataFolder) -> None:
+async def test_the_application_starts_in_the_theme_of_the_config(measured: DataFolder) -> None:
     app = app_with(measured, '[workbench]\ntheme = "light"\n')
     async with running(app):
         assert app.theme == "light"
 
 
-async def test_t_goes_through_all_themes_and_back_to_the_first(measured: DataFolder) -> None:
+async def test_the_theme_key_cycles_through_all_themes(measured: DataFolder) -> None:
     app = app_with(measured)
     async with running(app) as pilot:
         seen = [app.theme]
@@ -106,7 +106,7 @@ async def test_t_goes_through_all_themes_and_back_to_the_first(measured: DataFol
     assert sorted(seen[:5]) == ["colour-blind", "dark", "high-contrast", "light", "terminal"] and seen[5] == seen[0]
 
 
-async def test_a_theme_that_is_not_there_is_told_and_the_first_one_put_on(measured: DataFolder) -> None:
+async def test_an_unknown_theme_is_reported_and_the_first_one_used(measured: DataFolder) -> None:
     app = app_with(measured, '[workbench]\ntheme = "night"\n')
     async with running(app):
         assert app.theme == "dark"
@@ -115,7 +115,7 @@ async def test_a_theme_that_is_not_there_is_told_and_the_first_one_put_on(measur
 
 
 @pytest.mark.usefixtures("_looks_often")
-async def test_a_theme_of_ones_own_is_there_once_it_is_saved_and_changes_with_its_file(measured: DataFolder) -> None:
+async def test_a_user_theme_is_loaded_when_saved_and_follows_its_file(measured: DataFolder) -> None:
     app = app_with(measured, '[workbench]\ntheme = "mine"\n')
     mine = measured.themes / "mine.toml"
     mine.parent.mkdir()
@@ -131,7 +131,7 @@ async def test_a_theme_of_ones_own_is_there_once_it_is_saved_and_changes_with_it
         assert app.screen.query_one("#models").border_title
 
 
-async def test_a_theme_that_breaks_is_told_with_file_and_colour_and_stays_as_it_was(measured: DataFolder) -> None:
+async def test_a_theme_that_becomes_invalid_is_reported_and_keeps_its_colours(measured: DataFolder) -> None:
     mine = with_theme(measured)
     app = app_with(measured, '[workbench]\ntheme = "mine"\n')
     async with running(app) as pilot:
@@ -144,7 +144,7 @@ async def test_a_theme_that_breaks_is_told_with_file_and_colour_and_stays_as_it_
 
 
 @pytest.mark.usefixtures("_looks_often")
-async def test_a_theme_that_is_taken_away_leaves_the_first_one(measured: DataFolder) -> None:
+async def test_removing_the_theme_in_use_selects_the_first_one(measured: DataFolder) -> None:
     mine = with_theme(measured)
     app = app_with(measured, '[workbench]\ntheme = "mine"\n')
     async with running(app) as pilot:
@@ -156,7 +156,7 @@ async def test_a_theme_that_is_taken_away_leaves_the_first_one(measured: DataFol
 # Keys
 
 
-async def test_an_action_is_done_by_its_new_key_and_no_longer_by_the_old_one(measured: DataFolder) -> None:
+async def test_a_changed_key_replaces_the_default_key(measured: DataFolder) -> None:
     app = app_with(measured, '[keys]\n"app.next_theme" = "ctrl+t"\n"app.show_help" = ["f5", "K"]\n')
     async with running(app, (160, 90)) as pilot:
         await press(pilot, "t")
@@ -171,7 +171,7 @@ async def test_an_action_is_done_by_its_new_key_and_no_longer_by_the_old_one(mea
 
 
 @pytest.mark.usefixtures("_looks_often")
-async def test_keys_that_are_saved_count_at_once(measured: DataFolder) -> None:
+async def test_saved_keys_apply_at_once(measured: DataFolder) -> None:
     app = app_with(measured)
     async with running(app, (160, 40)) as pilot:
         measured.config.write_text('[keys]\napp.next_theme = "T"\n')
@@ -188,7 +188,7 @@ async def test_a_letter_that_is_a_key_can_still_be_typed(measured: DataFolder) -
         assert app.screen.query_one("#models SearchLine").value == "xzt"  # type: ignore[attr-defined]
 
 
-async def test_two_actions_can_change_places(measured: DataFolder) -> None:
+async def test_two_actions_can_exchange_their_keys(measured: DataFolder) -> None:
     app = app_with(measured, '[keys]\nworkbench.other_cut = "f"\nworkbench.other_level = "c"\n')
     async with running(app, (160, 40)) as pilot:
         await press(pilot, "f")
@@ -196,7 +196,7 @@ async def test_two_actions_can_change_places(measured: DataFolder) -> None:
         assert told(app) == []
 
 
-async def test_a_clash_is_told_and_all_keys_stay_as_they_were(measured: DataFolder) -> None:
+async def test_a_key_clash_is_reported_and_changes_no_key(measured: DataFolder) -> None:
     app = app_with(measured, '[keys]\nmodels.mark = "q"\napp.show_help = "f5"\n')
     async with running(app, (160, 40)) as pilot:
         (message,) = told(app)
@@ -206,7 +206,7 @@ async def test_a_clash_is_told_and_all_keys_stay_as_they_were(measured: DataFold
     assert not app.is_running
 
 
-async def test_ctrl_c_leads_out_whatever_the_keys_are(measured: DataFolder) -> None:
+async def test_ctrl_c_always_quits(measured: DataFolder) -> None:
     app = app_with(measured, '[keys]\napp.quit = "f9"\ndialog.close = "f8"\ndialog.leave = "f7"\n')
     async with running(app) as pilot:
         await press(pilot, "question_mark", "escape")
@@ -218,7 +218,7 @@ async def test_ctrl_c_leads_out_whatever_the_keys_are(measured: DataFolder) -> N
 # Settings
 
 
-async def test_a_setting_that_is_changed_is_written_and_counts_at_once(measured: DataFolder) -> None:
+async def test_a_changed_setting_is_written_and_applies_at_once(measured: DataFolder) -> None:
     app = app_with(measured, "# mine\n")
     async with running(app, (80, 24)) as pilot:
         await press(pilot, "comma", "l")
@@ -231,7 +231,7 @@ async def test_a_setting_that_is_changed_is_written_and_counts_at_once(measured:
         assert measured.config.read_text() == "# mine\n\n[workbench]\n"
 
 
-async def test_settings_step_through_numbers_and_stop_at_being_open(measured: DataFolder) -> None:
+async def test_number_settings_step_down_to_unset(measured: DataFolder) -> None:
     app = app_with(measured, "[run]\nthreads = 3\n")
     async with running(app) as pilot:
         await press(pilot, "comma", *"jjjjjjjj", "l")
@@ -240,14 +240,14 @@ async def test_settings_step_through_numbers_and_stop_at_being_open(measured: Da
         assert measured.config.read_text() == "[run]\n"
 
 
-async def test_who_counts_over_the_file_is_named(measured: DataFolder) -> None:
+async def test_the_source_that_overrides_the_file_is_named(measured: DataFolder) -> None:
     app = app_with(measured, "", {"DLBRICKS_WORKBENCH_THEME": "light"})
     async with running(app) as pilot:
         await press(pilot, "comma")
         assert "DLBRICKS_WORKBENCH_THEME sets it and overrides the file." in shown_on(app)
 
 
-async def test_a_file_that_cannot_be_changed_is_told_in_a_box(measured: DataFolder) -> None:
+async def test_a_config_file_that_cannot_be_changed_is_reported_in_a_box(measured: DataFolder) -> None:
     app = app_with(measured, "")
     async with running(app) as pilot:
         await press(pilot, "comma")
@@ -258,7 +258,7 @@ async def test_a_file_that_cannot_be_changed_is_told_in_a_box(measured: DataFold
 
 
 @pytest.mark.usefixtures("_looks_often")
-async def test_a_file_that_breaks_while_one_works_is_told_and_what_counted_goes_on(measured: DataFolder) -> None:
+async def test_a_config_file_that_becomes_invalid_is_reported_and_keeps_its_settings(measured: DataFolder) -> None:
     app = app_with(measured, '[workbench]\ntheme = "light"\n')
     async with running(app) as pilot:
         measured.config.write_text("[workbench]\ntheme = 3\n")
@@ -267,7 +267,7 @@ async def test_a_file_that_breaks_while_one_works_is_told_and_what_counted_goes_
         assert told(app) == [f"{measured.config}:2: workbench.theme = 3: it has to be the name of a theme"]
 
 
-async def test_the_workbench_begins_with_the_cutting_of_the_settings(measured: DataFolder) -> None:
+async def test_the_workbench_starts_with_the_cutting_of_the_config(measured: DataFolder) -> None:
     measured.config.write_text('[cutting]\ngranularity = 3\ncut = "overlap"\n[estimate]\nworkers = 8\n')
     app = DlbricksApp(Session(measured, small_library(measured.path / "samples")), None, Sources(measured.config, {}))
     async with running(app, (160, 40)):
@@ -275,7 +275,7 @@ async def test_the_workbench_begins_with_the_cutting_of_the_settings(measured: D
         assert "G 3" in head and "overlap" in head and "8 workers" in head
 
 
-async def test_a_run_begins_with_the_settings_as_they_are_when_it_is_asked_for(measured: DataFolder) -> None:
+async def test_a_run_uses_the_settings_of_the_current_config(measured: DataFolder) -> None:
     app = app_with(measured, "[run]\nthreads = 3\ntarget_ci = 0.02\n")
     async with running(app) as pilot:
         await press(pilot, "slash", '"alexnet"', "enter", "enter", "r")
@@ -290,7 +290,7 @@ async def test_a_run_begins_with_the_settings_as_they_are_when_it_is_asked_for(m
         assert setting_shown(app, "time budget") == "60 s"
 
 
-async def test_a_runtime_of_the_settings_that_there_is_none_of_is_told_in_place_of_a_run(measured: DataFolder) -> None:
+async def test_an_unknown_runtime_in_the_config_is_reported_before_a_run(measured: DataFolder) -> None:
     app = app_with(measured, '[run]\nruntime = "gone"\n')
     async with running(app) as pilot:
         await press(pilot, "slash", '"alexnet"', "enter", "enter", "r")
@@ -298,7 +298,7 @@ async def test_a_runtime_of_the_settings_that_there_is_none_of_is_told_in_place_
         assert "no runtime is called gone" in shown_on(app)
 
 
-async def test_a_list_of_runtimes_that_cannot_be_read_is_told_in_a_box(measured: DataFolder) -> None:
+async def test_unreadable_runtimes_are_reported_in_a_box(measured: DataFolder) -> None:
     app = app_with(measured)
     (measured.path / "runtimes.json").write_text("torn")
     async with running(app) as pilot:
@@ -309,7 +309,7 @@ async def test_a_list_of_runtimes_that_cannot_be_read_is_told_in_a_box(measured:
 # What one takes along
 
 
-async def test_what_is_copied_is_in_a_file_whose_path_is_shown(measured: DataFolder) -> None:
+async def test_copied_text_is_saved_in_a_file_whose_path_is_shown(measured: DataFolder) -> None:
     app = app_with(measured)
     async with running(app) as pilot:
         app.copy_to_clipboard("a brick's key")
@@ -320,7 +320,7 @@ async def test_what_is_copied_is_in_a_file_whose_path_is_shown(measured: DataFol
         ]
 
 
-async def test_a_file_that_cannot_be_written_does_not_keep_one_from_copying(measured: DataFolder) -> None:
+async def test_copying_works_if_the_file_cannot_be_written(measured: DataFolder) -> None:
     app = app_with(measured)
     measured.copied.mkdir()
     async with running(app) as pilot:
@@ -331,7 +331,7 @@ async def test_a_file_that_cannot_be_written_does_not_keep_one_from_copying(meas
 
 
 @pytest.mark.parametrize("before", [(), ("question_mark",), ("slash",)], ids=["workbench", "box", "search"])
-async def test_a_picture_of_the_screen_is_kept_wherever_one_is(before: tuple[str, ...], measured: DataFolder) -> None:
+async def test_a_picture_of_the_screen_can_be_saved_everywhere(before: tuple[str, ...], measured: DataFolder) -> None:
     app = app_with(measured)
     async with running(app) as pilot:
         await press(pilot, *before, "ctrl+g")
@@ -341,7 +341,7 @@ async def test_a_picture_of_the_screen_is_kept_wherever_one_is(before: tuple[str
         assert "Models" in picture.read_text()
 
 
-async def test_a_picture_that_cannot_be_kept_is_told_in_a_box(measured: DataFolder) -> None:
+async def test_a_picture_that_cannot_be_saved_is_reported_in_a_box(measured: DataFolder) -> None:
     measured.pictures.touch()
     app = app_with(measured)
     async with running(app) as pilot:
@@ -349,12 +349,12 @@ async def test_a_picture_that_cannot_be_kept_is_told_in_a_box(measured: DataFold
         assert type(app.screen).__name__ == "ErrorScreen"
 
 
-def test_nothing_is_made_in_a_folder_that_is_only_looked_at(tmp_path: Path) -> None:
+def test_an_application_that_was_not_run_writes_nothing(tmp_path: Path) -> None:
     DlbricksApp(Session(DataFolder(tmp_path / "data")), WRITTEN)
     assert not (tmp_path / "data").exists() and os.listdir(tmp_path) == []  # noqa: PTH208
 
 
-async def test_a_message_is_there_for_as_long_as_a_test_may_take(measured: DataFolder) -> None:
+async def test_messages_do_not_expire_during_tests(measured: DataFolder) -> None:
     app = app_with(measured)
     async with running(app) as pilot:
         app.notify("of the application")

@@ -48,7 +48,7 @@ class Recorded:
     [({}, Connection()), (SSH, REMOTE), ({**SSH, "DLBRICKS_WORKBENCH_REMOTE": "off"}, Connection())],
     ids=["here", "there", "there, but asked not to"],
 )
-def test_the_door_opens_the_workbench_with_the_manners_of_the_connection(
+def test_the_workbench_opens_with_the_settings_of_the_connection(
     environment: dict[str, str], expected: Connection, new: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dlbricks_tui.tui.app.DlbricksApp", Recorded)
@@ -60,9 +60,7 @@ def test_the_door_opens_the_workbench_with_the_manners_of_the_connection(
     assert opened.repaints == str(expected.repaints_per_second)
 
 
-def test_who_has_said_how_often_textual_is_to_draw_is_not_overruled(
-    new: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_given_repaint_rate_is_kept(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dlbricks_tui.tui.app.DlbricksApp", Recorded)
     monkeypatch.setattr(Recorded, "opened", [], raising=False)
     monkeypatch.setitem(os.environ, "TEXTUAL_FPS", "30")
@@ -70,7 +68,7 @@ def test_who_has_said_how_often_textual_is_to_draw_is_not_overruled(
     assert Recorded.opened[0].repaints == "30"
 
 
-def test_the_application_behaves_as_the_connection_can_bear(new: DataFolder) -> None:
+def test_a_slow_connection_writes_only_changes_and_polls_less_often(new: DataFolder) -> None:
     here, there = (DlbricksApp(Session(new), connection=connection) for connection in (Connection(), REMOTE))
     assert (here.driver_class is DiffDriver, there.driver_class is DiffDriver) == (False, True)
     assert (here.has_class("-slow-link"), there.has_class("-slow-link")) == (False, True)

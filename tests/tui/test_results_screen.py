@@ -51,7 +51,7 @@ async def test_the_newest_results_come_first(stored: DataFolder) -> None:
         assert column(pilot, "when") == sorted(column(pilot, "when"), reverse=True)
 
 
-async def test_an_empty_store_says_what_to_do(new: DataFolder) -> None:
+async def test_an_empty_store_shows_what_to_do(new: DataFolder) -> None:
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", "6")
         assert "Nothing was measured or imported yet." in text(pilot) and "imports a file" in text(pilot)
@@ -59,7 +59,7 @@ async def test_an_empty_store_says_what_to_do(new: DataFolder) -> None:
         assert isinstance(pilot.app.screen, ResultsScreen)
 
 
-async def test_results_are_found_while_one_types(stored: DataFolder) -> None:
+async def test_results_are_found_while_the_user_types(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "slash", '"kind=convolution"')
         assert titled(pilot) == f"1 Results 12 of {RESULTS}"
@@ -86,7 +86,7 @@ SOUGHT = (
 )
 
 
-async def test_every_field_can_be_sought(stored: DataFolder) -> None:
+async def test_every_column_can_be_searched(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "slash")
         for sought, count in SOUGHT:
@@ -95,14 +95,14 @@ async def test_every_field_can_be_sought(stored: DataFolder) -> None:
             assert len(column(pilot, "id")) == count, sought
 
 
-def test_all_filters_that_the_panel_gives_as_examples_are_understood() -> None:
+def test_all_example_filters_of_the_panel_are_valid() -> None:
     given = re.findall(r"\w+[=~<>]+[^\s,;]+", f"{ResultsPanel.SEARCH_HINT} {ResultsPanel.ABOUT}")
     assert "ms>5" in given and "system~c5" in given
     for each in given:
         assert parse_condition(each).column, each
 
 
-async def test_a_filter_that_makes_no_sense_is_told_and_mended_by_typing_on(stored: DataFolder) -> None:
+async def test_an_invalid_filter_is_reported_until_it_is_corrected(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "slash", '"colour=red"')
         assert "there is no column 'colour'" in text(pilot)
@@ -123,7 +123,7 @@ async def test_the_underlined_column_is_sorted_both_ways(stored: DataFolder) -> 
         assert "name↑" in text(pilot)
 
 
-async def test_columns_that_do_not_fit_are_some_steps_to_the_right(stored: DataFolder) -> None:
+async def test_columns_that_do_not_fit_are_reached_to_the_right(stored: DataFolder) -> None:
     async with running(app_on(stored), (80, 24)) as pilot:
         await press(pilot, "6")
         assert "good" not in text(pilot).splitlines()[1]
@@ -133,7 +133,7 @@ async def test_columns_that_do_not_fit_are_some_steps_to_the_right(stored: DataF
         assert "name" in text(pilot).splitlines()[1]
 
 
-async def test_columns_are_chosen_and_put_in_order(stored: DataFolder) -> None:
+async def test_columns_can_be_selected_and_ordered(stored: DataFolder) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "6", "c", "space", "space", "K", "enter")
         # Name and latency are gone, and the samples stand before what is gone.
@@ -142,7 +142,7 @@ async def test_columns_are_chosen_and_put_in_order(stored: DataFolder) -> None:
         assert text(pilot).splitlines()[1].split()[1:4] == ["n", "when,", "UTC↓"]
 
 
-async def test_a_column_is_moved_both_ways(stored: DataFolder) -> None:
+async def test_a_column_can_be_moved_in_both_directions(stored: DataFolder) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "6", "c", "J", "enter")
         assert text(pilot).splitlines()[1].split()[1:4] == ["ms", "name", "n"]
@@ -152,13 +152,13 @@ async def test_a_column_is_moved_both_ways(stored: DataFolder) -> None:
         assert text(pilot).splitlines()[1].split()[1:4] == ["ms", "n", "name"]
 
 
-async def test_at_least_one_column_stays(stored: DataFolder) -> None:
+async def test_at_least_one_column_has_to_be_selected(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "c", *["space"] * 9, "enter")
         assert not isinstance(pilot.app.screen, ResultsScreen)
 
 
-async def test_the_result_under_the_cursor_is_told_in_full(stored: DataFolder) -> None:
+async def test_the_selected_result_is_shown_in_full(stored: DataFolder) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "6", "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter")
         assert "25 samples, 2026-11-21 08:45 UTC" in text(pilot)
@@ -170,33 +170,33 @@ async def test_the_result_under_the_cursor_is_told_in_full(stored: DataFolder) -
 
 
 @pytest.mark.parametrize("panel", ["1", "2"])
-async def test_copying_says_what_was_copied(panel: str, stored: DataFolder) -> None:
+async def test_copying_shows_the_copied_text(panel: str, stored: DataFolder) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "6", "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter", panel, "y")
         assert pilot.app.clipboard == form(5, "concat").key
         assert any(it.message.startswith(f"Copied: {form(5, 'concat').key}. ") for it in pilot.app._notifications)
 
 
-async def test_the_id_of_an_older_measurement_is_copied(stored: DataFolder) -> None:
+async def test_the_id_of_an_older_measurement_can_be_copied(stored: DataFolder) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "6", "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter", "3", "y")
         assert pilot.app.clipboard == column(pilot, "id")[0]
 
 
-async def test_where_there_is_nothing_to_copy_one_is_told(new: DataFolder) -> None:
+async def test_copying_nothing_is_reported(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "6", "y", "2", "y", "3", "y")
         assert pilot.app.clipboard == ""
         assert [it.message for it in pilot.app._notifications] == ["No result is selected."] * 3
 
 
-async def test_a_doubtful_result_says_why(stored: DataFolder) -> None:
+async def test_a_flagged_result_shows_its_flags(stored: DataFolder) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "6", "slash", '"good=no"', "enter")
         assert "doubtful   drift" in text(pilot)
 
 
-async def test_a_brick_has_a_history_and_each_of_it_can_be_read(stored: DataFolder) -> None:
+async def test_each_measurement_in_the_history_of_a_brick_can_be_read(stored: DataFolder) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "6", "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter")
         history = pilot.app.screen.query_one(HistoryPanel)
@@ -215,7 +215,7 @@ async def test_only_the_results_of_a_brick_can_be_shown(stored: DataFolder) -> N
         assert set(column(pilot, "name")) == {"resnet50_v1"}
 
 
-async def test_marks_outlive_another_search(stored: DataFolder) -> None:
+async def test_marks_survive_another_search(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(
             pilot, "6", "slash", '"linear"', "enter", "space", "space", "slash", "ctrl+u", '"relu"', "enter", "a"
@@ -226,7 +226,7 @@ async def test_marks_outlive_another_search(stored: DataFolder) -> None:
         assert marked is not None and set(marked.values("kind")) == {"linear"}
 
 
-async def test_what_is_deleted_is_asked_about_and_gone(stored: DataFolder) -> None:
+async def test_deleting_asks_first(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "slash", '"when=2026-11-20"', "enter", "a", "d")
         assert isinstance(pilot.app.screen, DeleteScreen)
@@ -240,7 +240,7 @@ async def test_what_is_deleted_is_asked_about_and_gone(stored: DataFolder) -> No
         assert len(select(store.generation)) == RESULTS - BRICKS
 
 
-async def test_marks_that_a_search_hides_are_told_and_spared_unless_one_says_otherwise(stored: DataFolder) -> None:
+async def test_hidden_marked_results_are_kept_by_default(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "slash", '"linear"', "enter", "space", "space", "slash", "ctrl+u", '"relu"', "enter")
         await press(pilot, "space", "space", "space")
@@ -255,7 +255,7 @@ async def test_marks_that_a_search_hides_are_told_and_spared_unless_one_says_oth
         assert titled(pilot) == f"1 Results {RESULTS - 3}" and table(pilot).border_subtitle == "2 marked"
 
 
-async def test_hidden_marked_results_are_deleted_if_one_says_so(stored: DataFolder) -> None:
+async def test_hidden_marked_results_are_deleted_on_request(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(
             pilot, "6", "slash", '"linear"', "enter", "a", "slash", "ctrl+u", '"relu"', "enter", "space", "d", "a"
@@ -265,7 +265,7 @@ async def test_hidden_marked_results_are_deleted_if_one_says_so(stored: DataFold
         assert table(pilot).total == RESULTS - 13
 
 
-async def test_where_all_marks_are_hidden_enter_does_not_use_them(stored: DataFolder) -> None:
+async def test_enter_does_not_use_marks_that_are_all_hidden(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "space", "slash", '"nosuchthing"', "enter", "d")
         assert "The search hides all of 1 marked result." in text(pilot)
@@ -276,7 +276,7 @@ async def test_where_all_marks_are_hidden_enter_does_not_use_them(stored: DataFo
 
 
 @pytest.mark.parametrize("key", ["e", "v"])
-async def test_whatever_uses_marks_asks_about_hidden_ones(key: str, stored: DataFolder) -> None:
+async def test_export_and_keep_ask_about_hidden_marks(key: str, stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "space", "slash", '"relu 2026-11-20"', "enter", "space", key)
         assert isinstance(pilot.app.screen, HiddenMarksScreen)
@@ -284,7 +284,7 @@ async def test_whatever_uses_marks_asks_about_hidden_ones(key: str, stored: Data
         assert isinstance(pilot.app.screen, ResultsScreen) and "to compare with" not in text(pilot)
 
 
-async def test_what_was_deleted_can_be_brought_back_one_deletion_after_another(stored: DataFolder) -> None:
+async def test_deletions_can_be_undone_one_after_another(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6")
         before = column(pilot, "id")
@@ -300,13 +300,13 @@ async def test_what_was_deleted_can_be_brought_back_one_deletion_after_another(s
         assert said.message == "Nothing was deleted in this session."
 
 
-async def test_without_marks_the_one_under_the_cursor_is_deleted(stored: DataFolder) -> None:
+async def test_without_marks_the_selected_result_is_deleted(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "d", "y")
         assert titled(pilot) == f"1 Results {RESULTS - 1}"
 
 
-async def test_what_was_found_is_exported_and_can_be_imported_elsewhere(stored: DataFolder, tmp_path: Path) -> None:
+async def test_found_results_can_be_exported_and_imported_elsewhere(stored: DataFolder, tmp_path: Path) -> None:
     file = tmp_path / "mine.json"
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "slash", f'"system={THERE}"', "enter", "e", f'"{file}"', "enter")
@@ -317,7 +317,7 @@ async def test_what_was_found_is_exported_and_can_be_imported_elsewhere(stored: 
         assert set(column(pilot, "system")) == {THERE}
 
 
-async def test_the_ending_of_an_exported_file_says_its_format(stored: DataFolder, tmp_path: Path) -> None:
+async def test_the_ending_of_an_exported_file_selects_its_format(stored: DataFolder, tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "slash", f'"system={THERE}"', "enter", "e", f'"{tmp_path}/mine.txt"', "enter")
@@ -328,7 +328,7 @@ async def test_the_ending_of_an_exported_file_says_its_format(stored: DataFolder
     assert not (tmp_path / "mine.txt").exists()
 
 
-async def test_a_file_that_is_there_is_replaced_only_if_one_says_so_twice(
+async def test_an_existing_file_is_replaced_only_after_confirmation(
     stored: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -341,7 +341,7 @@ async def test_a_file_that_is_there_is_replaced_only_if_one_says_so_twice(
         assert isinstance(pilot.app.screen, ResultsScreen) and file.read_text() != "mine"
 
 
-async def test_paths_that_will_not_do_are_told(stored: DataFolder, tmp_path: Path) -> None:
+async def test_unusable_paths_are_reported(stored: DataFolder, tmp_path: Path) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "e", f'"{tmp_path}"', "enter")
         assert "is a folder" in text(pilot)
@@ -353,7 +353,7 @@ async def test_paths_that_will_not_do_are_told(stored: DataFolder, tmp_path: Pat
         assert "There is no" in text(pilot)
 
 
-async def test_a_file_without_results_is_refused_in_words(stored: DataFolder, tmp_path: Path) -> None:
+async def test_a_file_without_results_is_refused_with_a_reason(stored: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("milk, bread\n")
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "i", f'"{tmp_path}/notes.txt"', "enter")
@@ -385,20 +385,20 @@ async def test_marked_results_are_compared_if_there_are_any(stored: DataFolder) 
         assert "A all results" in text(pilot) and "B 4 marked results" in text(pilot)
 
 
-async def test_results_with_nothing_in_common_are_told_so(stored: DataFolder) -> None:
+async def test_comparing_selections_without_common_results_says_so(stored: DataFolder) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "6", "slash", '"relu"', "enter", "v", "slash", "ctrl+u", '"linear"', "enter", "=")
         assert "no brick in the same context and no model in common" in text(pilot)
 
 
-async def test_without_something_to_compare_with_one_is_told_how(stored: DataFolder) -> None:
+async def test_comparing_without_kept_results_shows_what_to_do(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "=")
         assert isinstance(pilot.app.screen, ResultsScreen)
         assert any("find them and press v" in note.message for note in pilot.app._notifications)
 
 
-async def test_results_that_come_in_are_shown_and_the_cursor_stays_on_its_result(stored: DataFolder) -> None:
+async def test_new_results_are_shown_and_the_cursor_stays_on_its_result(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "j", "j", "j")
         cursor_settled = table(pilot).under_cursor
@@ -413,7 +413,7 @@ async def test_results_that_come_in_are_shown_and_the_cursor_stays_on_its_result
         assert cursor_settled is not None and cursor_settled.values("id") == before
 
 
-async def test_a_compacted_store_is_read_on_and_marks_of_the_old_one_are_forgotten(stored: DataFolder) -> None:
+async def test_a_compacted_store_is_read_again_and_clears_the_marks(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "space")
         with Store(stored.store) as store:
@@ -423,7 +423,7 @@ async def test_a_compacted_store_is_read_on_and_marks_of_the_old_one_are_forgott
         assert titled(pilot) == f"1 Results {RESULTS}" and table(pilot).marked is None
 
 
-async def test_the_screen_is_found_again_as_it_was_left(stored: DataFolder) -> None:
+async def test_the_results_screen_keeps_its_state(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "slash", '"relu"', "enter", "j", "2", "tab", "shift+tab", "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
@@ -433,7 +433,7 @@ async def test_the_screen_is_found_again_as_it_was_left(stored: DataFolder) -> N
         assert cursor_settled is not None and cursor_settled.values("id") == column(pilot, "id")[1:2]
 
 
-async def test_a_result_whose_samples_are_damaged_is_still_known_by_its_row(stored: DataFolder) -> None:
+async def test_a_result_with_damaged_samples_keeps_its_row(stored: DataFolder) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "6")
         journal = next(stored.store.glob("journal-*"))

@@ -44,7 +44,7 @@ async def test_escape_in_the_list_ends_a_search_that_was_kept(measured: DataFold
         assert not models(pilot).search_line.display and "esc end search" not in text(pilot)
 
 
-async def test_the_next_search_takes_the_place_of_the_one_that_was_kept(measured: DataFolder) -> None:
+async def test_the_next_search_replaces_a_kept_one(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"vgg16"', "enter", "slash")
         # The text is still there to be changed, until a letter replaces it.
@@ -55,7 +55,7 @@ async def test_the_next_search_takes_the_place_of_the_one_that_was_kept(measured
         assert not shown(pilot) and models(pilot).search_line.value == "alexnosuch"
 
 
-async def test_the_cursor_goes_to_the_first_model_that_was_found_unless_its_own_was(measured: DataFolder) -> None:
+async def test_a_search_selects_the_first_match_unless_the_selected_model_matches(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         last = models(pilot)._list.items[-1].name
         await press(pilot, "G")
@@ -68,7 +68,7 @@ async def test_the_cursor_goes_to_the_first_model_that_was_found_unless_its_own_
         assert under_cursor(pilot) == stays != shown(pilot)[0]
 
 
-async def test_a_model_that_is_opened_by_its_path_ends_a_search_that_would_hide_it(measured: DataFolder) -> None:
+async def test_opening_a_path_ends_a_search_that_hides_the_model(measured: DataFolder) -> None:
     path = SAMPLE_MODELS / "gluon" / "squeezenet1.0-symbol.json"
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"vgg16"', "enter", "o", f'"{path}"', "enter")
@@ -76,7 +76,7 @@ async def test_a_model_that_is_opened_by_its_path_ends_a_search_that_would_hide_
         assert not models(pilot).search_line.display
 
 
-async def test_another_model_ends_the_search_in_the_tree_and_leaves_the_keys_where_they_are(
+async def test_opening_another_model_ends_the_search_in_the_tree_and_keeps_the_focus(
     measured: DataFolder,
 ) -> None:
     async with running(app_on(measured), SIZES[2]) as pilot:
@@ -98,7 +98,7 @@ async def test_escape_ends_the_search_before_it_leaves_the_screen(opens: str, st
         assert isinstance(pilot.app.screen, WorkbenchScreen)
 
 
-async def test_results_of_one_brick_are_left_for_all_results_by_escape(stored: DataFolder) -> None:
+async def test_escape_leads_from_the_results_of_one_brick_to_all_results(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "b")
         table = pilot.app.screen.query_one(ResultsPanel)

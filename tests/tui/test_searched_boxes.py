@@ -32,7 +32,7 @@ def runs(measured: DataFolder) -> DataFolder:
     return measured
 
 
-async def test_a_run_is_found_by_how_it_stands_and_watched(runs: DataFolder) -> None:
+async def test_a_run_is_found_by_its_state_and_watched(runs: DataFolder) -> None:
     async with running(app_on(runs)) as pilot:
         await shows(pilot, "18 of 42 done")
         await press(pilot, "R", "slash", '"Cancelled resnet18"')
@@ -43,7 +43,7 @@ async def test_a_run_is_found_by_how_it_stands_and_watched(runs: DataFolder) -> 
         await shows(pilot, OLDER)
 
 
-async def test_a_search_among_the_runs_ends_by_escape_and_says_so(runs: DataFolder) -> None:
+async def test_escape_ends_a_search_among_the_runs(runs: DataFolder) -> None:
     async with running(app_on(runs)) as pilot:
         await shows(pilot, "18 of 42 done")
         await press(pilot, "R", "slash", '"nosuch"')
@@ -71,13 +71,13 @@ async def test_a_column_is_found_by_its_meaning_and_shown(stored: DataFolder) ->
         assert pilot.app.screen.query_one(ResultsPanel)._list.arrangement.columns == (*FIRST_COLUMNS, "median_ms")
 
 
-async def test_a_column_that_was_found_is_moved_among_all_of_them(stored: DataFolder) -> None:
+async def test_a_found_column_is_moved_among_all_columns(stored: DataFolder) -> None:
     async with running(app_on(stored), SIZES[2]) as pilot:
         await press(pilot, "6", "c", "slash", '"the time of"', "enter", "K", "K", "K", "enter")
         assert text(pilot).splitlines()[1].split()[1:4] == ["when,", "UTC↓", "name"]
 
 
-async def test_the_help_is_searched_for_what_a_key_does(measured: DataFolder) -> None:
+async def test_the_help_can_be_searched(measured: DataFolder) -> None:
     async with running(app_on(measured), SIZES[0]) as pilot:
         await press(pilot, "2", "question_mark", "slash", '"critical"')
         assert isinstance(pilot.app.screen, HelpScreen)
@@ -93,7 +93,7 @@ async def test_the_help_is_searched_for_what_a_key_does(measured: DataFolder) ->
         assert isinstance(pilot.app.screen, WorkbenchScreen)
 
 
-async def test_the_help_of_a_box_has_what_its_keys_do_and_nothing_that_they_do_not(runs: DataFolder) -> None:
+async def test_the_help_of_a_box_lists_only_keys_that_work_there(runs: DataFolder) -> None:
     async with running(app_on(runs), SIZES[2]) as pilot:
         await press(pilot, "R", "question_mark")
         help_text = text(pilot)

@@ -22,7 +22,7 @@ SCREENS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("name", SCREENS)
-async def test_a_screen_looks_as_it_was_approved(
+async def test_a_screen_matches_its_snapshot(
     name: str, measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "resnets").mkdir()
@@ -42,19 +42,19 @@ async def test_each_panel_of_the_workbench_fits_a_narrow_terminal(panel: str, me
         check_sixteen_colours(pilot.app)
 
 
-async def test_the_light_theme_has_a_colour_for_everything(measured: DataFolder) -> None:
+async def test_the_light_theme_matches_its_snapshot(measured: DataFolder) -> None:
     measured.config.write_text('[workbench]\ntheme = "light"\n')
     async with running(app_on(measured)) as pilot:
         await press(pilot, *OPENED, "4")
         check(pilot.app, "light")
 
 
-async def test_a_newcomer_is_welcomed(new: DataFolder) -> None:
+async def test_the_welcome_box_matches_its_snapshot(new: DataFolder) -> None:
     async with running(app_on(new)) as pilot:
         await check_all(pilot, "welcome")
 
 
-async def test_the_box_of_settings_looks_as_it_was_approved(
+async def test_the_settings_box_matches_its_snapshot(
     measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The path of the config file is on the screen, and is to be the same everywhere.
@@ -71,7 +71,7 @@ ERRORS: dict[str, Exception] = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-async def test_the_box_of_an_error_looks_as_it_was_approved(
+async def test_the_error_box_matches_its_snapshot(
     name: str, measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The path of the log is on the screen.

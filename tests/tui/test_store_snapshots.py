@@ -55,21 +55,21 @@ def _one_host_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", SCREENS)
-async def test_a_screen_of_the_store_looks_as_it_was_approved(name: str, stored: DataFolder) -> None:
+async def test_a_screen_of_the_store_matches_its_snapshot(name: str, stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, *SCREENS[name])
         await check_all(pilot, name)
 
 
 @pytest.mark.parametrize("name", CORPUS)
-async def test_the_corpus_looks_as_it_was_approved(name: str, new: DataFolder) -> None:
+async def test_a_panel_of_the_corpus_matches_its_snapshot(name: str, new: DataFolder) -> None:
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", *CORPUS[name])
         await check_all(pilot, name)
 
 
 @pytest.mark.parametrize("name", JUDGED)
-async def test_what_a_measured_model_is_good_for_looks_as_it_was_approved(name: str, new: DataFolder) -> None:
+async def test_a_screen_about_a_measured_model_matches_its_snapshot(name: str, new: DataFolder) -> None:
     results.store_run(new, ["squeezenet1.1"])
     new.path.joinpath("prices.toml").write_text(f'[dollars_per_hour]\n"{HERE}" = 0.17\n')
     async with running(app_on(new)) as pilot:
@@ -77,7 +77,7 @@ async def test_what_a_measured_model_is_good_for_looks_as_it_was_approved(name: 
         await check_all(pilot, name)
 
 
-async def test_the_grid_of_likeness_can_be_read_without_colours(
+async def test_the_grid_of_likeness_is_readable_without_colours(
     new: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
@@ -87,7 +87,7 @@ async def test_the_grid_of_likeness_can_be_read_without_colours(
 
 
 @pytest.mark.parametrize(("name", "keys"), [("results-import", ("i", '"m"', "down")), ("results-export", ("e", '"m"'))])
-async def test_paths_to_choose_from_look_as_they_were_approved(
+async def test_the_path_boxes_match_their_snapshots(
     name: str, keys: tuple[str, ...], stored: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here" / "more").mkdir(parents=True)

@@ -47,7 +47,7 @@ def is_restored(terminal: Terminal) -> bool:
     return all(terminal.written.rfind(code) > terminal.written.rfind(b"\x1b[?1049h") for code in RESTORED)
 
 
-def test_without_a_command_the_workbench_opens_and_q_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+def test_q_restores_the_terminal(tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
         before = terminal.modes()
         terminal.seconds_until("1 Models 84")
@@ -59,7 +59,7 @@ def test_without_a_command_the_workbench_opens_and_q_leaves_the_terminal_as_it_w
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_a_signal_to_end_ends_it_with_the_terminal_as_it_was(number: signal.Signals, tmp_path: Path) -> None:
+def test_sigterm_restores_the_terminal(number: signal.Signals, tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
         before = terminal.modes()
         terminal.seconds_until("1 Models 84")
@@ -69,7 +69,7 @@ def test_a_signal_to_end_ends_it_with_the_terminal_as_it_was(number: signal.Sign
 
 
 @pytest.mark.parametrize("in_front", ["", "?"], ids=["workbench", "box"])
-def test_ctrl_z_leads_to_the_shell_and_fg_back(in_front: str, tmp_path: Path) -> None:
+def test_ctrl_z_suspends_and_fg_resumes(in_front: str, tmp_path: Path) -> None:
     # A script around it, as make is one, has to stop with it.
     script = tmp_path / "script"
     script.write_text(f"{shlex.join(DLBRICKS)}\necho it ended with $?\n")
@@ -87,7 +87,7 @@ def test_ctrl_z_leads_to_the_shell_and_fg_back(in_front: str, tmp_path: Path) ->
         assert is_restored(terminal)
 
 
-def test_ctrl_z_freezes_nothing_that_no_shell_could_wake(tmp_path: Path) -> None:
+def test_ctrl_z_does_nothing_without_a_shell(tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
         terminal.seconds_until("1 Models 84")
         terminal.send("\x1a")
@@ -105,7 +105,7 @@ def test_ctrl_z_freezes_nothing_that_no_shell_could_wake(tmp_path: Path) -> None
         ({"DLBRICKS_WORKBENCH_MOUSE": "off"}, False),
     ],
 )
-def test_the_mouse_is_left_to_a_remote_terminal_unless_asked_for(
+def test_a_remote_terminal_keeps_its_mouse_unless_the_config_says_otherwise(
     environment: dict[str, str], listens: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SSH_TTY", raising=False)
@@ -115,7 +115,7 @@ def test_the_mouse_is_left_to_a_remote_terminal_unless_asked_for(
         assert (b"\x1b[?1000h" in terminal.written) == listens
 
 
-def test_settings_that_are_wrong_are_told_instead_of_opening(tmp_path: Path) -> None:
+def test_an_invalid_config_is_reported_instead_of_opening(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("[workbench]\ntheme = 1\n")
     with started(tmp_path) as terminal:
         assert wait_for_end(terminal) == 2
@@ -123,14 +123,14 @@ def test_settings_that_are_wrong_are_told_instead_of_opening(tmp_path: Path) -> 
         assert b"\x1b[?1049h" not in terminal.written
 
 
-def test_a_connection_that_drops_leaves_no_process_behind(tmp_path: Path) -> None:
+def test_a_dropped_connection_leaves_no_process(tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
         terminal.seconds_until("1 Models 84")
         terminal.hang_up()
         assert wait_for_end(terminal) in (128 + signal.SIGHUP, -signal.SIGHUP)
 
 
-def test_a_connection_that_drops_is_noticed_where_nobody_passes_it_on(tmp_path: Path) -> None:
+def test_a_dropped_connection_is_noticed_without_a_signal(tmp_path: Path) -> None:
     # As make does where it leads the session: it is told by the kernel, and waits for what it started.
     waiting = ["sh", "-c", f"trap : HUP; {shlex.join(DLBRICKS)}; exit 7"]
     with started(tmp_path, program=waiting) as terminal:
@@ -139,7 +139,7 @@ def test_a_connection_that_drops_is_noticed_where_nobody_passes_it_on(tmp_path: 
         assert wait_for_end(terminal) == 7
 
 
-def test_a_connection_that_drops_is_no_reason_to_wait_for_whoever_wrote_to_it(tmp_path: Path) -> None:
+def test_a_dropped_connection_does_not_block_the_exit(tmp_path: Path) -> None:
     # Textual has a thread write, which may end when the terminal does; nobody takes then what is left to be written.
     stuck = "import threading; from textual.drivers._writer_thread import WriterThread; "
     stuck += "WriterThread.stop = lambda _: threading.Event().wait(); "
@@ -164,7 +164,7 @@ def napping(tmp_path: Path) -> Iterator[DataFolder]:
             os.kill(state.process.pid, signal.SIGKILL)
 
 
-def test_a_run_outlives_the_terminal_that_it_was_started_in_and_is_there_when_one_comes_back(
+def test_a_run_survives_its_terminal_and_is_found_again(
     napping: DataFolder,
 ) -> None:
     with started(napping.path, DLBRICKS_RUN_RUNTIME="napping") as terminal:
@@ -203,7 +203,7 @@ def runs_in(data: DataFolder) -> list[RunFolder]:
     return [RunFolders(data.runs).find(state.run) for state in RunFolders(data.runs).states()]
 
 
-def test_a_resize_is_followed(tmp_path: Path) -> None:
+def test_a_resized_terminal_is_redrawn(tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
         terminal.seconds_until("1 Models 84")
         terminal.resize((80, 24))
@@ -215,7 +215,7 @@ def test_a_resize_is_followed(tmp_path: Path) -> None:
         assert max(map(int, widest)) <= 80
 
 
-def test_names_in_files_steer_no_terminal(tmp_path: Path) -> None:
+def test_control_codes_in_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
     folder = tmp_path / "models"
     folder.mkdir()
     (folder / f"{HOSTILE}.onnx").write_bytes(hostile_model().SerializeToString())
@@ -239,7 +239,7 @@ def test_sixteen_colours_are_enough(tmp_path: Path) -> None:
         assert not re.search(rb"\x1b\[[\d;]*[34]8;[25];", bytes(terminal.written))
 
 
-def test_no_color_means_none_at_all(tmp_path: Path) -> None:
+def test_no_color_removes_all_colours(tmp_path: Path) -> None:
     with started(tmp_path, NO_COLOR="1") as terminal:
         terminal.seconds_until("1 Models 84")
         # The cursor has to be seen without colours too: it is in reverse.
@@ -252,7 +252,7 @@ def _style_codes(terminal: Terminal) -> set[bytes]:
     return {code for codes in found for code in codes.split(b";")}
 
 
-def test_a_fault_of_ours_gives_the_terminal_back_and_is_one_line(tmp_path: Path) -> None:
+def test_a_defect_restores_the_terminal_and_prints_one_line(tmp_path: Path) -> None:
     broken = (
         "import sys\n"
         "from dlbricks_tui.__main__ import main\n"
@@ -285,7 +285,7 @@ NOISE = "MXNET SAYS: [09:12:44] src/nnvm/legacy.cc: \x1b[31mloading\x1b[0m"
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes are found in /proc")
-def test_a_worker_may_be_noisy_and_may_be_killed(tmp_path: Path) -> None:
+def test_output_and_death_of_a_worker_do_not_disturb_the_screen(tmp_path: Path) -> None:
     # Every interpreter runs this first; the framework's worker prints to the terminal's own streams, and hangs.
     (tmp_path / "sitecustomize.py").write_text(
         "import os, pathlib, time\n"

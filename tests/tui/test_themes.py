@@ -66,11 +66,11 @@ def _cube_root(share: float) -> float:
     return float(share ** (1 / 3)) if share > 0.008856 else 7.787 * share + 16 / 116
 
 
-def test_these_themes_come_with_it() -> None:
+def test_four_themes_are_delivered_beside_that_of_the_terminal() -> None:
     assert {path.stem for path in OURS} == {"dark", "light", "high-contrast", "colour-blind"}
 
 
-def test_high_contrast_is_seven_to_one_for_all_that_is_written() -> None:
+def test_the_high_contrast_theme_has_a_contrast_of_seven_to_one() -> None:
     colours = read_theme(THEMES / "high-contrast.toml").variables
     assert all(contrast(colours[f"ink-{name}"], colours["ink-panel"]) >= 7 for name in TEXTS)
     assert contrast(colours["ink-cursor-text"], colours["ink-cursor"]) >= 7
@@ -78,19 +78,19 @@ def test_high_contrast_is_seven_to_one_for_all_that_is_written() -> None:
 
 
 @pytest.mark.parametrize("eyes", EYES)
-def test_the_theme_for_the_colour_blind_tells_good_from_bad_whichever_cones_one_lacks(eyes: str) -> None:
+def test_the_colour_blind_theme_separates_good_warn_bad_and_text_for_all_eyes(eyes: str) -> None:
     colours = read_theme(THEMES / "colour-blind.toml").variables
     places = [seen(colours[f"ink-{name}"], EYES[eyes]) for name in ("good", "warn", "bad", "text")]
     assert min(dist(one, other) for one, other in combinations(places, 2)) >= 20
 
 
-def test_what_is_promised_of_the_colour_blind_is_not_true_of_every_theme() -> None:
+def test_the_dark_theme_does_not_separate_good_from_bad_for_colour_blind_eyes() -> None:
     colours = read_theme(DARK).variables
     good, bad = (seen(colours[f"ink-{name}"], EYES["no medium"]) for name in ("good", "bad"))
     assert dist(good, bad) < 10
 
 
-def test_the_theme_of_the_terminal_has_only_what_the_terminal_has() -> None:
+def test_the_terminal_theme_uses_only_colours_of_the_terminal() -> None:
     theme = read_theme(TERMINAL)
     colours = {name: theme.variables[f"ink-{name}"] for name in COLOURS}
     assert theme.ansi and all(colour.startswith("ansi_") for colour in colours.values())
@@ -103,7 +103,7 @@ def test_the_theme_of_the_terminal_has_only_what_the_terminal_has() -> None:
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)
-def test_everything_written_can_be_read(path: Path) -> None:
+def test_every_text_colour_is_readable(path: Path) -> None:
     colours = read_theme(path).variables
     assert all(contrast(colours[f"ink-{name}"], colours["ink-panel"]) >= 4.5 for name in TEXTS if name != "bar")
     assert contrast(colours["ink-cursor-text"], colours["ink-cursor"]) >= 4.5
@@ -112,7 +112,7 @@ def test_everything_written_can_be_read(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)
-def test_with_sixteen_colours_text_and_cursor_still_stand_out(path: Path) -> None:
+def test_text_and_cursor_are_distinct_in_sixteen_colours(path: Path) -> None:
     colours = sixteen(path)
     assert all(colours[name] != colours["panel"] for name in (*TEXTS, *GROUNDS))
     assert colours["cursor-text"] != colours["cursor"] and colours["text"] != colours["cursor-elsewhere"]
@@ -120,7 +120,7 @@ def test_with_sixteen_colours_text_and_cursor_still_stand_out(path: Path) -> Non
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)
-def test_with_sixteen_colours_good_and_bad_are_still_told_apart(path: Path) -> None:
+def test_good_warn_bad_and_text_are_distinct_in_sixteen_colours(path: Path) -> None:
     colours = sixteen(path)
     assert all(colours[one] != colours[other] for one, other in combinations(("good", "warn", "bad", "text"), 2))
 
@@ -137,7 +137,7 @@ def test_with_sixteen_colours_good_and_bad_are_still_told_apart(path: Path) -> N
         (('"#6cb6ff"', "7"), "frame-focused = 7 is not a colour"),
     ],
 )
-def test_a_broken_theme_is_refused_with_what_is_wrong(change: tuple[str, str], complaint: str, tmp_path: Path) -> None:
+def test_an_invalid_theme_is_refused_with_the_reason(change: tuple[str, str], complaint: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(DARK.read_text().replace(*change))
     with pytest.raises(ThemeError) as refused:
@@ -145,14 +145,14 @@ def test_a_broken_theme_is_refused_with_what_is_wrong(change: tuple[str, str], c
     assert str(refused.value).startswith(f"theme {path}") and complaint in str(refused.value)
 
 
-def test_a_theme_that_lacks_a_colour_names_it(tmp_path: Path) -> None:
+def test_a_missing_colour_of_a_theme_is_named(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("\n".join(line for line in DARK.read_text().splitlines() if not line.startswith("bad =")))
     with pytest.raises(ThemeError, match="the colour 'bad' is missing"):
         read_theme(path)
 
 
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+def test_an_unreadable_theme_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "folder.toml").mkdir()
     (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n")
     themes, refused = read_themes(tmp_path)
@@ -163,14 +163,14 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     ]
 
 
-def test_a_theme_of_the_users_takes_the_place_of_its_namesake(tmp_path: Path) -> None:
+def test_a_user_theme_replaces_a_delivered_theme_of_the_same_name(tmp_path: Path) -> None:
     (tmp_path / "dark.toml").write_text(DARK.read_text().replace("#6cb6ff", "#ff0000"))
     themes, refused = read_themes(THEMES, tmp_path)
     assert not refused
     assert themes["dark"].primary == "#ff0000"
 
 
-async def test_the_application_starts_with_a_broken_theme_and_says_so(measured: DataFolder) -> None:
+async def test_an_invalid_theme_is_reported_at_the_start(measured: DataFolder) -> None:
     (measured.path / "themes").mkdir()
     (measured.path / "themes" / "mine.toml").write_text("dark = 3")
     app = app_on(measured)

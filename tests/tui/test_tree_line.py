@@ -46,36 +46,36 @@ def test_a_row_takes_exactly_its_width_and_so_does_its_heading(row: TreeRow, wid
     assert width_of(heading_line(width, bool(sought))) == width
 
 
-def test_columns_come_with_the_room_for_them() -> None:
+def test_columns_are_shown_as_far_as_they_fit() -> None:
     assert text_of(heading_line(41)).split() == ["part", "times", "ms"]
     assert text_of(heading_line(76)).split() == ["part", "times", "ms", "run", "share"]
     assert text_of(heading_line(86)).split() == ["part", "name", "times", "ms", "run", "share"]
     assert text_of(heading_line(120)).split() == ["part", "name", "output", "times", "ms", "run", "share"]
 
 
-def test_a_row_says_what_it_is_and_what_it_takes() -> None:
+def test_a_row_shows_title_name_output_and_latency() -> None:
     words = shown(ROW, 120).split()
     assert words[:8] == ["conv", "3x3", "64", "stage1_conv0", "1x64x56x56", "x3", "1.234*", "25.0"]
     assert "█" in shown(ROW, 41)
 
 
-def test_what_opens_has_a_sign_for_it() -> None:
+def test_parts_that_can_be_expanded_have_a_sign() -> None:
     assert shown(TreeRow("a", is_open=False)).startswith("+ a")
     assert shown(TreeRow("a", is_open=True)).startswith("- a")
     assert shown(TreeRow("a")).startswith("  a")
 
 
-def test_a_size_is_there_in_full_or_not_at_all() -> None:
+def test_a_size_is_shown_in_full_or_left_out() -> None:
     row = TreeRow("2 branches", size="10 layers", is_open=False)
     assert "2 branches, 10 layers" in shown(row)
     assert "," not in shown(row, 30) and "2 branches" in shown(row, 30)
 
 
-def test_of_a_long_name_the_end_is_kept() -> None:
+def test_a_long_name_keeps_its_end() -> None:
     assert "…n_e_activation0 " in shown(TreeRow("relu", names="resnet50_v1_stage1_something_like_an_e_activation0"))
 
 
-def test_a_deep_part_can_still_be_read() -> None:
+def test_a_deeply_nested_part_is_readable() -> None:
     assert "conv" in shown(TreeRow("conv", depth=300), 41)
 
 
@@ -94,17 +94,17 @@ def test_a_deep_part_can_still_be_read() -> None:
         (PartLatency(0.0, 0.0, 0, 0, 0, 0, critical=False), " - "),
     ],
 )
-def test_each_standing_has_a_sign_that_needs_no_colour(latency: PartLatency, says: str) -> None:
+def test_each_state_of_a_latency_has_a_sign(latency: PartLatency, says: str) -> None:
     assert says in shown(TreeRow("part", latency=latency))
 
 
-def test_what_holds_something_that_cannot_run_is_marked_on_the_way_to_it() -> None:
+def test_parts_with_layers_that_cannot_run_are_marked() -> None:
     latency = PartLatency(1.5, 0.1, 2, 0, 0, 1, critical=False)
     assert "! module A" in shown(TreeRow("module A", latency=latency))
     assert "!" not in shown(TreeRow("relu", latency=latency, is_layer=True))
 
 
-def test_how_much_of_a_part_was_measured_is_said_where_it_is_not_all() -> None:
+def test_a_partly_measured_part_shows_its_coverage() -> None:
     assert " 75 % " in shown(TreeRow("part", latency=PartLatency(1.0, 0.5, 4, 0, 1, 0, critical=False)))
     assert shown(TreeRow("part", latency=MEASURED)).count("%") == 1
 
@@ -113,6 +113,6 @@ def test_a_layer_among_several_has_no_latency_of_its_own() -> None:
     assert "1.234" not in shown(TreeRow("relu", is_layer=True, latency=MEASURED))
 
 
-def test_what_was_searched_for_is_seen_in_title_and_name() -> None:
+def test_found_words_are_highlighted_in_title_and_name() -> None:
     spans = tree_line(ROW, 80, "conv 64")
     assert [span.text for span in spans if span.style == "match"] == ["conv", "64", "conv"]

@@ -54,7 +54,7 @@ async def go_to(pilot: Pilot[None], wanted: str) -> None:
     await settled(pilot)
 
 
-async def test_a_part_is_opened_entered_and_closed(measured: DataFolder) -> None:
+async def test_a_part_can_be_expanded_entered_and_collapsed(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET)
         closed = rows(pilot).row_count
@@ -71,7 +71,7 @@ async def test_a_part_is_opened_entered_and_closed(measured: DataFolder) -> None
         assert rows(pilot).row_count == closed
 
 
-async def test_everything_in_a_part_opens_and_closes_at_once(measured: DataFolder) -> None:
+async def test_a_part_can_be_expanded_and_collapsed_completely(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET)
         closed = rows(pilot).row_count
@@ -82,7 +82,7 @@ async def test_everything_in_a_part_opens_and_closes_at_once(measured: DataFolde
         assert rows(pilot).row_count == closed and rows(pilot).cursor == 0
 
 
-async def test_the_same_brick_is_gone_to_and_back(measured: DataFolder) -> None:
+async def test_equal_bricks_are_visited_in_both_directions(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "e")
         await go_to(pilot, "relu")
@@ -95,14 +95,14 @@ async def test_the_same_brick_is_gone_to_and_back(measured: DataFolder) -> None:
         assert node(pilot).sequence == here
 
 
-async def test_what_stands_once_says_so(measured: DataFolder) -> None:
+async def test_a_part_that_occurs_once_says_so(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "j", "n")
         assert title(pilot) == "conv 7x7/2 64"
         assert [it.message for it in pilot.app._notifications] == ["No other part of the model is equal."]
 
 
-async def test_the_critical_path_is_followed_both_ways(measured: DataFolder) -> None:
+async def test_the_critical_path_is_visited_in_both_directions(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *SQUEEZENET)
         latencies = rows(pilot).latencies
@@ -116,7 +116,7 @@ async def test_the_critical_path_is_followed_both_ways(measured: DataFolder) -> 
         assert outline(pilot).nesting.span_of(node(pilot).region).start == seen[-2]
 
 
-async def test_gaps_are_found_wherever_they_are(measured: DataFolder) -> None:
+async def test_unmeasured_sequences_are_visited_in_both_directions(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *SQUEEZENET, "m")
         assert "takes      not measured yet" in screen_text(pilot)
@@ -127,19 +127,19 @@ async def test_gaps_are_found_wherever_they_are(measured: DataFolder) -> None:
         assert node(pilot).sequence == first
 
 
-async def test_a_model_without_gaps_says_so(measured: DataFolder) -> None:
+async def test_a_model_without_unmeasured_sequences_says_so(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "m")
         assert [it.message for it in pilot.app._notifications] == ["Everything in the model has a latency."]
 
 
-async def test_a_model_of_which_nothing_was_measured_has_no_path(new: DataFolder) -> None:
+async def test_an_unmeasured_model_has_no_critical_path(new: DataFolder) -> None:
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", *RESNET, "p")
         assert "There is no critical path" in [it.message for it in pilot.app._notifications][-1]
 
 
-async def test_a_search_narrows_the_tree_and_what_is_found_is_shown_where_it_stands(measured: DataFolder) -> None:
+async def test_a_search_filters_the_tree_and_a_match_can_be_shown_in_its_place(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "slash", '"stage3 conv 1x1"')
         assert "2 Decomposition 1 of 68" in screen_text(pilot)
@@ -151,7 +151,7 @@ async def test_a_search_narrows_the_tree_and_what_is_found_is_shown_where_it_sta
         assert "2 Decomposition ━" in shown and "stage3 conv 1x1" not in shown
 
 
-async def test_a_search_without_finds_says_how_to_go_on_and_leads_back(measured: DataFolder) -> None:
+async def test_a_search_without_matches_shows_the_key_that_ends_it(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "j", "j", "slash", '"nothing like it"')
         assert "esc shows the whole model again." in screen_text(pilot)
@@ -166,7 +166,7 @@ async def test_keys_without_a_model_do_nothing(measured: DataFolder) -> None:
         assert "enter in the list of models opens one." in screen_text(pilot)
 
 
-async def test_estimates_that_come_again_and_again_leave_cursor_and_branches(measured: DataFolder) -> None:
+async def test_new_estimates_keep_the_cursor_and_the_expanded_parts(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET)
         await go_to(pilot, "module A")
@@ -178,7 +178,7 @@ async def test_estimates_that_come_again_and_again_leave_cursor_and_branches(mea
         assert (rows(pilot).cursor, rows(pilot).row_count, rows(pilot).scroll_offset, screen_text(pilot)) == before
 
 
-async def test_a_model_cut_anew_is_shown_from_where_one_was(measured: DataFolder) -> None:
+async def test_a_model_cut_anew_keeps_the_selected_layer(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "slash", '"stage3_conv2"', "enter", "enter")
         assert "stage3_conv2" in outline(pilot).names(node(pilot))
@@ -196,14 +196,14 @@ async def test_another_model_is_shown_from_its_top(measured: DataFolder) -> None
         assert rows(pilot).cursor == 0
 
 
-async def test_a_file_that_is_no_model_says_so_where_the_tree_would_be(measured: DataFolder, tmp_path: Path) -> None:
+async def test_an_invalid_model_file_is_reported_in_the_tree(measured: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "broken-symbol.json").write_text(json.dumps({"nodes": 3}))
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{tmp_path}"', "enter", "G", "enter")
         assert "This model cannot be shown." in screen_text(pilot)
 
 
-async def test_a_long_reason_is_read_in_full(measured: DataFolder, tmp_path: Path) -> None:
+async def test_a_long_reason_is_shown_in_full(measured: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "broken-symbol.json").write_text("{")
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "o", f'"{tmp_path}"', "enter", "G", "enter", "2")
@@ -212,7 +212,7 @@ async def test_a_long_reason_is_read_in_full(measured: DataFolder, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", SCREENS)
-async def test_the_decomposition_looks_as_it_was_approved(name: str, measured: DataFolder) -> None:
+async def test_the_decomposition_matches_its_snapshot(name: str, measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *SCREENS[name])
         await check_all(pilot, name)

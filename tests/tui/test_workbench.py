@@ -39,7 +39,7 @@ def marked(pilot: Pilot[None]) -> list[str]:
     return [source.name for source in pilot.app.screen.query_one(ModelsPanel).marked]
 
 
-async def test_at_the_start_the_library_is_listed_with_what_is_known_of_each_model(measured: DataFolder) -> None:
+async def test_the_library_is_listed_at_the_start(measured: DataFolder) -> None:
     async with running(app_on(measured), (112, 24)) as pilot:
         shown = screen_text(pilot)
         assert all(name in shown for name in LIBRARY)
@@ -62,7 +62,7 @@ async def test_after_a_restart_estimates_are_listed_without_reading_any_model(
         assert [line[:32] for line in screen_text(pilot).splitlines()] == before
 
 
-async def test_estimates_that_were_kept_are_made_anew_when_results_were_stored_since(measured: DataFolder) -> None:
+async def test_cached_estimates_are_dropped_when_results_are_stored(measured: DataFolder) -> None:
     async with running(app_on(measured), (112, 24)) as pilot:
         assert "14.24" in screen_text(pilot)
     with Store(measured.store) as store:
@@ -72,9 +72,7 @@ async def test_estimates_that_were_kept_are_made_anew_when_results_were_stored_s
         assert "14.24" not in screen_text(pilot)
 
 
-async def test_estimates_that_were_kept_are_made_anew_when_the_model_has_changed(
-    measured: DataFolder, tmp_path: Path
-) -> None:
+async def test_cached_estimates_are_dropped_when_the_model_changes(measured: DataFolder, tmp_path: Path) -> None:
     file = tmp_path / "mine" / "resnet-50-symbol.json"
     file.parent.mkdir()
     file.write_bytes((SAMPLE_MODELS / "gluon" / "resnet18_v1-symbol.json").read_bytes())
@@ -97,14 +95,14 @@ async def test_estimates_that_were_kept_are_made_anew_when_the_model_has_changed
         assert "14.24" not in line
 
 
-async def test_a_damaged_cache_of_estimates_is_made_anew(measured: DataFolder) -> None:
+async def test_a_damaged_cache_of_estimates_is_replaced(measured: DataFolder) -> None:
     (measured.cache).mkdir()
     (measured.cache / "latencies.json").write_text('{"state": 3, "known": [')
     async with running(app_on(measured), (112, 24)) as pilot:
         assert "14.24" in screen_text(pilot)
 
 
-async def test_a_search_narrows_the_list_while_one_types_and_escape_ends_it(measured: DataFolder) -> None:
+async def test_a_search_filters_the_models_until_escape_ends_it(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"res 18"')
         assert "1 Models 1 of 7" in screen_text(pilot)
@@ -121,7 +119,7 @@ async def test_a_search_finds_models_by_task_and_by_path(measured: DataFolder) -
         assert found is not None and found.name == "vgg16"
 
 
-async def test_models_are_marked_one_by_one_and_all_that_are_shown(measured: DataFolder) -> None:
+async def test_models_can_be_marked_singly_and_all_at_once(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "j", "j", "space", "space")
         assert len(marked(pilot)) == 2 and "2 marked" in screen_text(pilot)
@@ -131,7 +129,7 @@ async def test_models_are_marked_one_by_one_and_all_that_are_shown(measured: Dat
         assert set(marked(pilot)).isdisjoint({"resnet18_v1", "resnet50_v1"})
 
 
-async def test_a_run_is_of_the_marked_models_in_view_unless_one_says_otherwise(measured: DataFolder) -> None:
+async def test_a_run_measures_the_marked_models_in_view_by_default(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"vgg"', "enter", "space", "slash", "ctrl+u", '"resnet18"', "enter", "space")
         assert "2 marked, 1 hidden" in screen_text(pilot)
@@ -143,7 +141,7 @@ async def test_a_run_is_of_the_marked_models_in_view_unless_one_says_otherwise(m
         assert "Run resnet18_v1, vgg16 " in screen_text(pilot)
 
 
-async def test_enter_opens_a_model_and_its_estimate_follows(measured: DataFolder) -> None:
+async def test_enter_opens_a_model_and_shows_its_estimate(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"resnet18"', "enter", "enter")
         shown = screen_text(pilot)
@@ -152,7 +150,7 @@ async def test_enter_opens_a_model_and_its_estimate_follows(measured: DataFolder
         assert "measured       14.56 ms" in shown and "error         -2.2 %" in shown
 
 
-async def test_a_model_measured_in_part_says_what_is_missing(measured: DataFolder) -> None:
+async def test_a_partly_measured_model_shows_what_is_missing(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "slash", '"squeeze"', "enter", "enter", "4")
         shown = screen_text(pilot)
@@ -160,7 +158,7 @@ async def test_a_model_measured_in_part_says_what_is_missing(measured: DataFolde
         assert "…8.775 ms" in shown
 
 
-async def test_a_model_of_which_nothing_was_measured_says_what_to_do(new: DataFolder) -> None:
+async def test_an_unmeasured_model_says_so(new: DataFolder) -> None:
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", "enter")
         assert "Not measured here yet." in screen_text(pilot)
@@ -180,7 +178,7 @@ async def test_a_model_of_which_nothing_was_measured_says_what_to_do(new: DataFo
         (("s", "j", "j", "j", "j", "j", "j", "h"), "runtime     ◂ mxnet, 2 threads ▸"),
     ],
 )
-async def test_settings_are_changed_on_the_spot(keys: tuple[str, ...], says: str, measured: DataFolder) -> None:
+async def test_keys_change_the_settings(keys: tuple[str, ...], says: str, measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *keys)
         assert says in screen_text(pilot)
@@ -197,7 +195,7 @@ async def test_the_estimate_follows_the_settings(measured: DataFolder) -> None:
         assert "12 % measured" in screen_text(pilot)
 
 
-async def test_the_level_changes_for_everything(measured: DataFolder) -> None:
+async def test_the_level_can_be_switched(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "f")
         assert "level       ◂ fused ▸" in screen_text(pilot)
@@ -205,7 +203,7 @@ async def test_the_level_changes_for_everything(measured: DataFolder) -> None:
         assert "level       ◂ written ▸" in screen_text(pilot)
 
 
-async def test_panels_are_reached_by_number_and_in_turn(measured: DataFolder) -> None:
+async def test_panels_are_reached_by_number_and_by_tab(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "4")
         assert panel_with_focus(pilot) == "estimate" and "Models" not in screen_text(pilot)
@@ -221,7 +219,7 @@ async def test_panels_are_reached_by_number_and_in_turn(measured: DataFolder) ->
         assert panel_with_focus(pilot) == panels[-1]
 
 
-async def test_help_lists_the_keys_of_where_one_is_and_comes_up_on_every_screen(measured: DataFolder) -> None:
+async def test_help_lists_the_keys_that_work_here(measured: DataFolder) -> None:
     async with running(app_on(measured), (100, 60)) as pilot:
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
@@ -233,7 +231,7 @@ async def test_help_lists_the_keys_of_where_one_is_and_comes_up_on_every_screen(
         assert "In this box" in screen_text(pilot)
 
 
-async def test_a_command_is_found_by_its_words_and_done(measured: DataFolder) -> None:
+async def test_a_command_is_found_by_its_words_and_run(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "colon", '"one worker more"', "enter")
         assert not isinstance(pilot.app.screen, PaletteScreen)
@@ -242,7 +240,7 @@ async def test_a_command_is_found_by_its_words_and_done(measured: DataFolder) ->
         assert len(marked(pilot)) == 7
 
 
-async def test_commands_are_walked_through_both_ways(measured: DataFolder) -> None:
+async def test_commands_are_selected_in_both_directions(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         panels = [panel.id for panel in pilot.app.screen.query(Panel)]
         await press(pilot, "colon", '"go panel"', "down", "enter")
@@ -253,7 +251,7 @@ async def test_commands_are_walked_through_both_ways(measured: DataFolder) -> No
         assert panel_with_focus(pilot) == panels[1]
 
 
-async def test_q_leaves(measured: DataFolder) -> None:
+async def test_q_quits(measured: DataFolder) -> None:
     app = app_on(measured)
     async with running(app) as pilot:
         await pilot.press("q")
@@ -273,7 +271,7 @@ async def test_a_file_is_opened_by_its_path_with_completion(measured: DataFolder
         assert "dlbricks  my-net" in screen_text(pilot)
 
 
-async def test_a_folder_joins_the_library(measured: DataFolder, tmp_path: Path) -> None:
+async def test_a_folder_can_be_added_to_the_library(measured: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "my-net-symbol.json").write_text("{}")
     async with running(app_on(measured)) as pilot:
@@ -282,7 +280,7 @@ async def test_a_folder_joins_the_library(measured: DataFolder, tmp_path: Path) 
         assert json.loads((measured.path / "model-folders.json").read_text())["folders"] == [str(tmp_path / "mine")]
 
 
-async def test_a_path_that_leads_nowhere_is_said_where_it_was_typed(measured: DataFolder, tmp_path: Path) -> None:
+async def test_a_wrong_path_is_reported_in_the_box(measured: DataFolder, tmp_path: Path) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", "enter")
         assert "Type a path first." in screen_text(pilot)
@@ -292,7 +290,7 @@ async def test_a_path_that_leads_nowhere_is_said_where_it_was_typed(measured: Da
         assert isinstance(pilot.app.screen, WorkbenchScreen)
 
 
-async def test_a_folder_without_models_is_an_error_to_read(measured: DataFolder, tmp_path: Path) -> None:
+async def test_a_folder_without_models_is_an_error(measured: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{tmp_path}/empty"', "enter")
@@ -311,7 +309,7 @@ async def test_the_text_of_an_error_can_be_copied(measured: DataFolder, tmp_path
 
 
 @pytest.mark.parametrize(("name", "text"), [("README.md", "# Nets"), ("broken-symbol.json", '{"nodes": 3}')])
-async def test_a_file_that_is_no_model_is_refused_and_does_not_join_the_list(
+async def test_an_invalid_model_file_is_refused_and_not_listed(
     name: str, text: str, measured: DataFolder, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text(text)
@@ -322,16 +320,14 @@ async def test_a_file_that_is_no_model_is_refused_and_does_not_join_the_list(
         assert "1 Models 7" in screen_text(pilot) and "No model is open." in screen_text(pilot)
 
 
-async def test_a_file_that_breaks_later_says_so_in_the_estimate(measured: DataFolder, tmp_path: Path) -> None:
+async def test_an_invalid_model_in_a_folder_is_reported_in_the_estimate(measured: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "broken-symbol.json").write_text('{"nodes": 3}')
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{tmp_path}"', "enter", "G", "enter")
         assert "This model cannot be estimated." in screen_text(pilot)
 
 
-async def test_a_model_that_was_opened_by_its_path_is_listed_until_it_is_removed(
-    measured: DataFolder, tmp_path: Path
-) -> None:
+async def test_a_model_opened_by_its_path_is_listed_until_it_is_removed(measured: DataFolder, tmp_path: Path) -> None:
     file = tmp_path / "my-net-symbol.json"
     file.write_bytes((SAMPLE_MODELS / "gluon" / "resnet18_v1-symbol.json").read_bytes())
     async with running(app_on(measured)) as pilot:
@@ -345,7 +341,7 @@ async def test_a_model_that_was_opened_by_its_path_is_listed_until_it_is_removed
         assert isinstance(pilot.app.screen, ErrorScreen) and "comes with dlbricks" in pilot.app.screen._text
 
 
-async def test_a_long_list_is_walked_by_lines_pages_and_ends(new: DataFolder) -> None:
+async def test_a_long_list_moves_by_lines_pages_and_ends(new: DataFolder) -> None:
     from dlbricks_tui.tui.session import Session
 
     async with running(DlbricksApp(Session(new)), (80, 24)) as pilot:
@@ -371,20 +367,20 @@ async def test_a_narrow_terminal_that_grows_shows_all_panels(measured: DataFolde
         assert panel_with_focus(pilot) == "models"
 
 
-async def test_where_one_panel_has_room_a_model_that_is_opened_comes_to_the_front(measured: DataFolder) -> None:
+async def test_a_narrow_terminal_shows_the_opened_model(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "slash", '"resnet18"', "enter", "enter")
         shown = screen_text(pilot)
         assert panel_with_focus(pilot) == "tree" and "28 bricks" in shown and "1 Models" not in shown
 
 
-async def test_where_all_panels_have_room_the_keys_stay_in_the_list_of_models(measured: DataFolder) -> None:
+async def test_a_wide_terminal_keeps_the_focus_in_the_list_of_models(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"resnet18"', "enter", "enter")
         assert panel_with_focus(pilot) == "models"
 
 
-async def test_a_newcomer_is_led_into_the_first_run(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_welcome_box_starts_the_first_run(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[RunFolder] = []
     monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: started.append(folder))
     async with running(app_on(new), (80, 24)) as pilot:
@@ -396,36 +392,36 @@ async def test_a_newcomer_is_led_into_the_first_run(new: DataFolder, monkeypatch
         assert panel_with_focus(pilot) == "estimate"
 
 
-async def test_a_newcomer_may_look_around_first(new: DataFolder) -> None:
+async def test_the_welcome_box_can_be_closed(new: DataFolder) -> None:
     async with running(app_on(new), (80, 24)) as pilot:
         await press(pilot, "escape")
         assert "How fast does it run here?" in screen_text(pilot)
 
 
-async def test_who_has_results_is_not_welcomed_again(measured: DataFolder) -> None:
+async def test_a_user_with_results_is_not_welcomed(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         assert "Welcome" not in screen_text(pilot)
 
 
-async def test_a_search_where_there_is_nothing_to_search_is_one_among_the_models(measured: DataFolder) -> None:
+async def test_a_search_in_a_panel_without_one_searches_the_models(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "4", "slash", '"vgg"')
         assert "1 Models 1 of 7" in screen_text(pilot)
 
 
-async def test_the_cursor_stays_on_its_setting_while_the_panel_is_out_of_sight(measured: DataFolder) -> None:
+async def test_the_cursor_stays_on_its_setting_while_the_panel_is_hidden(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "4", "j", "1", "slash", '"resnet18"', "enter", "enter", "4")
         assert "▸level       ◂ written ▸" in screen_text(pilot)
 
 
-async def test_the_settings_are_reached_from_any_panel_of_a_narrow_terminal(measured: DataFolder) -> None:
+async def test_a_key_leads_to_the_settings_from_any_panel(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "enter", "s")
         assert panel_with_focus(pilot) == "estimate" and "▸granularity" in screen_text(pilot)
 
 
-async def test_the_cursor_belongs_to_a_setting_whatever_the_text_above_it(measured: DataFolder) -> None:
+async def test_the_cursor_stays_on_its_setting_when_the_text_above_changes(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         panel = pilot.app.screen.query_one(EstimatePanel)
         await press(pilot, "slash", '"resnet18"', "enter", "enter", "s", "j")
@@ -440,7 +436,7 @@ async def test_the_cursor_belongs_to_a_setting_whatever_the_text_above_it(measur
             assert "▸level" in screen_text(pilot) and panel._list.setting is Setting.LEVEL
 
 
-async def test_the_cursor_does_not_come_to_a_setting_because_the_text_that_it_was_on_is_gone(
+async def test_the_cursor_does_not_move_to_a_setting_when_its_line_disappears(
     measured: DataFolder,
 ) -> None:
     async with running(app_on(measured)) as pilot:
