@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from statistics import median
-from typing import NamedTuple
 
 from dlbricks_tui.bricks.programs import ProgramError, file_program, model_program, sequence_program
 from dlbricks_tui.host.contention import contention_between
@@ -20,7 +19,7 @@ from dlbricks_tui.measure.batching import Batch, BatchLimits, batches, single
 from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, Event, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Job, JobKey
-from dlbricks_tui.measure.noise import BatchNoise, NoiseMonitor, RoundNoise, RoundReadings
+from dlbricks_tui.measure.noise import BatchNoise, NoiseMonitor, Round
 from dlbricks_tui.measure.reference import REFERENCE, RUNS_PER_READING, reference_ms
 from dlbricks_tui.measure.results import Checkpoints, ResultSink
 from dlbricks_tui.measure.rounds import JobSamples, Rounds, in_turn
@@ -39,15 +38,6 @@ _SAME_HOST = 1.15
 _READINGS_AT_FIRST = 5
 # A batch ends even on a host whose speed keeps changing.
 _MOST_RESTARTS = 1
-
-
-class _Round(NamedTuple):
-    """The samples and readings of one round, before it is decided whether it counts."""
-
-    taken_ms: Mapping[str, tuple[float, ...]]
-    null_calls_ms: tuple[float, ...]
-    references_ms: tuple[float, ...]
-    readings: RoundReadings
 
 
 class Alone:
@@ -160,34 +150,34 @@ class Alone:
         """Take one round; return False if it was disturbed and is to be repeated."""
         jobs, began = [self._batch[name] for name in names], self._clock()
         taken = self._sample(names)
-        seconds = taken.readings.seconds
-        disturbance = self._noise.disturbance(taken.readings)
+        disturbance = self._noise.disturbance(taken)
         if disturbance is not None and self._noise.worth_repeating:
-            self._noise.repeat(seconds)
+            self._noise.repeat(taken.seconds)
             self._pace.repeated(self._clock() - began)
             self._batch_noise.repeated += 1
             self._handle_losses()
-            self._tell(RoundRepeated(reason=disturbance, seconds=seconds, seconds_left=self._seconds_left(later)))
+            left = self._seconds_left(later)
+            self._tell(RoundRepeated(reason=disturbance, seconds=taken.seconds, seconds_left=left))
             self._restart_if_speed_changed(later)
             return False
-        self._noise.count(seconds)
+        self._noise.count(taken.seconds)
         self._pace.sampled(jobs, self._clock() - began, noisy=disturbance is not None)
-        self._rounds.count(taken.taken_ms)
-        counted = RoundNoise(seconds, taken.null_calls_ms, taken.references_ms, disturbance is not None)
-        self._batch_noise.rounds.append(counted)
+        self._rounds.count(taken.samples_ms)
+        self._batch_noise.rounds.append(taken)
+        self._batch_noise.disturbed.append(disturbance is not None)
         self._handle_losses()
         self._tell(
             RoundDone(
-                samples_ms=tuple((self._batch[name].number, of_one_ms) for name, of_one_ms in taken.taken_ms.items()),
+                samples_ms=tuple((self._batch[name].number, of_one_ms) for name, of_one_ms in taken.samples_ms.items()),
                 null_call_ms=median(taken.null_calls_ms) if taken.null_calls_ms else None,
-                reference_ms=taken.readings.reference_ms,
+                reference_ms=taken.reference_ms,
                 seconds_left=self._seconds_left(later),
             )
         )
         self._restart_if_speed_changed(later)
         return True
 
-    def _sample(self, names: Sequence[str]) -> _Round:
+    def _sample(self, names: Sequence[str]) -> Round:
         turns = self._turns(names)
         before, began = self._worker.contention(), self._clock()
         references_ms = [reference_ms(self._worker)]
@@ -202,12 +192,8 @@ class Alone:
         seconds, after = self._clock() - began, self._worker.contention()
         known_ms = tuple(it for it in references_ms if it is not None)
         runs += len(known_ms) * RUNS_PER_READING
-        return _Round(
-            taken_ms,
-            self._worker.null_calls(_NULL_CALLS),
-            known_ms,
-            RoundReadings(seconds, runs, contention_between(before, after), max(known_ms, default=None)),
-        )
+        contention = contention_between(before, after)
+        return Round(seconds, runs, contention, known_ms, self._worker.null_calls(_NULL_CALLS), taken_ms)
 
     def _restart_if_speed_changed(self, later: Sequence[Job]) -> None:
         """Measure again the rounds of the batch that were taken at another speed of the host."""

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from statistics import median
@@ -38,14 +38,23 @@ NULL_CALL_MS = "null_call_ms"
 
 
 @dataclass(frozen=True, slots=True)
-class RoundReadings:
-    """Readings of one round that tell whether it was disturbed; None where there is no reading."""
+class Round:
+    """The samples of one round, and the readings that tell whether it was disturbed."""
 
     seconds: float
     # How many times programs ran in it.
     runs: int
     contention: Contention | None
-    reference_ms: float | None
+    # The latencies of the reference at both ends, and those of calls that compute nothing, as far as there are any.
+    references_ms: tuple[float, ...]
+    null_calls_ms: tuple[float, ...] = ()
+    # By the names of the programs.
+    samples_ms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    @property
+    def reference_ms(self) -> float | None:
+        """The longer latency of the reference."""
+        return max(self.references_ms, default=None)
 
 
 class SpeedChange(NamedTuple):
@@ -96,22 +105,22 @@ class NoiseMonitor:
         """True if anything may be measured twice."""
         return self._seconds_left > 0
 
-    def disturbance(self, readings: RoundReadings) -> str | None:
+    def disturbance(self, taken: Round) -> str | None:
         """Return in words what disturbed a round; None if nothing did."""
-        contended = self._contended(readings)
-        found = contended or self._slower(readings)
+        contended = self._contended(taken)
+        found = contended or self._slower(taken)
         reading = None
-        if not contended and readings.reference_ms is not None:
-            reading = _Reading(readings.reference_ms, readings.seconds)
+        if not contended and taken.reference_ms is not None:
+            reading = _Reading(taken.reference_ms, taken.seconds)
             self._uncontended.append(reading)
         if found is None:
-            self._count_quiet(readings.seconds)
+            self._count_quiet(taken.seconds)
             if reading is not None:
                 self._quiet.append(reading)
                 self._detect_speed_up()
         else:
             self._quiet_in_a_row, self._quiet_seconds = 0, 0.0
-            self._lost_seconds += readings.seconds
+            self._lost_seconds += taken.seconds
             if not self.worth_repeating:
                 self._detect_slow_down()
         return found
@@ -159,46 +168,38 @@ class NoiseMonitor:
         self._lost_seconds = 0.0
         self._change = SpeedChange(usual_ms / _usual_ms(latest), rounds)
 
-    def _contended(self, readings: RoundReadings) -> str | None:
-        if readings.contention is None or readings.contention.preemptions < _FEWEST_PREEMPTIONS:
+    def _contended(self, taken: Round) -> str | None:
+        if taken.contention is None or taken.contention.preemptions < _FEWEST_PREEMPTIONS:
             return None
-        if readings.seconds < _SHORTEST_SECONDS:
+        if taken.seconds < _SHORTEST_SECONDS:
             return None
-        waited_seconds, preemptions, others_seconds = readings.contention
-        if others_seconds is not None and others_seconds < _LEAST_OF_OTHERS * readings.seconds + _TICKS_SECONDS:
+        waited_seconds, preemptions, others_seconds = taken.contention
+        if others_seconds is not None and others_seconds < _LEAST_OF_OTHERS * taken.seconds + _TICKS_SECONDS:
             return None
-        most = min(_MOST_PREEMPTIONS_PER_SECOND * readings.seconds, _MOST_PREEMPTIONS_PER_RUN * readings.runs)
-        contended = preemptions > most and waited_seconds > _MOST_WAITING * readings.seconds
-        return f"others took the processor {preemptions:,} times in {readings.seconds:.2f} s" if contended else None
+        most = min(_MOST_PREEMPTIONS_PER_SECOND * taken.seconds, _MOST_PREEMPTIONS_PER_RUN * taken.runs)
+        contended = preemptions > most and waited_seconds > _MOST_WAITING * taken.seconds
+        return f"others took the processor {preemptions:,} times in {taken.seconds:.2f} s" if contended else None
 
-    def _slower(self, readings: RoundReadings) -> str | None:
+    def _slower(self, taken: Round) -> str | None:
         usual_ms = self.usual_reference_ms
-        if usual_ms is None or readings.reference_ms is None or readings.reference_ms <= _MOST_SLOWER * usual_ms:
+        if usual_ms is None or taken.reference_ms is None or taken.reference_ms <= _MOST_SLOWER * usual_ms:
             return None
-        return f"the host was {readings.reference_ms / usual_ms:.2f} times slower than usual"
-
-
-@dataclass(frozen=True, slots=True)
-class RoundNoise:
-    """Readings of a round that counts, for the facts of its results."""
-
-    seconds: float
-    null_calls_ms: Sequence[float]
-    reference_ms: Sequence[float]
-    disturbed: bool
+        return f"the host was {taken.reference_ms / usual_ms:.2f} times slower than usual"
 
 
 @dataclass(slots=True)
 class BatchNoise:
     """The rounds of a batch that count, in their order, and the number of repeated ones."""
 
-    rounds: list[RoundNoise] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
+    # For each of them, whether it counts although it was disturbed.
+    disturbed: list[bool] = field(default_factory=list)
     repeated: int = 0
 
     @property
     def reference_ms(self) -> tuple[float, ...]:
         """The latencies of the reference at both ends of each round."""
-        return tuple(chain.from_iterable(it.reference_ms for it in self.rounds))
+        return tuple(chain.from_iterable(it.references_ms for it in self.rounds))
 
     @property
     def facts(self) -> Facts:
@@ -206,14 +207,14 @@ class BatchNoise:
         null_calls_ms = tuple(chain.from_iterable(it.null_calls_ms for it in self.rounds))
         found = ((NULL_CALL_MS, null_calls_ms), ("reference_ms", self.reference_ms))
         medians = tuple((name, median(values)) for name, values in found if values)
-        disturbed = sum(it.disturbed for it in self.rounds)
-        rounds = (("repeated_rounds", self.repeated), ("disturbed_rounds", disturbed))
+        rounds = (("repeated_rounds", self.repeated), ("disturbed_rounds", sum(self.disturbed)))
         return medians + tuple((name, count) for name, count in rounds if count)
 
     def keep_latest(self, rounds: int) -> float:
         """Count all rounds but the latest as repeated, and return how many seconds they took."""
         first = max(0, len(self.rounds) - rounds)
         dropped, self.rounds = self.rounds[:first], self.rounds[first:]
+        del self.disturbed[:first]
         self.repeated += len(dropped)
         return sum(it.seconds for it in dropped)
 

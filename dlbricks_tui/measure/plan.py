@@ -4,7 +4,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import starmap
-from typing import NamedTuple
 
 from dlbricks_tui.bricks.decomposition import Occurrence
 from dlbricks_tui.bricks.identity import times_paid
@@ -17,14 +16,6 @@ from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.store.records import ANY_CONTEXT, Statistics
 
 
-class Unmeasurable(NamedTuple):
-    """A layer that no runtime can run."""
-
-    model: str
-    layer: str
-    reason: str
-
-
 @dataclass(frozen=True)
 class Plan:
     """Jobs in the order in which they remove most uncertainty, whole models last, and everything that needs no job."""
@@ -33,7 +24,6 @@ class Plan:
     reused: frozenset[JobKey]
     # Jobs that failed before under the same conditions, and why.
     failed: Mapping[Job, str]
-    unmeasurable: tuple[Unmeasurable, ...]
 
 
 def plan(
@@ -58,7 +48,7 @@ def plan(
     left = [job for key, job in jobs.items() if key not in satisfied and job not in failed]
     ordered = sorted(left, key=lambda job: (job.whole, -job.gain))
     numbered = tuple(replace(job, number=number) for number, job in enumerate(ordered))
-    return Plan(numbered, satisfied, failed, _unmeasurable(models))
+    return Plan(numbered, satisfied, failed)
 
 
 def _is_enough(measured: Statistics, job: Job, rule: StoppingRule, method: Method) -> bool:
@@ -163,12 +153,3 @@ def is_run(graph: LayerGraph, occurrence: Occurrence) -> bool:
     """True if a sequence computes anything, and a runtime can run it."""
     layers = [graph.layers[index] for index in occurrence.sequence.layers]
     return any(layer.operators for layer in layers) and all(layer.unmeasurable is None for layer in layers)
-
-
-def _unmeasurable(models: Iterable[CutModel]) -> tuple[Unmeasurable, ...]:
-    return tuple(
-        Unmeasurable(model.name, layer.name, layer.unmeasurable)
-        for model in models
-        for layer in model.decomposition.graph.layers
-        if layer.unmeasurable is not None
-    )

@@ -137,6 +137,10 @@ def plan_run(session: Session, workload: Workload, store: Store) -> PlannedRun:
     networks = len(NETWORKS) * len(levels)
     time_left = TimeLeft(networks, lambda: session.control.seconds_left, session.place.clock, session.competing)
     counts = Counts(_tally(found, whole=False), _tally(found, whole=True))
+    for model in workload.models:
+        for layer in model.decomposition.graph.layers:
+            if layer.unmeasurable is not None:
+                session.tell(LayerUnmeasurable(model=model.name, layer=layer.name, reason=layer.unmeasurable))
     _tell_plan(session, found, counts, time_left.total(seconds))
     session.control.count(*counts)
     store.add(session.system, runtime_record(request.runtime, session.system))
@@ -144,8 +148,6 @@ def plan_run(session: Session, workload: Workload, store: Store) -> PlannedRun:
 
 
 def _tell_plan(session: Session, found: Plan, counts: Counts, seconds: float) -> None:
-    for layer in found.unmeasurable:
-        session.tell(LayerUnmeasurable(**layer._asdict()))
     for job, reason in found.failed.items():
         session.tell(FailedBefore(label=job.label, reason=reason, **job.key._asdict()))
     bricks, models = counts

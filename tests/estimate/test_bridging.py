@@ -48,14 +48,14 @@ def taking(canonical: str, ms: float) -> Similar:
     return Similar(canonical, Latency(ms, 0.99 * ms, 1.01 * ms))
 
 
-def test_a_twin_is_guessed_to_take_the_same_within_a_quarter() -> None:
+def test_a_brick_of_equal_features_is_predicted_to_take_the_same_within_a_quarter() -> None:
     found = Bridge([taking(relu(1, 64, 28, 28), 2.0)]).predict(relu(1, 64, 28, 28))
     assert found is not None
     assert found.value_ms == 2.0
     assert 1.5 < found.low_ms < found.value_ms < found.high_ms < 2.5
 
 
-def test_more_work_takes_longer_and_is_less_sure() -> None:
+def test_more_work_takes_longer_and_has_a_wider_interval() -> None:
     bridge = Bridge([taking(conv(64), 1.0)])
     near, far = bridge.predict(conv(128)), bridge.predict(conv(1024))
     assert near is not None

@@ -38,7 +38,7 @@ def test_a_residual_is_of_a_network_that_had_no_part_in_the_fit() -> None:
     assert residuals[3] == pytest.approx(1 / 1.05 - 1)
 
 
-def test_one_network_that_is_far_off_casts_doubt_on_models_but_does_not_move_the_constant() -> None:
+def test_an_outlier_among_the_networks_widens_intervals_and_does_not_move_the_constant() -> None:
     usual = [example(count, 0.3 * count, noise) for count, noise in enumerate([0.01, -0.01] * 8, 20)]
     odd = example(40, 2.0, noise=-0.3)
     with_it, without = fitted([*usual, odd], (NAME,)), fitted(usual, (NAME,))
@@ -91,7 +91,7 @@ def test_two_constants_are_found(cold_ms: float) -> None:
     assert dict(odd.constants) == pytest.approx(dict(found.constants))
 
 
-def test_a_constant_of_which_no_network_tells_is_none() -> None:
+def test_a_constant_that_no_network_determines_is_zero() -> None:
     found = fitted([Example("net", (term, 0.0), 5.0, 5.0 + 0.02 * term) for term in (40.0, 20.0, 30.0)], NAMES)
     assert dict(found.constants) == dict(zip(NAMES, (pytest.approx(0.02), 0.0), strict=True))
 
@@ -126,7 +126,7 @@ def test_an_error_at_some_density_stands_for_one_as_large_there() -> None:
     assert found.relative_doubt(0.0) == pytest.approx(1.96 * 0.1 / math.hypot(1, 3))
 
 
-def test_the_errors_tell_how_much_more_doubtful_dense_networks_are() -> None:
+def test_the_residuals_determine_how_intervals_grow_with_density() -> None:
     densities = (0.5, 1.0, 2.0, 20.0, 25.0, 30.0)
     alike = Correction(residuals=(0.03, -0.02, 0.04, 0.03, -0.04, 0.02), densities=densities)
     apart = Correction(residuals=(0.01, -0.01, 0.01, 0.10, -0.12, 0.14), densities=densities)
@@ -134,7 +134,7 @@ def test_the_errors_tell_how_much_more_doubtful_dense_networks_are() -> None:
     assert apart.relative_doubt(30.0) > 7 * apart.relative_doubt(0.0)
 
 
-def test_one_odd_network_does_not_make_all_others_doubtful() -> None:
+def test_one_outlier_does_not_widen_all_intervals() -> None:
     usual = (0.01, -0.02, 0.015, 0.01, -0.005, 0.02, 0.015, -0.01)
     with_an_odd_one = Correction(residuals=(*usual, 0.5), densities=(1.0,) * 9)
     doubt = Correction(residuals=usual, densities=(1.0,) * 8).relative_doubt(1.0)
@@ -147,7 +147,7 @@ def test_errors_without_densities_are_as_doubtful_at_any_density() -> None:
     assert Correction().relative_doubt(50.0) == 0.0
 
 
-def test_the_density_counts_what_takes_next_to_nothing_in_part() -> None:
+def test_very_short_sequences_count_in_part_towards_the_density() -> None:
     assert density_of([(2, 0.5), (1, 1.0)]) == pytest.approx(3 / 2.0)
     assert density_of([(1, 1.0), (4, 0.010)]) == pytest.approx(2 / 1.04)
     assert density_of([(3, 0.0)]) == density_of([]) == 0.0

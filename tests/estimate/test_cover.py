@@ -35,7 +35,7 @@ def test_the_cheaper_of_two_ways_to_cover_a_chain_is_taken() -> None:
     assert minimum_cover(other) == (Chosen(0, True), Chosen(1, True))
 
 
-def test_a_missing_window_is_gone_round_when_others_reach_its_layers() -> None:
+def test_other_windows_cover_the_layers_of_a_missing_one() -> None:
     assert minimum_cover([Window(2, 10), Window(2, 9), Window(2, UNKNOWN), Window(1, 3)]) == (
         Chosen(0, True),
         Chosen(1, True),
@@ -51,7 +51,7 @@ def test_a_layer_that_no_known_window_reaches_is_left_out_alone() -> None:
 
 
 @given(windows())
-def test_every_position_is_covered_or_said_not_to_be(given_windows: list[Window]) -> None:
+def test_every_position_is_covered_or_listed_as_uncovered(given_windows: list[Window]) -> None:
     chosen = minimum_cover(given_windows)
     gaps = {begin for begin, known in chosen if not known}
     assert covered(given_windows, chosen) | gaps == set(range(len(given_windows)))

@@ -122,7 +122,7 @@ def test_a_constant_takes_no_time_unless_it_was_measured_to() -> None:
     assert more.sequential_ms == pytest.approx(2 + ms(decomposition, 1))
 
 
-def test_k_uses_of_a_brick_err_together_and_so_do_different_bricks() -> None:
+def test_errors_of_all_uses_of_a_brick_add_up_and_so_do_those_of_different_bricks() -> None:
     same, different = decompose(chain(*["relu"] * 4)), decompose(chain("relu", "pool"))
     first, *_ = same.occurrences
     relu_ms = latency_of((first.brick.key, first.context)).value_ms
@@ -132,7 +132,7 @@ def test_k_uses_of_a_brick_err_together_and_so_do_different_bricks() -> None:
     assert of_different.sampling_below_ms == pytest.approx(sum(0.1 * ms(different, layer) for layer in (0, 1)))
 
 
-def test_one_value_for_all_contexts_errs_together_in_all_of_them() -> None:
+def test_errors_of_one_result_for_several_contexts_add_up() -> None:
     decomposition = decompose(chain("relu", "relu"))
     contexts = ["plain", "blocked"]
     two = replace(
@@ -175,7 +175,7 @@ def test_each_composition_has_one_call_in_it() -> None:
     assert composed(estimate(stored, Knowledge({}, correction=correction))).sequential_ms == 0.0
 
 
-def test_a_model_of_many_short_sequences_is_more_doubtful() -> None:
+def test_a_model_of_many_short_sequences_has_a_wider_interval() -> None:
     decomposition = decompose(chain("conv", "relu", "pool"))
     correction = Correction(residuals=(0.03,), densities=(0.0,))
 
@@ -201,7 +201,7 @@ def test_the_constant_for_cold_bricks_goes_by_how_a_brick_was_timed(context: str
 
 
 @given(graphs(), CUTTINGS, st.data())
-def test_with_bricks_missing_the_estimate_says_so_and_is_less_sure(
+def test_an_estimate_with_missing_bricks_says_so_and_has_a_wider_interval(
     graph: LayerGraph, cutting: Cutting, data: st.DataObject
 ) -> None:
     decomposition = decompose(graph, cutting)
@@ -221,7 +221,7 @@ def test_with_bricks_missing_the_estimate_says_so_and_is_less_sure(
     assert part.composed.doubt.lacking_ms > 0
 
 
-def test_with_nothing_measured_there_is_no_number_and_everything_is_left_to_run() -> None:
+def test_without_results_there_is_no_latency_and_all_bricks_remain() -> None:
     decomposition = decompose(branched())
     found = estimate(decomposition, NOTHING_KNOWN)
     assert found.composed is None
@@ -252,7 +252,7 @@ def test_a_layer_that_cannot_run_is_named_with_its_reason_and_not_left_to_run() 
     assert relu.brick.key == found.parts[1].brick.key
 
 
-def test_a_gap_is_bridged_only_when_asked_and_stays_a_gap() -> None:
+def test_a_missing_brick_is_predicted_only_on_request_and_stays_missing() -> None:
     decomposition = decompose(built([Spec("conv", GRAPH_INPUT), Spec("conv", after(0), width=16)]))
     wide = decomposition.occurrences[1]
     knowledge = measured(decomposition, without=[(wide.brick.key, wide.context)])
@@ -313,14 +313,14 @@ def hiding(graph: LayerGraph, layer: int, op: str) -> LayerGraph:
 
 
 @pytest.mark.parametrize("op", ["onnx.If", "onnx.Loop", "_while_loop"])
-def test_a_model_whose_layers_hold_untold_work_has_no_estimate_and_says_which(op: str) -> None:
+def test_a_model_with_control_flow_has_no_estimate_and_names_the_layer(op: str) -> None:
     decomposition = decompose(hiding(chain("conv", "relu", "conv"), 1, op))
     found = estimate(decomposition, measured(decomposition))
     assert found.composed is None
     assert found.obstacle.startswith("layer 'gate' (") and "runs layers inside it" in found.obstacle
 
 
-def test_too_little_of_a_model_is_no_estimate_of_it() -> None:
+def test_there_is_no_estimate_if_unmeasurable_layers_may_take_most_of_the_time() -> None:
     graph = chain("relu", "conv", "conv", "conv")
     cannot = [replace(layer, unmeasurable="nobody knows its shape") for layer in graph.layers[1:]]
     decomposition = decompose(replace(graph, layers=(graph.layers[0], *cannot)))

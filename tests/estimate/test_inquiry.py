@@ -188,7 +188,7 @@ def calibrated(day: int, hour: int, value_ms: float, **fields: Any) -> Calibrati
     return calibration(**{"level": Level.WRITTEN, "when": when, **found, "densities": (("net-1", 3.0),), **fields})
 
 
-def test_calibrations_of_a_day_speak_together(tmp_path: Path) -> None:
+def test_the_medians_of_all_calibrations_of_a_day_are_applied(tmp_path: Path) -> None:
     records = [
         calibrated(21, 9, 9.0),
         calibrated(21, 10, 0.7),
@@ -211,7 +211,7 @@ def test_a_calibration_on_few_networks_does_not_count_beside_a_full_one(tmp_path
     assert correction.constants == (("warm_brick_ms", 0.1),)
 
 
-def test_no_more_than_the_five_newest_calibrations_speak(tmp_path: Path) -> None:
+def test_only_the_five_newest_calibrations_count(tmp_path: Path) -> None:
     records = [calibrated(21, hour, float(hour)) for hour in range(1, 9)]
     with store_of(tmp_path / "store", *records) as store:
         correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))

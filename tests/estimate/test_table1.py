@@ -20,7 +20,7 @@ def composed(graph: LayerGraph, cutting: Cutting, workers: int) -> Composed:
     return found.composed
 
 
-def test_all_fifty_are_looked_at() -> None:
+def test_all_fifty_models_are_estimated() -> None:
     assert len(table1()) == 37
     assert table1().keys() >= CHAINS
 

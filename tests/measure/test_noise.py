@@ -4,11 +4,16 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.host.contention import Contention
-from dlbricks_tui.measure.noise import NoiseMonitor, RoundReadings
+from dlbricks_tui.measure.noise import NoiseMonitor, Round
 
-QUIET = RoundReadings(1.0, 400, Contention(0.01, 17), 0.5)
-CONTENDED = RoundReadings(1.0, 400, Contention(0.3, 1500), 0.5)
-SLOW = RoundReadings(1.0, 400, Contention(0.0, 0), 0.7)
+
+def a_round(seconds: float, runs: int, contention: Contention | None, reference_ms: float | None) -> Round:
+    return Round(seconds, runs, contention, () if reference_ms is None else (reference_ms,))
+
+
+QUIET = a_round(1.0, 400, Contention(0.01, 17), 0.5)
+CONTENDED = a_round(1.0, 400, Contention(0.3, 1500), 0.5)
+SLOW = a_round(1.0, 400, Contention(0.0, 0), 0.7)
 
 
 def test_a_quiet_host_disturbs_no_round() -> None:
@@ -22,7 +27,7 @@ def test_another_program_that_computes_disturbs_a_round() -> None:
 
 
 def test_threads_that_share_the_remaining_cores_show_another_program() -> None:
-    shared = RoundReadings(1.0, 404, Contention(0.09, 404), 0.5)
+    shared = a_round(1.0, 404, Contention(0.09, 404), 0.5)
     assert NoiseMonitor().disturbance(shared) == "others took the processor 404 times in 1.00 s"
     assert NoiseMonitor().disturbance(replace(shared, contention=Contention(0.09, 150))) is None
     assert NoiseMonitor().disturbance(replace(shared, contention=Contention(0.001, 404))) is None
@@ -30,14 +35,14 @@ def test_threads_that_share_the_remaining_cores_show_another_program() -> None:
 
 def test_threads_of_a_worker_that_preempt_one_another_disturb_no_round() -> None:
     # Thirty-seven programs that take no time to speak of, each run four times.
-    own = RoundReadings(0.015, 148, Contention(0.004, 148), 0.5)
+    own = a_round(0.015, 148, Contention(0.004, 148), 0.5)
     assert NoiseMonitor().disturbance(own) is None
     assert NoiseMonitor().disturbance(replace(own, seconds=0.15)) is not None
 
 
 @pytest.mark.parametrize(("seconds", "others_seconds"), [(1.0, 0.15), (0.06, 0.03)])
 def test_threads_that_share_a_core_on_an_idle_host_disturb_no_round(seconds: float, others_seconds: float) -> None:
-    alone = RoundReadings(seconds, 200, Contention(0.05 * seconds, 190, others_seconds), 0.5)
+    alone = a_round(seconds, 200, Contention(0.05 * seconds, 190, others_seconds), 0.5)
     assert NoiseMonitor().disturbance(alone) is None
     # Another program uses all of the other core.
     beside = replace(alone, contention=Contention(0.05 * seconds, 190, seconds))
@@ -50,7 +55,7 @@ def test_a_slow_reference_shows_noise_that_the_kernel_does_not_count() -> None:
     for _ in range(9):
         monitor.disturbance(QUIET)
     assert monitor.disturbance(SLOW) == "the host was 1.40 times slower than usual"
-    assert monitor.disturbance(RoundReadings(1.0, 400, None, 0.7)) == "the host was 1.40 times slower than usual"
+    assert monitor.disturbance(a_round(1.0, 400, None, 0.7)) == "the host was 1.40 times slower than usual"
 
 
 def test_disturbed_rounds_do_not_change_the_usual_reference() -> None:
@@ -58,7 +63,7 @@ def test_disturbed_rounds_do_not_change_the_usual_reference() -> None:
     for _ in range(9):
         monitor.disturbance(QUIET)
     for _ in range(50):
-        monitor.disturbance(RoundReadings(0.01, 20, None, 0.9))
+        monitor.disturbance(a_round(0.01, 20, None, 0.9))
     assert monitor.usual_reference_ms == 0.5
 
 
@@ -77,7 +82,7 @@ def test_on_a_busy_host_rounds_count_as_they_are_until_it_is_quiet_again() -> No
 
 
 def test_rounds_without_readings_are_undisturbed() -> None:
-    assert NoiseMonitor().disturbance(RoundReadings(1.0, 400, None, None)) is None
+    assert NoiseMonitor().disturbance(a_round(1.0, 400, None, None)) is None
 
 
 def test_a_run_with_little_time_repeats_few_rounds_however_often_the_host_becomes_quiet() -> None:
@@ -91,7 +96,7 @@ def test_a_run_with_little_time_repeats_few_rounds_however_often_the_host_become
     assert not monitor.worth_repeating
 
 
-def told(monitor: NoiseMonitor, rounds: Iterable[RoundReadings]) -> list[tuple[float, int]]:
+def told(monitor: NoiseMonitor, rounds: Iterable[Round]) -> list[tuple[float, int]]:
     """The changes that these rounds show: how many times as fast the machine is, and in how many rounds it was."""
     changes = []
     for round_ in rounds:
@@ -131,7 +136,7 @@ def test_a_mostly_slower_host_is_slower_and_a_contended_one_is_not() -> None:
     assert told(monitor, [QUIET] * 10) == []
     assert told(monitor, [QUIET if number % 4 == 0 else SLOW for number in range(90)]) == [(0.71, 0)]
     contended = NoiseMonitor()
-    assert told(contended, [*[QUIET] * 10, *[replace(CONTENDED, reference_ms=0.7)] * 100]) == []
+    assert told(contended, [*[QUIET] * 10, *[replace(CONTENDED, references_ms=(0.7,))] * 100]) == []
 
 
 def test_repeated_measurements_use_up_the_time_for_repeating() -> None:

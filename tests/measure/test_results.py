@@ -46,7 +46,7 @@ def test_a_framework_left_to_itself_computes_with_the_threads_that_it_would_star
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mxnet") is None, reason="no MXNet for this interpreter")
-def test_mxnet_says_so_itself(tmp_path: Path) -> None:
+def test_mxnet_starts_as_many_threads_as_its_record_says(tmp_path: Path) -> None:
     our_runtime = Registry(tmp_path).default()
     asked = subprocess.run(
         [our_runtime.python, "-c", ASKING], env=our_runtime.environment({}), capture_output=True, text=True, check=True

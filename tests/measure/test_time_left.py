@@ -163,7 +163,7 @@ def test_noise_takes_more_samples() -> None:
     assert noisy.seconds_for(dict.fromkeys(jobs, 20)) > 1.5 * quiet.seconds_for(dict.fromkeys(jobs, 20))
 
 
-def test_the_first_guess_has_the_start_of_the_worker_in_it_and_follows_the_load_of_the_host() -> None:
+def test_the_first_guess_includes_the_start_of_the_worker_and_the_load_of_the_host() -> None:
     jobs = jobs_of("conv", "relu", "pool")
     assert expected_seconds(Method.ALONE, Adaptive(), ()) == 0.0
     quiet = expected_seconds(Method.ALONE, Adaptive(), jobs)

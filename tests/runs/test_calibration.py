@@ -107,7 +107,7 @@ def test_warm_and_cold_bricks_each_have_enough_networks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cold", [True, False])
-def test_a_network_tells_what_its_bricks_take(cold: bool) -> None:
+def test_the_terms_of_a_network_are_sums_over_its_bricks(cold: bool) -> None:
     mebibytes = 4 if cold else 1
     model = cut_model(decompose(weighing(weighing(chain("conv", "pool"), 0, mebibytes), 1, mebibytes)))
     assert {is_cold_in(it.context) for it in model.decomposition.occurrences} == {cold}
@@ -120,7 +120,7 @@ def test_a_network_tells_what_its_bricks_take(cold: bool) -> None:
     assert example_of(model, statistics, ("warm_brick_ms",), 0.1).call_ms == 0.0
 
 
-def test_where_nothing_can_be_found_out_the_run_goes_on_and_says_so(site: Site) -> None:
+def test_a_run_goes_on_if_its_calibration_fails(site: Site) -> None:
     # The fake worker infers no types, so that no network can be read.
     events: list[Event] = []
     ended = site.run(site.request(calibration=CalibrationPolicy.ONCE), events.append)
@@ -227,7 +227,7 @@ def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> N
         assert due(CalibrationPolicy.ANEW, here, of=()) == (graph.level,)
 
 
-def test_what_takes_longer_than_to_calibrate_calibrates_once_more_until_that_was_done_five_times(site: Site) -> None:
+def test_a_long_run_adds_a_calibration_until_there_are_five(site: Site) -> None:
     models = [cut_model(decompose(chain("conv", "relu")))]
     jobs = plan(models, Known(), Adaptive()).jobs
     way = {"system": "s1", "runtime": "x", "level": jobs[0].graph.level, "protocol": "p"}
@@ -248,7 +248,7 @@ def test_what_takes_longer_than_to_calibrate_calibrates_once_more_until_that_was
         assert not due(10 * calibrating)
 
 
-def test_by_itself_a_request_calibrates_nothing(site: Site) -> None:
+def test_a_request_calibrates_nothing_by_default(site: Site) -> None:
     events: list[Event] = []
     site.run(site.request(), events.append)
     assert not [event for event in events if isinstance(event, Calibrating | Calibrated | CalibrationFailed)]

@@ -96,7 +96,7 @@ def test_a_run_measures_every_brick_once_and_the_next_one_reuses_them_all(site: 
     assert site.contents() == contents
 
 
-def test_a_result_says_how_it_came_about(site: Site) -> None:
+def test_a_result_has_its_conditions_its_samples_and_facts_about_noise(site: Site) -> None:
     state = site.run(site.request())
     result = site.contents().measurements[0]
     assert (result.protocol, result.run, result.runtime) == (Method.ALONE.id, state.run, FAKE.identity)

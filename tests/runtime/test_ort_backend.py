@@ -45,7 +45,7 @@ def test_timed_sessions_do_not_optimise_and_share_their_threads(
     assert not settings.use_per_session_threads
 
 
-def test_to_fuse_everything_is_optimised(ort: Any) -> None:
+def test_a_session_that_fuses_optimises_everything(ort: Any) -> None:
     assert options(ort, optimised=True).graph_optimization_level == ort.GraphOptimizationLevel.ORT_ENABLE_ALL
 
 

@@ -65,7 +65,7 @@ def rename(document: Document, name: str) -> None:
     document["measured"][name] = {**document["measured"].pop(was), "brick": name}
 
 
-def test_an_honest_file_that_is_written_anew_is_taken(tmp_path: Path, measured: Trio) -> None:
+def test_a_reformatted_file_reads_the_same(tmp_path: Path, measured: Trio) -> None:
     kept, again = measured.path / KEPT, tmp_path / "again.json"
     again.write_text(json.dumps(json.loads(kept.read_bytes()), indent=1))
     assert read_results(again) == read_results(kept)
@@ -220,7 +220,7 @@ PATHS = (
 
 
 @given(st.sampled_from(PATHS), JSON)
-def test_no_value_anywhere_makes_more_than_a_line(measured: Trio, path: tuple[str, ...], value: Any) -> None:
+def test_any_wrong_value_is_refused_with_one_line(measured: Trio, path: tuple[str, ...], value: Any) -> None:
     document = json.loads((measured.path / KEPT).read_bytes())
     where = document
     for step in path[:-1]:

@@ -263,7 +263,7 @@ def test_an_operator_with_a_graph_inside_is_refused(trio: Trio) -> None:
         lambda document: document.update(heads=[]),
     ],
 )
-def test_a_network_says_nothing_that_it_need_not(trio: Trio, change: Callable[[Document], object]) -> None:
+def test_a_network_with_anything_unneeded_is_refused(trio: Trio, change: Callable[[Document], object]) -> None:
     assert refused(network_of(trio, change)), "in a line that says why"
 
 
@@ -284,7 +284,7 @@ def test_a_layer_that_fuses_into_two_is_refused(trio: Trio) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_make_more_than_a_line(content: bytes) -> None:
+def test_any_bytes_are_refused_with_one_line(content: bytes) -> None:
     with pytest.raises(BrokenSuiteError):
         read_manifest(content, "suite.json")
     refused(content)
@@ -311,7 +311,7 @@ NODE = st.fixed_dictionaries(
 
 
 @given(st.lists(NODE | JSON, max_size=5), st.lists(st.lists(st.integers(-1, 4), max_size=3), max_size=2) | JSON)
-def test_no_network_makes_more_than_a_line(nodes: list[Any], heads: Any) -> None:
+def test_any_network_is_refused_with_one_line_or_read(nodes: list[Any], heads: Any) -> None:
     content = json.dumps({"nodes": nodes, "heads": heads}).encode()
     for level in Level:
         try:
@@ -321,7 +321,7 @@ def test_no_network_makes_more_than_a_line(nodes: list[Any], heads: Any) -> None
 
 
 @given(JSON, JSON, JSON)
-def test_no_manifest_makes_more_than_a_line(suite: Any, level: Any, bricks: Any) -> None:
+def test_any_manifest_is_refused_with_one_line_or_read(suite: Any, level: Any, bricks: Any) -> None:
     head = {"format": "dlbricks-suite", "schema": 1, "suite": suite, "level": level, "bricks": bricks}
     with pytest.raises(BrokenSuiteError) as refused_manifest:
         read_manifest(json.dumps(head).encode(), "suite.json")

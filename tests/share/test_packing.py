@@ -119,13 +119,13 @@ def travel_with_mxnet(path: Path, names: Sequence[str], levels: Sequence[Level],
 
 
 @pytest.mark.parametrize("times", [(1, 2), (2, 1), (4, 2)])
-def test_layers_that_are_repeated_beside_others_that_are_not_stay_where_they_are(times: tuple[int, int]) -> None:
+def test_layers_with_different_repetitions_are_not_exported(times: tuple[int, int]) -> None:
     graph = built([Spec("relu", DATA, times=times[0]), Spec("relu", after(0), times=times[1])])
     with pytest.raises(UnsuitableLayersError, match="repeated beside others"):
         packed(excerpt(graph, (0, 1), output_layouts(graph)))
 
 
-def test_layers_that_are_all_repeated_as_often_travel_once(tmp_path: Path) -> None:
+def test_layers_with_equal_repetitions_are_exported_once(tmp_path: Path) -> None:
     graph = built([Spec("relu", DATA, times=3), Spec("relu", after(0), times=3)])
     document = json.loads(packed(excerpt(graph, (0, 1), output_layouts(graph))))
     assert [node["op"] for node in document["nodes"]] == ["null", "relu", "relu"]
@@ -135,7 +135,7 @@ def files(decomposition: Decomposition) -> list[str]:
     return [packed(alone).decode() for _, alone in excerpts(decomposition)]
 
 
-def test_no_name_no_comment_and_no_file_name_travels(model: Path, tmp_path: Path) -> None:
+def test_no_name_comment_or_file_name_is_exported(model: Path, tmp_path: Path) -> None:
     secret = tmp_path / "xenolith-symbol.json"
     secret.write_bytes(network((8, 16), "kryptonite"))
     for level in Level:
@@ -166,7 +166,7 @@ def test_a_suite_does_not_show_which_framework_wrote_a_model(tmp_path: Path, mor
     assert one == same
 
 
-def test_a_parameter_that_mxnet_does_not_declare_keeps_a_brick_at_home(tmp_path: Path) -> None:
+def test_a_brick_with_an_undeclared_parameter_is_not_exported(tmp_path: Path) -> None:
     content = json.loads(network((8,)))
     content["nodes"][-1]["attrs"]["note"] = "from the lab"
     path = tmp_path / "noted-symbol.json"
@@ -182,7 +182,7 @@ def test_a_parameter_that_mxnet_does_not_declare_keeps_a_brick_at_home(tmp_path:
 
 
 @pytest.mark.parametrize("op", ["Custom", "_NDArray", "_Native", "_cvimread", "MadeUp"])
-def test_code_and_files_never_travel(model: Path, tmp_path: Path, op: str) -> None:
+def test_operators_with_code_or_files_are_not_exported(model: Path, tmp_path: Path, op: str) -> None:
     graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(model))
     _, alone = next(iter(excerpts(decompose(graph))))
     layer = alone.graph.layers[0]
@@ -192,7 +192,7 @@ def test_code_and_files_never_travel(model: Path, tmp_path: Path, op: str) -> No
         packed(Excerpt(evil, 1))
 
 
-def test_a_graph_inside_an_operator_stays_at_home(model: Path, tmp_path: Path) -> None:
+def test_a_brick_with_a_graph_inside_an_operator_is_not_exported(model: Path, tmp_path: Path) -> None:
     graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(model))
     _, alone = next(iter(excerpts(decompose(graph))))
     layer = alone.graph.layers[0]
@@ -202,7 +202,7 @@ def test_a_graph_inside_an_operator_stays_at_home(model: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("dtype", "number"), [("float16", 2), ("uint8", 3), ("int32", 4), ("int64", 6)])
-def test_data_types_travel_under_the_numbers_of_mxnet(dtype: str, number: int) -> None:
+def test_data_types_are_exported_as_the_numbers_of_mxnet(dtype: str, number: int) -> None:
     graph = built([Spec("relu", DATA)])
     operator = replace(graph.layers[0].operators[0], native=NativeNode("relu"))
     alone = replace(

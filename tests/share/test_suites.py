@@ -85,7 +85,7 @@ def test_a_run_that_ended_early_writes_its_results_and_can_be_resumed(trio: Trio
     assert len(read_results(trio.results).measured) == len(assembled.manifest.bricks)
 
 
-def test_a_brick_that_does_not_arrive_fails_alone_and_the_owner_hears_why(trio: Trio) -> None:
+def test_a_brick_that_cannot_be_read_fails_alone_and_the_owner_gets_the_reason(trio: Trio) -> None:
     assembled = trio.export()
     mine = sorted(assembled.key.meanings)[0]
     (trio.suite / "bricks" / f"{mine}-symbol.json").write_text("{}")
@@ -115,7 +115,7 @@ def test_importing_twice_changes_nothing(trio: Trio) -> None:
     assert (again.new, again.known) == (0, first.new)
 
 
-def test_constants_of_the_system_come_home_with_its_results(trio: Trio) -> None:
+def test_calibrations_of_the_system_are_imported_with_its_results(trio: Trio) -> None:
     trio.export()
     trio.run()
     results = read_results(trio.results)
