@@ -24,8 +24,6 @@ _TOKENS = re.compile(
 )
 # After these sequences the content of the terminal is unknown.
 _UNKNOWN_AFTER = re.compile(r"\x1b\[(?:\?1049[hl]|[0-9;]*[JKLMPSTX@rq])|\x1bc|[\r\x08\x0b\x0c]")
-# The length of the sequence that moves the cursor over so many cells.
-_SHORT_WAY = 4
 _ENDED_BY = {"22": {"1", "2"}, "23": {"3"}, "24": {"4", "21"}, "25": {"5"}, "27": {"7"}, "28": {"8"}, "29": {"9"}}
 _SHOWS_ON_BLANKS = frozenset({"4", "7", "9", "21"})
 
@@ -115,27 +113,10 @@ class ScreenDiff:
         row, column = self._place
         ahead = column - self._cursor[1] if self._cursor is not None and self._cursor[0] == row else 0
         if ahead > 0:
-            written.append(self._text_before(row, column, ahead) or f"\x1b[{ahead}C")
+            written.append(f"\x1b[{ahead}C")
         else:
             written.append(f"\x1b[{row + 1};{column + 1}H")
         self._cursor = self._place
-
-    def _text_before(self, row: int, column: int, count: int) -> str:
-        """Return the cells before a position if rewriting them is shorter than moving over them."""
-        if count > _SHORT_WAY:
-            return ""
-        known = self._rows.get(row, {})
-        cells = [known.get(each) for each in range(column - count, column)]
-        texts = [cell.text for cell in cells if cell is not None and self._is_dressed_for(cell.look)]
-        return "".join(texts) if len(texts) == count else ""
-
-    def _is_dressed_for(self, look: _Look) -> bool:
-        now = self._look
-        if now is None or now.ground != look.ground:
-            return False
-        if look.ink is None:
-            return not now.flags & _SHOWS_ON_BLANKS
-        return (look.flags, look.ink) == (now.flags, now.ink)
 
     def _dress(self, look: _Look, written: list[str]) -> None:
         before = self._look
