@@ -13,51 +13,31 @@ from dlbricks_tui.tui.lines import (
     Line,
     Span,
     column,
-    contains_all,
     fact,
     fact_lines,
     line,
     number_column,
+    titles,
     wrapped,
 )
 from dlbricks_tui.tui.systems import actions
-from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.rows import ItemRows, LineRows, place_of
+from dlbricks_tui.tui.widgets.panel import ItemPanel, Panel
+from dlbricks_tui.tui.widgets.rows import DrawnRows, LineRows
 from dlbricks_tui.wording.numbers import counted, gibibytes, price_per_hour
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dlbricks_tui.host.noise import Finding
     from dlbricks_tui.store.records import Runtime
     from dlbricks_tui.tui.systems.work import KnownSystem
-    from dlbricks_tui.tui.widgets.search_line import SearchLine
 
 _CORES, _MEMORY, _PRICE, _COUNT = 6, 9, 11, 8
 _HERE = "this host "
 
 
-class SystemRows(ItemRows["KnownSystem"]):
-    """The systems, this host first."""
-
-    def row(self, index: int, width: int) -> Line:
-        known = self.items[index]
-        system = known.system
-        here = _HERE if known.is_host else ""
-        name = column(system.id, max(8, _name_width(width) - len(here)))
-        return (
-            *((Span(here, "accent"),) if here else ()),
-            name,
-            number_column(str(system.cores or "-"), _CORES),
-            number_column(gibibytes(system.memory_bytes), _MEMORY),
-            number_column(price_per_hour(known.dollars_per_hour), _PRICE),
-            number_column(f"{known.bricks:,}", _COUNT, "strong"),
-            number_column(f"{known.models:,}", _COUNT),
-        )
-
-
-class SystemsPanel(Panel):
-    """The systems with results, and their prices."""
+class SystemsPanel(ItemPanel["KnownSystem"]):
+    """The systems with results, and their prices; this host comes first."""
 
     scope = actions.SYSTEM_LIST
     TITLE = "Systems"
@@ -82,43 +62,54 @@ class SystemsPanel(Panel):
         known: KnownSystem
 
     def __init__(self) -> None:
-        self._list = SystemRows()
-        super().__init__(self._list, id="systems")
-        self._known: tuple[KnownSystem, ...] = ()
-        self._words: tuple[str, ...] = ()
-        self._list.show_placeholder(line(Span("Reading the store.", "muted")))
+        super().__init__(DrawnRows(self._row), id="systems")
+        self.show_placeholder(line(Span("Reading the store.", "muted")))
 
     def heading(self, width: int) -> Line:
-        titles = (("cores", _CORES), ("memory", _MEMORY), ("price", _PRICE), ("bricks", _COUNT), ("models", _COUNT))
-        right = (column(text, wide, "muted", right=True) for text, wide in titles)
+        right = titles(
+            ("cores", _CORES), ("memory", _MEMORY), ("price", _PRICE), ("bricks", _COUNT), ("models", _COUNT)
+        )
         return (Span(" "), column("system", _name_width(width - 1), "muted"), *right)
 
     def show(self, known: tuple[KnownSystem, ...]) -> None:
-        self._known = known
-        self._find()
+        self.show_placeholder(line("No system matches the search."), Hint("{find.clear} shows all.", "muted"))
+        self.show_items(known)
 
-    def on_search_line_text_changed(self, event: SearchLine.TextChanged) -> None:
-        self._words = tuple(event.text.casefold().split())
-        self._find()
+    def searched(self, item: KnownSystem) -> str:
+        system = item.system
+        return f"{system.id} {system.name} {system.cpu} {system.instance_type}"
 
-    def action_take(self) -> None:
-        if self._list.selected is not None:
-            self.post_message(self.Taken(self._list.selected))
+    def identity(self, item: KnownSystem) -> str:
+        return item.system.id
+
+    def show_counts(self) -> None:
+        self.show_title()
+
+    def search_changed(self) -> None:
+        super().search_changed()
+        self.cursor_settled()
 
     def cursor_settled(self) -> None:
-        self._post_selected()
+        if self.selected is not None:
+            self.post_message(self.Selected(self.selected))
 
-    def _find(self) -> None:
-        here = self._list.selected
-        self._list.items = tuple(it for it in self._known if _matches(it, self._words))
-        self._list.show_placeholder(line("No system matches the search."), Hint("{find.clear} shows all.", "muted"))
-        self._list.rows_changed()
-        self._list.move_to(place_of(here and here.system.id, [it.system.id for it in self._list.items]))
-        self._post_selected()
+    def action_take(self) -> None:
+        if self.selected is not None:
+            self.post_message(self.Taken(self.selected))
 
-    def _post_selected(self) -> None:
-        if self._list.selected is not None:
-            self.post_message(self.Selected(self._list.selected))
+    def _row(self, index: int, width: int) -> Line:
+        known = self.found[index]
+        system = known.system
+        here = _HERE if known.is_host else ""
+        return (
+            *((Span(here, "accent"),) if here else ()),
+            column(system.id, max(8, _name_width(width) - len(here))),
+            number_column(str(system.cores or "-"), _CORES),
+            number_column(gibibytes(system.memory_bytes), _MEMORY),
+            number_column(price_per_hour(known.dollars_per_hour), _PRICE),
+            number_column(f"{known.bricks:,}", _COUNT, "strong"),
+            number_column(f"{known.models:,}", _COUNT),
+        )
 
 
 class SystemPanel(Panel):
@@ -139,9 +130,8 @@ class SystemPanel(Panel):
         self._list.move_to(0)
         self._list.remake()
 
-    def _lines(self, width: int) -> tuple[Line, ...]:
-        lines = _described(self._known, self._runtimes) if self._known else ()
-        return tuple(each for long in lines for each in (wrapped(long, width) if long else [BLANK]))
+    def _lines(self, width: int) -> Iterable[Line]:
+        return _described(self._known, self._runtimes) if self._known else ()
 
 
 def _name_width(width: int) -> int:
@@ -171,11 +161,6 @@ def _described(known: KnownSystem, runtimes: Mapping[str, Runtime]) -> Iterator[
         yield fact("has", f"{counted(way.pairs, 'brick')} in {counted(way.measurements, 'result')}")
         if way.models:
             yield fact("", f"{counted(way.models, 'model')} end to end")
-
-
-def _matches(known: KnownSystem, words: tuple[str, ...]) -> bool:
-    system = known.system
-    return contains_all(f"{system.id} {system.name} {system.cpu} {system.instance_type}", words)
 
 
 _VERDICT = 8
