@@ -1,4 +1,4 @@
-"""The application as tests run it: on a data folder of its own, with models that need no framework."""
+"""The application of tests: on its own data folder, with models that need no framework."""
 
 import asyncio
 import json

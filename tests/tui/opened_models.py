@@ -16,24 +16,24 @@ ANY_SOURCE = "alexnet"
 
 
 def open_model(graph: LayerGraph, cutting: Cutting | None = None, name: str = ANY_SOURCE) -> OpenModel:
-    """A graph, cut."""
+    """Open a graph, cut into sequences."""
     decomposition = decompose(graph, cutting or Cutting())
     wish = ModelSpec(source_called(name), graph.level, decomposition.cutting)
     return OpenModel(wish, graph, decomposition, Nesting(sequence_regions(decomposition)))
 
 
 def sample(name: str, granularity: int = 1) -> OpenModel:
-    """A sample model, cut."""
+    """Open a sample model, cut into sequences."""
     return open_model(graph_of(name), Cutting(granularity), name)
 
 
 def estimated(opened: OpenModel, knowledge: Knowledge = NOTHING_KNOWN, *, bridge: bool = False) -> PartLatencies:
-    """What is known of it."""
+    """Return the latencies of its parts."""
     return PartLatencies(opened, estimate(opened.decomposition, knowledge, Options(bridge=bridge)))
 
 
 def unable(graph: LayerGraph, layer: int, reason: str = "no runtime knows it") -> LayerGraph:
-    """The graph with a layer that cannot be run."""
+    """Return the graph with a layer that cannot be run."""
     layers = list(graph.layers)
     layers[layer] = replace(layers[layer], unmeasurable=reason)
     return replace(graph, layers=tuple(layers))

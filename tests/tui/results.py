@@ -1,4 +1,4 @@
-"""Results as a run would have stored them, made up from the models themselves."""
+"""Made-up results of models, as a run would store them."""
 
 import random
 import zlib
@@ -40,18 +40,18 @@ class _NoFramework:
 
 @cache
 def source_called(name: str) -> ModelSource:
-    """A sample model."""
+    """Return a sample model."""
     return next(source for source in Library(SAMPLE_MODELS, SAMPLE_MODELS).samples() if source.name == name)
 
 
 @cache
 def graph_of(name: str) -> LayerGraph:
-    """The written layers of a sample model."""
+    """Return the written layers of a sample model."""
     return Loader(SAMPLE_MODELS / "no cache", _NoFramework()).load(source_called(name))
 
 
 def store_run(data: DataFolder, names: Iterable[str], *, share: float = 1.0, end_to_end: bool = True) -> None:
-    """Stores results of the bricks of models at G=1, or of a share of them: here, and half as fast elsewhere."""
+    """Store results of all bricks of models at G=1 or of a share of them: on this host, and half as fast on another."""
     with Store(data.store) as store:
         for name in names:
             store.add(*_records(decompose(graph_of(name)), share, end_to_end))
@@ -82,7 +82,7 @@ def _records(decomposition: Decomposition, share: float, end_to_end: bool) -> It
 
 
 def _seed(graph: LayerGraph, occurrence: Occurrence) -> str:
-    """What is computed on which shapes: unlike the keys of bricks this stays what it is when their form changes."""
+    """Return the operations and shapes; unlike the keys of bricks they do not depend on the form of bricks."""
     layers = [graph.layers[index] for index in occurrence.sequence.layers]
     return repr(
         [(layer.kind.value, [it.shape for it in layer.data], [it.shape for it in layer.outputs]) for layer in layers]

@@ -1,4 +1,4 @@
-"""A store that looks the same on every host and at every time."""
+"""A store with the same content on every host and at every time."""
 
 import random
 from typing import Any
@@ -13,14 +13,14 @@ OPERATORS = ("conv", "batch_norm", "relu", "max_pool", "linear", "concat")
 HERE, THERE = "c5.xlarge", "c6i.large"
 BRICKS = 24
 SAMPLES = 25
-# Two days on the first system, the second of them on the other one too; a model on each.
+# Results of two days on the first system, of the second day also on the other system, and a model on each.
 RESULTS = 3 * BRICKS + 2
 RUNTIME = "mxnet-1.9.1"
 NOISE = (("load", 0.25), ("steal", None))
 
 
 def store_results(data: DataFolder) -> None:
-    """Fills the store of a data folder."""
+    """Fill the store of a data folder."""
     records: list[Record] = [system(HERE), system(THERE, cpu="Xeon 8375C", cores=2), runtime(RUNTIME)]
     for number in range(BRICKS):
         brick = form(number, OPERATORS[number % len(OPERATORS)])

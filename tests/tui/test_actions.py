@@ -20,7 +20,7 @@ RESERVED_KEYS = {f"ctrl+{letter}" for letter in "abhijmqs["} | {"ctrl+left_squar
 def test_no_key_is_reserved_by_terminals_or_tmux(action: Action) -> None:
     assert action.keys
     assert RESERVED_KEYS.isdisjoint(action.keys)
-    # Where it means anything else, who presses it waits for the shell.
+    # Elsewhere the user would expect the shell.
     assert ("ctrl+z" in action.keys) == (action.id == "app.suspend_process")
 
 
@@ -68,7 +68,7 @@ def test_every_offered_action_has_a_method() -> None:
 
 
 def _nodes() -> Iterator[type[DOMNode]]:
-    """All screens, boxes and widgets of ours, and the application."""
+    """Return all our screens, boxes and widgets, and the application."""
     for module in pkgutil.walk_packages(dlbricks_tui.tui.__path__, "dlbricks_tui.tui."):
         importlib.import_module(module.name)
     found = {DOMNode}

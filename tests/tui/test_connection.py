@@ -1,4 +1,4 @@
-"""What is sent to a terminal that is far away, and how little."""
+"""Settings of remote connections, and copying over them."""
 
 import base64
 import re

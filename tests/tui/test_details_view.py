@@ -27,7 +27,7 @@ def told(
     elsewhere: tuple[str, ...] | None = None,
     inside: int = 0,
 ) -> str:
-    """The details of a sequence, of the layer so far inside of it, or of the model."""
+    """Return the details of a sequence, of a layer in it by its number, or of the model."""
     outline = Outline(opened)
     index = 0 if sequence is None else outline.reveal(opened.nesting.leaf(sequence))
     if inside:

@@ -1,4 +1,4 @@
-"""The same screen for fewer bytes: proved by a terminal that understands what is written either way."""
+"""The reduced output is checked with a small terminal that draws both outputs."""
 
 import re
 
@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 20, 6
 
 
 class Paper:
-    """A terminal of the simplest kind: what stands in each cell, and how."""
+    """A minimal terminal: the text and the style of each cell."""
 
     def __init__(self) -> None:
         self.cells: dict[tuple[int, int], tuple[str, object]] = {}

@@ -1,4 +1,4 @@
-"""Names in files may hold control codes; what the application draws holds none."""
+"""Names in files may contain control codes; the application draws none of them."""
 
 from textual.widgets import Input
 
@@ -11,7 +11,7 @@ from tests.tui.application import app_on, press, running, settled
 
 
 def drawn(app: DlbricksApp) -> str:
-    """Every text that the terminal gets for the screen as it is now."""
+    """Return all texts that the terminal gets for the current screen."""
     return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 

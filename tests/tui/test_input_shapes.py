@@ -1,4 +1,4 @@
-"""The form for the shapes of inputs that no file says."""
+"""The form for the shapes of inputs."""
 
 import json
 import time
@@ -32,7 +32,7 @@ PATIENCE_SECONDS = 60.0
 
 
 def model_of(inputs: Sequence[str], folder: Path) -> Path:
-    """A model that adds up its inputs and says the shape of none."""
+    """Write a model that adds up its inputs, without their shapes."""
     nodes: list[dict[str, object]] = [{"op": "null", "name": name, "inputs": []} for name in inputs]
     attributes = {"num_args": str(len(inputs))}
     added = [[number, 0, 0] for number in range(len(inputs))]
@@ -45,7 +45,7 @@ def model_of(inputs: Sequence[str], folder: Path) -> Path:
 
 @pytest.fixture
 def opened_with(monkeypatch: pytest.MonkeyPatch) -> list[ModelSpec]:
-    """The wishes for models whose shapes were given; in place of the framework, which takes long, a sample answers."""
+    """Record the specs with given shapes; a sample is opened instead, as the framework would take long."""
     specs: list[ModelSpec] = []
     as_it_is = ModelReader.open
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dlbricks_tui.tui.door import is_hung_up
 from tests.runs.killing import eventually
 
-# As one in Python may, this handler stops the process later than the kernel would.
+# A Python handler stops the process later than the kernel would.
 INNER = """
 import os, signal, sys, time
 from dlbricks_tui.tui.door import stop_job
@@ -23,12 +23,12 @@ sys.exit(7 if signal.getsignal(signal.SIGTSTP) is stop_late else 1)
 
 
 def test_a_job_that_is_resumed_at_once_continues() -> None:
-    # A job of two, as a script and what it runs: the shell hears of the outer one alone.
+    # A job of two processes, like a script and its child: the shell is told of the outer one only.
     outer = ["sh", "-c", f'{sys.executable} -c "$0"; exit $?', INNER]
     pid = os.posix_spawn("/bin/sh", outer, os.environ, setpgroup=0)
     try:
         assert os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1])
-        # Long enough for the stop to have come to the inner one, too short for its handler.
+        # Long enough that the signal has reached the inner process, too short for its handler.
         time.sleep(0.1)
         os.killpg(pid, signal.SIGCONT)
         ended: list[int] = []

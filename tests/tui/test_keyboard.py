@@ -1,4 +1,4 @@
-"""What the bytes of a terminal mean as keys, and that each key is done before the next one counts."""
+"""Keys are parsed from the bytes of a terminal, and handled one after another."""
 
 import pytest
 from textual.drivers import linux_driver
@@ -22,22 +22,22 @@ def keys(written: str) -> list[tuple[str, str | None]]:
     ("written", "expected"),
     [
         ("x", ["x"]),
-        # Alt and a letter, before a special key and before a letter.
+        # Alt with a letter, before a special key and before a letter.
         ("\x1bx\x1b[15~\x18", ["alt+x", "f5", "ctrl+x"]),
         ("\x1bxq", ["alt+x", "q"]),
         ("\x1b,", ["alt+comma"]),
         ("\x1bX", ["alt+shift+x"]),
-        # What Textual knows stays as it is.
+        # Sequences known to Textual are parsed as before.
         ("\x1b[A\x1bOP\x1b[[A\x1b\t", ["up", "f1", "f1", "shift+tab"]),
         (
             "\x1b[97;5u\x1b[15;2~\x1b[1;5C\x1b[3~\x1b[25~\x1b[Z",
             ["ctrl+a", "shift+f5", "ctrl+right", "delete", "f13", "shift+tab"],
         ),
-        # Special keys that nobody knows, and what terminals answer.
+        # Unknown special keys, and answers of terminals.
         ("\x1b[99~\x1b[120~j", ["j"]),
         ("\x1b[27;99;5~\x1b[1;99Z\x1bOzj", ["j"]),
         ("\x1b[?62;22cj", ["j"]),
-        # The mouse, as old terminals report it.
+        # The mouse reports of old terminals.
         ("\x1b[M !!j\x1b[32;10;10Mj", ["j", "j"]),
     ],
 )
@@ -60,7 +60,7 @@ async def test_the_driver_uses_this_parser(new: DataFolder) -> None:
 
 
 async def typed(pilot: Pilot[None], *keys: str) -> None:
-    """Types all keys before the first of them is handled."""
+    """Type all keys before the first of them is handled."""
     for key in keys:
         pilot.app.post_message(Key(key, key if len(key) == 1 else None))
     await settled(pilot)

@@ -20,7 +20,7 @@ from dlbricks_tui.tui.keys.registry import ACTIONS, BY_ID, CHAINS, scope_of
 
 
 def given(**keys: str | list[str]) -> dict[str, KeysGiven]:
-    """`models__mark="x"` as the config file would have it."""
+    """Return the keys of a config file; `models__mark="x"` stands for `models.mark`."""
     return {
         action.replace("__", "."): KeysGiven((each,) if isinstance(each, str) else tuple(each), "config.toml:7")
         for action, each in keys.items()
@@ -120,7 +120,7 @@ def test_a_key_is_free_once_its_action_has_another() -> None:
 def test_fixed_keys_always_leave(action: str) -> None:
     keymap = keymap_of(given(**{action.replace(".", "__"): "f9"}))
     assert keymap.keys_of(BY_ID[action]) == ("f9", FIXED_KEYS[action])
-    # And wherever one is, it can be found.
+    # Every place has one of them.
     outs = {scope_of(BY_ID[out]) for out in FIXED_KEYS}
     assert all(outs.intersection(scopes) for scopes in CHAINS)
 

@@ -15,7 +15,7 @@ from dlbricks_tui.tui.lines import (
     wrapped,
 )
 
-# Wide, narrow and joining characters, as layers are named by people everywhere.
+# Wide, narrow and joining characters.
 texts = st.text(alphabet="ab -漢é\u0301█", max_size=30)
 lines = st.lists(st.builds(Span, texts, st.sampled_from(STYLES)), max_size=5).map(tuple)
 widths = st.integers(min_value=1, max_value=40)

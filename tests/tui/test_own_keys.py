@@ -1,4 +1,4 @@
-"""Who has given every action another key reads of those keys only, wherever the screens speak of keys."""
+"""If every action has another key, all screens name these keys only."""
 
 import re
 from itertools import chain
@@ -25,18 +25,18 @@ from tests.tui.application import WRITTEN, press, running, small_library
 from tests.tui.test_run_screens import shows
 
 WIDE = (200, 70)
-# Letters that stand on no screen, as they are of other alphabets; where one types, they would be text.
+# Letters of other alphabets, which occur on no screen. In a field they would be text.
 LETTERS = map(chr, chain(range(0x410, 0x450), range(0x3B1, 0x3CA), range(0x561, 0x587), range(0x10D0, 0x10F1)))
 CHORDS = (f"alt+{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
 OTHER = {
     it.id: next(CHORDS if it.always or scope_of(it).typing or scope_of(it) is DIALOG else LETTERS) for it in ACTIONS
 }
 CONFIG = "\n".join(["[keys]", *(f'"{action}" = "{key}"' for action, key in OTHER.items()), ""])
-# What stands on screens without being a key: articles, verbs, units, headings, signs of the tree.
+# Texts on screens that are no keys: articles, verbs, units, headings, signs of the tree.
 NO_KEYS = {"+", "?", "home", "end", "delete", "a", "h", "m", "n", "p", "s", "x", "A", "B", "G", "N", "-", "="}
-# Figures are keys only where they stand before what they lead to.
+# Digits are keys only before the title of the panel that they lead to.
 OLD = {shown(key) for action in ACTIONS for key in action.keys} - NO_KEYS - set("12345678")
-# Whatever else one is led out by.
+# These keys always leave.
 FIXED_KEYS = {"esc", "^c"}
 
 
@@ -52,7 +52,7 @@ def app_with(data: DataFolder, config: str = CONFIG) -> DlbricksApp:
 
 
 def seen(pilot: Pilot[None]) -> str:
-    """The text of the screen; of one with a box in front of it that of the box."""
+    """Return the text of the screen, or of the box in front of it."""
     screen = pilot.app.screen
     lines = [strip.text for strip in screen._compositor.render_strips()]
     box = next((box.region for box in screen.query(Box)), screen.region)
@@ -60,7 +60,7 @@ def seen(pilot: Pilot[None]) -> str:
 
 
 def stale(pilot: Pilot[None]) -> set[str]:
-    """The old keys that are on the screen, and in what it has told."""
+    """Return the default keys that the screen and its messages name."""
     app = pilot.app
     text = "\n".join([seen(pilot), *(note.message for note in app._notifications)])
     words = {word.strip(".,;:()'\"") or word for word in re.split(r"[\s─━│┃╭╮╰╯┏┓┗┛▸·]+", text)}
@@ -70,7 +70,7 @@ def stale(pilot: Pilot[None]) -> set[str]:
 
 
 async def does(pilot: Pilot[None], *steps: str) -> str:
-    """Does one thing after another by the other keys, reads each screen on the way, and returns the last one."""
+    """Run actions by their changed keys, check each screen on the way, and return the last one."""
     for step in steps:
         await press(pilot, OTHER.get(step, step))
         found = stale(pilot)
@@ -83,7 +83,7 @@ def key(action: str) -> str:
 
 
 async def test_empty_screens_name_the_current_keys(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A path that fills its line would leave a letter of it to the next, like a key.
+    # A long path would be wrapped, and its rest could look like a key.
     monkeypatch.chdir(new.path.parent)
     async with running(app_with(DataFolder(Path(new.path.name))), WIDE) as pilot:
         assert f"{key('welcome.begin')} " in await does(pilot)

@@ -1,4 +1,4 @@
-"""From any panel of a screen to any other, by the keys that stand before their titles and by those for the next."""
+"""Panels are reached by the keys in their titles, and by the keys for the next and the previous panel."""
 
 import pytest
 from textual.pilot import Pilot
@@ -7,7 +7,7 @@ from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.widgets.panel import Panel
 from tests.tui.application import SIZES, app_on, press, running
 
-# Which key opens the screen, and which panels it has, in their order.
+# The key that opens each screen, and its panels in their order.
 SCREENS = {
     "results": ("6", ("result-table", "result", "history")),
     "corpus": ("7", ("uniqueness", "kinds", "likeness", "granularities")),
@@ -17,7 +17,7 @@ SCREENS = {
 
 def with_focus(pilot: Pilot[None]) -> str | None:
     (panel,) = [panel.id for panel in pilot.app.screen.query(Panel) if panel.has_focus_within]
-    # Where one panel fits only, that is the one.
+    # A narrow terminal shows this panel only.
     assert [each.id for each in pilot.app.screen.query(Panel) if each.display] == [panel]
     return panel
 

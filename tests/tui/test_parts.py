@@ -31,7 +31,7 @@ def test_the_latency_of_the_model_is_that_of_the_estimate(
     found = estimate(opened.decomposition, known)
     tally = of_all(estimated(opened, known), Outline(opened))
     if found.obstacle:
-        # The parts have latencies all the same, and no share of a whole that nobody knows.
+        # The parts have latencies, but no share of an unknown total.
         assert tally.share == 0.0
         return
     assert tally.latency_ms == pytest.approx(found.composed.sequential_ms if found.composed else 0.0)

@@ -1,4 +1,4 @@
-"""What people want to be as they are used to it: colours, keys, settings, and what they take along."""
+"""Themes, keys, settings, copies and pictures."""
 
 import asyncio
 import os
@@ -56,7 +56,7 @@ def shown_on(app: DlbricksApp) -> str:
 
 
 def setting_shown(app: DlbricksApp, name: str) -> str:
-    """The value of a setting in the box before a run."""
+    """Return the value of a setting in the box before a run."""
     found = re.search(rf"┃ +▸? *{name} +(.+?)  ", shown_on(app))
     assert found is not None, shown_on(app)
     return found[1]
@@ -72,7 +72,7 @@ def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def comes_about(pilot: Pilot[None], happens: Callable[[], object]) -> None:
-    """Waits until the application has looked at the files by itself."""
+    """Wait until the application has read the files by itself."""
     give_up = time.monotonic() + PATIENCE_SECONDS
     while not happens():
         assert time.monotonic() < give_up, told(pilot.app)
@@ -306,7 +306,7 @@ async def test_unreadable_runtimes_are_reported_in_a_box(measured: DataFolder) -
         assert type(app.screen).__name__ == "ErrorScreen"
 
 
-# What one takes along
+# Copies and pictures
 
 
 async def test_copied_text_is_saved_in_a_file_whose_path_is_shown(measured: DataFolder) -> None:

@@ -1,4 +1,4 @@
-"""Over SSH the workbench writes less, and more seldom, by itself."""
+"""Over SSH the workbench writes less, and less often."""
 
 import os
 
@@ -20,13 +20,13 @@ REMOTE = Connection(mouse=False, is_slow=True, repaints_per_second=15, poll_fact
 def _at_home(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SSH_TTY", "SSH_CONNECTION"):
         monkeypatch.delenv(name, raising=False)
-    # Set first, so that it is taken away again whoever sets it meanwhile.
+    # Set first, so that monkeypatch removes it afterwards in every case.
     monkeypatch.setitem(os.environ, "TEXTUAL_FPS", "")
     monkeypatch.delitem(os.environ, "TEXTUAL_FPS")
 
 
 class Recorded:
-    """Stands for the application, and remembers how it was opened."""
+    """Replaces the application, and records how it was opened."""
 
     fault = None
     return_code = 7
@@ -72,6 +72,6 @@ def test_a_slow_connection_writes_only_changes_and_polls_less_often(new: DataFol
     here, there = (DlbricksApp(Session(new), connection=connection) for connection in (Connection(), REMOTE))
     assert (here.driver_class is DiffDriver, there.driver_class is DiffDriver) == (False, True)
     assert (here.has_class("-slow-link"), there.has_class("-slow-link")) == (False, True)
-    # Nothing moves for the sake of moving, wherever one is.
+    # There are no animations on any connection.
     assert (here.animation_level, there.animation_level) == ("none", "none")
     assert (here._runs._watch.poll_factor, there._runs._watch.poll_factor) == (1.0, 4.0)

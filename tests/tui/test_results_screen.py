@@ -136,7 +136,7 @@ async def test_columns_that_do_not_fit_are_reached_to_the_right(stored: DataFold
 async def test_columns_can_be_selected_and_ordered(stored: DataFolder) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "6", "c", "space", "space", "K", "enter")
-        # Name and latency are gone, and the samples stand before what is gone.
+        # Name and latency are hidden, and the samples come first.
         assert text(pilot).splitlines()[1].split()[1:4] == ["n", "when,", "UTC↓"]
         await press(pilot, "c", "escape")
         assert text(pilot).splitlines()[1].split()[1:4] == ["n", "when,", "UTC↓"]
@@ -367,14 +367,14 @@ async def test_two_systems_are_compared(stored: DataFolder) -> None:
         assert f"to compare with: system={HERE} 2026-11-21" in text(pilot)
         await press(pilot, "slash", "ctrl+u", f'"system={THERE}"', "enter", "=")
         assert isinstance(pilot.app.screen, ContrastScreen)
-        # The doubtful one of the first is left out.
+        # The flagged result of the first selection is left out.
         assert "18 slower" in text(pilot) and "6 alike" in text(pilot) and "only in B 1" in text(pilot)
         assert "resnet50_v1" in text(pilot).splitlines()[6]
         await press(pilot, "x")
         assert "18 faster" in text(pilot) and "only in A 1" in text(pilot)
         await press(pilot, "slash", '"alike"', "enter", "s", "s")
         assert "In both 6 of 24, by name" in text(pilot)
-        # The first ends the search.
+        # The first escape ends the search.
         await press(pilot, "escape", "escape")
         assert isinstance(pilot.app.screen, ResultsScreen)
 

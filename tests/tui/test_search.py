@@ -1,4 +1,4 @@
-"""Searching in the panels: how a search begins, what it leaves, and how it ends."""
+"""Searching in the panels."""
 
 import pytest
 from textual.pilot import Pilot
@@ -47,7 +47,7 @@ async def test_escape_in_the_list_ends_a_search_that_was_kept(measured: DataFold
 async def test_the_next_search_replaces_a_kept_one(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"vgg16"', "enter", "slash")
-        # The text is still there to be changed, until a letter replaces it.
+        # The text stays until a letter replaces it.
         assert shown(pilot) == ["vgg16"]
         await press(pilot, "a", "l", "e", "x", "enter")
         assert shown(pilot) == ["alexnet"]

@@ -1,4 +1,4 @@
-"""`/` narrows the lists that stand in boxes, as it does in panels."""
+"""Searching in boxes."""
 
 import pytest
 from textual.pilot import Pilot

@@ -57,7 +57,7 @@ async def test_the_welcome_box_matches_its_snapshot(new: DataFolder) -> None:
 async def test_the_settings_box_matches_its_snapshot(
     measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The path of the config file is on the screen, and is to be the same everywhere.
+    # The screen shows the path of the config file, which has to be the same on every host.
     monkeypatch.chdir(tmp_path)
     async with running(app_on(DataFolder(Path(measured.path.name)))) as pilot:
         await press(pilot, "comma", "j", "j")
@@ -74,7 +74,7 @@ ERRORS: dict[str, Exception] = {
 async def test_the_error_box_matches_its_snapshot(
     name: str, measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The path of the log is on the screen.
+    # The screen shows the path of the log.
     monkeypatch.chdir(tmp_path)
     async with running(app_on(DataFolder(Path(measured.path.name)))) as pilot:
         pilot.app.post_message(Failed(ERRORS[name]))

@@ -1,4 +1,4 @@
-"""The screens of results, of the corpus and of systems, as they were approved."""
+"""Snapshots of the screens of results, of the corpus and of systems."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ CORPUS: dict[str, tuple[str, ...]] = {
     "corpus-kinds": ("7", "2"),
     "likeness": ("7", "3", "l"),
 }
-# Of a model that was measured on two systems, end to end too.
+# Screens about a model that was measured on two systems, also end to end.
 JUDGED: dict[str, tuple[str, ...]] = {
     "corpus-granularities": ("7", "4"),
     "systems-machines": ("slash", '"squeezenet"', "enter", "enter", "8", "3"),

@@ -1,4 +1,4 @@
-"""The program in a real terminal, from its start to the shell that gets the terminal back."""
+"""The program in a real terminal."""
 
 import os
 import re
@@ -22,13 +22,13 @@ from tests.runs.killing import PATIENCE_SECONDS, eventually, has_told
 from tests.runs.runs import BRICKS, FAKE_WORKER, Site
 
 DLBRICKS = [sys.executable, "-m", "dlbricks_tui"]
-# Leaves the alternate screen, shows the cursor, stops reporting the mouse and pastes.
+# The sequences that leave the alternate screen, show the cursor, and stop reports of the mouse and of pastes.
 RESTORED = (b"\x1b[?1049l", b"\x1b[?25h", b"\x1b[?1000l", b"\x1b[?2004l")
 
 
 @contextmanager
 def started(data: Path, program: Sequence[str] = DLBRICKS, **environment: str) -> Iterator[Terminal]:
-    # With a store there is no welcome to be closed first: how quickly a program takes Escape depends on the host.
+    # With a store there is no welcome box to close; the time to handle Escape depends on the host.
     DataFolder(data).store.mkdir(parents=True, exist_ok=True)
     terminal = Terminal(program, (100, 30), {"DLBRICKS_DATA_DIR": str(data), **environment})
     try:
@@ -38,7 +38,7 @@ def started(data: Path, program: Sequence[str] = DLBRICKS, **environment: str) -
 
 
 def wait_for_end(terminal: Terminal) -> int:
-    """The exit status, or the negative signal that ended it."""
+    """Return the exit status, or the negative number of the signal that ended the process."""
     status = terminal.wait(patience=20)
     return os.waitstatus_to_exitcode(status)
 
@@ -59,7 +59,7 @@ def test_q_restores_the_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_sigterm_restores_the_terminal(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_terminating_signal_restores_the_terminal(number: signal.Signals, tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
         before = terminal.modes()
         terminal.seconds_until("1 Models 84")
@@ -70,7 +70,7 @@ def test_sigterm_restores_the_terminal(number: signal.Signals, tmp_path: Path) -
 
 @pytest.mark.parametrize("in_front", ["", "?"], ids=["workbench", "box"])
 def test_ctrl_z_suspends_and_fg_resumes(in_front: str, tmp_path: Path) -> None:
-    # A script around it, as make is one, has to stop with it.
+    # A script that runs it, such as make, has to stop with it.
     script = tmp_path / "script"
     script.write_text(f"{shlex.join(DLBRICKS)}\necho it ended with $?\n")
     with started(tmp_path / "data", program=["sh", "-i"]) as terminal:
@@ -131,7 +131,7 @@ def test_a_dropped_connection_leaves_no_process(tmp_path: Path) -> None:
 
 
 def test_a_dropped_connection_is_noticed_without_a_signal(tmp_path: Path) -> None:
-    # As make does where it leads the session: it is told by the kernel, and waits for what it started.
+    # Like make as the session leader: the kernel signals it, and it waits for its child.
     waiting = ["sh", "-c", f"trap : HUP; {shlex.join(DLBRICKS)}; exit 7"]
     with started(tmp_path, program=waiting) as terminal:
         terminal.seconds_until("1 Models 84")
@@ -140,7 +140,7 @@ def test_a_dropped_connection_is_noticed_without_a_signal(tmp_path: Path) -> Non
 
 
 def test_a_dropped_connection_does_not_block_the_exit(tmp_path: Path) -> None:
-    # Textual has a thread write, which may end when the terminal does; nobody takes then what is left to be written.
+    # A thread of Textual writes to the terminal; if the terminal is gone, its queue is never emptied.
     stuck = "import threading; from textual.drivers._writer_thread import WriterThread; "
     stuck += "WriterThread.stop = lambda _: threading.Event().wait(); "
     stuck += "import sys; from dlbricks_tui.__main__ import main; sys.exit(main())"
@@ -152,7 +152,7 @@ def test_a_dropped_connection_does_not_block_the_exit(tmp_path: Path) -> None:
 
 @pytest.fixture
 def napping(tmp_path: Path) -> Iterator[DataFolder]:
-    """A data folder with a runtime that computes nothing and takes its time; no run there outlives the test."""
+    """A data folder with a slow runtime that computes nothing; its runs end with the test."""
     data = DataFolder(tmp_path / "data")
     interpreter = tmp_path / "napping"
     interpreter.write_text(f'#!/bin/sh\nshift; FAKE_NAP=0.1 exec "{sys.executable}" "{FAKE_WORKER}" "$@"\n')
@@ -178,13 +178,13 @@ def test_a_run_survives_its_terminal_and_is_found_again(
         terminal.send(" r")
         terminal.seconds_until("Run alexnet")
         terminal.seconds_until_quiet()
-        # The first of the settings is the level, the layers as they are written the other one.
+        # The first setting is the level; the other level is that of written layers.
         terminal.send("l\r")
         terminal.wait_until(lambda: any(has_told(folder, RoundDone) for folder in runs_in(napping)), PATIENCE_SECONDS)
         (folder,) = runs_in(napping)
         process = folder.state().process
         terminal.hang_up()
-        # It is to be there still when the terminal is, however long that takes.
+        # The run has to last until the terminal is back.
         folder.pause()
         assert wait_for_end(terminal) in (128 + signal.SIGHUP, -signal.SIGHUP)
     eventually(lambda: folder.state().state is State.PAUSED)
@@ -242,7 +242,7 @@ def test_sixteen_colours_are_enough(tmp_path: Path) -> None:
 def test_no_color_removes_all_colours(tmp_path: Path) -> None:
     with started(tmp_path, NO_COLOR="1") as terminal:
         terminal.seconds_until("1 Models 84")
-        # The cursor has to be seen without colours too: it is in reverse.
+        # Without colours the cursor line is shown in reverse.
         terminal.wait_until(lambda: b"7" in _style_codes(terminal))
         assert _style_codes(terminal) <= {b"", b"0", b"1", b"4", b"7", b"39", b"49"}
 
@@ -286,7 +286,7 @@ NOISE = "MXNET SAYS: [09:12:44] src/nnvm/legacy.cc: \x1b[31mloading\x1b[0m"
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes are found in /proc")
 def test_output_and_death_of_a_worker_do_not_disturb_the_screen(tmp_path: Path) -> None:
-    # Every interpreter runs this first; the framework's worker prints to the terminal's own streams, and hangs.
+    # Every interpreter runs this first. The worker of the framework prints to the streams of the terminal, and hangs.
     (tmp_path / "sitecustomize.py").write_text(
         "import os, pathlib, time\n"
         "if b'--requests' in pathlib.Path('/proc/self/cmdline').read_bytes():\n"
@@ -306,7 +306,7 @@ def test_output_and_death_of_a_worker_do_not_disturb_the_screen(tmp_path: Path) 
 
 
 def child_of(pid: int) -> int:
-    """The process that another one has started."""
+    """Return the child of a process."""
     children = [(task / "children").read_text().split() for task in Path(f"/proc/{pid}/task").iterdir()]
     (child,) = [int(found) for of_thread in children for found in of_thread]
     return child

@@ -10,11 +10,11 @@ from dlbricks_tui.settings import THEMES, DataFolder
 from dlbricks_tui.tui.preferences import COLOURS, ThemeError, read_theme, read_themes
 from tests.tui.application import app_on, running
 
-# What colours the terminal's own are is only known there.
+# Only the terminal knows its own colours.
 TERMINAL = THEMES / "terminal.toml"
 OURS = sorted(path for path in THEMES.glob("*.toml") if path != TERMINAL)
 DARK = THEMES / "dark.toml"
-# What is written on a ground, and what lies on the plain one.
+# The colours of text, and of backgrounds.
 TEXTS = ("text", "strong", "muted", "heading", "accent", "good", "warn", "bad", "mark", "match", "bar", "frame-focused")
 GROUNDS = ("cursor", "cursor-elsewhere")
 
@@ -33,7 +33,7 @@ def contrast(one: str, other: str) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
-# What eyes without one kind of cones see of red, green and blue light (Machado, Oliveira and Fernandes, 2009).
+# Red, green and blue light as seen by eyes without one kind of cones (Machado, Oliveira and Fernandes, 2009).
 EYES = {
     "all cones": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
     "no long": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
@@ -53,7 +53,7 @@ def _linear(share: float) -> float:
 
 
 def seen(colour: str, eyes: tuple[Light, Light, Light]) -> Light:
-    """Where the colour lies, for these eyes, in a space in which distances are differences that one sees (CIELAB)."""
+    """Return the colour as these eyes see it, in CIELAB, where distances are visible differences."""
     light = linear(colour)
     red, green, blue = (min(1.0, max(0.0, sum(map(mul, row, light)))) for row in eyes)
     x = _cube_root((0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.9505)
@@ -94,7 +94,7 @@ def test_the_terminal_theme_uses_only_colours_of_the_terminal() -> None:
     theme = read_theme(TERMINAL)
     colours = {name: theme.variables[f"ink-{name}"] for name in COLOURS}
     assert theme.ansi and all(colour.startswith("ansi_") for colour in colours.values())
-    # On a ground that nobody knows only the terminal's own text can be read for sure; hues stand beside words.
+    # On an unknown background only the terminal's own text colour is always readable; other colours stand beside words.
     assert {colours[name] for name in ("text", "strong", "muted", "heading")} == {"ansi_default"}
     grounds = {
         name for name in ("background", "panel", "cursor", "cursor-elsewhere") if colours[name] != "ansi_default"

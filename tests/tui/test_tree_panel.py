@@ -46,7 +46,7 @@ def title(pilot: Pilot[None]) -> str:
 
 
 async def go_to(pilot: Pilot[None], wanted: str) -> None:
-    """Puts the cursor on the first row that is called so."""
+    """Move the cursor to the first row with this title."""
     tree = outline(pilot)
     rows(pilot).cursor = next(
         at for at, each in enumerate(tree.rows) if (tree.label(each) + tree.title(each)).startswith(wanted)
