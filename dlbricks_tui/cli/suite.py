@@ -72,7 +72,7 @@ def export_suite(args: argparse.Namespace) -> int:
     if args.decoys < 0:
         raise UsageError(f"--decoys {args.decoys}: give a number of models, or 0 for none")
     level, seed = Level(args.level), fresh_seed() if args.seed is None else seed_of(args.seed)
-    runtime = Registry(args.data.path).preferred()
+    runtime = Registry(args.data.path).runtime_for({SUITE_FORMAT})
     with WorkerFramework(runtime, args.data.log / "framework.log") as framework:
         loader = Loader(args.data.cache, framework)
         known, cutting = library(args.data), cutting_of(args)

@@ -37,9 +37,9 @@ class Prices:
         return next((self.per_hour[name] for name in names if name in self.per_hour), None)
 
 
-def cost_of(latency_ms: float, dollars_per_hour: float, inferences: int = 1_000_000) -> float:
-    """Return the dollars for inferences one after another, on a machine that does nothing else."""
-    return latency_ms * _HOURS_PER_MS * dollars_per_hour * inferences
+def cost_of(latency_ms: float, dollars_per_hour: float) -> float:
+    """Return the dollars for a million inferences one after another, on a machine that does nothing else."""
+    return latency_ms * _HOURS_PER_MS * dollars_per_hour * 1_000_000
 
 
 def read_prices(data: Path) -> Prices:

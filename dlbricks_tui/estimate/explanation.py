@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.bricks.regions import Leaf, Region, RegionTree, Repeat, layers_in, region_tree
+from dlbricks_tui.bricks.regions import Leaf, Region, Repeat, layers_in, region_tree
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.estimate import Composed, Estimate
 from dlbricks_tui.estimate.knowledge import Pair
@@ -92,10 +92,9 @@ def by_type(graph: LayerGraph, estimate: Estimate) -> tuple[Slice, ...]:
     )
 
 
-def by_region(graph: LayerGraph, estimate: Estimate, tree: RegionTree | None = None) -> tuple[RegionSlice, ...]:
-    """Return the latency per region, in the order of the model; `tree` saves finding the regions again."""
-    if tree is None:
-        tree = region_tree(graph, [brick_of(graph, (index,)).key for index in range(len(graph.layers))])
+def by_region(graph: LayerGraph, estimate: Estimate) -> tuple[RegionSlice, ...]:
+    """Return the latency per region, in the order of the model."""
+    tree = region_tree(graph, [brick_of(graph, (index,)).key for index in range(len(graph.layers))])
     latencies = layer_latencies(estimate)
     total_ms = math.fsum(latencies.values()) or 1.0
     found: list[RegionSlice] = []
@@ -107,7 +106,7 @@ def by_region(graph: LayerGraph, estimate: Estimate, tree: RegionTree | None = N
     return tuple(found)
 
 
-def costliest(estimate: Estimate, most: int = MOST_COSTLY) -> tuple[CostlyBrick, ...]:
+def costliest(estimate: Estimate) -> tuple[CostlyBrick, ...]:
     """Return the bricks with the largest part in the latency of a model, the largest first."""
     uses: defaultdict[Pair, list[Part]] = defaultdict(list)
     for part in estimate.parts:
@@ -117,7 +116,7 @@ def costliest(estimate: Estimate, most: int = MOST_COSTLY) -> tuple[CostlyBrick,
     paid = sorted(((sum(part.paid_ps for part in parts), parts) for parts in uses.values()), key=lambda it: -it[0])
     return tuple(
         CostlyBrick(parts[0], sum(part.times for part in parts), milliseconds(paid_ps), paid_ps / total_ps)
-        for paid_ps, parts in paid[:most]
+        for paid_ps, parts in paid[:MOST_COSTLY]
     )
 
 

@@ -1,7 +1,7 @@
 """The plan of a run: the jobs that models still need for their estimates, in the best order."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import starmap
 
@@ -61,12 +61,7 @@ def _is_enough(measured: Statistics, job: Job, rule: StoppingRule, method: Metho
 
 def keys_of(models: Iterable[CutModel], end_to_end: bool = False, method: Method = Method.ALONE) -> tuple[JobKey, ...]:
     """Return the keys of all bricks and models that the estimates need, each once."""
-    found = dict.fromkeys(
-        _key(it, method)
-        for model in models
-        for it in model.decomposition.occurrences
-        if is_run(model.decomposition.graph, it)
-    )
+    found = dict.fromkeys(key for _, _, key in _occurrences(models, method))
     if end_to_end:
         found.update(dict.fromkeys(JobKey(model=model.key) for model in models))
     return tuple(found)
@@ -81,19 +76,23 @@ class _Place:
     uses: Counter[str] = field(default_factory=Counter)
 
 
-def _key(occurrence: Occurrence, method: Method) -> JobKey:
-    """Inside of a carrier a brick has its real surroundings: only bricks that are timed alone need contexts."""
-    return JobKey(occurrence.brick.key, occurrence.context if method is Method.ALONE else ANY_CONTEXT)
+def _occurrences(models: Iterable[CutModel], method: Method) -> Iterator[tuple[CutModel, Occurrence, JobKey]]:
+    """Yield everything that models run.
+
+    Inside of a carrier a brick has its real surroundings: only bricks that are timed alone need contexts.
+    """
+    for model in models:
+        for it in model.decomposition.occurrences:
+            if is_run(model.decomposition.graph, it):
+                yield model, it, JobKey(it.brick.key, it.context if method is Method.ALONE else ANY_CONTEXT)
 
 
 def _brick_jobs(models: Sequence[CutModel], known: Known, method: Method) -> Iterable[Job]:
     places: dict[JobKey, _Place] = {}
-    for model in models:
+    for model, occurrence, key in _occurrences(models, method):
         graph = model.decomposition.graph
-        for occurrence in model.decomposition.occurrences:
-            if is_run(graph, occurrence):
-                times = times_paid(graph, occurrence.sequence.layers)
-                places.setdefault(_key(occurrence, method), _Place(graph, occurrence)).uses[model.name] += times
+        times = times_paid(graph, occurrence.sequence.layers)
+        places.setdefault(key, _Place(graph, occurrence)).uses[model.name] += times
     expected = {key: expected_ms(place.occurrence.brick.canonical) for key, place in places.items()}
     latencies = expected | {key: it.trimmed_mean_ms for key, it in known.measured.items() if key in places}
     wholes = _wholes(places, latencies)

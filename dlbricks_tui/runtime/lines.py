@@ -28,21 +28,17 @@ def encode(message: Request[Any] | Reply) -> bytes:
 
 def decode_request(line: bytes) -> Request[Any]:
     """Return the request on a line that a worker reads."""
-    message = _decode(line)
-    if not isinstance(message, Request):
-        raise ProtocolError(f"expected a request, found {type(message).__name__}")
-    return message
+    request: Request[Any] = _decode(line, Request)
+    return request
 
 
 def decode_reply(line: bytes) -> Reply:
     """Return the reply on a line that a worker wrote."""
-    message = _decode(line)
-    if not isinstance(message, Reply):
-        raise ProtocolError(f"expected a reply, found {type(message).__name__}")
-    return message
+    reply: Reply = _decode(line, Reply)
+    return reply
 
 
-def _decode(line: bytes) -> Any:
+def _decode(line: bytes, expected: type[Any]) -> Any:
     try:
         content = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
@@ -52,7 +48,10 @@ def _decode(line: bytes) -> Any:
     kind = content.pop("kind", None)
     if not isinstance(kind, str) or kind not in _MESSAGES:
         raise ProtocolError(f"no message of the kind {kind!r}")
-    return _MESSAGES[kind](content)
+    message = _MESSAGES[kind](content)
+    if not isinstance(message, expected):
+        raise ProtocolError(f"expected a {expected.__name__.lower()}, found {kind}")
+    return message
 
 
 def _text(value: Any) -> str:

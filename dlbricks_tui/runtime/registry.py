@@ -40,19 +40,15 @@ class Registry:
         """Return MXNet in this interpreter with the settings of the shell, also where it is not installed any more."""
         return _own_runtime(MXNET, self._mxnet_version(), environment)
 
-    def preferred(self) -> Runtime:
-        """Return the runtime for MXNet models unless another one is named: the default, else the first registered."""
-        return self.preferred_for(MXNET.format) or self.default()
-
     def preferred_for(self, form: Format) -> Runtime | None:
-        """Return the runtime for models of a format unless another one is named."""
+        """Return the usual runtime for models of a format, if there is one; for MXNet models there always is."""
         mxnet = (self.default(),) if _version_of(MXNET.packages) else ()
-        return next((it for it in (*mxnet, *_others_here(), *self._registered()) if _reads(it, form)), None)
+        found = next((it for it in (*mxnet, *_others_here(), *self._registered()) if _reads(it, form)), None)
+        return self.default() if found is None and form is MXNET.format else found
 
     def one_of_each_format(self, named: Runtime | None = None) -> Mapping[Format, Runtime]:
         """Return one runtime for each format, the named one among them; one for MXNet models is always there."""
-        preferred = {form: self.preferred_for(form) for form in Format} | {MXNET.format: self.preferred()}
-        found = {form: runtime for form, runtime in preferred.items() if runtime is not None}
+        found = {form: runtime for form in Format if (runtime := self.preferred_for(form)) is not None}
         return found if named is None else {**found, named.traits.format: named}
 
     def runtime_for(self, formats: Collection[Format]) -> Runtime:
@@ -61,7 +57,7 @@ class Registry:
             both = " and ".join(form.value for form in Format if form in formats)
             raise RegistryError(f"no runtime runs both {both} models: choose models of one format")
         form = next(iter(formats), MXNET.format)
-        found = self.preferred() if form is MXNET.format else self.preferred_for(form)
+        found = self.preferred_for(form)
         if found is None:
             usual = usual_traits(form)
             raise RegistryError(

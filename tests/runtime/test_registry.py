@@ -121,7 +121,7 @@ def test_the_default_runtime_keeps_its_identity_when_its_framework_is_gone(
 
 
 def test_models_of_each_format_have_a_default_runtime(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert registry.runtime_for({Format.MXNET}) == registry.preferred()
+    assert registry.runtime_for({Format.MXNET}) == registry.runtime_for(()) == registry.default()
     assert registry.runtime_for({Format.ONNX}).name == "default-onnx"
     assert {form: it.traits.format for form, it in registry.one_of_each_format().items()} == {
         form: form for form in Format
@@ -149,16 +149,16 @@ def test_a_registered_runtime_works_where_ours_has_no_framework(
     first = registry.add(fake_python, name="first")
     registry.add(fake_python, name="second")
     monkeypatch.setattr(metadata, "version", lambda _: "1.9.1")
-    assert registry.preferred() == registry.default()
+    assert registry.runtime_for({Format.MXNET}) == registry.default()
 
     def gone(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", gone)
-    assert registry.preferred() == first
+    assert registry.runtime_for({Format.MXNET}) == first
     registry.remove("first")
     registry.remove("second")
-    assert registry.preferred() == registry.default()
+    assert registry.runtime_for({Format.MXNET}) == registry.default()
 
 
 def test_the_default_runtime_needs_no_data_folder(folder: Path, registry: Registry) -> None:

@@ -261,7 +261,7 @@ def test_only_runtimes_of_the_models_format_are_offered_the_usual_one_first(data
     register(data, OTHER_FORMAT, PAPER)
     found = sources("alexnet")
     settings = settings_for(Choices(), found, data, config(runtime="other"))
-    assert settings.runtime == settings.runtimes[0] == Registry(data.path).preferred().name
+    assert settings.runtime == settings.runtimes[0] == Registry(data.path).runtime_for(()).name
     assert sorted(settings.runtimes) == ["default", "paper"]
     last = replace(settings, runtime="other")
     assert settings_for(Choices(), found, data, config(runtime="paper"), last).runtime == "paper"
