@@ -49,7 +49,7 @@ def test_a_model_is_loaded_as_its_layers(data: Path) -> None:
     assert (graph.name, graph.level, len(graph.layers)) == (MODEL, api.Level.WRITTEN, 21)
 
 
-def test_a_run_measures_a_model_and_tells_its_progress(data: Path) -> None:
+def test_a_run_measures_a_model_and_reports_its_progress(data: Path) -> None:
     told: list[api.Progress] = []
     run = measured(data, told.append)
     assert (run.state, run.bricks.run, run.end_to_end.run) == (api.State.FINISHED, BRICKS, 1)
@@ -63,7 +63,7 @@ def test_a_run_measures_a_model_and_tells_its_progress(data: Path) -> None:
     assert any(note.startswith(f"{BRICKS} bricks: 0 known, {BRICKS} to measure") for note in notes)
 
 
-def test_an_estimate_from_the_store_is_that_of_the_run(data: Path) -> None:
+def test_an_estimate_from_the_store_equals_that_of_the_run(data: Path) -> None:
     run = measured(data)
     options = api.EstimateOptions(runtime="fake", level=api.Level.WRITTEN)
     assert api.estimate(MODEL, options, data=data) == run.models[0]
@@ -83,7 +83,7 @@ def test_stored_results_are_selected_by_the_filters_of_the_command_line(data: Pa
             results.select("nonsense=1")
 
 
-def test_what_cannot_be_done_raises_an_error_of_one_family(data: Path) -> None:
+def test_impossible_requests_raise_errors_of_one_family(data: Path) -> None:
     with pytest.raises(api.ModelError, match="no model 'nonsense'"):
         api.load("nonsense", data=data)
     with pytest.raises(api.ModelError, match="50 models"):
@@ -111,9 +111,7 @@ def test_a_run_refuses_a_thread_that_gets_no_signals(data: Path) -> None:
     assert "main thread" in refused[0]
 
 
-def test_the_documents_of_the_commands_keep_to_the_schemas_that_the_commands_print(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_documents_of_commands_conform_to_the_printed_schemas(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def output(*arguments: str) -> object:
         capsys.readouterr()
         assert main(["--data-dir", str(data), *arguments]) == 0
@@ -146,7 +144,7 @@ def test_the_package_shows_its_api_and_loads_it_on_first_use() -> None:
     assert shown.stdout == "False\n"
 
 
-def test_the_page_about_the_api_names_all_of_it_and_its_example_runs(
+def test_the_api_page_names_every_function_and_its_example_runs(
     data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(name: str) -> str:

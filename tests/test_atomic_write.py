@@ -8,7 +8,7 @@ import pytest
 from dlbricks_tui.atomic_write import in_turn, replace_file, write_atomically
 
 
-def test_a_file_is_replaced_and_nothing_else_stays(tmp_path: Path) -> None:
+def test_a_file_is_replaced_without_leftovers(tmp_path: Path) -> None:
     path = tmp_path / "made" / "on" / "the" / "way"
     write_atomically(path, "first, and longer")
     write_atomically(path, "zweite, größer")
@@ -16,7 +16,7 @@ def test_a_file_is_replaced_and_nothing_else_stays(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_writer_that_fails_half_way_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("precious")
 
@@ -42,7 +42,7 @@ def test_writers_that_hold_the_lock_lose_no_changes(tmp_path: Path) -> None:
     assert path.read_text() == "32"
 
 
-def test_of_writers_at_once_each_writes_a_whole_file(tmp_path: Path) -> None:
+def test_concurrent_writers_each_write_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     texts = [str(number) * 50_000 for number in range(8)]
     with ThreadPoolExecutor(8) as pool:
@@ -51,12 +51,12 @@ def test_of_writers_at_once_each_writes_a_whole_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_that_is_not_there_is_no_place_for_a_file(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         replace_file(tmp_path / "none" / "file", lambda file: file.write(b""))
 
 
-def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+def test_a_pipe_is_written_to_instead_of_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with ThreadPoolExecutor(1) as pool:
@@ -67,7 +67,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [pipe]
 
 
-def test_a_link_keeps_leading_to_the_file(tmp_path: Path) -> None:
+def test_a_link_still_points_to_the_file(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     target, link = tmp_path / "folder" / "target", tmp_path / "link"
     link.symlink_to(target)

@@ -24,13 +24,13 @@ def loaded_by(code: str) -> set[str]:
     return set(json.loads(run.stdout.splitlines()[-1]))
 
 
-def test_every_import_keeps_to_the_contracts_between_rooms(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_import_obeys_the_contracts_between_rooms(capsys: pytest.CaptureFixture[str]) -> None:
     status = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True, no_logo=True)
     assert status == 0, capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], []])
-def test_help_loads_nothing_that_takes_time(arguments: list[str]) -> None:
+def test_help_loads_no_slow_modules(arguments: list[str]) -> None:
     loaded = loaded_by(
         "import contextlib\n"
         "from dlbricks_tui.cli.main import main\n"
@@ -55,7 +55,7 @@ def test_a_room_loads_no_door_no_framework_and_no_terminal_library(room: str) ->
 
 
 @pytest.mark.parametrize("path", OF_DOORS, ids=lambda path: path.stem)
-def test_the_doors_know_no_format_of_models(path: Path) -> None:
+def test_the_doors_do_not_depend_on_a_model_format(path: Path) -> None:
     """A model is a model, a runtime is a runtime: a third format needs nothing here."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):

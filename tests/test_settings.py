@@ -10,11 +10,11 @@ from dlbricks_tui.settings import SAMPLE_MODELS, THEMES, NoHomeFolderError, data
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks for the folders of Linux")
 
 
-def test_the_command_line_decides_over_the_environment() -> None:
+def test_the_command_line_overrides_the_environment() -> None:
     assert data_folder("/chosen", {"DLBRICKS_DATA_DIR": "/named"}).path == Path("/chosen")
 
 
-def test_the_environment_decides_over_the_platform() -> None:
+def test_the_environment_overrides_the_platform() -> None:
     assert data_folder(None, {"DLBRICKS_DATA_DIR": "/named"}).path == Path("/named")
 
 
@@ -44,12 +44,12 @@ def test_macos_keeps_data_in_application_support(monkeypatch: pytest.MonkeyPatch
     assert data_folder(None, {}).path == Path("/Users/ada/Library/Application Support/dlbricks")
 
 
-def test_a_tilde_that_the_shell_left_alone_is_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpanded_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
     assert data_folder("~/bricks").path == Path("/home/ada/bricks")
 
 
-def test_a_relative_folder_stays_where_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_folder_is_resolved_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = data_folder("bricks")
     monkeypatch.chdir("/")
@@ -73,7 +73,7 @@ def test_a_user_without_a_home_folder_has_to_name_the_data_folder(monkeypatch: p
     assert data_folder("/named", {}).path == Path("/named")
 
 
-def test_looking_a_folder_up_makes_nothing(tmp_path: Path) -> None:
+def test_looking_up_a_folder_creates_nothing(tmp_path: Path) -> None:
     folder = data_folder(str(tmp_path / "bricks"))
     assert (folder.cache, folder.log) == (tmp_path / "bricks" / "cache", tmp_path / "bricks" / "log")
     assert not folder.path.exists()

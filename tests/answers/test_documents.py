@@ -67,7 +67,7 @@ def test_a_schema_describes_the_classes_of_a_document() -> None:
     assert schema_of(Outer, many=True)["items"] == {"$ref": "#/$defs/Outer"}
 
 
-def test_a_document_keeps_to_its_schema() -> None:
+def test_a_document_conforms_to_its_schema() -> None:
     schema = schema_of(Outer)
     assert faults(document(WHOLE), schema, schema) == []
 
@@ -82,6 +82,6 @@ def test_a_document_keeps_to_its_schema() -> None:
         ({"other": 1}, "$.other"),
     ],
 )
-def test_a_wrong_document_breaks_the_schema(changed: dict[str, object], fault: str) -> None:
+def test_an_invalid_document_violates_the_schema(changed: dict[str, object], fault: str) -> None:
     schema = schema_of(Outer)
     assert [it for it in faults({**DOCUMENT, **changed}, schema, schema) if it.startswith(fault)]

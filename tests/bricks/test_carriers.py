@@ -27,7 +27,7 @@ def residual(blocks: int) -> LayerGraph:
     return built(specs)
 
 
-def test_a_chain_is_cut_wherever_one_tensor_passes() -> None:
+def test_a_chain_is_cut_at_every_single_tensor() -> None:
     assert [list(it.layers) for it in segments_of(chain("conv", "relu", "pool"))] == [[0], [1], [2]]
 
 
@@ -43,7 +43,7 @@ def test_one_copy_of_a_repeated_module_stays() -> None:
     assert carrier.graph.layers[4].feeds == (Feed(3, 0),)
 
 
-def test_modules_of_several_segments_are_found_and_shorter_ones_inside_of_them() -> None:
+def test_modules_of_several_segments_and_shorter_ones_inside_are_found() -> None:
     assert kept_places("xababab", [True] * 7) == [0, 1, 2]
     assert kept_places("aabaabaab", [True] * 9) == [0, 2]
     assert kept_places("abc", [True] * 3) == [0, 1, 2]
@@ -67,13 +67,13 @@ def test_ends_without_needed_bricks_are_left_out_except_for_weights_that_set_a_l
     assert not carrier.is_whole
 
 
-def test_nothing_needed_is_no_carrier() -> None:
+def test_without_needed_bricks_there_is_no_carrier() -> None:
     assert carrier_of(chain("conv"), lambda layer: False) is None
 
 
 @settings(max_examples=200, deadline=None)
 @given(graphs(), st.integers(1, 4))
-def test_a_carrier_holds_every_brick_and_reads_only_what_stands_before(graph: LayerGraph, copies: int) -> None:
+def test_a_carrier_holds_every_brick_and_reads_only_earlier_nodes(graph: LayerGraph, copies: int) -> None:
     carrier = whole_carrier(graph)
     assert set(bricks_of(carrier.graph)) == set(bricks_of(graph))
     assert [layer.index for layer in carrier.graph.layers] == list(range(len(carrier.origin)))
@@ -94,5 +94,5 @@ def test_carriers_of_several_models_share_what_they_can() -> None:
     assert len(carriers) == 2
 
 
-def test_bricks_that_no_model_has_need_no_carrier() -> None:
+def test_bricks_outside_all_models_need_no_carrier() -> None:
     assert cover([chain("conv")], {"unknown"}, lambda graph, layer: 1.0) == []

@@ -17,7 +17,7 @@ def test_inputs_of_a_model_are_plain() -> None:
     assert context(chain("relu"), 0) == "plain"
 
 
-def test_a_context_is_the_classes_of_all_that_enters_a_sequence() -> None:
+def test_a_context_lists_the_layout_classes_of_all_inputs() -> None:
     graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("concat", (*after(1, 0), *DATA)), Spec("constant")])
     assert context(graph, 2) == "conv+conv+plain"
     assert context(graph, 1, 2) == "conv+plain"
@@ -36,17 +36,17 @@ def fused_sum(*behind: Spec) -> LayerGraph:
     return convolving(graph, 2, shape, (64, 64, 3, 3), shape, parts="conv batch_norm add relu")
 
 
-def test_a_fused_convolution_adds_to_what_nobody_needs_any_more() -> None:
+def test_a_fused_convolution_adds_to_a_tensor_without_later_readers() -> None:
     assert context(fused_sum(), 2) == "conv+conv"
     # What the convolution itself reads may live on.
     assert context(fused_sum(Spec("relu", after(0))), 2) == "conv+conv"
 
 
-def test_it_keeps_what_is_needed_afterwards() -> None:
+def test_a_fused_convolution_keeps_a_tensor_needed_afterwards() -> None:
     assert context(fused_sum(Spec("relu", after(1))), 2) == "conv+conv:kept"
 
 
-def test_a_plain_sum_may_write_over_any_of_its_inputs() -> None:
+def test_a_plain_sum_may_overwrite_any_input() -> None:
     specs = [Spec("relu", DATA), Spec("relu", DATA), Spec("add", after(0, 1)), Spec("relu", after(0))]
     assert context(built(specs), 2) == "plain:kept+plain"
     assert context(built(specs[:3]), 2) == "plain+plain"
@@ -60,7 +60,7 @@ def test_other_operators_keep_an_input_only_if_that_changes_the_conversions(op: 
     assert context(named(graph, "relu", op, "relu"), 1) == "plain"
 
 
-def test_inside_a_sequence_nothing_is_kept_for_others() -> None:
+def test_tensors_inside_a_sequence_are_not_kept() -> None:
     graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("add", after(0, 1))])
     layouts = output_layouts(graph)
     assert kept_feeds(graph, [2], layouts) == frozenset()
@@ -76,12 +76,12 @@ def test_results_of_batch_norms_in_onednn_layouts_are_streamed() -> None:
     assert context(graph, 1, 2) == "conv"
 
 
-def test_plain_arrays_are_not() -> None:
+def test_plain_results_of_batch_norms_are_not_streamed() -> None:
     graph = named(chain("pool", "relu", "relu"), "pool", "batch_norm", "relu")
     assert context(graph, 2) == "plain"
 
 
-def test_a_batch_norm_that_other_layers_tell_how_is_nothing_to_copy_by() -> None:
+def test_a_batch_norm_with_computed_parameters_cannot_be_used_for_streaming() -> None:
     graph = built([Spec("conv", DATA), Spec("conv", DATA), Spec("add", after(0, 1)), Spec("relu", after(2))])
     assert context(named(graph, "conv", "conv", "batch_norm", "relu"), 3) == "conv"
 
@@ -94,7 +94,7 @@ def test_a_streamed_input_may_be_kept_too() -> None:
 # Whether weights are still in a cache.
 
 
-def test_weights_that_the_whole_model_leaves_no_cache_for_are_cold() -> None:
+def test_weights_of_a_model_larger_than_the_cache_are_cold() -> None:
     graph = weighing(weighing(chain("conv", "conv", "relu"), 0, 2), 1, 6)
     assert [context(graph, layer) for layer in range(3)] == ["plain;cold", "conv;cold", "conv"]
 
@@ -112,14 +112,14 @@ def test_weights_of_a_model_that_fit_into_a_cache_stay_there() -> None:
     assert context(weighing(chain("conv", "conv"), 0, 5), 0) == "plain"
 
 
-def test_weights_that_are_more_than_a_cache_holds_are_cold_if_much_else_is_read_in_between() -> None:
+def test_large_weights_are_cold_if_much_else_is_read_in_between() -> None:
     graph = of_weights(1, 9)
     assert [context(graph, 0), context(graph, 1), context(graph, 0, 1)] == ["plain;cold", "conv", "plain"]
     graph = of_weights(1, 9, 1)
     assert [context(graph, 0), context(graph, 1), context(graph, 0, 1)] == ["plain;cold", "conv;cold", "plain"]
 
 
-def test_a_context_says_whether_a_brick_is_cold() -> None:
+def test_a_context_records_whether_a_brick_is_cold() -> None:
     assert [is_cold_in(it) for it in ("conv", "none", "conv:kept", "conv+plain;cold")] == [False, False, False, True]
     graph = weighing(chain("conv", "conv"), 0, 2)
     layouts = output_layouts(graph)
@@ -157,7 +157,7 @@ def test_weights_of_several_layers_count_once() -> None:
     assert cold(steps) == [False, False, False]
 
 
-def test_weights_that_a_layer_shortly_before_has_read_are_not_cold() -> None:
+def test_recently_read_weights_are_not_cold() -> None:
     # Before the first step come the last layers of the inference before.
     assert cold(of_weights(2, 2, 2, 5, shared=(0, 1, 2))) == [True, False, False, True]
     assert cold(of_weights(5, 2, 2, shared=(1, 2))) == [True, True, False]
@@ -168,7 +168,7 @@ def test_weights_that_are_nearly_all_of_a_model_are_not_cold() -> None:
     assert cold(of_weights(30, 1, 1)) == [True, True, True]
 
 
-def test_weights_that_were_read_long_before_are_cold() -> None:
+def test_weights_read_long_before_are_cold() -> None:
     assert cold(of_weights(2, 5, 2, 5, shared=(0, 2))) == [True, True, True, True]
     assert cold(of_weights(2, 1, 1, 2, 5, shared=(0, 3))) == [True, True, True, False, True]
 

@@ -24,7 +24,7 @@ VGG = model("vgg", "c3 r c3 r p", "plain blocked blocked blocked blocked")
 LENET = model("lenet", "c5 r p")
 
 
-def test_a_models_unique_layers_are_its_different_bricks() -> None:
+def test_the_unique_layers_of_a_model_are_its_different_bricks() -> None:
     vgg, lenet = compare([VGG, LENET]).models
     assert (vgg.name, vgg.layers, vgg.unique_layers, vgg.contexts, vgg.share) == ("vgg", 5, 3, 4, 0.6)
     assert (lenet.name, lenet.layers, lenet.unique_layers, lenet.contexts, lenet.share) == ("lenet", 3, 3, 3, 1.0)
@@ -73,7 +73,7 @@ def test_a_model_listed_twice_adds_layers_and_nothing_unique(corpus: list[ModelB
     assert [it.repeated for it in twice.repeated_types] == [2 * it.repeated for it in once.repeated_types]
 
 
-def test_nothing_compared_is_nothing_found() -> None:
+def test_an_empty_comparison_is_empty() -> None:
     corpus = compare([])
     assert (corpus.layers, corpus.unique_layers, corpus.models, corpus.jaccard) == (0, 0, (), ())
 

@@ -63,7 +63,7 @@ def find_model_subgraphs(graph: LayerGraph, order: Sequence[int], granularity: i
 
 
 @given(graphs(), granularities, partitions, orders)
-def test_the_cut_is_what_the_papers_algorithms_find(
+def test_the_cut_equals_that_of_the_papers_algorithms(
     graph: LayerGraph, granularity: int, kind: Cut, order: Order
 ) -> None:
     expected = find_model_subgraphs(graph, layer_order(graph, order), granularity, kind)
@@ -78,7 +78,7 @@ def test_every_layer_is_in_exactly_one_sequence(graph: LayerGraph, granularity: 
 
 
 @given(graphs(), granularities, st.sampled_from(Cut), orders)
-def test_every_sequence_runs_by_itself_and_has_at_most_granularity_layers(
+def test_every_sequence_is_runnable_and_has_at_most_g_layers(
     graph: LayerGraph, granularity: int, kind: Cut, order: Order
 ) -> None:
     for sequence in cut(graph, granularity, kind, order):
@@ -112,7 +112,7 @@ def test_overlapping_sequences_are_the_longest_chains_from_every_layer(
 
 
 @given(graphs(), granularities, st.sampled_from(Cut), orders, st.data())
-def test_names_do_not_move_a_cut(
+def test_names_do_not_affect_a_cut(
     graph: LayerGraph, granularity: int, kind: Cut, order: Order, data: st.DataObject
 ) -> None:
     names = data.draw(st.lists(st.text(max_size=3), min_size=len(graph.layers), max_size=len(graph.layers)))
@@ -122,7 +122,7 @@ def test_names_do_not_move_a_cut(
 
 
 @given(graphs(), granularities, st.sampled_from(Cut), st.data())
-def test_branch_order_finds_the_same_sequences_however_the_file_lists_the_layers(
+def test_branch_order_finds_the_same_sequences_in_any_file_order(
     graph: LayerGraph, granularity: int, kind: Cut, data: st.DataObject
 ) -> None:
     listed = data.draw(topological_orders(graph))
@@ -152,21 +152,21 @@ def test_sequence_edges_are_the_layer_edges_between_sequences(
 
 
 @given(graphs(), granularities, st.sampled_from(Cut), orders)
-def test_sequences_are_numbered_in_an_order_in_which_they_can_run(
+def test_sequences_are_numbered_in_a_runnable_order(
     graph: LayerGraph, granularity: int, kind: Cut, order: Order
 ) -> None:
     edges = sequence_edges(graph, cut(graph, granularity, kind, order))
     assert all(writer < reader for writer, reader in edges)
 
 
-def test_edges_between_overlapping_sequences_lead_from_every_holder_of_what_is_read() -> None:
+def test_edges_between_overlapping_sequences_start_at_every_producer() -> None:
     graph = chain("conv", "relu", "pool")
     sequences = cut(graph, 2, Cut.OVERLAP)
     assert layers_of(sequences) == [(0, 1), (1, 2), (2,)]
     assert sequence_edges(graph, sequences) == ((0, 1), (0, 2), (1, 2))
 
 
-def test_a_window_that_does_not_run_gives_up_its_first_layer_only() -> None:
+def test_a_window_that_is_not_runnable_drops_only_its_first_layer() -> None:
     # Five convolutions, then a join of two of them: the window slides on instead of shrinking, as the paper's does.
     graph = built([*(Spec("conv", after(i - 1) if i else DATA) for i in range(5)), Spec("add", after(2, 4))])
     assert layers_of(cut(graph, 3)) == [(0, 1, 2), (3,), (4,), (5,)]
@@ -175,13 +175,13 @@ def test_a_window_that_does_not_run_gives_up_its_first_layer_only() -> None:
     assert layers_of(cut(graph, 6, Cut.RUNNABLE)) == [(0, 1, 2, 3, 4, 5)]
 
 
-def test_a_residual_block_is_runnable_as_a_whole_but_no_chain() -> None:
+def test_a_residual_block_is_runnable_but_not_a_chain() -> None:
     graph = built([Spec("pool", DATA), Spec("conv", after(0)), Spec("relu", after(1)), Spec("add", after(2, 0))])
     assert layers_of(cut(graph, 4, Cut.RUNNABLE)) == [(0, 1, 2, 3)]
     assert layers_of(cut(graph, 4, Cut.CHAIN)) == [(0,), (1,), (2,), (3,)]
 
 
-def test_inputs_and_constants_may_enter_a_runnable_window_anywhere_and_a_chain_nowhere() -> None:
+def test_inputs_and_constants_may_enter_a_runnable_window_but_not_a_chain() -> None:
     graph = built(
         [Spec("conv", DATA), Spec("constant"), Spec("add", after(0, 1)), Spec("concat", (Feed(2, 0), Feed(None, 1)))]
     )
@@ -204,6 +204,6 @@ def test_a_chain_of_18000_layers_meets_no_recursion_limit() -> None:
     assert len(cut(graph, 18_000, Cut.RUNNABLE)) == 1
 
 
-def test_a_sequence_is_paid_as_often_as_all_its_layers_are() -> None:
+def test_a_sequence_is_paid_as_often_as_its_layers() -> None:
     graph = built([Spec("conv", DATA), Spec("relu", after(0), times=2), Spec("pool", after(1), times=4)])
     assert [times_paid(graph, layers) for layers in ((0, 1, 2), (1, 2), (2,))] == [1, 2, 4]

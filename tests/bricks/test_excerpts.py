@@ -14,7 +14,7 @@ from tests.bricks.programs import nameless
 
 
 @given(graphs(), st.sampled_from(Cut), st.sampled_from(Order), st.integers(1, 4))
-def test_a_sequence_is_the_same_brick_in_the_same_context_and_runs_the_same_program_out_of_its_model(
+def test_a_sequence_in_an_excerpt_has_the_same_brick_context_and_program(
     graph: LayerGraph, how: Cut, order: Order, granularity: int
 ) -> None:
     layouts = output_layouts(graph)
@@ -25,20 +25,20 @@ def test_a_sequence_is_the_same_brick_in_the_same_context_and_runs_the_same_prog
         assert nameless(alone.program) == nameless(sequence_program(graph, sequence.layers))
 
 
-def test_an_excerpt_holds_the_way_up_to_what_sets_a_layout_and_no_more() -> None:
+def test_an_excerpt_reaches_back_to_what_sets_the_layout() -> None:
     graph = built([Spec(op, after(index - 1) if index else DATA) for index, op in enumerate(("pool", "conv", "relu"))])
     alone = excerpt(graph, (2,), output_layouts(graph))
     assert [layer.op for layer in alone.graph.layers] == ["conv", "relu"]
     assert alone.layers == (1,)
 
 
-def test_an_excerpt_knows_no_names() -> None:
+def test_an_excerpt_contains_no_names() -> None:
     graph = built([Spec("conv", DATA), Spec("relu", after(0))], "secret{}".format)
     alone = excerpt(graph, (1,), output_layouts(graph))
     assert "secret" not in repr(alone)
 
 
-def test_whether_an_input_outlives_a_sequence_is_told_by_the_heads() -> None:
+def test_the_heads_of_an_excerpt_keep_inputs_needed_afterwards() -> None:
     split = Spec("split", DATA)
     kept = built([split, Spec("add", (Feed(0, 0), Feed(0, 1))), Spec("relu", (Feed(0, 0),))])
     assert excerpt(kept, (1,), output_layouts(kept)).kept == {Feed(None, 0)}

@@ -37,40 +37,40 @@ def context(graph: LayerGraph, *layers: int) -> str:
     return context_key(graph, layers, output_layouts(graph))
 
 
-def test_pooling_meets_values_that_vary_behind_the_convolution_of_an_image() -> None:
+def test_pooling_after_the_convolution_of_an_image_has_varied_values() -> None:
     graph = pooling()
     assert varied(graph, 2) == {Feed(1, 0)}
     assert [context(graph, layer) for layer in range(6)] == ["plain", "conv", "plain:varied", "plain", "conv", "plain"]
 
 
-def test_a_convolution_of_many_channels_makes_them_alike() -> None:
+def test_a_convolution_of_many_channels_makes_values_alike() -> None:
     graph = pooling()
     assert not varied(graph, 5)
     assert not varied(pooling(channels=5), 2)
     assert varied(pooling(channels=4), 2)
 
 
-def test_a_tensor_of_unknown_channels_is_no_image() -> None:
+def test_a_tensor_of_unknown_channels_does_not_count_as_an_image() -> None:
     graph = pooling()
     convolution = replace(graph.layers[0], data=(TensorType(None),))
     assert not varied(with_layer(graph, convolution), 2)
 
 
 @pytest.mark.parametrize("op", ["mean_pool", "relu", "lrn"])
-def test_nothing_else_is_quicker_with_values_that_are_alike(op: str) -> None:
+def test_only_pooling_is_faster_with_similar_values(op: str) -> None:
     assert not varied(pooling(3, "conv", "mxnet.Pad", op, "conv", "relu", "relu"), 2)
 
 
-def test_in_a_layout_of_onednn_pooling_compares_several_values_at_once() -> None:
+def test_pooling_in_onednn_layouts_is_not_affected_by_values() -> None:
     graph = pooling(3, "conv", "relu", "max_pool", "conv", "relu", "max_pool")
     assert context(graph, 2) == "conv"
 
 
-def test_inputs_of_a_model_stem_from_no_convolution() -> None:
+def test_inputs_of_a_model_are_not_varied() -> None:
     assert not varied(named(chain("pool"), "max_pool"), 0)
 
 
-def test_a_sequence_meets_them_wherever_in_it_the_pooling_stands() -> None:
+def test_pooling_anywhere_in_a_sequence_makes_its_input_varied() -> None:
     graph = named(chain("conv", "relu", "relu", "pool"), "conv", "mxnet.Pad", "relu", "max_pool")
     graph = convolving(graph, 0, (1, 3, 8, 8), (16, 3, 3, 3), (1, 16, 8, 8))
     assert varied(graph, 2, 3) == {Feed(1, 0)}
@@ -90,11 +90,11 @@ def test_only_pooled_inputs_are_varied() -> None:
     assert context(graph, 3) == "plain+plain"
 
 
-def test_onnx_runtime_compares_several_values_at_once() -> None:
+def test_onnx_runtime_is_not_affected_by_values() -> None:
     assert not varied(replace(pooling(), traits=ONNX_RUNTIME), 2)
 
 
-def test_the_convolution_makes_them() -> None:
+def test_the_producer_includes_the_convolution_of_varied_values() -> None:
     program = sequence_program(pooling(), [2])
     assert program.producer is not None
     made_by = [node["op"] for node in nodes_of(program.producer) if node["op"] != "null"]
@@ -102,7 +102,7 @@ def test_the_convolution_makes_them() -> None:
     assert sequence_program(pooling(), [5]).producer is None
 
 
-def test_an_excerpt_has_what_makes_them() -> None:
+def test_an_excerpt_includes_the_producer_of_varied_values() -> None:
     graph = pooling()
     taken = excerpt(graph, [2], output_layouts(graph))
     assert [layer.operators[0].op for layer in taken.graph.layers] == ["conv", "mxnet.Pad", "max_pool"]
@@ -125,7 +125,7 @@ def reads(graph: LayerGraph) -> tuple[Shape | None, Shape | None]:
 
 @pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize(("read", "few"), [(512, 16), (32, 16), (33, 17), (40, 24), (1000, 24), (513, 17)])
-def test_a_large_convolution_reads_as_few_channels_as_fill_blocks_alike(read: int, few: int, parts: str) -> None:
+def test_a_large_convolution_is_narrowed_to_equally_filled_blocks(read: int, few: int, parts: str) -> None:
     graph = convolution(read, parts=parts)
     found = narrowed(graph, [0])
     assert reads(found) == ((1, few, 14, 14), (64, few, 3, 3))
@@ -135,7 +135,7 @@ def test_a_large_convolution_reads_as_few_channels_as_fill_blocks_alike(read: in
 
 
 @given(st.integers(1, 600), st.integers(1, 100), st.sampled_from((1, 3, 7)), st.sampled_from(PARTS))
-def test_its_class_is_the_same(read: int, made: int, window: int, parts: str) -> None:
+def test_a_narrowed_convolution_keeps_its_class(read: int, made: int, window: int, parts: str) -> None:
     graph = convolution(read, made, window, parts)
     assert output_layouts(narrowed(graph, [0])) == output_layouts(graph)
 
@@ -178,7 +178,7 @@ def test_convolutions_of_unknown_shape_are_not_narrowed() -> None:
         assert narrowed(changed, [0]) == changed
 
 
-def test_only_those_layers_change_that_are_asked_for_and_nobody_else_who_reads_the_same() -> None:
+def test_only_the_requested_layers_are_narrowed() -> None:
     graph = built([Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)])
     for index in (0, 1):
         graph = convolving(graph, index, (1, 64, 14, 14), (64, 64, 3, 3), (1, 64, 14, 14))

@@ -80,7 +80,7 @@ VINTAGES = (as_of_2015, as_of_2017, as_of_today)
 
 
 @pytest.mark.parametrize("granularity", [1, 3, 100])
-def test_the_same_network_in_three_vintages_is_the_same_bricks(granularity: int) -> None:
+def test_a_network_in_three_file_versions_has_the_same_bricks(granularity: int) -> None:
     files = [parse_symbol(json.dumps(write(small_network())), "net") for write in VINTAGES]
     found = [keys(graph_of(file, {"data": IMAGE}), granularity) for file in files]
     assert found[0] == found[1] == found[2]
@@ -137,7 +137,7 @@ def test_another_dtype_changes_every_brick() -> None:
     assert not set(keys(one)) & set(keys(other))
 
 
-def test_a_bias_more_changes_the_brick() -> None:
+def test_an_additional_bias_changes_the_brick() -> None:
     without = changed(small_network(), "conv0", no_bias="True")
     without[3] = without[3] | {"inputs": without[3]["inputs"][:2]}
     assert keys(network(without))[0] != keys(network(small_network()))[0]
@@ -206,7 +206,7 @@ def test_a_sequence_reads_each_outer_tensor_once() -> None:
     ]
 
 
-def test_operators_and_weights_of_a_sequence_are_numbered_through() -> None:
+def test_operators_and_weights_of_a_sequence_are_numbered_consecutively() -> None:
     graph = network(small_network())
     form = json.loads(brick_of(graph, [0, 1, 2]).canonical)
     assert [it["op"] for it in form["operators"]] == ["conv", "batch_norm", "relu"]
@@ -224,7 +224,7 @@ def test_a_layer_that_runs_more_often_than_those_around_it_makes_another_sequenc
     assert brick_of(twice, [2]) == brick_of(once, [2])
 
 
-def test_the_canonical_form_is_this() -> None:
+def test_the_canonical_form_of_a_brick_stays_unchanged() -> None:
     """Stored keys hang on it: a change here is a new CANONICAL_VERSION."""
     brick = brick_of(network(small_network()), [0])
     assert brick.canonical == (

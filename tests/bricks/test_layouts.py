@@ -16,7 +16,7 @@ def set_by(data: Shape, weight: Shape, result: Shape, op: str = "conv", parts: s
     return layouts(convolving(chain("conv"), 0, data, weight, result, op, parts))[0]
 
 
-def test_tensors_without_a_convolution_behind_them_are_plain() -> None:
+def test_tensors_without_a_preceding_convolution_are_plain() -> None:
     assert layouts(named(chain("relu", "pool"), "relu", "max_pool")) == ["plain", "plain"]
 
 
@@ -25,12 +25,12 @@ def test_a_constant_is_plain() -> None:
 
 
 @pytest.mark.parametrize("op", ["relu", "batch_norm", "max_pool", "lrn", "leaky_relu", "identity", "mxnet.amp_cast"])
-def test_a_convolution_sets_a_layout_and_what_onednn_computes_passes_it_on(op: str) -> None:
+def test_a_convolution_sets_a_layout_that_onednn_operators_keep(op: str) -> None:
     assert layouts(named(chain("relu", "conv", "relu"), "relu", "conv", op)) == ["plain", "conv", "conv"]
 
 
 @pytest.mark.parametrize("op", ["flatten", "softmax", "linear", "reshape", "clip", "mxnet.where", "mxnet.Nobodys"])
-def test_most_others_give_back_a_plain_one(op: str) -> None:
+def test_most_other_operators_return_a_plain_layout(op: str) -> None:
     assert layouts(named(chain("conv", "relu", "relu"), "conv", op, "relu")) == ["conv", "plain", "plain"]
 
 
@@ -41,7 +41,7 @@ def test_mxnet_converts_results_of_in_place_operators_back(op: str) -> None:
     assert layouts(named(read_twice, "conv", op, op)) == ["conv", "plain", "conv"]
 
 
-def test_the_input_that_is_written_over_decides_about_the_layout() -> None:
+def test_the_overwritten_input_determines_the_layout() -> None:
     specs = [Spec("conv", DATA), Spec("relu", DATA), Spec("sub", after(1, 0)), Spec("relu", after(1))]
     assert layouts(named(built(specs), "conv", "relu", "sub", "relu"))[2] == "conv"
     assert layouts(named(built(specs[:3]), "conv", "relu", "sub"))[2] == "plain"
@@ -58,14 +58,14 @@ def test_the_input_that_is_written_over_decides_about_the_layout() -> None:
         ((1, 0), (0, 1), "plain&conv"),
     ],
 )
-def test_a_sum_of_two_has_the_layout_of_what_it_is_written_over(
+def test_a_sum_of_two_has_the_layout_of_the_overwritten_input(
     read: tuple[int, ...], needed: tuple[int, ...], expected: str
 ) -> None:
     later = [Spec("relu", after(layer)) for layer in needed]
     assert layouts(built([Spec("conv", DATA), Spec("relu", DATA), Spec("add", after(*read)), *later]))[2] == expected
 
 
-def test_nothing_is_written_over_that_is_of_another_size() -> None:
+def test_an_input_of_another_size_is_never_overwritten() -> None:
     graph = named(built([Spec("conv", DATA), Spec("sub", after(0), width=16)]), "conv", "sub")
     assert layouts(graph) == ["conv", "plain"]
 
@@ -100,9 +100,7 @@ def test_convolutions_whose_layouts_may_differ_are_of_different_classes(
 @pytest.mark.parametrize(
     ("pads", "expected"), [(3, "conv"), (4, "conv~far"), ((1, 6, 1, 6), "conv~far"), ((3, 3, 3, 3), "conv")]
 )
-def test_convolutions_that_reach_far_beyond_the_edge_are_of_a_class_of_their_own(
-    pads: ParamValue, expected: str, parts: str
-) -> None:
+def test_convolutions_with_large_padding_have_their_own_class(pads: ParamValue, expected: str, parts: str) -> None:
     shape = (1, 64, 28, 28)
     graph = convolving(chain("conv"), 0, shape, (64, 64, 3, 3), shape, parts=parts, params=(("pads", pads),))
     assert layouts(graph) == [expected]
@@ -113,14 +111,14 @@ def test_a_deconvolution_sets_a_layout_of_its_own() -> None:
     assert set_by((1, 64, 8, 8), (64, 3, 4, 4), (1, 3, 16, 16), "conv_transpose") == "deconv/1"
 
 
-def test_the_first_of_several_inputs_decides() -> None:
+def test_the_first_of_several_inputs_determines_the_layout() -> None:
     specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)]
     joins = [Spec("concat", after(*read)) for read in ((0, 1), (1, 0), (2, 0), (2, 5))]
     graph = convolving(built([*specs, *joins]), 1, (1, 3, 8, 8), (24, 3, 3, 3), (1, 24, 8, 8))
     assert layouts(graph)[3:] == ["conv", "conv/8", "plain&conv", "plain&conv"]
 
 
-def test_a_sum_of_any_number_is_plain_where_one_of_them_is_and_else_like_any_of_them() -> None:
+def test_a_sum_of_many_is_plain_if_one_input_is_plain() -> None:
     specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)]
     sums = [after(0, 0), after(0, 1), after(1, 0), after(0, 1, 2), after(2, 0), after(4, 1), after(4, 5)]
     graph = built([*specs, *(Spec("add", feeds) for feeds in sums)])
@@ -137,7 +135,7 @@ def test_a_sum_of_any_number_is_plain_where_one_of_them_is_and_else_like_any_of_
     ]
 
 
-def test_inside_a_layer_the_layout_goes_from_operator_to_operator() -> None:
+def test_layouts_propagate_inside_a_layer() -> None:
     graph = named(chain("conv", "relu"), "conv", "relu")
     (one,) = graph.layers[1].operators
     second = replace(one, inputs=(Wire(Origin.OPERATOR, 0),))
@@ -161,7 +159,7 @@ ROUNDED_UP: Params = (("kernel", (3, 3)), ("rounding", "up"), ("stride", (2, 2))
         ("max_pool", ROUNDED_UP, 16, "conv"),
     ],
 )
-def test_a_mean_over_windows_beyond_the_edge_is_not_onednns(op: str, params: Params, size: int, expected: str) -> None:
+def test_average_pooling_with_padding_is_not_done_by_onednn(op: str, params: Params, size: int, expected: str) -> None:
     graph = named(chain("conv", "pool"), "conv", op)
     pool = graph.layers[1]
     operators = (replace(pool.operators[0], params=params),)
@@ -176,20 +174,20 @@ def behind(graph: LayerGraph, *feeds: Feed) -> tuple[int, ...]:
     return layers_behind(graph, feeds, output_layouts(graph))
 
 
-def test_the_way_back_ends_where_the_layout_is_set() -> None:
+def test_the_search_for_producers_ends_where_the_layout_is_set() -> None:
     graph = named(chain("conv", "relu", "conv", "pool", "relu"), "conv", "relu", "conv", "max_pool", "relu")
     assert behind(graph, Feed(4, 0)) == (2, 3, 4)
     assert behind(graph, Feed(1, 0)) == (0, 1)
     assert behind(graph, Feed(None, 0)) == ()
 
 
-def test_the_way_back_goes_through_all_inputs_that_are_not_plain() -> None:
+def test_the_search_for_producers_follows_all_inputs_that_are_not_plain() -> None:
     specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)]
     graph = built([*specs, Spec("concat", after(0, 2, 1)), Spec("relu", after(3))])
     assert behind(graph, Feed(4, 0), Feed(2, 0)) == (0, 1, 3, 4)
 
 
-def test_a_convolution_that_nobody_knows_a_result_of_sets_a_layout_all_the_same() -> None:
+def test_a_convolution_of_unknown_output_shape_sets_a_layout() -> None:
     graph = chain("conv")
     layer = convolving(graph, 0, (1, 8, 8, 8), (8, 8, 3, 3), (1, 8, 8, 8)).layers[0]
     without = replace(layer, operators=(replace(layer.operators[0], outputs=()),), results=(), outputs=())
@@ -212,12 +210,12 @@ def test_inputs_and_outputs_of_a_model_are_always_needed() -> None:
     assert is_needed_after(graph, FIRST, 1)
 
 
-def test_only_readers_of_that_output_count() -> None:
+def test_only_readers_of_the_same_output_count() -> None:
     graph = built([Spec("split", DATA), Spec("relu", (Feed(0, 0),)), Spec("relu", (Feed(0, 1),))])
     assert not is_needed_after(graph, Feed(0, 0), 1)
 
 
-def test_a_tensor_is_needed_by_those_who_know_it_by_another_name() -> None:
+def test_a_tensor_is_needed_by_readers_of_its_aliases() -> None:
     specs = [Spec("conv", DATA), Spec("relu", after(0)), Spec("relu", after(1)), Spec("relu", after(0))]
     graph = named(built(specs), "conv", "identity", "relu", "relu")
     assert is_needed_after(graph, Feed(1, 0), 2)
@@ -227,7 +225,7 @@ def test_a_tensor_is_needed_by_those_who_know_it_by_another_name() -> None:
     assert not is_needed_after(graph, FIRST, 3)
 
 
-def test_another_name_of_an_input_of_a_model_is_always_needed() -> None:
+def test_an_alias_of_a_model_input_is_always_needed() -> None:
     assert is_needed_after(named(chain("relu", "relu"), "identity", "relu"), FIRST, 1)
 
 

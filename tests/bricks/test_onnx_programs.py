@@ -24,7 +24,7 @@ def put_out(found: ModelProto) -> list[str]:
     return [makers[output.name] for output in found.graph.output]
 
 
-def test_operators_that_pass_their_memory_on_are_not_copied_out(tmp_path: Path) -> None:
+def test_operators_that_alias_their_memory_are_not_copied(tmp_path: Path) -> None:
     nodes = [
         make_node("Conv", ["x", "w"], ["c"]),
         make_node("Reshape", ["c", "to"], ["r"]),
@@ -50,7 +50,7 @@ def test_a_copy_is_made_by_all_cores_where_its_type_allows(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("opset", "op"), [(7, "Elu"), (8, "Elu"), (9, "Erf"), (17, "Erf")])
-def test_a_copy_is_an_operator_that_the_version_of_the_model_has(opset: int, op: str, tmp_path: Path) -> None:
+def test_a_copy_uses_an_operator_of_the_models_version(opset: int, op: str, tmp_path: Path) -> None:
     graph = loaded(tmp_path, model([make_node("Sqrt", ["x"], ["y"])], {"x": (1, 8)}, ["y"], opset=opset))
     program = sequence_program(graph, (0,))
     assert put_out(read(program.prelude)) == [op]

@@ -12,7 +12,7 @@ from tests.bricks.graphs import DATA, Branch, Spec, after, built, graphs, laid_o
 
 
 @given(graphs(), st.sampled_from(Order))
-def test_every_layer_stands_once_and_after_what_it_reads(graph: LayerGraph, order: Order) -> None:
+def test_every_layer_occurs_once_after_its_inputs(graph: LayerGraph, order: Order) -> None:
     layers = layer_order(graph, order)
     place = {layer: position for position, layer in enumerate(layers)}
     assert sorted(layers) == list(range(len(graph.layers)))
@@ -20,12 +20,12 @@ def test_every_layer_stands_once_and_after_what_it_reads(graph: LayerGraph, orde
 
 
 @given(graphs())
-def test_paper_order_is_that_of_the_file(graph: LayerGraph) -> None:
+def test_paper_order_equals_file_order(graph: LayerGraph) -> None:
     assert layer_order(graph, Order.PAPER) == tuple(range(len(graph.layers)))
 
 
 @given(graphs())
-def test_branch_order_breaks_a_chain_only_where_the_model_forks_or_joins(graph: LayerGraph) -> None:
+def test_branch_order_breaks_chains_only_at_forks_and_joins(graph: LayerGraph) -> None:
     order = branch_order(graph)
     place = {layer: position for position, layer in enumerate(order)}
     for layer in graph.layers:
@@ -51,7 +51,7 @@ def test_the_sequences_do_not_depend_on_which_branch_the_file_lists_or_joins_fir
 
 
 @pytest.mark.parametrize("nested_first", [True, False])
-def test_the_longest_chain_goes_on_from_a_fork_even_if_another_branch_is_longer(nested_first: bool) -> None:
+def test_the_longest_chain_continues_at_a_fork_beside_a_longer_branch(nested_first: bool) -> None:
     nested: Branch = ("relu", ("add", (("relu",), ("relu",))), "relu", "relu")
     straight: Branch = ("conv", "conv", "conv")
     branches = (nested, straight) if nested_first else (straight, nested)
@@ -59,7 +59,7 @@ def test_the_longest_chain_goes_on_from_a_fork_even_if_another_branch_is_longer(
     assert [graph.layers[layer].op for layer in branch_order(graph)[1:3]] == ["conv", "conv"]
 
 
-def test_branches_that_pair_the_same_layers_differently_are_told_apart() -> None:
+def test_branches_that_pair_the_same_layers_differently_are_distinguished() -> None:
     one: Branch = (("add", (("conv", "conv"), ("relu", "relu"))),)
     other: Branch = (("add", (("conv", "relu"), ("relu", "conv"))),)
     module: Branch = (("concat", (one, other)),)
@@ -67,7 +67,7 @@ def test_branches_that_pair_the_same_layers_differently_are_told_apart() -> None
     assert cuts_of(swapped, 3) == cuts_of(laid_out(module), 3)
 
 
-def test_a_constant_stands_right_before_its_reader() -> None:
+def test_a_constant_comes_right_before_its_reader() -> None:
     graph = built(
         [Spec("constant"), Spec("conv", DATA), Spec("relu", after(1)), Spec("add", after(2, 0)), Spec("pool", after(3))]
     )
@@ -75,7 +75,7 @@ def test_a_constant_stands_right_before_its_reader() -> None:
 
 
 @given(series_parallel_branches(), st.randoms(use_true_random=False))
-def test_equal_modules_are_ordered_alike_wherever_they_stand(module: Branch, shuffle: random.Random) -> None:
+def test_equal_modules_have_the_same_order_anywhere(module: Branch, shuffle: random.Random) -> None:
     def shuffled(count: int) -> list[int]:
         return shuffle.sample(range(count), count)
 
@@ -85,7 +85,7 @@ def test_equal_modules_are_ordered_alike_wherever_they_stand(module: Branch, shu
     assert ops == ops[: len(ops) // 4] * 4
 
 
-def test_two_streams_come_one_after_the_other() -> None:
+def test_two_streams_are_ordered_one_after_the_other() -> None:
     first, second = Feed(None, 0), Feed(None, 1)
     graph = built(
         [
@@ -117,7 +117,7 @@ def dominators_of(graph: LayerGraph, vertex: int) -> list[int]:
 
 
 @given(graphs())
-def test_the_tree_hangs_each_layer_below_the_last_one_on_every_path_to_it(graph: LayerGraph) -> None:
+def test_the_tree_is_the_dominator_tree(graph: LayerGraph) -> None:
     tree = DominatorTree(len(graph.layers))
     for vertex, sources in enumerate(graph.predecessors):
         dominators = dominators_of(graph, vertex)

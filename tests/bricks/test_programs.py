@@ -33,7 +33,7 @@ def programs(graph: LayerGraph) -> Sequence[Program]:
 
 
 @given(graphs())
-def test_every_node_reads_only_what_is_written_before_it_under_a_name_of_its_own(graph: LayerGraph) -> None:
+def test_nodes_have_unique_names_and_read_only_earlier_ones(graph: LayerGraph) -> None:
     for program in programs(graph):
         for network in filter(None, (program.network, program.producer, program.prelude)):
             nodes = nodes_of(network)
@@ -65,7 +65,7 @@ def test_layers_that_share_an_array_read_the_same_one() -> None:
 
 
 @given(graphs())
-def test_a_sequence_puts_out_what_others_read(graph: LayerGraph) -> None:
+def test_a_sequence_outputs_what_others_read(graph: LayerGraph) -> None:
     for sequence in cut(graph, 3, Cut.RUNNABLE):
         outside = [layer for layer in graph.layers if layer.index not in sequence.layers]
         read = {feed for layer in outside for feed in layer.feeds}.union(graph.heads)
@@ -81,7 +81,7 @@ def test_a_producer_has_one_head_for_each_input(graph: LayerGraph) -> None:
 
 
 @given(graphs())
-def test_a_prelude_is_what_a_sequence_begins_with(graph: LayerGraph) -> None:
+def test_a_prelude_is_the_beginning_of_its_program(graph: LayerGraph) -> None:
     for sequence in cut(graph, 3, Cut.RUNNABLE):
         program = sequence_program(graph, sequence.layers)
         assert program.prelude is not None
@@ -115,7 +115,7 @@ def computed(graph: LayerGraph, *layers: int) -> list[str]:
     return ops_of(program.network)[len(ops_of(program.prelude)) :]
 
 
-def test_a_layer_that_is_fed_plain_arrays_needs_no_producer() -> None:
+def test_a_layer_with_plain_inputs_needs_no_producer() -> None:
     graph = chain("pool", "relu", "conv")
     assert [sequence_program(graph, [layer]).producer for layer in range(3)] == [None] * 3
 
@@ -135,7 +135,7 @@ def test_a_plain_input_passes_through_the_producer() -> None:
     assert heads_of(program.producer) == ["data1:0", "layer0:0"]
 
 
-def test_a_sequence_reads_copies_that_it_may_write_over() -> None:
+def test_a_sequence_reads_copies_that_it_may_overwrite() -> None:
     graph = chain("relu", "pool")
     program = sequence_program(graph, [1])
     assert woken(program.prelude) == ["Activation"]
@@ -143,7 +143,7 @@ def test_a_sequence_reads_copies_that_it_may_write_over() -> None:
     assert [nodes_of(program.network)[source]["name"] for source, _, _ in pool["inputs"]] == [copy["name"]]
 
 
-def test_a_sequence_finds_awake_whom_its_prelude_wakes_too() -> None:
+def test_an_awake_program_and_its_prelude_start_with_a_wake_up() -> None:
     program = sequence_program(chain("relu", "pool"), [1])
     assert program.prelude is not None
     for network in (program.network, program.prelude):
@@ -155,7 +155,7 @@ def test_a_sequence_finds_awake_whom_its_prelude_wakes_too() -> None:
     assert ops_of(model_program(chain("relu", "pool")).network) == ["relu", "pool"], "a model wakes up by itself"
 
 
-def test_tensors_needed_afterwards_are_outputs_so_that_they_stay() -> None:
+def test_tensors_needed_afterwards_are_outputs_of_the_program() -> None:
     graph = built([Spec("relu", DATA), Spec("relu", DATA), Spec("add", after(0, 1)), Spec("relu", after(1))])
     assert put_out(sequence_program(graph, [2]).network) == ["layer2:0", "copy_2:0"]
 
@@ -181,27 +181,27 @@ def streaming(*ops: str) -> LayerGraph:
     return with_layer(graph, replace(graph.layers[1], operators=(norm,)))
 
 
-def test_numbers_of_rows_are_copied_as_they_are() -> None:
+def test_row_indices_are_copied_unchanged() -> None:
     graph = chain("relu")
     whole = replace(graph, inputs=(graph.inputs[0]._replace(type=TensorType((1, 8), "int32")),))
     assert woken(sequence_program(whole, [0]).prelude) == ["_copy"]
 
 
-def test_a_sequence_that_reads_nothing_is_called_like_any_other() -> None:
+def test_a_sequence_without_inputs_is_a_program() -> None:
     graph = built([Spec("split", ()), Spec("relu", after(0))])
     program = sequence_program(graph, [0])
     assert woken(program.prelude) == ["_copy"]
     assert woken(program.network) == ["_copy", "split"]
 
 
-def test_only_what_leaves_a_sequence_is_put_out() -> None:
+def test_only_tensors_read_outside_a_sequence_are_outputs() -> None:
     graph = built([Spec("split", DATA), Spec("relu", (Feed(0, 0),)), Spec("concat", (Feed(0, 1), Feed(1, 0)))])
     assert put_out(sequence_program(graph, [0]).network) == ["layer0:0", "layer0:1"]
     assert put_out(sequence_program(graph, [0, 1]).network) == ["layer0:1", "layer1:0"]
     assert put_out(sequence_program(graph, [0, 1, 2]).network) == ["layer2:0"]
 
 
-def test_all_repetitions_run_also_those_that_no_layer_reads() -> None:
+def test_repetitions_without_readers_run_too() -> None:
     graph = built([Spec("relu", DATA, times=2), Spec("pool", after(0), times=2)])
     program = model_program(graph)
     assert ops_of(program.network) == ["relu", "relu", "pool", "pool"]
@@ -212,13 +212,13 @@ def test_all_repetitions_run_also_those_that_no_layer_reads() -> None:
     assert computed(graph, 0, 1) == ["relu", "pool"]
 
 
-def test_a_sequence_holds_a_layer_that_is_paid_more_often_more_often() -> None:
+def test_a_sequence_contains_a_repeated_layer_repeatedly() -> None:
     graph = built([Spec("relu", DATA, times=2), Spec("pool", after(0))])
     assert computed(graph, 0, 1) == ["relu", "relu", "pool"]
     assert put_out(sequence_program(graph, [0, 1]).network) == ["layer1:0", "layer0:0"]
 
 
-def test_equal_names_in_a_model_file_do_not_meet() -> None:
+def test_equal_names_in_a_model_file_do_not_clash() -> None:
     graph = built([Spec("conv", DATA), Spec("conv", after(0))], names=lambda index: "weight0")
     names = [node["name"] for node in nodes_of(model_program(graph).network)]
     assert len(set(names)) == len(names)

@@ -69,7 +69,7 @@ def parts_in_series(chain: Chain) -> Iterator[Region]:
 
 
 @given(graphs())
-def test_every_layer_is_a_leaf_once_and_after_what_it_reads(graph: LayerGraph) -> None:
+def test_every_layer_is_one_leaf_after_its_inputs(graph: LayerGraph) -> None:
     order = list(layers_in(tree_of(graph).root))
     assert sorted(order) == list(range(len(graph.layers)))
     place = {layer: position for position, layer in enumerate(order)}
@@ -98,7 +98,7 @@ def test_parts_in_series_read_only_the_part_before_or_bypass_it(graph: LayerGrap
 
 
 @given(graphs())
-def test_branches_read_nothing_of_each_other(graph: LayerGraph) -> None:
+def test_branches_do_not_read_each_other(graph: LayerGraph) -> None:
     for _, region in walk(tree_of(graph).root):
         if isinstance(region, Parallel):
             assert len(region.branches) > 1
@@ -131,7 +131,7 @@ def test_irregular_regions_are_connected_and_have_no_layer_on_all_paths(graph: L
 
 
 @given(series_parallel())
-def test_a_series_parallel_model_has_nothing_irregular(graph: LayerGraph) -> None:
+def test_a_series_parallel_model_has_no_irregular_regions(graph: LayerGraph) -> None:
     assert not any(isinstance(region, Irregular) for _, region in walk(tree_of(graph).root))
 
 
@@ -156,16 +156,14 @@ def branch_keys(one: Branch, other: Branch) -> list[int]:
 @given(series_parallel_branches(), series_parallel_branches())
 @example(("conv", "relu"), ("relu", "conv"))
 @example((("add", (("conv",), ())),), (("add", (("conv",), ("conv",))),))
-def test_two_branches_have_one_key_exactly_if_they_are_equal(one: Branch, other: Branch) -> None:
+def test_two_branches_share_a_key_if_and_only_if_they_are_equal(one: Branch, other: Branch) -> None:
     assume(one and other)
     keys = branch_keys(one, other)
     assert (keys[0] == keys[1]) == (form_of(one) == form_of(other))
 
 
 @given(sound_graphs(), st.data())
-def test_equal_parts_of_a_model_share_their_keys_however_the_file_lists_them(
-    graph: LayerGraph, data: st.DataObject
-) -> None:
+def test_equal_parts_share_their_keys_in_any_file_order(graph: LayerGraph, data: st.DataObject) -> None:
     tree = tree_of(side_by_side(graph, rewritten(graph, data.draw(topological_orders(graph)))))
     (all_side_by_side,) = tree.root.parts
     assert isinstance(all_side_by_side, Parallel)
@@ -176,7 +174,7 @@ def test_equal_parts_of_a_model_share_their_keys_however_the_file_lists_them(
 
 
 @given(series_parallel_branches(), st.integers(2, 4))
-def test_a_module_that_stands_several_times_in_a_row_is_found(module: Branch, times: int) -> None:
+def test_consecutive_repeats_of_a_module_are_found(module: Branch, times: int) -> None:
     # Between two modules a layer that is in none.
     tree = tree_of(laid_out((*("pool", *module) * times, "split")))
     (repeat,) = [part for part in tree.root.parts if isinstance(part, Repeat)]
@@ -240,12 +238,12 @@ def test_several_inputs_and_several_heads_are_branches_at_the_ends_of_the_model(
     assert drawn(graph) == "{conv|pool} concat {relu|conv}"
 
 
-def test_models_side_by_side_are_branches_of_nothing() -> None:
+def test_disconnected_models_are_parallel_branches() -> None:
     graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", (Feed(None, 1),))])
     assert drawn(graph) == "{conv relu|pool}"
 
 
-def test_a_constant_is_a_branch_of_the_way_into_the_model() -> None:
+def test_a_constant_is_a_branch_at_the_input() -> None:
     graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("constant"), Spec("add", after(1, 2))])
     assert drawn(graph) == "{conv relu|constant} add"
 
@@ -268,7 +266,7 @@ def test_only_parts_neither_in_series_nor_in_parallel_are_irregular() -> None:
     assert drawn(built(specs)) == "split {relu <conv pool add> concat relu|} sub pool"
 
 
-def test_the_regular_parts_of_what_is_irregular_stay_regions() -> None:
+def test_regular_parts_of_irregular_regions_stay_regions() -> None:
     graph = built(
         [
             Spec("split", DATA),
@@ -312,7 +310,7 @@ def test_irregular_modules_of_the_same_layers_wired_differently_have_different_k
     assert keys[0] != keys[1]
 
 
-def test_a_repeat_inside_what_is_irregular_stands_behind_what_it_reads() -> None:
+def test_a_repeat_inside_an_irregular_region_comes_after_its_inputs() -> None:
     graph = built(
         [
             Spec("split", DATA),
@@ -353,14 +351,14 @@ cuttings = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut), st.sample
 
 
 @given(random_graphs(), cuttings)
-def test_every_sequence_stands_in_the_regions_once(graph: LayerGraph, how: Cutting) -> None:
+def test_every_sequence_occurs_once_in_the_regions(graph: LayerGraph, how: Cutting) -> None:
     decomposition = decompose(graph, how)
     leaves = sorted(layers_in(sequence_regions(decomposition).root))
     assert leaves == [occurrence.sequence.index for occurrence in decomposition.occurrences]
 
 
 @given(random_graphs())
-def test_cut_into_single_layers_the_regions_are_those_of_the_layers(graph: LayerGraph) -> None:
+def test_at_granularity_1_regions_are_those_of_the_layers(graph: LayerGraph) -> None:
     decomposition = decompose(graph, Cutting(1, order=Order.PAPER))
     by_layer = region_tree(graph, [occurrence.brick.key for occurrence in decomposition.occurrences])
     assert sequence_regions(decomposition).occurrences == by_layer.occurrences
@@ -378,7 +376,7 @@ def test_equal_sequences_in_a_row_are_a_repeat() -> None:
     assert len(repeat.instances) == 2
 
 
-def test_overlapping_sequences_stand_where_their_first_layers_do() -> None:
+def test_overlapping_sequences_are_placed_by_their_first_layers() -> None:
     graph = laid_out((("add", (("conv", "relu"), ("pool",))), "relu"))
     tree = sequence_regions(decompose(graph, Cutting(3, Cut.OVERLAP)))
     assert sum(isinstance(region, Parallel) for _, region in walk(tree.root)) == 1

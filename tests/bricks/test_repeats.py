@@ -23,7 +23,7 @@ def test_runs_are_disjoint_and_hold_equal_neighbours(text: str) -> None:
     st.text("abc", min_size=1, max_size=6).flatmap(lambda piece: st.tuples(st.just(piece), st.integers(2, 5))),
     st.text("de", max_size=1),
 )
-def test_a_piece_that_is_written_several_times_is_covered(planted: tuple[str, int], after: str) -> None:
+def test_repeated_pieces_are_covered_by_a_run(planted: tuple[str, int], after: str) -> None:
     piece, times = planted
     (run,) = runs_of(piece * times + after)
     # The piece may itself be a repeat of something shorter.
@@ -37,7 +37,7 @@ def test_a_list_without_equal_neighbours_has_no_runs() -> None:
     assert runs_of("") == []
 
 
-def test_the_longest_run_wins_and_leaves_the_others_what_it_does_not_take() -> None:
+def test_the_longest_run_wins_and_others_get_the_rest() -> None:
     assert runs_of("aabaabaab") == [Run(0, 3, 3)]
     assert runs_of("cpcppcppcp") == [Run(1, 3, 3)]
     assert runs_of("ababababbcbcbcbcbc") == [Run(0, 2, 4), Run(8, 2, 5)]
@@ -51,13 +51,13 @@ def test_a_run_ends_where_the_equal_stretch_ends() -> None:
     assert runs_of("cbcbcbcd") == [Run(1, 2, 3)]
 
 
-def test_a_run_starts_where_something_opens_if_it_can() -> None:
+def test_a_run_starts_at_an_opening_if_possible() -> None:
     assert runs_of("EbCbrDbCbrDbCbr") == [Run(5, 5, 2)]
     assert runs_of("bCbCbCb") == [Run(1, 2, 3)]
     assert runs_of("CbbCbbCb") == [Run(0, 3, 2)]
 
 
-def test_equal_pieces_far_longer_than_a_module_are_left_alone() -> None:
+def test_equal_pieces_longer_than_a_module_are_ignored() -> None:
     piece = list(range(65))
     assert repeated_runs(piece * 2, [False] * 130) == []
     assert repeated_runs(piece[1:] * 2, [False] * 128) == [Run(0, 64, 2)]

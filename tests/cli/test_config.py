@@ -14,13 +14,13 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "config.toml"
 
 
-def test_locate_prints_the_path_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_locate_prints_only_the_path(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "locate"]) == 0
     told = capsys.readouterr()
     assert told.out == f"{file}\n" and "there is no such file yet" in told.err
 
 
-def test_locate_works_where_the_file_is_wrong(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_locate_works_with_an_invalid_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text("[")
     assert main(["config", "locate", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
@@ -30,7 +30,7 @@ def test_locate_works_where_the_file_is_wrong(file: Path, capsys: pytest.Capture
     }
 
 
-def test_validate_names_all_that_is_wrong_in_a_line_each(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_validate_prints_a_line_per_problem(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text("[run]\nthreads = 0\nmemory = 1\n")
     assert main(["config", "validate"]) == 2
     told = capsys.readouterr()
@@ -43,7 +43,7 @@ def test_validate_names_all_that_is_wrong_in_a_line_each(file: Path, capsys: pyt
 @pytest.mark.parametrize(
     ("text", "told"), [(None, "so all settings have their defaults"), ("[run]\nthreads = 2\n", "is valid")]
 )
-def test_validate_says_so_where_all_is_well(
+def test_validate_reports_a_valid_file(
     text: str | None, told: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if text is not None:
@@ -63,7 +63,9 @@ def test_validate_names_keys_that_the_workbench_refuses(
     assert document["problems"][0].startswith(f"{file}:2: keys.models.mark: q ")
 
 
-def test_a_wrong_file_stops_every_command_with_one_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_config_file_stops_every_command_with_one_line(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file.write_text("[workbench]\nthem = 'x'\n")
     assert main(["models"]) == 2
     told = capsys.readouterr()
@@ -71,7 +73,7 @@ def test_a_wrong_file_stops_every_command_with_one_line(file: Path, capsys: pyte
     assert told.err == f"dlbricks: error: {file}:2: there is no setting workbench.them; did you mean workbench.theme?\n"
 
 
-def test_help_needs_no_settings(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_works_with_an_invalid_config_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text("[")
     assert main([]) == 0
     assert capsys.readouterr().out.startswith("usage: dlbricks")
@@ -91,7 +93,7 @@ def test_the_list_names_the_origin_of_each_setting(
     assert document["keys"] == {"tree.expand": {"keys": ["x"], "from": f"{file}:4"}}
 
 
-def test_the_list_is_a_table_for_people(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_is_a_table_without_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config"]) == 0
     assert 'workbench.theme      "dark"' in capsys.readouterr().out
 
@@ -104,9 +106,7 @@ GRANULARITIES: Mapping[str, tuple[list[str], int]] = {
 
 
 @pytest.mark.parametrize("who", GRANULARITIES)
-def test_an_option_of_the_command_counts_over_all_settings(
-    who: str, file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_line_option_overrides_all_settings(who: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text("[cutting]\ngranularity = 2\n")
     arguments, granularity = GRANULARITIES[who]
     assert main(arguments) == 0

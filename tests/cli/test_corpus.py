@@ -95,7 +95,7 @@ def test_a_model_named_twice_is_compared_once(capsys: pytest.CaptureFixture[str]
     assert len(document(capsys, "table1:14", "table1", "table1:14")["models"]) == 50
 
 
-def test_a_person_sees_totals_shares_kinds_and_similarity(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_shows_totals_shares_kinds_and_similarity(capsys: pytest.CaptureFixture[str]) -> None:
     lines = view(capsys, "resnet18_v1", "resnet50_v1")
     assert lines[0].startswith("2 models, 242 layers: 58 unique (24.0 %)")
     assert row(lines, "1 resnet18_v1")[2:6] == ["68", "28", "41.2", "%"]
@@ -129,7 +129,7 @@ def test_all_fifty_models_fit_the_terminal(
         assert cells[number - 1] == "█"
 
 
-def test_a_pipe_gets_every_name_whole_and_no_colours(
+def test_a_pipe_gets_every_whole_name_and_no_colours(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS")
@@ -148,7 +148,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("no_color", [True, False])
-def test_colour_is_an_addition_only(
+def test_colour_never_carries_information_alone(
     no_color: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = view(capsys, "vgg16", "alexnet")
@@ -172,7 +172,7 @@ def test_a_terminal_without_block_characters_gets_plain_ascii(monkeypatch: pytes
     assert row(lines, "1 vgg16 38")[-1].strip("#") == ""
 
 
-def test_a_model_that_cannot_be_loaded_is_named_and_the_others_are_compared(
+def test_an_unloadable_model_is_named_and_the_others_are_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "broken-symbol.json").write_text("{}")
@@ -182,7 +182,7 @@ def test_a_model_that_cannot_be_loaded_is_named_and_the_others_are_compared(
     assert captured.err.startswith("left out: broken: ")
 
 
-def test_where_no_model_can_be_loaded_the_input_is_bad(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_loadable_model_the_input_is_bad(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "broken-symbol.json").write_text("{}")
     assert main(["corpus", str(tmp_path / "broken-symbol.json")]) == 2
     out, err = capsys.readouterr()

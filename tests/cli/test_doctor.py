@@ -21,7 +21,7 @@ def test_every_source_of_noise_has_its_state_effect_and_cure(capsys: pytest.Capt
     assert found["weights"] == []
 
 
-def test_a_person_reads_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_shows_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert all(source.name in out for source in SOURCES)
@@ -40,9 +40,7 @@ def test_denormals_in_weights_are_counted(tmp_path: Path, capsys: pytest.Capture
     assert "cure" in told
 
 
-def test_weights_that_cannot_be_read_are_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unreadable_weights_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--params", str(tmp_path / "none.params")]) == 2
     out, told = capsys.readouterr()
     assert out == ""

@@ -52,7 +52,7 @@ def sum_ms(decomposition: Decomposition) -> float:
     return sum(latency_of((it.brick.key, it.context)).value_ms for it in decomposition.occurrences)
 
 
-def test_the_json_document_has_all_that_is_promised(dlbricks: Command) -> None:
+def test_the_json_document_has_all_documented_keys(dlbricks: Command) -> None:
     records = [*on_c5(SQUEEZENET), model_record(SQUEEZENET, 40.0, **ON_C5)]
     status, out, _ = dlbricks(records, "estimate", "table1:16", "--system", "c5.xlarge", "--workers", "2", "--json")
     assert status == 0
@@ -78,7 +78,7 @@ def test_the_json_document_has_all_that_is_promised(dlbricks: Command) -> None:
         assert sum(it["layers"] for it in found[explained]) == LAYERS
 
 
-def test_results_of_this_host_are_taken_where_no_system_is_named(dlbricks: Command, tmp_path: Path) -> None:
+def test_results_of_this_host_are_used_by_default(dlbricks: Command, tmp_path: Path) -> None:
     ours: dict[str, Any] = {"system": fingerprint().id, "runtime": Registry(tmp_path / "data").default().identity}
     records = [*brick_records(SQUEEZENET, **ours), *on_c5(SQUEEZENET)]
     status, out, _ = dlbricks(records, "estimate", "table1:16", "--json")
@@ -92,7 +92,7 @@ def test_a_system_with_written_results_only_is_estimated_at_written_with_a_remar
     assert "c5.xlarge has results at level written and none at fused" in err
 
 
-def test_a_person_sees_bars_types_bricks_regions_and_the_residual(dlbricks: Command) -> None:
+def test_the_text_shows_bars_types_bricks_regions_and_the_residual(dlbricks: Command) -> None:
     records = [*on_c5(SQUEEZENET), model_record(SQUEEZENET, 40.0, **ON_C5)]
     status, out, _ = dlbricks(records, "estimate", "table1:16", "--system", "c5.xlarge", "--workers", "3")
     assert status == 0
@@ -109,7 +109,7 @@ def test_a_person_sees_bars_types_bricks_regions_and_the_residual(dlbricks: Comm
         assert said in out
 
 
-def test_an_estimate_includes_and_names_the_call_of_the_runtime(dlbricks: Command) -> None:
+def test_an_estimate_includes_and_names_the_call_overhead(dlbricks: Command) -> None:
     called = calibration(constants=((CALL_MS, 0.5),), level=Level.WRITTEN, **ON_C5)
     status, out, _ = dlbricks([*on_c5(SQUEEZENET), called], "estimate", "table1:16", "--system", "c5.xlarge", "--json")
     (found,) = json.loads(out)
@@ -119,7 +119,7 @@ def test_an_estimate_includes_and_names_the_call_of_the_runtime(dlbricks: Comman
     assert "each composition includes one call of the runtime, 0.5000 ms" in out
 
 
-def test_an_estimate_says_that_the_host_was_another_for_the_model_than_for_its_bricks(dlbricks: Command) -> None:
+def test_a_change_of_the_host_explains_a_residual(dlbricks: Command) -> None:
     then, now = ((("reference_ms", taken_ms),) for taken_ms in (0.9, 0.6))
     whole = model_record(SQUEEZENET, sum_ms(SQUEEZENET) * 2 / 3, **ON_C5, noise=now)
     asked = ("estimate", "table1:16", "--system", "c5.xlarge")
@@ -133,7 +133,7 @@ def test_an_estimate_says_that_the_host_was_another_for_the_model_than_for_its_b
     assert found["residual"]["times_slower"] == pytest.approx(2 / 3, rel=1e-6)
 
 
-def test_an_estimate_says_so_too_where_that_is_no_reason_for_its_residual(dlbricks: Command) -> None:
+def test_a_change_of_the_host_that_explains_no_residual_is_reported_too(dlbricks: Command) -> None:
     then, now = ((("reference_ms", taken_ms),) for taken_ms in (0.6, 0.9))
     whole = model_record(SQUEEZENET, sum_ms(SQUEEZENET) * 2 / 3, **ON_C5, noise=now)
     _, out, _ = dlbricks([*on_c5(SQUEEZENET, noise=then), whole], "estimate", "table1:16", "--system", "c5.xlarge")
@@ -142,7 +142,7 @@ def test_an_estimate_says_so_too_where_that_is_no_reason_for_its_residual(dlbric
     assert "the host was 1.50 times as slow while the model was timed" in told
 
 
-def test_a_list_names_the_models_for_which_the_host_was_another_than_for_their_bricks(dlbricks: Command) -> None:
+def test_a_list_names_the_models_affected_by_a_change_of_the_host(dlbricks: Command) -> None:
     then, now = ((("reference_ms", taken_ms),) for taken_ms in (0.6, 0.9))
     bricks = (*on_c5(SQUEEZENET, noise=then), *brick_records(VGG, **ON_C5, noise=now))
     whole_models = [model_record(it, sum_ms(it), **ON_C5, noise=now) for it in (SQUEEZENET, VGG)]
@@ -153,7 +153,7 @@ def test_a_list_names_the_models_for_which_the_host_was_another_than_for_their_b
     assert "SqueezeNet" in named and named.endswith("1.50 times as slow") and "VGG" not in named
 
 
-def test_several_models_are_listed_with_how_well_they_agree(dlbricks: Command) -> None:
+def test_several_models_are_listed_with_their_errors(dlbricks: Command) -> None:
     records = [*on_c5(SQUEEZENET), *brick_records(VGG, **ON_C5), model_record(VGG, sum_ms(VGG) / 1.04, **ON_C5)]
     status, out, _ = dlbricks(records, "estimate", "table1:16", "table1:17", "--system", "c5.xlarge")
     assert status == 0
@@ -171,7 +171,7 @@ def test_csv_has_a_line_for_each_model(dlbricks: Command) -> None:
     assert [row["complete"] for row in rows] == ["True", "True"]
 
 
-def test_a_sum_of_a_part_is_called_so_in_every_column_and_has_no_error(dlbricks: Command) -> None:
+def test_a_partial_sum_is_marked_in_every_column_and_has_no_error(dlbricks: Command) -> None:
     gone = sorted(SQUEEZENET.suite)[::2]
     whole_models = [model_record(it, 2 * sum_ms(it), **ON_C5) for it in (SQUEEZENET, VGG)]
     records = [*on_c5(SQUEEZENET, without=gone), *brick_records(VGG, **ON_C5), *whole_models]
@@ -224,7 +224,7 @@ def test_the_command_for_missing_bricks_measures_exactly_those(dlbricks: Command
     ]  # fmt: skip
 
 
-def test_gaps_of_many_models_share_a_line(dlbricks: Command) -> None:
+def test_gaps_of_many_models_are_named_in_one_line(dlbricks: Command) -> None:
     # VGG-16, of which others have some bricks.
     some = on_c5(VGG, without=sorted(VGG.suite)[:1])
     models = [f"table1:{number}" for number in ("2", "3", "5", "11", "17", "18", "39", "40")]
@@ -234,7 +234,7 @@ def test_gaps_of_many_models_share_a_line(dlbricks: Command) -> None:
     assert len(err.splitlines()) <= 3
 
 
-def test_bridging_fills_gaps_and_still_says_that_they_are_gaps(dlbricks: Command) -> None:
+def test_bridged_gaps_are_filled_and_still_reported(dlbricks: Command) -> None:
     gone = sorted(SQUEEZENET.suite)[::2]
     arguments = ("estimate", "table1:16", "--system", "c5.xlarge", "--json")
     _, plain, _ = dlbricks(on_c5(SQUEEZENET, without=gone), *arguments)
@@ -247,7 +247,7 @@ def test_bridging_fills_gaps_and_still_says_that_they_are_gaps(dlbricks: Command
     assert "bricks to run" in err
 
 
-def test_unmeasurable_layers_are_named_on_standard_error(dlbricks: Command) -> None:
+def test_unmeasurable_layers_are_reported_on_standard_error(dlbricks: Command) -> None:
     first = SQUEEZENET.occurrences[0]
     tried = failure(
         brick=first.brick.key,
@@ -265,7 +265,7 @@ def test_unmeasurable_layers_are_named_on_standard_error(dlbricks: Command) -> N
     assert "crashed: signal 11" in err
 
 
-def test_without_results_there_is_no_number_but_a_command_to_run(dlbricks: Command) -> None:
+def test_without_results_a_command_to_run_is_printed(dlbricks: Command) -> None:
     status, out, err = dlbricks([], "estimate", "table1:16", "--level", "written", "--json")
     (found,) = json.loads(out)
     assert status == 1
@@ -280,14 +280,14 @@ def test_without_results_there_is_no_number_but_a_command_to_run(dlbricks: Comma
     [("--system", "c5.xlarge", "--runtime", "default"), ("--level", "written")],
     ids=["another runtime", "another system"],
 )
-def test_where_nothing_fits_the_other_results_are_named(dlbricks: Command, asked: tuple[str, ...]) -> None:
+def test_available_results_are_named_when_none_fits(dlbricks: Command, asked: tuple[str, ...]) -> None:
     status, _, err = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:16", "--level", "written", *asked)
     assert status == 1
     assert "nothing fits SqueezeNet" in err
     assert f"{len(SQUEEZENET.suite)} bricks at level written on c5.xlarge by mxnet-1.5.1" in err
 
 
-def test_a_model_that_has_no_number_fails_and_the_others_are_still_estimated(dlbricks: Command) -> None:
+def test_a_model_without_an_estimate_fails_and_the_others_are_estimated(dlbricks: Command) -> None:
     arguments = ("estimate", "table1:16", "table1:38", "--system", "c5.xlarge", "--json")
     status, out, err = dlbricks(on_c5(SQUEEZENET), *arguments)
     squeezenet, vdsr = json.loads(out)
@@ -297,7 +297,7 @@ def test_a_model_that_has_no_number_fails_and_the_others_are_still_estimated(dlb
     assert "nothing fits Very Deep Net" in err
 
 
-def test_rules_bind_what_runs_in_parallel(dlbricks: Command, tmp_path: Path) -> None:
+def test_rules_limit_parallel_layers(dlbricks: Command, tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text("[[rule]]\nparallel = false\n")
     arguments = ("estimate", "table1:16", "--system", "c5.xlarge", "--rules", str(rules), "--json")
@@ -326,7 +326,7 @@ def test_impossible_options_are_refused_in_one_line(
     assert len(err.splitlines()) == 1
 
 
-def test_accuracy_has_a_line_for_each_way_of_measuring(dlbricks: Command) -> None:
+def test_accuracy_has_a_line_per_series(dlbricks: Command) -> None:
     faster: dict[str, Any] = {"system": "c5.2xlarge", "runtime": "mxnet-1.5.1"}
     records = [
         *on_c5(SQUEEZENET),
@@ -378,7 +378,7 @@ def test_a_model_with_too_few_measurable_layers_has_no_number_but_a_hint(dlbrick
     assert "at least" not in out
 
 
-def test_an_estimate_of_unfused_layers_says_so_below_its_heading(dlbricks: Command) -> None:
+def test_an_estimate_of_unfused_layers_is_marked_below_its_heading(dlbricks: Command) -> None:
     _, out, _ = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:16", "--system", "c5.xlarge")
     assert out.splitlines()[2] == (
         "an estimate of unfused layers, as the file has them: a runtime that fuses them takes less"

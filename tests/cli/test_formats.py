@@ -94,7 +94,7 @@ def test_missing_bricks_get_a_command_for_each_format(dlbricks: Command, net: Pa
     assert f"run `dlbricks run {net} --level written`" in told
 
 
-def test_many_gaps_share_a_line_with_a_command_for_each_format(
+def test_many_gaps_are_named_in_one_line_with_a_command_per_format(
     dlbricks: Command, net: Path, usual: tuple[Runtime, Runtime], tmp_path: Path
 ) -> None:
     mxnet, onnx = usual
@@ -111,13 +111,13 @@ def test_many_gaps_share_a_line_with_a_command_for_each_format(
     assert f"`dlbricks run table1:16 --level written` and `dlbricks run {copies[0]}" in told
 
 
-def test_a_runtime_that_is_named_has_to_run_the_model(dlbricks: Command, net: Path) -> None:
+def test_a_named_runtime_of_another_format_is_refused(dlbricks: Command, net: Path) -> None:
     status, out, told = dlbricks("estimate", str(net), "--runtime", "default")
     assert (status, out) == (2, "")
     assert "runtime default runs MXNet models, and net is one of ONNX: name another --runtime, or none" in told
 
 
-def test_a_runtime_of_the_settings_is_for_the_models_that_it_runs(dlbricks: Command, net: Path) -> None:
+def test_a_configured_runtime_applies_to_models_of_its_format_only(dlbricks: Command, net: Path) -> None:
     measured = ("--level", "written", "--fixed-runs", "1", "--calibrate", "never", "--json")
     status, out, told = dlbricks("--set", "run.runtime=default", "run", str(net), *measured)
     assert status == 0, told
@@ -127,7 +127,7 @@ def test_a_runtime_of_the_settings_is_for_the_models_that_it_runs(dlbricks: Comm
     assert "choose another runtime, or none" in told
 
 
-def test_an_estimate_goes_by_the_threads_of_the_settings(
+def test_an_estimate_uses_the_configured_threads(
     dlbricks: Command, net: Path, usual: tuple[Runtime, Runtime], tmp_path: Path
 ) -> None:
     _, onnx = usual
@@ -139,7 +139,7 @@ def test_an_estimate_goes_by_the_threads_of_the_settings(
     assert "estimating by" not in told
 
 
-def test_where_the_usual_runtime_has_measured_nothing_another_of_its_framework_is_taken_and_named(
+def test_without_results_of_the_default_runtime_another_of_its_framework_is_used_and_named(
     dlbricks: Command, net: Path, usual: tuple[Runtime, Runtime], tmp_path: Path
 ) -> None:
     mxnet, onnx = usual
@@ -173,7 +173,7 @@ def unread(tmp_path: Path) -> list[str]:
 
 @pytest.mark.usefixtures("without_mxnet")
 @pytest.mark.parametrize("command", ["corpus", "estimate"])
-def test_models_of_a_framework_that_is_missing_are_named_in_one_line(
+def test_models_of_a_missing_framework_are_named_in_one_line(
     command: str, dlbricks: Command, net: Path, unread: list[str]
 ) -> None:
     status, out, told = dlbricks(command, *unread, str(net), "--level", "written", "--json")
@@ -184,7 +184,7 @@ def test_models_of_a_framework_that_is_missing_are_named_in_one_line(
 
 
 @pytest.mark.usefixtures("without_mxnet")
-def test_a_report_is_about_the_models_whose_framework_is_there(net: Path, unread: list[str]) -> None:
+def test_a_report_covers_the_models_whose_framework_is_installed(net: Path, unread: list[str]) -> None:
     class Missing(TableFramework):
         def infer(self, symbol: str, shapes: object) -> Any:
             raise FrameworkMissingError("no MXNet")

@@ -97,7 +97,7 @@ def control_codes(written: str) -> set[str]:
     return {char for char in _COLOUR.sub("", written).replace("\r\n", "\n") if not char.isprintable()} - {"\n"}
 
 
-def test_no_command_lets_a_name_steer_a_terminal(place: Path) -> None:
+def test_no_command_lets_a_name_control_a_terminal(place: Path) -> None:
     shown = ""
     for name, arguments in commands(place).items():
         program = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(place / "data"), *arguments]

@@ -47,7 +47,7 @@ def test_help_lists_each_command_with_what_it_does(capsys: pytest.CaptureFixture
     ]
 
 
-def test_the_version_is_data(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["--version"])
     assert end.value.code == 0
@@ -55,7 +55,7 @@ def test_the_version_is_data(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_a_command_decides_its_exit_status(status: int) -> None:
+def test_a_command_sets_the_exit_status(status: int) -> None:
     assert main(["work"], [work(lambda args: status)]) == status
 
 
@@ -68,14 +68,14 @@ def test_a_command_decides_its_exit_status(status: int) -> None:
         (["--data-dir"], "argument --data-dir: expected one argument (see `dlbricks --help`)"),
     ],
 )
-def test_a_command_line_that_makes_no_sense_is_one_line_and_status_two(
+def test_an_invalid_command_line_is_one_line_and_status_2(
     arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments, [work(done)]) == 2
     assert capsys.readouterr() == ("", f"dlbricks: error: {complaint}\n")
 
 
-def test_an_error_of_the_user_is_one_line_and_status_two(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_user_error_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["work"], [failing(UserError("vgg.json: no such file; see `dlbricks models`"))]) == 2
     assert capsys.readouterr().err == "dlbricks: error: vgg.json: no such file; see `dlbricks models`\n"
 
@@ -90,9 +90,7 @@ def test_an_interruption_is_status_130(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().err == "dlbricks: interrupted\n"
 
 
-def test_a_fault_of_ours_is_one_line_that_names_where_the_traceback_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_internal_error_is_one_line_that_names_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         assert main(["--data-dir", str(tmp_path), "work"], [failing(KeyError("shape"))]) == 1
     log = tmp_path / "log" / "errors.log"
@@ -102,7 +100,7 @@ def test_a_fault_of_ours_is_one_line_that_names_where_the_traceback_is(
     assert log.read_text().count("Traceback (most recent call last)") == 2
 
 
-def test_a_fault_without_a_data_folder_to_write_to_is_logged_elsewhere(
+def test_an_internal_error_without_a_writable_data_folder_is_logged_elsewhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "log").write_text("not a folder")
@@ -128,16 +126,14 @@ def test_the_data_folder_may_be_named_before_and_after_the_command(arguments: li
 
 
 @pytest.mark.parametrize("folder", ["{}/file", "{}/file/below", "{}/" + 300 * "long", "~nobody-of-this-name/data"])
-def test_a_data_folder_that_cannot_be_one_is_bad_input(
-    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unusable_data_folder_is_bad_input(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     assert main(["work", "--data-dir", folder.format(tmp_path)], [work(done)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("dlbricks: error: ") and line.endswith("--data-dir or DLBRICKS_DATA_DIR")
 
 
-def test_a_data_folder_that_is_not_there_yet_is_left_alone(tmp_path: Path) -> None:
+def test_a_missing_data_folder_is_not_created(tmp_path: Path) -> None:
     assert main(["work", "--data-dir", str(tmp_path / "new")], [work(done)]) == 0
     assert not (tmp_path / "new").exists()
 
@@ -148,7 +144,7 @@ def run_dlbricks(*arguments: str, stdout: int) -> subprocess.CompletedProcess[st
     )
 
 
-def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
+def test_a_reader_that_closes_the_pipe_is_no_failure() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     run = run_dlbricks("--version", stdout=writing)
@@ -160,7 +156,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
 @pytest.mark.parametrize(
     "arguments", [["--version"], ["config"], ["config", "--json"], ["results", "list", "--csv"]], ids=" ".join
 )
-def test_a_full_disk_gets_one_line(arguments: list[str]) -> None:
+def test_a_full_disk_is_reported_in_one_line(arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         run = run_dlbricks(*arguments, stdout=full.fileno())
     assert run.returncode == 2

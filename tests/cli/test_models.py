@@ -45,7 +45,7 @@ def view(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
-def test_the_samples_are_listed_with_their_counts_table_1_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_samples_are_listed_with_their_counts_and_table_1_first(capsys: pytest.CaptureFixture[str]) -> None:
     models = listed(capsys)
     assert [model["table1_id"] for model in models] == [str(number) for number in range(1, 51)] + [None] * 34
     assert models[13] == {
@@ -75,7 +75,7 @@ def test_the_table_has_names_to_type_and_the_share_of_unique_layers(capsys: pyte
     assert max(map(cell_len, lines)) <= 80
 
 
-def test_a_pipe_gets_names_whole(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_gets_whole_names(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS")
     assert "Age Estimation VGG-16 Trained on IMDB-WIKI and Looking at People Data" in "\n".join(view(capsys))
 
@@ -99,14 +99,16 @@ def test_an_added_file_is_listed_until_it_is_removed(own_models: Path, capsys: p
 
 
 @pytest.mark.parametrize("name", ["broken-symbol.json", "README.md"])
-def test_a_file_that_is_no_model_is_not_added(name: str, own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_a_model_is_not_added(
+    name: str, own_models: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (own_models / "README.md").write_text("# Nets")
     assert main(["models", "add", str(own_models / name)]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert len(listed(capsys)) == 84
 
 
-def test_a_folder_that_is_gone_is_named(own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_folder_is_reported(own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["models", "add", str(own_models)])
     own_models.rename(own_models.with_name("moved"))
     capsys.readouterr()
@@ -117,7 +119,7 @@ def test_a_folder_that_is_gone_is_named(own_models: Path, capsys: pytest.Capture
     assert capsys.readouterr().err == ""
 
 
-def test_a_model_that_cannot_be_read_is_listed_and_named(own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_model_is_listed_and_reported(own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["models", "add", str(own_models)])
     capsys.readouterr()
     assert main(["models"]) == 0
@@ -129,7 +131,7 @@ def test_a_model_that_cannot_be_read_is_listed_and_named(own_models: Path, capsy
 @pytest.mark.parametrize(
     ("folder", "complaint"), [("nowhere", "is not a folder"), (".", "holds no *-symbol.json or *.onnx file")]
 )
-def test_a_folder_that_brings_nothing_is_refused(
+def test_a_folder_without_models_is_refused(
     folder: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["models", "add", str(tmp_path / folder)]) == 2

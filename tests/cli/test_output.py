@@ -41,19 +41,19 @@ def test_json_is_one_document_on_one_line(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == '{"layers": 174, "speedup": null, "name": "r\\u00e9seau\\n"}\n'
 
 
-def test_numbers_that_json_lacks_are_refused() -> None:
+def test_infinite_numbers_are_refused_in_json() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json({"latency_ms": float("nan")})
 
 
-def test_a_pipe_gets_long_names_whole_and_no_colours(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_gets_whole_names_and_no_colours(capsys: pytest.CaptureFixture[str]) -> None:
     show(names("x" * 300))
     out = capsys.readouterr().out
     assert "x" * 300 in out
     assert "\x1b" not in out
 
 
-def test_a_pipe_gets_no_blanks_at_the_ends_of_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_gets_no_trailing_blanks(capsys: pytest.CaptureFixture[str]) -> None:
     table = Table("model", "task", box=None)
     table.add_row("resnet50_v1", "")
     table.add_row("vgg16", "classification")
@@ -77,25 +77,27 @@ def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[31m" not in terminal.getvalue()
 
 
-def test_columns_decides_the_width(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_columns_sets_the_width(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     assert data_console().width == 40
     show(names("x" * 300))
     assert {len(line) for line in capsys.readouterr().out.splitlines()} == {40}
 
 
-def test_brackets_and_colons_in_names_are_names(capsys: pytest.CaptureFixture[str]) -> None:
+def test_brackets_and_colons_in_names_are_printed_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     show("[red]conv[0] :smile:")
     assert capsys.readouterr().out == "[red]conv[0] :smile:\n"
 
 
-def test_a_name_that_the_terminal_cannot_spell_is_spelled_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_characters_that_the_terminal_lacks_are_spelled_out(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
     write("r\u00e9seau \udc80\n")
     assert raw.getvalue() == b"r\\xe9seau \\udc80\n"
 
 
-def test_narration_stays_out_of_the_data(capsys: pytest.CaptureFixture[str]) -> None:
+def test_narration_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     narrate("2 layers cannot be measured")
     assert capsys.readouterr() == ("", "2 layers cannot be measured\n")

@@ -101,7 +101,7 @@ def page(folder: Path) -> Page:
     return found
 
 
-def test_the_page_of_an_empty_store_says_how_to_get_the_missing_results(
+def test_the_page_of_an_empty_store_names_the_commands_that_fill_it(
     report: Report, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = report([])
@@ -190,7 +190,7 @@ def test_the_same_store_gives_the_same_bytes(report: Report) -> None:
     assert {path: path.read_bytes() for path in folder.rglob("*.*")} == before
 
 
-def test_a_report_takes_the_place_of_the_one_before_and_touches_nothing_else(report: Report) -> None:
+def test_a_report_replaces_the_previous_one_and_nothing_else(report: Report) -> None:
     folder = report(measured())
     (folder / "figures" / "mine.svg").write_text("<svg/>")
     report([], "--system", "c5.2xlarge")
@@ -213,21 +213,21 @@ def test_json_names_the_page_its_files_and_what_is_missing(report: Report, capsy
     assert [section["missing"] for section in document["sections"]] == [[]] * 10
 
 
-def test_a_system_that_is_not_in_the_store_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_system_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--system", "m7i"])
     assert status == 2
     assert capsys.readouterr().err.startswith("dlbricks: error: no system in the store is called 'm7i'")
     assert not (tmp_path / "r").exists()
 
 
-def test_a_folder_that_cannot_be_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unusable_output_folder_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     for folder, told in ((str(tmp_path / "file" / "r"), "name another folder with -o"), ("", "the folder has no name")):
         assert main(["--data-dir", str(tmp_path / "data"), "report", "-o", folder, *MODELS]) == 2
         assert told in capsys.readouterr().err
 
 
-def test_one_model_of_ones_own_is_reported_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_of_the_user_is_reported_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     host: dict[str, Any] = {"system": fingerprint().id, "runtime": "ours"}
     store_of(tmp_path / "data" / "store", *brick_records(SQUEEZENET, **host)).close()
     arguments = ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--models", "table1:16"]
@@ -247,9 +247,7 @@ def test_the_page_says_how_many_models_were_measured(report: Report) -> None:
     assert "2 models, 1 of them measured, in 1 way:" in text
 
 
-def test_a_model_whose_file_does_not_say_its_shapes_can_be_reported_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_with_given_shapes_can_be_reported_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nodes = [make_node("Relu", ["x"], ["y"], name="r"), make_node("Relu", ["y"], ["z"], name="s")]
     file = saved(tmp_path, model(nodes, {"x": (None, None)}, ["z"]))
     arguments = ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--models", str(file)]
@@ -260,7 +258,7 @@ def test_a_model_whose_file_does_not_say_its_shapes_can_be_reported_on(
     assert (tmp_path / "r" / "index.html").exists()
 
 
-def test_models_of_other_names_have_files_of_their_own(tmp_path: Path) -> None:
+def test_each_model_has_its_own_files(tmp_path: Path) -> None:
     arguments = ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--models"]
     assert main([*arguments, "resnet18_v1", "resnet18_v2"]) == 0
     drawn = {path.stem for path in (tmp_path / "r" / "figures").glob("figures-2-and-4-*.svg")}
@@ -268,7 +266,7 @@ def test_models_of_other_names_have_files_of_their_own(tmp_path: Path) -> None:
     assert page(tmp_path / "r").text.count("resnet18_v2") > 1
 
 
-def test_names_with_control_codes_and_dollar_signs_are_only_names(tmp_path: Path) -> None:
+def test_control_codes_and_dollar_signs_in_names_are_printed_as_text(tmp_path: Path) -> None:
     files = [saved(tmp_path, hostile_model(), HOSTILE), saved(tmp_path, small(), r"$\frac{a$")]
     arguments = ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--models"]
     assert main([*arguments, *map(str, files)]) == 0

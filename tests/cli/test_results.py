@@ -47,7 +47,7 @@ def results(data: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     return run
 
 
-def test_the_list_as_json_has_all_that_is_promised_for_every_result(results: Command) -> None:
+def test_the_json_list_has_all_documented_keys_for_every_result(results: Command) -> None:
     status, out, _ = results("list", "--json")
     assert status == 0
     listed = json.loads(out)
@@ -58,7 +58,7 @@ def test_the_list_as_json_has_all_that_is_promised_for_every_result(results: Com
     assert (listed[2]["samples"], listed[2]["when"]) == (10, FAST.when)
 
 
-def test_json_lines_and_csv_say_the_same_as_json(results: Command) -> None:
+def test_json_lines_and_csv_have_the_same_content_as_json(results: Command) -> None:
     documents = json.loads(results("list", "--json")[1])
     assert [json.loads(line) for line in results("list", "--jsonl")[1].splitlines()] == documents
     rows = list(csv.DictReader(io.StringIO(results("list", "--csv")[1])))
@@ -93,14 +93,14 @@ def test_tables_fit_80_columns_and_keep_the_columns_that_tell_results_apart(
     assert "NAME" in table[0] or arguments[0] == "show"
 
 
-def test_columns_that_a_person_chose_all_stay(results: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chosen_columns_are_all_shown(results: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     chosen = "id,name,context,system,runtime,level,trimmed_mean_ms,samples,when"
     _, out, _ = results("list", "--columns", chosen)
     assert out.splitlines()[0].split() == chosen.upper().split(",")
 
 
-def test_a_person_sees_a_table_and_how_much_of_all_it_is(results: Command) -> None:
+def test_the_table_is_followed_by_its_share_of_all_results(results: Command) -> None:
     _, out, err = results("list", "--limit", "2")
     head, first, second = out.splitlines()
     assert head.split()[:3] == ["ID", "NAME", "CONTEXT"]
@@ -152,7 +152,7 @@ def test_a_result_is_shown_with_statistics_and_a_histogram(results: Command) -> 
     assert "8.000 ms █" in out
 
 
-def test_a_result_as_json_is_the_whole_document(results: Command) -> None:
+def test_a_result_in_json_is_the_whole_document(results: Command) -> None:
     assert json.loads(results("show", FAST.uuid, "--json")[1]) == to_document(FAST)
 
 
@@ -188,7 +188,7 @@ def test_exported_results_can_be_imported_elsewhere(results: Command, tmp_path: 
     assert (status, again.read_bytes()) == (0, file.read_bytes())
 
 
-def test_an_export_replaces_nothing_unasked(results: Command, tmp_path: Path) -> None:
+def test_an_export_replaces_a_file_only_on_request(results: Command, tmp_path: Path) -> None:
     file = tmp_path / "file.json"
     file.write_text("precious")
     status, _, err = results("export", str(file))
@@ -268,7 +268,7 @@ def test_an_import_refuses_results_that_no_measurement_gives(results: Command, d
     assert "7 new records" in err and "is from the future" in err and "was not imported" in err
 
 
-def test_every_command_reports_damage_and_verify_names_it(results: Command, data: Path) -> None:
+def test_every_command_reports_damage_and_verify_lists_it(results: Command, data: Path) -> None:
     journal = data / "store" / "journal-0.jsonl"
     content = journal.read_bytes()
     journal.write_bytes(content.replace(b"drift", b"draft") + b'{"check":"')
@@ -282,7 +282,7 @@ def test_every_command_reports_damage_and_verify_names_it(results: Command, data
     assert "the last line is unfinished (10 bytes)" in err
 
 
-def test_a_store_of_a_newer_dlbricks_is_refused_with_what_to_do(results: Command, data: Path) -> None:
+def test_a_store_of_a_newer_version_is_refused_with_advice(results: Command, data: Path) -> None:
     journal = data / "store" / "journal-0.jsonl"
     with journal.open("ab") as file:
         file.write(seal({**to_document(FAST), "schema": 99}).text + b"\n")
@@ -310,7 +310,7 @@ def test_tables_fit_the_terminal_by_cutting_texts_only() -> None:
     assert max(map(len, narrow)) <= 60
 
 
-def test_the_ending_of_an_export_says_the_format(results: Command, tmp_path: Path) -> None:
+def test_the_suffix_of_an_export_sets_its_format(results: Command, tmp_path: Path) -> None:
     file = tmp_path / "x.csv"
     assert results("export", str(file)) == (0, "", f"3 results written to {file}\n")
     assert len(list(csv.DictReader(file.open()))) == 3
@@ -319,7 +319,7 @@ def test_the_ending_of_an_export_says_the_format(results: Command, tmp_path: Pat
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this platform has no full device")
-def test_an_export_to_a_full_device_is_one_line_and_leaves_the_device(results: Command) -> None:
+def test_an_export_to_a_full_device_is_reported_in_one_line_and_keeps_the_device(results: Command) -> None:
     status, out, err = results("export", "/dev/full")
     assert (status, out) == (2, "")
     assert err == "dlbricks: error: cannot write /dev/full: No space left on device; nothing was exported\n"
@@ -329,6 +329,6 @@ def test_an_export_to_a_full_device_is_one_line_and_leaves_the_device(results: C
     assert Path("/dev/full").is_char_device()
 
 
-def test_an_export_to_a_folder_is_one_line(results: Command, tmp_path: Path) -> None:
+def test_an_export_to_a_folder_is_refused_in_one_line(results: Command, tmp_path: Path) -> None:
     status, _, err = results("export", str(tmp_path), "--force")
     assert (status, err) == (2, f"dlbricks: error: cannot write {tmp_path}: Is a directory; nothing was exported\n")

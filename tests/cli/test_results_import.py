@@ -97,7 +97,7 @@ def test_an_imported_result_says_which_layer_it_is_of(dlbricks: Command, checkou
     assert f"occurrence      model {CAPSNET}, layer " in shown
 
 
-def test_rows_that_cannot_be_used_are_named(dlbricks: Command, checkout: Path) -> None:
+def test_unusable_rows_are_named(dlbricks: Command, checkout: Path) -> None:
     time_layers(checkout, SYSTEM, SQUEEZENET, {f"layer{number}": [1.0] for number in range(30)})
     time_model(checkout, SYSTEM, "LeNet", [1.0])
     status, out, err = dlbricks("results", "import", "--format", "dlbricks-2019", "--json", str(checkout))
@@ -125,7 +125,7 @@ def test_with_broken_files_the_rest_is_imported_and_the_status_is_1(dlbricks: Co
     assert "data/mxnet_model/c5.xlarge/CapsNet_Trained_on_MNIST_Data.csv is not text; it was skipped\n" in err
 
 
-def test_a_folder_that_is_no_checkout_is_one_line_and_status_2(dlbricks: Command, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_checkout_is_one_line_and_status_2(dlbricks: Command, tmp_path: Path) -> None:
     status, out, err = dlbricks("results", "import", "--format", "dlbricks-2019", str(tmp_path))
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "name a checkout of github.com/rai-project/synthetic_benchmark" in err

@@ -56,7 +56,9 @@ def measured(dlbricks: Command, *arguments: str) -> tuple[int, Any, str]:
     return status, json.loads(out), told
 
 
-def test_where_ours_has_no_framework_a_registered_one_runs(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registered_runtime_runs_when_ours_has_no_framework(
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def gone(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
@@ -67,7 +69,7 @@ def test_where_ours_has_no_framework_a_registered_one_runs(dlbricks: Command, mo
     assert found["coverage"]["missing"] == 0
 
 
-def test_the_json_document_has_all_that_is_promised(dlbricks: Command) -> None:
+def test_the_json_document_has_all_documented_keys(dlbricks: Command) -> None:
     status, found, told = measured(dlbricks, "--end-to-end")
     assert status == 0
     assert found["bricks"] == TALLY
@@ -107,9 +109,7 @@ def test_a_quiet_run_narrates_failures_only(dlbricks: Command, monkeypatch: pyte
     assert (status, told.splitlines()) == (1, [line])
 
 
-def test_a_run_whose_budget_is_spent_while_another_one_measures_ends_without_an_estimate(
-    dlbricks: Command, tmp_path: Path
-) -> None:
+def test_a_budget_spent_waiting_for_another_run_ends_without_an_estimate(dlbricks: Command, tmp_path: Path) -> None:
     other = HostLock(tmp_path / "host.lock")
     assert other.try_hold("other", tmp_path)
     _, found, told = measured(dlbricks, "--time-budget", "0.3")
@@ -118,7 +118,7 @@ def test_a_run_whose_budget_is_spent_while_another_one_measures_ends_without_an_
     assert "all of it passed while another run measured on this host" in told
 
 
-def test_a_run_inside_of_few_models_times_them_end_to_end_unless_an_option_forbids_it(dlbricks: Command) -> None:
+def test_a_run_inside_of_a_few_models_times_them_end_to_end_by_default(dlbricks: Command) -> None:
     _, found, told = measured(dlbricks, "--method", "inside")
     assert found["end_to_end"]["run"] == 1
     assert f"measured: {MODEL} end to end: " in told
@@ -138,9 +138,7 @@ def test_only_single_layers_are_timed_inside_of_a_network(dlbricks: Command, unf
     assert all(model["complete"] for model in found["models"])
 
 
-def test_a_program_that_fails_is_named_and_counts_in_the_status(
-    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_program_is_named_and_sets_the_status(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MANNERS", '{"Flatten": "crash on load"}')
     status, found, told = measured(dlbricks)
     assert status == 1
@@ -167,7 +165,7 @@ def test_a_model_that_cannot_be_fused_is_measured_as_it_is_written(dlbricks: Com
     assert f"estimated as written: {MODEL} cannot be fused" in told
 
 
-def test_a_model_that_cannot_be_read_is_left_out_and_named(dlbricks: Command, tmp_path: Path) -> None:
+def test_an_unreadable_model_is_left_out_and_named(dlbricks: Command, tmp_path: Path) -> None:
     broken = tmp_path / "broken-symbol.json"
     broken.write_text("{}")
     status, out, told = dlbricks("run", str(broken), MODEL, "--runtime", "fake", "--level", "written", "--json")
@@ -202,16 +200,14 @@ def test_impossible_options_are_refused_before_a_run_begins(
     assert dlbricks("runs", "list", "--json")[1] == "[]\n"
 
 
-def test_more_threads_than_cores_are_a_warning(dlbricks: Command) -> None:
+def test_more_threads_than_cores_cause_a_warning(dlbricks: Command) -> None:
     status, _, told = measured(dlbricks, "--threads", "1000")
     assert status == 0
     assert "1000 threads on " in told
     assert "threads on " not in measured(dlbricks, "--threads", "1")[2]
 
 
-def test_a_run_that_has_measured_nothing_says_so_and_is_a_failure(
-    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_without_results_is_reported_as_a_failure(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     status, found, told = measured(dlbricks, "--time-budget", "0.001")
     assert status == 1
     assert (found["bricks"]["run"], found["unfinished"]) == (0, 0)
@@ -230,7 +226,7 @@ def test_threads_make_another_runtime(dlbricks: Command) -> None:
     assert found["models"][0]["runtime"] != other["models"][0]["runtime"]
 
 
-def test_a_detached_run_is_listed_watched_and_outlives_its_command(dlbricks: Command, data: Path) -> None:
+def test_a_detached_run_outlives_its_command_and_can_be_listed_and_watched(dlbricks: Command, data: Path) -> None:
     command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), "run", MODEL, "--runtime", "fake"]
     started = subprocess.run(
         [*command, "--level", "written", "--detach"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -247,7 +243,7 @@ def test_a_detached_run_is_listed_watched_and_outlives_its_command(dlbricks: Com
     assert "nothing to pause" in told
 
 
-def test_a_run_is_paused_resumed_and_cancelled_by_its_name(
+def test_a_run_is_paused_resumed_and_cancelled_by_its_id(
     dlbricks: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     slow = tmp_path / "slow"
@@ -291,7 +287,7 @@ def test_an_unknown_run_is_refused(dlbricks: Command) -> None:
         assert "no run is called '2019'" in told
 
 
-def test_interrupting_from_the_keyboard_says_how_to_go_on(data: Path) -> None:
+def test_a_keyboard_interrupt_prints_how_to_resume(data: Path) -> None:
     command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), "run", MODEL, "--runtime", "fake"]
     process = subprocess.Popen(
         [*command, "--level", "written"],

@@ -79,7 +79,7 @@ class Clock:
         return self.now
 
 
-def test_without_a_terminal_there_is_a_line_now_and_then_and_one_for_each_event_that_matters(
+def test_without_a_terminal_progress_is_an_occasional_line_and_one_per_important_event(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     clock = Clock()
@@ -138,7 +138,7 @@ def noisy(rounds: int) -> list[Event]:
     return [*events, ended(seconds=float(rounds))]
 
 
-def test_noise_is_one_line_at_the_end_with_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
+def test_noise_is_summarised_in_one_line_with_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
     shown = ShownProgress(None)
     for event in noisy(100):
         shown.take(event)
@@ -148,7 +148,7 @@ def test_noise_is_one_line_at_the_end_with_a_hint(capsys: pytest.CaptureFixture[
     ]
 
 
-def test_on_a_terminal_noise_is_one_counter_in_the_picture() -> None:
+def test_on_a_terminal_noise_is_one_counter() -> None:
     screen = io.StringIO()
     clock = Clock()
     shown = ShownProgress(Console(file=screen, force_terminal=True, width=120, color_system=None), clock)
@@ -196,12 +196,12 @@ def test_a_quiet_display_shows_failures_only(capsys: pytest.CaptureFixture[str])
         ),
     ],
 )
-def test_events_that_matter_get_a_line_at_any_time(capsys: pytest.CaptureFixture[str], event: Event, told: str) -> None:
+def test_important_events_are_printed_at_once(capsys: pytest.CaptureFixture[str], event: Event, told: str) -> None:
     ShownProgress(None).take(event)
     assert capsys.readouterr().err == f"{told}\n"
 
 
-def test_on_a_terminal_a_picture_says_how_far_the_run_is_and_leaves_nothing_behind() -> None:
+def test_on_a_terminal_a_progress_display_is_drawn_and_erased() -> None:
     screen = io.StringIO()
     clock = Clock()
     shown = ShownProgress(Console(file=screen, force_terminal=True, width=80, color_system=None), clock)

@@ -57,7 +57,7 @@ def test_a_runtime_may_run_several_operators_at_once(dlbricks: Command) -> None:
     assert json.loads(out)[0]["environment"] == {"ORT_X": "1", "ORT_INTER_OP_THREADS": "2"}
 
 
-def test_a_person_reads_a_table(dlbricks: Command, interpreter: Path) -> None:
+def test_the_runtimes_are_listed_in_a_table(dlbricks: Command, interpreter: Path) -> None:
     dlbricks("add", str(interpreter), "--name", "old")
     out = dlbricks()[1]
     assert "mxnet 1.9.1" in out
@@ -72,7 +72,7 @@ def test_a_runtime_that_stopped_working_is_named(dlbricks: Command, interpreter:
     assert "old does not work" in told
 
 
-def test_where_ours_has_no_framework_a_registered_one_answers(
+def test_a_registered_runtime_answers_when_ours_has_no_framework(
     dlbricks: Command,
     interpreter: Path,
     tmp_path: Path,

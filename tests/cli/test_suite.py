@@ -192,7 +192,7 @@ def test_a_key_is_never_written_into_the_suite(people: People) -> None:
         (("suite", "run", "nowhere"), "-o"),
     ],
 )
-def test_an_impossible_request_gets_one_line(people: People, arguments: tuple[str, ...], said: str) -> None:
+def test_an_impossible_request_is_refused_in_one_line(people: People, arguments: tuple[str, ...], said: str) -> None:
     status, out, told = people.say("owner", *arguments)
     assert (status, out) == (2, "")
     assert told.startswith("dlbricks: error: ")
@@ -200,7 +200,7 @@ def test_an_impossible_request_gets_one_line(people: People, arguments: tuple[st
     assert said in told
 
 
-def test_suite_by_itself_explains_itself(people: People) -> None:
+def test_suite_without_a_subcommand_prints_its_help(people: People) -> None:
     status, out, _ = people.say("owner", "suite")
     assert status == 0
     assert "export" in out

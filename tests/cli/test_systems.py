@@ -92,7 +92,7 @@ def test_several_models_on_several_systems_make_a_grid(systems: Command) -> None
     assert "part: " in rows[1]
 
 
-def test_a_model_without_results_is_named(systems: Command) -> None:
+def test_a_model_without_results_is_reported(systems: Command) -> None:
     status, out, err = systems("compare", "table1:16", "table1:38", "--json")
     assert status == 1
     assert len(json.loads(out)) == 2

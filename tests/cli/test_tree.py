@@ -77,7 +77,7 @@ def test_a_table_1_model_has_the_papers_layer_names(capsys: pytest.CaptureFixtur
     assert {"1/1/blockNet4/pool3/1", "2/reshapePoint", "1/8"} <= names
 
 
-def test_capsnets_routing_loop_is_counted_once_and_paid_twice(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_routing_loop_of_capsnet_is_counted_once_and_paid_twice(capsys: pytest.CaptureFixture[str]) -> None:
     tree = document(capsys, "table1:4")
     times = Counter(layer["times"] for sequence in tree["sequences"] for layer in sequence["layers"])
     assert (tree["layers"], times) == (53, {1: 38, 2: 15})
@@ -86,7 +86,7 @@ def test_capsnets_routing_loop_is_counted_once_and_paid_twice(capsys: pytest.Cap
     assert lines[-1] == "runs 2 times: counted as one layer, paid 2 times whenever the model runs"
 
 
-def test_a_person_sees_totals_modules_branches_and_how_often_bricks_occur(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_shows_totals_modules_branches_and_occurrences_of_bricks(capsys: pytest.CaptureFixture[str]) -> None:
     contexts = document(capsys, "resnet18_v1")["contexts"]
     lines = view(capsys, "resnet18_v1")
     assert lines[:4] == [
@@ -112,7 +112,7 @@ def test_at_a_higher_granularity_a_line_is_a_sequence(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(("model", "layers", "most"), [("table1:47", 1029, 150), ("table1:13", 517, 140)])
-def test_a_model_that_repeats_itself_is_short_to_read(
+def test_a_model_with_repeats_is_printed_briefly(
     model: str, layers: int, most: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = view(capsys, model)
@@ -153,7 +153,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("no_color", [True, False])
-def test_colour_is_an_addition_only(no_color: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colour_never_carries_information_alone(no_color: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -191,14 +191,14 @@ def test_names_from_files_cannot_steer_the_terminal() -> None:
     assert "x\\x1b]0;y\\ny" in text
 
 
-def test_a_model_too_long_to_read_ends_with_how_much_is_left_out() -> None:
+def test_a_very_long_model_is_cut_off_with_a_count() -> None:
     specs = [Spec("conv", after(index - 1) if index else DATA, width=index + 1) for index in range(MOST_LINES + 500)]
     lines = drawn(built(specs))
     assert len(lines) < MOST_LINES + 20
     assert "... and 500 more lines; `--json` has everything" in lines
 
 
-def test_a_model_too_deep_to_draw_goes_on_below_under_headings() -> None:
+def test_a_very_deep_model_continues_under_headings() -> None:
     branch: Branch = ("conv",)
     for _ in range(150):
         branch = ("pool", ("add", (branch, ())), "relu", "conv")
@@ -230,7 +230,7 @@ ABSURD_SHAPES = ("99999999999999999999", "-1", "0", ",".join(["1"] * 5_000), "9"
 
 
 @pytest.mark.parametrize("shape", ABSURD_SHAPES, ids=lambda shape: shape[:20])
-def test_an_absurd_input_shape_gets_one_line_for_either_format(
+def test_an_absurd_input_shape_is_refused_in_one_line_for_either_format(
     shape: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     of_any_rank = model([make_node("Relu", ["x"], ["y"])], {"x": ("n",)}, ["y"])

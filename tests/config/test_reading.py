@@ -14,13 +14,13 @@ def sources(folder: Path, text: str, command_line: Sequence[str] = (), **environ
     return Sources(file, environment, command_line)
 
 
-def test_without_a_file_everything_is_as_by_default(tmp_path: Path) -> None:
+def test_without_a_file_all_settings_are_defaults(tmp_path: Path) -> None:
     config = Sources(tmp_path / "nothing.toml", {}).read()
     assert (config.theme, config.granularity, config.workers, config.target_ci) == ("dark", 1, None, 0.01)
     assert {given.where for given in config.given.values()} == {"default"}
 
 
-def test_the_command_line_counts_over_the_environment_over_the_file(tmp_path: Path) -> None:
+def test_the_command_line_overrides_the_environment_which_overrides_the_file(tmp_path: Path) -> None:
     file = '[workbench]\ntheme = "in-file"\nmouse = "off"\n[run]\nthreads = 4\n'
     asked = sources(tmp_path, file, ["workbench.theme=chosen"], DLBRICKS_WORKBENCH_THEME="v", DLBRICKS_RUN_THREADS="8")
     config = asked.read()
@@ -42,7 +42,7 @@ def test_an_empty_variable_counts_as_none(tmp_path: Path) -> None:
         'keys = {tree = {expand = "x"}, models = {mark = ["m", "f5"]}}\n',
     ],
 )
-def test_keys_may_be_written_in_every_way_that_toml_knows(text: str, tmp_path: Path) -> None:
+def test_keys_may_be_written_in_every_toml_notation(text: str, tmp_path: Path) -> None:
     keys = sources(tmp_path, text).read().keys
     assert {action: given.keys for action, given in keys.items()} == {"tree.expand": ("x",), "models.mark": ("m", "f5")}
 
@@ -80,7 +80,7 @@ def test_a_mistake_is_reported_with_file_line_name_and_allowed_values(
     assert "\n" not in str(refused.value)
 
 
-def test_a_variable_that_makes_no_sense_is_named(tmp_path: Path) -> None:
+def test_an_invalid_variable_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^DLBRICKS_RUN_THREADS=many: run\.threads has to be a whole number"):
         sources(tmp_path, "", DLBRICKS_RUN_THREADS="many").read()
 
@@ -93,13 +93,13 @@ def test_a_variable_that_makes_no_sense_is_named(tmp_path: Path) -> None:
         ("run.threads=0", "--set run.threads=0: run.threads has to be a whole number from 1 to 1024"),
     ],
 )
-def test_a_command_line_that_makes_no_sense_is_named(said: str, complaint: str, tmp_path: Path) -> None:
+def test_an_invalid_command_line_setting_is_named(said: str, complaint: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         sources(tmp_path, "", [said]).read()
     assert str(refused.value).startswith(complaint)
 
 
-def test_all_problems_can_be_had_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_together(tmp_path: Path) -> None:
     found = sources(tmp_path, "[run]\nthreads = 0\nx = 1\n", DLBRICKS_WORKBENCH_MOUSE="no").problems()
     assert [str(each).removeprefix(str(tmp_path / "config.toml")).partition(" ")[0] for each in found] == [
         ":2:",
@@ -108,7 +108,7 @@ def test_all_problems_can_be_had_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_cannot_be_read_is_said_to_be_so(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n")
     with pytest.raises(ConfigError, match="is not UTF-8 text: invalid continuation byte at byte 5"):
         Sources(tmp_path / "latin.toml", {}).read()

@@ -30,13 +30,11 @@ models.mark = "m"
         ("run.threads", None, "", ""),
     ],
 )
-def test_one_value_changes_and_all_else_stays_as_it_was_written(
-    name: str, value: Value, before: str, after: str
-) -> None:
+def test_changing_one_value_keeps_the_rest_of_the_file(name: str, value: Value, before: str, after: str) -> None:
     assert changed(MINE, name, value, "config.toml") == MINE.replace(before, after, 1)
 
 
-def test_a_file_is_made_where_there_is_none(tmp_path: Path) -> None:
+def test_a_missing_file_is_created(tmp_path: Path) -> None:
     file = tmp_path / "new" / "config.toml"
     change(file, "run.target_ci", 0.02)
     assert file.read_text() == "[run]\ntarget_ci = 0.02\n"
@@ -56,7 +54,7 @@ def test_a_value_changes_in_every_notation_of_toml(text: str, after: str) -> Non
 
 
 @pytest.mark.parametrize("text", ["[workbench\n", "workbench = 3\n"])
-def test_a_file_that_has_to_be_corrected_first_is_left_alone(text: str, tmp_path: Path) -> None:
+def test_an_invalid_file_is_not_changed(text: str, tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(text)
     with pytest.raises(ConfigError, match="correct it first"):
@@ -64,19 +62,19 @@ def test_a_file_that_has_to_be_corrected_first_is_left_alone(text: str, tmp_path
     assert file.read_text() == text
 
 
-def test_a_file_that_cannot_be_written_is_said_to_be_so(tmp_path: Path) -> None:
+def test_an_unwritable_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot be written: "):
         change(tmp_path / "file" / "config.toml", "run.threads", 4)
 
 
 @given(st.text(min_size=1).filter(lambda text: text.isprintable()))
-def test_any_name_that_is_written_is_read_again(name: str) -> None:
+def test_any_written_name_is_read_back(name: str) -> None:
     (said,) = statements(changed("", "workbench.theme", name, "config.toml"), "config.toml")
     assert (said.name, said.value) == ("workbench.theme", name)
 
 
-def test_a_written_value_is_read(tmp_path: Path) -> None:
+def test_a_written_value_is_read_back(tmp_path: Path) -> None:
     change(tmp_path / "config.toml", "cutting.granularity", 3)
     change(tmp_path / "config.toml", "cutting.granularity", 4)
     assert Sources(tmp_path / "config.toml", {}).read().granularity == 4

@@ -42,13 +42,13 @@ def test_the_figures_of_the_paper_follow_from_the_ratios() -> None:
     assert (found.within_5_percent, found.within_10_percent) == (0.5, 0.75)
 
 
-def test_the_error_says_whether_the_estimate_is_too_high_or_too_low() -> None:
+def test_the_sign_of_an_error_shows_if_the_estimate_is_too_high() -> None:
     assert one(4, 5.0).error == pytest.approx(-0.2)
     assert one(5, 4.0).error == pytest.approx(0.25)
     assert one(5, None).error is None
 
 
-def test_only_complete_models_that_were_measured_whole_are_judged() -> None:
+def test_only_complete_models_measured_end_to_end_are_judged() -> None:
     found = accuracy([one(4, 4.0), one(4, None), incomplete()])
     assert found is not None
     assert found.models == 1

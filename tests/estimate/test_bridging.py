@@ -64,27 +64,27 @@ def test_more_work_takes_longer_and_has_a_wider_interval() -> None:
     assert far.high_ms / far.value_ms > near.high_ms / near.value_ms
 
 
-def test_the_nearest_shape_with_the_same_parameters_is_taken() -> None:
+def test_the_nearest_shape_with_the_same_parameters_is_used() -> None:
     bridge = Bridge([taking(conv(64), 1.0), taking(conv(96), 7.0), taking(conv(100, stride=2), 50.0)])
     found = bridge.predict(conv(100))
     assert found is not None
     assert found.value_ms == pytest.approx(7.0, rel=0.1)
 
 
-def test_other_operators_are_no_bridge_but_bound_what_a_brick_may_take() -> None:
+def test_other_operators_bound_a_guess_but_do_not_make_one() -> None:
     bridge = Bridge([taking(relu(1, 64, 28, 28), 0.02)])
     assert bridge.predict(conv(64)) is None
     assert bridge.most_ms(conv(64)) > 0.02
     assert bridge.most_ms(conv(1024)) > bridge.most_ms(conv(64))
 
 
-def test_the_operators_inside_a_fused_one_decide_about_similar_bricks() -> None:
+def test_similar_fused_bricks_have_the_same_inner_operators() -> None:
     bridge = Bridge([taking(fused("relu"), 1.0)])
     assert bridge.predict(fused("relu")) is not None
     assert bridge.predict(fused("sigmoid")) is None
 
 
-def test_a_sequence_is_guessed_from_its_layers_where_each_of_them_is_known() -> None:
+def test_a_sequence_is_guessed_from_its_layers_if_all_are_known() -> None:
     sequence = form([{"op": "relu"}, {"op": "conv", "params": {"kernel": [3, 3]}}], [1, 64, 28, 28], [[64, 64, 3, 3]])
     layers = [relu(1, 64, 28, 28), conv(64)]
     both = Bridge([taking(relu(1, 64, 28, 28), 0.5), taking(conv(64), 1.0)])

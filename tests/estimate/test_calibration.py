@@ -30,7 +30,7 @@ def test_a_constant_that_all_networks_share_is_found(networks: list[tuple[int, f
     assert max(map(abs, correction.residuals)) < 1e-6
 
 
-def test_a_residual_is_of_a_network_that_had_no_part_in_the_fit() -> None:
+def test_residuals_are_computed_by_leaving_one_network_out() -> None:
     residuals = fitted(
         [example(40, 10.0), example(60, 20.0), example(7, 15.0), example(50, 15.0, 0.05)], (NAME,)
     ).residuals
@@ -64,7 +64,7 @@ def test_the_time_of_a_call_is_measured_and_not_fitted() -> None:
     assert correction.added_ms(0.3, cold=False) == pytest.approx(CONSTANT_MS)
 
 
-def test_a_network_without_anything_to_correct_is_no_obstacle() -> None:
+def test_networks_without_a_correction_are_accepted() -> None:
     examples = [Example("nothing", (0.0,), 1.0, 1.0), example(10, 5.0), example(30, 5.0)]
     assert constant_of(fitted(examples, (NAME,))) == pytest.approx(CONSTANT_MS)
 
@@ -96,7 +96,7 @@ def test_a_constant_that_no_network_determines_is_zero() -> None:
     assert dict(found.constants) == dict(zip(NAMES, (pytest.approx(0.02), 0.0), strict=True))
 
 
-def test_too_few_networks_tell_nothing() -> None:
+def test_too_few_networks_give_no_calibration() -> None:
     with pytest.raises(CalibrationError, match="1 networks to calibrate on could be measured"):
         fitted([example(40, 10.0)], (NAME,))
 
@@ -104,7 +104,7 @@ def test_too_few_networks_tell_nothing() -> None:
 # How sure an estimate is by what the method was wrong by on networks.
 
 
-def test_networks_of_many_short_sequences_are_more_doubtful_than_others() -> None:
+def test_networks_of_many_short_sequences_have_larger_errors() -> None:
     found = fitted(
         [
             Example("long", (10.0,), 50.0, 50.5, density=0.3),
@@ -120,7 +120,7 @@ def test_networks_of_many_short_sequences_are_more_doubtful_than_others() -> Non
     assert found.relative_doubt(0.3) < Correction(residuals=found.residuals).relative_doubt(0.3) / 4
 
 
-def test_an_error_at_some_density_stands_for_one_as_large_there() -> None:
+def test_an_error_at_a_density_predicts_the_same_error_there() -> None:
     found = Correction(residuals=(0.1, -0.1), densities=(12.0, 12.0))
     assert found.relative_doubt(12.0) == pytest.approx(1.96 * 0.1)
     assert found.relative_doubt(0.0) == pytest.approx(1.96 * 0.1 / math.hypot(1, 3))
@@ -141,7 +141,7 @@ def test_one_outlier_does_not_widen_all_intervals() -> None:
     assert doubt < with_an_odd_one.relative_doubt(1.0) < 2.5 * doubt
 
 
-def test_errors_without_densities_are_as_doubtful_at_any_density() -> None:
+def test_errors_without_densities_apply_at_any_density() -> None:
     found = Correction(residuals=(0.03, -0.03))
     assert found.relative_doubt(0.0) == found.relative_doubt(50.0) == pytest.approx(1.96 * 0.03)
     assert Correction().relative_doubt(50.0) == 0.0

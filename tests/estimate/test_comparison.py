@@ -18,7 +18,7 @@ def ranked(*estimates: SystemEstimate) -> tuple[Candidate, ...]:
     return candidates(estimates, SYSTEMS, PRICES)
 
 
-def test_the_quickest_stands_first_and_need_not_be_the_cheapest() -> None:
+def test_systems_are_listed_fastest_first_and_cheapest_is_separate() -> None:
     found = ranked(on("c5.xlarge", 6), on("c5.2xlarge", 4), on("mine", 5))
     assert [it.latency_ms for it in found] == [4, 5, 6]
     best, thrifty = quickest(found), cheapest(found)

@@ -9,7 +9,7 @@ def test_sequential_is_the_sum_of_all_tasks() -> None:
     assert sequential_ps([Task(3), Task(4, (0,)), Task(5, (0,))]) == 12
 
 
-def test_the_critical_path_is_the_longest_way_and_not_that_of_the_most_tasks() -> None:
+def test_the_critical_path_is_the_longest_in_time_and_not_in_tasks() -> None:
     path = critical_path([Task(1), Task(2, (0,)), Task(2, (1,)), Task(9, (0,)), Task(1, (2, 3))])
     assert path.tasks == (0, 3, 4)
     assert path.latency_ps == 11

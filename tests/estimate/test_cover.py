@@ -43,7 +43,7 @@ def test_other_windows_cover_the_layers_of_a_missing_one() -> None:
     )
 
 
-def test_a_layer_that_no_known_window_reaches_is_left_out_alone() -> None:
+def test_only_layers_without_a_known_window_stay_uncovered() -> None:
     assert minimum_cover([Window(2, UNKNOWN), Window(2, 7), Window(1, UNKNOWN)]) == (
         Chosen(0, False),
         Chosen(1, True),

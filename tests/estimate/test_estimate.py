@@ -158,7 +158,7 @@ def test_a_calibration_adds_its_constants_and_widens_by_its_residuals() -> None:
     assert corrected.interval.width_ms > plain.interval.width_ms
 
 
-def test_each_composition_has_one_call_in_it() -> None:
+def test_each_composition_includes_one_call_overhead() -> None:
     decomposition = decompose(branched())
     options = Options(workers=2)
     before = composed(estimate(decomposition, measured(decomposition), options))
@@ -191,7 +191,7 @@ def test_a_model_of_many_short_sequences_has_a_wider_interval() -> None:
 
 
 @pytest.mark.parametrize(("context", "added_ms"), [("conv", 0.030), ("conv:kept;cold", -0.070), (ANY_CONTEXT, 0.030)])
-def test_the_constant_for_cold_bricks_goes_by_how_a_brick_was_timed(context: str, added_ms: float) -> None:
+def test_the_constant_for_cold_bricks_depends_on_how_a_brick_was_timed(context: str, added_ms: float) -> None:
     decomposition = decompose(chain("conv"))
     (pair,) = decomposition.suite
     known = Measured(Latency(0.6, 0.6, 0.6), (pair[0], context), 50)
@@ -241,7 +241,7 @@ def test_the_time_for_missing_bricks_follows_from_the_samples_so_far() -> None:
     assert (complete.remaining.pairs, complete.remaining.seconds) == ((), 0.0)
 
 
-def test_a_layer_that_cannot_run_is_named_with_its_reason_and_not_left_to_run() -> None:
+def test_an_unmeasurable_layer_is_named_with_its_reason_and_not_left_to_run() -> None:
     decomposition = decompose(chain("conv", "relu"))
     conv, relu = decomposition.occurrences
     knowledge = measured(decomposition, without=[(conv.brick.key, conv.context)])
@@ -281,7 +281,7 @@ def test_bricks_of_other_models_bridge_too() -> None:
     assert pool.brick.key == found.parts[0].brick.key
 
 
-def test_overlapping_windows_go_round_a_missing_brick() -> None:
+def test_overlapping_windows_avoid_a_missing_brick() -> None:
     decomposition = decompose(chain("conv", "relu", "pool", "conv"), Cutting(2, Cut.OVERLAP))
     third = decomposition.occurrences[2]
     assert third.sequence.layers == (2, 3)
@@ -290,7 +290,7 @@ def test_overlapping_windows_go_round_a_missing_brick() -> None:
     assert {layer for part in found.parts for layer in part.layers} == {0, 1, 2, 3}
 
 
-def test_rules_bind_the_parallel_composition_and_the_workers() -> None:
+def test_rules_limit_the_parallel_composition_and_the_workers() -> None:
     decomposition = decompose(branched())
     knowledge = measured(decomposition)
     rules = parse_rules("[[rule]]\nparallel = false", "here")
@@ -298,7 +298,7 @@ def test_rules_bind_the_parallel_composition_and_the_workers() -> None:
     assert bound.parallel_ms == bound.workers_ms == bound.sequential_ms
 
 
-def test_equal_knowledge_gives_the_same_estimate_to_the_last_bit() -> None:
+def test_equal_results_give_bit_identical_estimates() -> None:
     decomposition = decompose(branched())
     forwards = measured(decomposition)
     backwards = replace(forwards, measured=dict(sorted(forwards.measured.items(), reverse=True)))
@@ -329,7 +329,7 @@ def test_there_is_no_estimate_if_unmeasurable_layers_may_take_most_of_the_time()
     assert found.obstacle.startswith("3 of 4 layers cannot be measured by themselves")
 
 
-def test_missing_bricks_are_no_obstacle() -> None:
+def test_missing_bricks_do_not_prevent_an_estimate() -> None:
     decomposition = decompose(chain("relu", "conv", "conv", "conv"))
     pairs = sorted(decomposition.suite)
     found = estimate(decomposition, measured(decomposition, without=pairs[1:]))
@@ -338,7 +338,7 @@ def test_missing_bricks_are_no_obstacle() -> None:
     assert not estimate(decomposition, measured(decomposition)).is_partial
 
 
-def test_an_estimate_of_layers_as_the_file_has_them_is_unfused() -> None:
+def test_an_estimate_at_level_written_is_marked_unfused() -> None:
     decomposition = decompose(chain("conv", "relu"))
     assert estimate(decomposition, measured(decomposition)).is_unfused is (decomposition.graph.level is Level.WRITTEN)
     fused = replace(decomposition, graph=replace(decomposition.graph, level=Level.FUSED))

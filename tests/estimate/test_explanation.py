@@ -39,7 +39,7 @@ def module() -> LayerGraph:
     )
 
 
-def test_the_latency_is_told_by_type_the_largest_first() -> None:
+def test_latencies_per_type_are_listed_largest_first() -> None:
     graph = module()
     found = by_type(graph, estimate(decompose(graph), knowledge_by_op(graph)))
     assert [(it.label, it.layers, it.latency_ms) for it in found] == [
@@ -58,7 +58,7 @@ def test_a_sequence_of_several_kinds_is_a_type_of_its_own() -> None:
     ]
 
 
-def test_the_costliest_bricks_are_told_with_their_uses() -> None:
+def test_the_costliest_bricks_are_listed_with_their_uses() -> None:
     graph = chain("relu", "relu", "relu", "relu", "relu", "pool", "conv")
     found = costliest(estimate(decompose(graph), knowledge_by_op(graph)))
     assert [it.latency_ms for it in found][:2] == [5.0, 4.0]
@@ -66,7 +66,7 @@ def test_the_costliest_bricks_are_told_with_their_uses() -> None:
     assert found[0].share == pytest.approx(5 / 11)
 
 
-def test_regions_are_told_in_the_order_of_the_model() -> None:
+def test_regions_are_listed_in_model_order() -> None:
     graph = module()
     decomposition = decompose(graph)
     found = by_region(graph, estimate(decomposition, knowledge_by_op(graph)))
@@ -89,7 +89,7 @@ def test_layers_regions_and_types_add_up_to_the_sequential_latency(graph: LayerG
     assert sum(it.latency_ms for it in by_region(graph, found)) == whole_ms
 
 
-def test_the_gain_of_perfect_parallelism_is_a_factor() -> None:
+def test_the_gain_of_parallelism_is_a_factor() -> None:
     graph = module()
     composed = estimate(decompose(graph), knowledge_by_op(graph)).composed
     assert composed is not None
@@ -101,7 +101,7 @@ def judged(end_to_end_ms: float, knowledge: Knowledge) -> SystemEstimate:
     return SystemEstimate(WAY, estimate(decompose(chain("conv", "pool")), knowledge), measured_whole)
 
 
-def test_sampling_and_method_explain_their_part_of_a_residual_only() -> None:
+def test_sampling_and_method_explain_only_their_part_of_a_residual() -> None:
     knowledge = knowledge_by_op(chain("conv", "pool"), doubt=0.01, residuals=(0.02,))
     found = residual(judged(8.0, knowledge))
     assert found is not None
@@ -125,7 +125,7 @@ def test_an_estimate_that_is_too_high_has_a_negative_residual() -> None:
     assert found.unexplained_ms < -1.9
 
 
-def test_missing_layers_may_explain_that_more_was_measured_and_never_that_less_was() -> None:
+def test_missing_layers_explain_only_an_estimate_that_is_too_low() -> None:
     graph = chain("conv", "pool")
     whole = knowledge_by_op(graph)
     (conv, conv_measured), _ = whole.measured.items()
@@ -150,7 +150,7 @@ def test_missing_layers_may_explain_that_more_was_measured_and_never_that_less_w
         (1.0, 0.0, 4.8, 0.0, 1.0),
     ],
 )
-def test_a_host_that_has_changed_between_bricks_and_model_explains_what_its_reference_has_changed_by(
+def test_a_changed_host_explains_a_residual_in_proportion_to_its_reference(
     bricks_ms: float, model_ms: float, end_to_end_ms: float, explained_ms: float, times_slower: float
 ) -> None:
     knowledge = knowledge_by_op(chain("conv", "pool"))

@@ -48,7 +48,7 @@ def on_system(folder: Path, records: Sequence[Record], options: Options | None =
         return found
 
 
-def test_an_estimate_is_the_same_to_the_last_bit_with_and_without_the_model_measured(tmp_path: Path) -> None:
+def test_an_end_to_end_measurement_does_not_change_the_estimate(tmp_path: Path) -> None:
     bricks = brick_records(MODEL)
     without = on_system(tmp_path / "without", bricks)
     beside = on_system(tmp_path / "with", [*bricks, model_record(MODEL, 30.0)])
@@ -59,14 +59,14 @@ def test_an_estimate_is_the_same_to_the_last_bit_with_and_without_the_model_meas
     assert beside.estimate == without.estimate
 
 
-def test_an_estimate_says_which_results_it_is_made_of(tmp_path: Path) -> None:
+def test_an_estimate_lists_its_results(tmp_path: Path) -> None:
     older, newer = brick_records(MODEL), brick_records(MODEL, when=LATER)
     found = on_system(tmp_path, [*older, *newer])
     ids = {(it.brick, it.context): (it.uuid,) for it in newer if isinstance(it, Measurement)}
     assert {part.pair: part.measured.results for part in found.estimate.parts if part.measured} == ids
 
 
-def test_the_newest_good_measurement_is_the_value(tmp_path: Path) -> None:
+def test_the_newest_good_measurement_is_used(tmp_path: Path) -> None:
     brick, context = pair(0)
     newer = measurement(brick=brick, context=context, level=Level.WRITTEN, statistics=timed(7.0), when=LATER)
     doubtful = replace(newer, statistics=timed(99.0), flags=("drift",), uuid=new_uuid())
@@ -75,7 +75,7 @@ def test_the_newest_good_measurement_is_the_value(tmp_path: Path) -> None:
     assert found.estimate.parts[0].latency.value_ms == 7.0
 
 
-def test_the_value_of_a_brick_measured_without_regard_to_contexts_is_the_mean(tmp_path: Path) -> None:
+def test_a_brick_measured_without_contexts_has_the_mean_of_its_results(tmp_path: Path) -> None:
     brick, context = pair(1)
     published = [
         measurement(brick=brick, context=ANY_CONTEXT, level=Level.WRITTEN, statistics=timed(value))
@@ -109,7 +109,7 @@ def test_published_layers_that_differ_in_a_bias_alone_are_one_brick(tmp_path: Pa
         assert len(sources) == len(set(expected.values()))
 
 
-def test_a_measurement_in_another_context_is_no_measurement_of_this_one(tmp_path: Path) -> None:
+def test_a_measurement_in_another_context_is_not_used(tmp_path: Path) -> None:
     brick, _ = pair(0)
     found = on_system(
         tmp_path,
@@ -118,7 +118,7 @@ def test_a_measurement_in_another_context_is_no_measurement_of_this_one(tmp_path
     assert found.estimate.parts[0].standing is Standing.MISSING
 
 
-def test_the_runtime_that_covers_most_is_taken_unless_one_is_requested(tmp_path: Path) -> None:
+def test_the_runtime_with_the_highest_coverage_is_used_by_default(tmp_path: Path) -> None:
     half = brick_records(MODEL, without=[pair(0)], runtime="mxnet-1.5", when=LATER)
     found = asked(tmp_path, [*brick_records(MODEL), *half])
     most, wanted = found.on(SYSTEM, None), found.on(SYSTEM, "mxnet-1.5")
@@ -129,7 +129,7 @@ def test_the_runtime_that_covers_most_is_taken_unless_one_is_requested(tmp_path:
     assert found.on("m5.large", None) is None
 
 
-def test_everywhere_means_every_system_once(tmp_path: Path) -> None:
+def test_everywhere_lists_every_system_once(tmp_path: Path) -> None:
     found = asked(tmp_path, [*brick_records(MODEL), *brick_records(MODEL, system="a1", protocol="other")])
     assert [each.way.system for each in found.everywhere()] == ["a1", SYSTEM]
 
@@ -220,13 +220,13 @@ def test_only_the_five_newest_calibrations_count(tmp_path: Path) -> None:
     assert correction.residuals == (8.0, 7.0, 6.0, 5.0, 4.0)
 
 
-def test_alike_models_share_the_newest_result_however_the_model_was_called_then(tmp_path: Path) -> None:
+def test_equal_models_share_the_newest_result_under_any_name(tmp_path: Path) -> None:
     twin = model_record(MODEL, 40.0, name="twin", when=LATER)
     found = on_system(tmp_path / "both", [*brick_records(MODEL), model_record(MODEL, 30.0), twin])
     assert found.end_to_end == (40.0, 39.6, 40.4)
 
 
-def test_equal_models_in_the_published_lists_have_results_of_their_own(tmp_path: Path) -> None:
+def test_equal_models_in_the_published_lists_keep_separate_results(tmp_path: Path) -> None:
     twin = model_record(MODEL, 40.0, name="twin", when=LATER, protocol=PROTOCOL)
     bricks = brick_records(MODEL, protocol=PROTOCOL)
     both = on_system(tmp_path / "both", [*bricks, model_record(MODEL, 30.0, protocol=PROTOCOL), twin])
@@ -244,7 +244,7 @@ def test_bricks_of_other_models_and_contexts_are_looked_up_only_to_bridge(tmp_pa
     assert on_system(tmp_path / "bridged", records, Options(bridge=True)).estimate.coverage.bridged == 2
 
 
-def test_the_levels_that_were_measured_are_told(tmp_path: Path) -> None:
+def test_the_measured_levels_are_listed(tmp_path: Path) -> None:
     fused = measurement(level=Level.FUSED, runtime="other")
     doubtful = measurement(level=Level.FUSED, flags=("drift",))
     with store_of(tmp_path / "store", *brick_records(MODEL), fused, doubtful) as store:
@@ -254,7 +254,7 @@ def test_the_levels_that_were_measured_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("system", [SYSTEM, "nowhere"])
-def test_with_nothing_measured_everything_is_left_to_run(tmp_path: Path, system: str) -> None:
+def test_without_results_everything_is_left_to_run(tmp_path: Path, system: str) -> None:
     found = asked(tmp_path, [])
     assert found.on(system, None) is None
     empty = found.empty(system, RUNTIME)

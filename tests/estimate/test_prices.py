@@ -16,7 +16,7 @@ def test_the_instance_types_of_the_paper_have_prices(tmp_path: Path) -> None:
     ]
 
 
-def test_the_users_own_prices_go_before_the_delivered_ones(tmp_path: Path) -> None:
+def test_prices_of_the_user_override_the_delivered_ones(tmp_path: Path) -> None:
     (tmp_path / PRICES_FILE).write_text('[dollars_per_hour]\n"c5.xlarge" = 0.2\n"my box" = 0\n')
     prices = read_prices(tmp_path)
     assert prices.of(["c5.xlarge"]) == 0.2
@@ -25,7 +25,7 @@ def test_the_users_own_prices_go_before_the_delivered_ones(tmp_path: Path) -> No
     assert prices.of(["unknown"]) is None
 
 
-def test_the_first_name_with_a_price_decides(tmp_path: Path) -> None:
+def test_the_first_name_with_a_price_is_used(tmp_path: Path) -> None:
     prices = read_prices(tmp_path)
     assert prices.of(["xeon-4c-1234", "c5.2xlarge", "c5.xlarge"]) == 0.34
 
@@ -54,14 +54,14 @@ def test_a_million_inferences_of_36_ms_take_ten_hours() -> None:
         ("[dollars_per_hour]\na = true", "a costs True"),
     ],
 )
-def test_a_wrong_table_is_refused_with_what_is_wrong_and_where(text: str, complaint: str) -> None:
+def test_an_invalid_price_table_is_refused_with_place_and_reason(text: str, complaint: str) -> None:
     with pytest.raises(EstimateError) as refused:
         parse_prices(text, "prices file mine.toml")
     assert "mine.toml" in str(refused.value)
     assert complaint in str(refused.value)
 
 
-def test_the_example_in_the_documentation_is_right() -> None:
+def test_the_documented_example_is_valid() -> None:
     page = (Path(__file__).parents[2] / "docs" / "estimates.md").read_text(encoding="utf-8")
     example = page.split("```toml\n")[2].split("```")[0]
     assert parse_prices(example, "docs") == {"c5.xlarge": 0.17, "my server": 0.05}

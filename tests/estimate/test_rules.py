@@ -25,7 +25,7 @@ def test_a_rule_is_for_the_ops_kinds_and_names_that_it_lists() -> None:
     assert [by_both.sharing_of([layer]).parallel for layer in LAYERS] == [True, True, False, True]
 
 
-def test_the_first_rule_that_covers_a_layer_counts() -> None:
+def test_the_first_matching_rule_applies() -> None:
     rules = parse_rules('[[rule]]\nops = ["conv"]\nslowdown = 1.3\n\n[[rule]]\nparallel = false', "here")
     assert rules.sharing_of([CONV]).parallel
     assert rules.sharing_of([CONV]).slowdown == Fraction(13, 10)
@@ -38,7 +38,7 @@ def test_layers_of_one_rule_count_together_and_those_of_another_rule_do_not() ->
     assert rules.sharing_of([CONV]) != rules.sharing_of([RELU])
 
 
-def test_a_sequence_shares_as_its_strictest_layer_does() -> None:
+def test_a_sequence_follows_the_strictest_rule_of_its_layers() -> None:
     rules = parse_rules(
         '[[rule]]\nops = ["conv"]\nat_most = 3\nslowdown = 2\n\n[[rule]]\nops = ["relu"]\nat_most = 2\n\n'
         '[[rule]]\nops = ["pool"]\nparallel = false',
@@ -69,7 +69,7 @@ def test_a_sequence_shares_as_its_strictest_layer_does() -> None:
         ('[[rule]]\nkinds = ["convolutions"]', "no kind of layers is called 'convolutions'; there are convolution,"),
     ],
 )
-def test_a_wrong_rule_is_refused_with_what_is_wrong_and_where(text: str, complaint: str) -> None:
+def test_an_invalid_rule_is_refused_with_place_and_reason(text: str, complaint: str) -> None:
     with pytest.raises(EstimateError) as refused:
         parse_rules(text, "mine.toml")
     assert "mine.toml" in str(refused.value)
@@ -84,7 +84,7 @@ def test_rules_are_read_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None) -> None:
+def test_an_unreadable_rules_file_is_named(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "rules.toml"
     if content is not None:
         file.write_bytes(content)
@@ -94,7 +94,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
         read_rules(tmp_path)
 
 
-def test_the_example_in_the_documentation_is_right() -> None:
+def test_the_documented_example_is_valid() -> None:
     page = (Path(__file__).parents[2] / "docs" / "estimates.md").read_text(encoding="utf-8")
     example = page.split("```toml\n")[1].split("```")[0]
     first, second = parse_rules(example, "docs").rules

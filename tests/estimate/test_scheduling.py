@@ -48,7 +48,7 @@ def test_on_a_chain_more_workers_gain_nothing(latencies: list[int], workers: int
 
 
 @given(task_graphs(SHARINGS), WORKERS)
-def test_no_task_begins_before_those_that_it_waits_for_have_ended(tasks: tuple[Task, ...], workers: int) -> None:
+def test_no_task_starts_before_its_dependencies_end(tasks: tuple[Task, ...], workers: int) -> None:
     placed = schedule(tasks, workers).placed
     for number, task in enumerate(tasks):
         assert placed[number].end_ps - placed[number].begin_ps == task.latency_ps
@@ -56,7 +56,7 @@ def test_no_task_begins_before_those_that_it_waits_for_have_ended(tasks: tuple[T
 
 
 @given(task_graphs(SHARINGS), WORKERS)
-def test_workers_and_limits_are_kept_to(tasks: tuple[Task, ...], workers: int) -> None:
+def test_schedules_respect_workers_and_limits(tasks: tuple[Task, ...], workers: int) -> None:
     plan = schedule(tasks, workers)
     assert most_at_once(plan, list(range(len(tasks)))) <= workers
     for sharing in (TWO_AT_MOST, Sharing(at_most=1, label="one")):
@@ -79,17 +79,17 @@ def test_a_task_that_is_not_parallel_runs_by_itself(tasks: tuple[Task, ...]) -> 
 
 
 @given(task_graphs(SHARINGS), WORKERS)
-def test_with_limits_it_still_takes_no_longer_than_the_sum(tasks: tuple[Task, ...], workers: int) -> None:
+def test_limits_never_make_a_schedule_longer_than_the_sum(tasks: tuple[Task, ...], workers: int) -> None:
     assert sequential_ps(tasks) >= schedule(tasks, workers).latency_ps >= critical_path(tasks).latency_ps
 
 
-def test_the_longest_way_to_the_end_goes_first() -> None:
+def test_tasks_with_the_longest_remaining_path_start_first() -> None:
     plan = schedule([Task(1), Task(5), Task(1), Task(7, (2,))], 2)
     assert [span.begin_ps for span in plan.placed] == [5, 0, 0, 1]
     assert plan.latency_ps == 8
 
 
-def test_two_that_slow_each_other_down_take_longer_until_one_is_by_itself() -> None:
+def test_two_tasks_slow_each_other_down_until_one_ends() -> None:
     # Both run at half speed until the short one ends at 20; the long one has 20 of its 30 left then.
     assert schedule([Task(10, sharing=slowed("2")), Task(30, sharing=slowed("2"))]).placed == ((0, 20), (0, 40))
 

@@ -53,12 +53,12 @@ def test_a_system_is_found_by_any_of_its_names_or_a_part_of_one(wanted: str, fou
     assert find_system(wanted, SYSTEMS) == found
 
 
-def test_an_id_goes_before_the_names_of_others() -> None:
+def test_an_id_takes_precedence_over_names() -> None:
     host = system_called("c5.xlarge-4c-ef56", "c5.xlarge, 4 cores", "c5.xlarge")
     assert find_system("c5.xlarge", {it.id: it for it in (host, system("c5.xlarge"))}) == "c5.xlarge"
 
 
-def test_a_whole_name_goes_before_a_part_of_others() -> None:
+def test_a_whole_name_takes_precedence_over_parts_of_others() -> None:
     known = {it.id: it for it in (system("c5"), system("c5.xlarge"))}
     assert find_system("c5", known) == "c5"
 
@@ -70,7 +70,7 @@ def test_ambiguous_or_unknown_names_are_refused_with_a_list(wanted: str, problem
     assert "c4.xlarge" in str(refused.value)
 
 
-def test_in_an_empty_store_the_refusal_says_that_there_is_nothing() -> None:
+def test_an_unknown_system_in_an_empty_store_is_refused_as_empty() -> None:
     with pytest.raises(EstimateError, match="nothing was measured or imported yet"):
         find_system("c5", {})
 
@@ -83,7 +83,7 @@ def test_a_runtime_is_found_by_id_or_name() -> None:
     assert find_runtime("threads-2", known) == "mxnet-1.9.1 threads-2"
 
 
-def test_the_way_that_covers_most_is_best_and_of_equals_the_newest() -> None:
+def test_the_series_with_the_highest_coverage_is_best_and_the_newest_breaks_ties() -> None:
     offers = [
         offer("a", "one", 5, newest=9),
         offer("a", "two", 7, newest=1),
@@ -102,7 +102,7 @@ def test_a_system_is_estimated_at_the_level_that_really_runs_unless_it_has_resul
     assert preferred_level([Level.WRITTEN]) is Level.WRITTEN
 
 
-def test_available_results_are_listed_the_nearest_first() -> None:
+def test_available_results_are_listed_closest_first() -> None:
     def there(system: str, runtime: str, pairs: int) -> Combination:
         return Combination(system, runtime, Level.WRITTEN, "hot", pairs, pairs, 1)
 

@@ -44,7 +44,7 @@ def test_chains_gain_nothing_from_running_in_parallel_and_the_others_do() -> Non
     assert {"14", "22", "24", "42"} <= gains
 
 
-def test_with_half_of_the_bricks_gone_no_estimate_looks_complete_or_surer() -> None:
+def test_removing_half_of_the_bricks_never_makes_an_estimate_complete_or_narrower() -> None:
     for number, graph in table1().items():
         decomposition = decompose(graph)
         whole = estimate(decomposition, measured(decomposition))

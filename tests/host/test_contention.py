@@ -20,7 +20,7 @@ def test_all_threads_of_a_process_count(tmp_path: Path) -> None:
     assert contention(7, HostFiles(tmp_path)) == Contention(1.75, 23)
 
 
-def test_processor_time_of_others_is_all_but_that_of_the_process(tmp_path: Path) -> None:
+def test_contention_excludes_the_processor_time_of_the_process(tmp_path: Path) -> None:
     thread(tmp_path, 7, "0", "0", computed_ns="1500000000")
     thread(tmp_path, 8, "0", "0", computed_ns="500000000")
     (tmp_path / "proc" / "stat").write_text("cpu 100 50 30 5000 600 7 8 5 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n")

@@ -5,7 +5,7 @@ from dlbricks_tui.host.host_files import HostFiles
 from tests.host.hosts import CPU, c5_large, host
 
 
-def test_an_ec2_instance_is_known_by_its_type(tmp_path: Path) -> None:
+def test_an_ec2_instance_is_named_after_its_type(tmp_path: Path) -> None:
     system = fingerprint(c5_large(tmp_path), usable_cores=2)
     assert system.instance_type == "c5.large"
     assert system.name == "c5.large, 2 cores"
@@ -35,7 +35,7 @@ def test_unreadable_facts_are_unknown_and_never_guessed(tmp_path: Path) -> None:
     assert {name: facts[name] for name in unknown} == dict.fromkeys(unknown, UNKNOWN)
 
 
-def test_a_setting_that_affects_latencies_makes_another_system_and_a_new_kernel_does_not(tmp_path: Path) -> None:
+def test_settings_that_affect_latencies_change_the_system_and_a_new_kernel_does_not(tmp_path: Path) -> None:
     def identity(name: str, changes: dict[str, str]) -> str:
         return fingerprint(c5_large(tmp_path / name, changes), usable_cores=2).id
 
@@ -48,7 +48,7 @@ def test_a_setting_that_affects_latencies_makes_another_system_and_a_new_kernel_
     assert fingerprint(c5_large(tmp_path / "bound"), usable_cores=1).id != plain
 
 
-def test_limits_of_the_control_groups_around_count_in_both_versions(tmp_path: Path) -> None:
+def test_limits_of_enclosing_control_groups_apply_in_both_versions(tmp_path: Path) -> None:
     second = {
         "proc/self/cgroup": "0::/a/b\n",
         "sys/fs/cgroup/a/b/cpu.max": "max 100000",
@@ -67,7 +67,7 @@ def test_limits_of_the_control_groups_around_count_in_both_versions(tmp_path: Pa
         assert system.memory_bytes == memory
 
 
-def test_an_arm_processor_without_a_name_is_known_by_its_numbers(tmp_path: Path) -> None:
+def test_an_arm_processor_without_a_name_is_named_by_its_part_numbers(tmp_path: Path) -> None:
     described = "processor: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\nFeatures\t: fp asimd sve\n"
     system = fingerprint(host(tmp_path, {"proc/cpuinfo": described}), usable_cores=8)
     assert system.cpu == "ARM 0x41 0xd40"

@@ -38,7 +38,7 @@ def holding_process(path: Path) -> "subprocess.Popen[str]":
     return process
 
 
-def test_one_run_at_a_time_holds_the_lock_and_the_next_one_is_told_which(tmp_path: Path) -> None:
+def test_one_run_at_a_time_holds_the_lock_and_is_named_to_the_next(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with holding_process(path) as theirs:
         mine = HostLock(path)
@@ -84,7 +84,7 @@ def test_every_user_of_the_host_can_take_the_lock(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_a_lock_whose_file_was_deleted_is_taken_on_the_new_file(tmp_path: Path) -> None:
+def test_a_lock_with_a_deleted_file_is_taken_on_a_new_file(tmp_path: Path) -> None:
     first, second, third = (HostLock(tmp_path / "lock") for _ in range(3))
     assert first.try_hold("a", tmp_path)
     (tmp_path / "lock").unlink()
@@ -107,7 +107,7 @@ def test_the_environment_may_name_another_file(tmp_path: Path) -> None:
     assert host_lock({}).path.is_absolute()
 
 
-def test_a_process_is_known_by_its_start_and_not_by_its_number_alone() -> None:
+def test_a_process_is_identified_by_its_start_time_and_number() -> None:
     me = this_process()
     assert me.alive
     assert not ProcessIdentity(me.pid, "at another time").alive

@@ -63,7 +63,7 @@ BY_NAME = {source.name: source for source in SOURCES}
         ),
     ],
 )
-def test_a_source_tells_its_state(
+def test_a_source_of_noise_reports_its_state(
     tmp_path: Path, source: str, files: dict[str, str], verdict: Verdict, told: str
 ) -> None:
     found = BY_NAME[source].find(c5_large(tmp_path, files))
@@ -81,7 +81,7 @@ def test_a_source_tells_its_state(
         ("stolen time", "cpu  100 0 50 10095 20 0 5 5 0 0", Verdict.NOISY),
     ],
 )
-def test_load_and_stolen_time_are_watched_for_a_moment(
+def test_load_and_stolen_time_are_sampled_over_an_interval(
     tmp_path: Path, source: str, later: str, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = c5_large(tmp_path)

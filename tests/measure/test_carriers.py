@@ -13,11 +13,11 @@ def test_operators_add_up_to_the_plain_latency(profiled: list[float], plain_ms: 
     assert sum(in_proportion(profiled, plain_ms)) == pytest.approx(plain_ms)
 
 
-def test_what_a_profiler_adds_is_taken_off_in_proportion() -> None:
+def test_profiler_overhead_is_subtracted_in_proportion() -> None:
     assert in_proportion([1.1, 2.2, 0.55], 3.5) == pytest.approx([1.0, 2.0, 0.5])
 
 
-def test_operators_that_take_no_time_get_none() -> None:
+def test_operators_without_time_stay_at_zero() -> None:
     assert in_proportion([0.0, 0.0], 1.0) == [0.0, 0.0]
 
 

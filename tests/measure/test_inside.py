@@ -68,7 +68,7 @@ def test_every_brick_is_kept_with_as_many_samples_as_its_carrier_had_rounds() ->
     assert {len(it.samples.samples_ms) for places in notes.kept.values() for it in places} == {rounds}
 
 
-def test_samples_say_where_they_were_taken_and_whether_that_was_the_whole_model() -> None:
+def test_samples_record_their_carrier_and_whether_it_was_the_whole_model() -> None:
     whole, shortened = (
         dict(_first(measured_inside(host(1), [it])).where) for it in (chain("conv", "pool"), network(3))
     )

@@ -72,7 +72,7 @@ def digest_of(method: Method) -> str:
 
 
 @pytest.mark.parametrize("method", Method)
-def test_a_change_of_the_code_that_decides_latencies_is_confirmed_or_gets_a_new_id(method: Method) -> None:
+def test_a_change_of_code_that_affects_latencies_needs_a_new_id_or_a_confirmation(method: Method) -> None:
     digest = digest_of(method)
     assert digest == CONFIRMED[method], (
         f"the code of `{method.value}` has changed: if it gives other latencies, change its id in measure/method.py; "
@@ -80,7 +80,7 @@ def test_a_change_of_the_code_that_decides_latencies_is_confirmed_or_gets_a_new_
     )
 
 
-def test_words_imports_and_layout_do_not_change_a_digest() -> None:
+def test_docstrings_imports_and_layout_do_not_change_a_digest() -> None:
     plain = "def f(x):\n    return x + 1\n"
     worded = '"""About."""\n\nimport os\n\ndef f(x):  # why\n    """Return more."""\n    return x + 1\n'
     assert code_of(worded) == code_of(plain)

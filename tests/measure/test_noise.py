@@ -106,7 +106,7 @@ def told(monitor: NoiseMonitor, rounds: Iterable[Round]) -> list[tuple[float, in
     return changes
 
 
-def test_a_speed_up_of_the_host_is_told_once_and_sets_the_usual_reference() -> None:
+def test_a_speed_up_of_the_host_is_reported_once_and_sets_the_usual_reference() -> None:
     monitor = NoiseMonitor()
     assert told(monitor, [SLOW] * 10) == []
     assert told(monitor, [QUIET] * 4) == []

@@ -89,7 +89,7 @@ def test_a_brick_with_enough_samples_for_its_share_of_a_model_is_not_measured_ag
     assert pool in plan(many, Known({pool: long}), RULE).reused
 
 
-def test_a_brick_runs_once_however_many_models_need_it_and_knows_how_often_they_do() -> None:
+def test_a_brick_of_several_models_runs_once_and_counts_their_uses() -> None:
     models = cut_models(chain("pool", "relu", "relu"), chain("relu"))
     jobs = {job.label.split()[0]: job for job in plan(models, Known(), RULE).jobs}
     assert set(jobs) == {"pool", "relu"}
@@ -146,7 +146,7 @@ def test_a_model_with_an_unmeasurable_layer_is_timed_end_to_end() -> None:
     assert [job.label.split()[0] for job in found.jobs if not job.whole] == ["conv"]
 
 
-def test_a_model_of_bricks_that_take_no_time_is_planned_like_any_other() -> None:
+def test_a_model_of_bricks_without_latency_is_planned() -> None:
     models = cut_models(chain("conv"))
     known = Known(dict.fromkeys(keys_of(models), measured(0.0, count=2)))
     assert plan(models, known, RULE).jobs
@@ -240,7 +240,7 @@ def test_a_model_takes_samples_in_each_batch_in_proportion_to_its_bricks_there()
     assert [batch.portion(whole).so_far for batch in found] == pytest.approx([0.9, 1])
 
 
-def test_where_models_share_batches_each_is_timed_beside_its_own_bricks() -> None:
+def test_models_that_share_batches_are_timed_beside_their_own_bricks() -> None:
     models = cut_models(chain("conv", "relu"), chain("conv", "relu", "pool", "split"))
     jobs = plan(models, Known(), RULE, end_to_end=True).jobs
     small, large = sorted((job for job in jobs if job.whole), key=lambda job: len(job.layers))
@@ -252,7 +252,7 @@ def test_where_models_share_batches_each_is_timed_beside_its_own_bricks() -> Non
     assert [batch.portion(large).here for batch in found] == [0.5, 0.5]
 
 
-def test_a_model_that_takes_up_the_memory_is_timed_by_itself() -> None:
+def test_a_model_that_fills_the_memory_is_timed_by_itself() -> None:
     jobs = plan(cut_models(chain("conv", "relu")), Known(), RULE, end_to_end=True).jobs
     (whole,) = (job for job in jobs if job.whole)
     found = batches(jobs, BatchLimits(memory_bytes=whole.memory_bytes + 1))
@@ -282,7 +282,7 @@ def test_the_time_left_shrinks_with_samples_and_follows_the_pace() -> None:
     assert pace.seconds_for(dict.fromkeys(jobs, usual)) > 0, "what goes on beyond the usual is not about to end"
 
 
-def test_time_left_goes_by_the_rounds_so_far() -> None:
+def test_the_time_left_of_a_batch_follows_its_rounds_so_far() -> None:
     jobs = plan(cut_models(chain("conv", "relu", "pool")), Known(), RULE).jobs
 
     def left(*rounds: tuple[Iterable[Job], float], loading: float = 9.0) -> float:

@@ -36,7 +36,7 @@ def of(framework: str, settings: Settings) -> Runtime:
         (ONNX_RUNTIME.framework, "x86_64", 8, 8),
     ],
 )
-def test_a_framework_left_to_itself_computes_with_the_threads_that_it_would_start(
+def test_a_framework_without_settings_uses_its_default_threads(
     framework: str, machine: str, cores: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: machine)

@@ -64,7 +64,7 @@ def test_a_noisy_job_that_needs_fewer_samples_takes_them_spread_over_all_rounds(
     assert taken[called[SMALL]] <= len(together) + 3
 
 
-def test_without_a_model_all_bricks_take_part_in_every_round_until_they_are_done() -> None:
+def test_without_a_model_every_brick_is_in_every_round_until_done() -> None:
     rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
     parts, done = to_the_end(rounds, RESTLESS)
     assert all(called[LARGE] in names for names in parts)
@@ -79,7 +79,7 @@ def test_a_steady_job_is_finished_with_the_fewest_samples() -> None:
     assert FEWEST_SAMPLES <= len(parts) <= Adaptive().least
 
 
-def test_a_quick_model_is_not_finished_before_its_bricks_and_a_slow_one_is() -> None:
+def test_a_quick_model_finishes_after_its_bricks_and_a_slow_one_may_finish_before() -> None:
     """A host that changes in between would be another for the model than for what it is compared with."""
     alone_at_the_end = {}
     for model_ms in (20.0, 200.0):
@@ -96,7 +96,7 @@ def test_a_quick_model_is_not_finished_before_its_bricks_and_a_slow_one_is() -> 
     assert alone_at_the_end[200.0] > 50
 
 
-def test_a_model_with_bricks_in_several_batches_takes_a_share_in_each_and_is_done_in_the_last() -> None:
+def test_a_model_with_bricks_in_several_batches_is_sampled_in_each_and_finishes_in_the_last() -> None:
     rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL, LARGE)
     parts, done = to_the_end(rounds, RESTLESS)
     assert [called[MODEL] in names for names in parts] in ([True, False] * 10, [False, True] * 10)
@@ -143,7 +143,7 @@ def test_a_steady_model_is_not_finished_before_its_last_batch() -> None:
     assert [job.name for job, _ in rounds.take_finished()] == [called[MODEL]]
 
 
-def test_a_removed_job_takes_part_no_more_and_has_no_samples() -> None:
+def test_a_removed_job_has_no_more_rounds_and_no_samples() -> None:
     rounds, called = rounds_of(FixedRuns(8), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
     rounds.count({name: [10.0] for name in rounds.due()})
     rounds.remove(called[SMALL])
@@ -205,7 +205,7 @@ def test_samples_of_an_earlier_run_count_until_the_host_changes() -> None:
     assert (len(parts), done) == (7, {samples.job.name: 7})
 
 
-def test_a_program_that_is_done_says_whether_it_was_stopped_at_a_limit() -> None:
+def test_a_finished_program_records_whether_a_limit_stopped_it() -> None:
     rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
     stops: dict[str, Stop | None] = {}
     number = 0
@@ -224,7 +224,7 @@ def test_a_rotation_holds_every_item_once() -> None:
         assert "".join(order) == "abcdef"[first:] + "abcdef"[:first]
 
 
-def test_the_first_round_begins_with_the_first() -> None:
+def test_the_first_round_keeps_the_given_order() -> None:
     assert in_turn([*LASTING], [*LASTING.values()], 0) == [*LASTING]
 
 

@@ -111,7 +111,7 @@ def test_a_slow_program_that_hardly_varies_takes_less_than_the_usual_least() -> 
     assert samples_until_satisfied(Adaptive(), restless) > 8
 
 
-def test_fixed_runs_take_exactly_so_many_and_leave_none_out() -> None:
+def test_fixed_runs_take_exactly_the_given_number_and_drop_none() -> None:
     rule = FixedRuns(100)
     samples = [99.0, 98.0, *noisy(150, 0.3)]
     assert samples_until_satisfied(rule, samples) == 100
@@ -129,7 +129,7 @@ def test_finished_samples_satisfy_the_same_rule_and_laxer_ones(samples: list[flo
 
 
 @given(LATENCIES)
-def test_the_warm_up_is_left_out_of_the_statistics_and_nothing_else_is(samples: list[float]) -> None:
+def test_only_the_warm_up_is_left_out_of_the_statistics(samples: list[float]) -> None:
     series = samples_of(samples, Adaptive())
     assert series.samples_ms == tuple(samples)
     assert series.statistics.count == len(samples) - series.warm_up
@@ -159,7 +159,7 @@ def test_outliers_are_counted_and_stay_in_the_samples() -> None:
 
 
 @given(st.integers(1, 400))
-def test_the_rule_is_checked_more_seldom_with_more_samples_and_always_at_the_end(count: int) -> None:
+def test_the_rule_is_checked_less_often_with_more_samples_and_always_at_the_end(count: int) -> None:
     rule = Adaptive(least=20, most=50, most_of_quick=110)
     looks = [samples for samples in range(1, rule.most_of_quick) if rule.looks_at(samples)]
     assert {rule.least, rule.most, 2 * rule.most} < set(looks)

@@ -107,7 +107,7 @@ def jobs_of(*kinds: str) -> Sequence[Job]:
     return plan(cut_models(chain(*kinds)), Known(), Adaptive()).jobs
 
 
-def test_the_time_left_goes_by_the_rounds_so_far(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_left_of_a_run_follows_its_rounds_so_far(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     timed = Timed(site, monkeypatch)
     timed.run(site.request(rule=FixedRuns(30)))
     said_and_true = timed.said_and_true()[5:-3]
@@ -116,7 +116,7 @@ def test_the_time_left_goes_by_the_rounds_so_far(site: Site, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("disturbed", [12, 10**6])
-def test_the_time_left_never_stands_still_while_rounds_are_repeated(
+def test_the_time_left_keeps_changing_while_rounds_are_repeated(
     disturbed: int, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     timed = Timed(site, monkeypatch, disturbed)
@@ -128,16 +128,14 @@ def test_the_time_left_never_stands_still_while_rounds_are_repeated(
     assert all(0.5 * true < said < 2 * true for said, true in said_and_true[8:-4])
 
 
-def test_however_noisy_the_host_is_little_time_is_lost_to_repeated_rounds(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_repeated_rounds_cost_little_time_on_any_host(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     timed = Timed(site, monkeypatch, disturbed=10**6)
     timed.run(site.request(rule=FixedRuns(30)))
     assert timed.count(RoundDone) == 30
     assert timed.count(RoundRepeated) <= 5 + 30 / 2 + 1
 
 
-def test_rounds_are_expected_to_be_repeated_as_often_as_so_far_and_no_more_than_allowed() -> None:
+def test_predicted_repeats_follow_the_repeats_so_far_up_to_the_limit() -> None:
     jobs = jobs_of("conv", "relu", "pool")
     samples = dict.fromkeys(jobs, 10)
 
@@ -182,7 +180,7 @@ def test_models_and_carriers_are_timed_no_longer_on_a_busy_host() -> None:
     assert busy - timed == pytest.approx(4 * (quiet - timed))
 
 
-def test_networks_are_expected_to_take_as_long_as_those_before() -> None:
+def test_the_time_of_a_calibration_network_is_predicted_from_earlier_ones() -> None:
     clock = Clock()
     left = TimeLeft(3, clock=clock)
     # First the jobs, then the networks.
@@ -196,13 +194,13 @@ def test_networks_are_expected_to_take_as_long_as_those_before() -> None:
         assert left.total(9.0) == 9 + 25
 
 
-def test_networks_that_cannot_be_calibrated_on_are_no_longer_expected() -> None:
+def test_failed_calibration_networks_leave_the_prediction() -> None:
     left = TimeLeft(16, clock=Clock())
     left.expect_networks(8)
     assert left.total(0.0) == 8 * SECONDS_PER_NETWORK
 
 
-def test_no_more_time_is_left_than_of_the_budget(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_left_never_exceeds_the_budget(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     timed = Timed(site, monkeypatch)
     state = timed.run(site.request(rule=FixedRuns(100), time_budget_seconds=60.0))
     assert (state.state, state.message) == (State.FINISHED, "its time budget of 60 s is spent")

@@ -31,7 +31,7 @@ def layer(name: str, kind: str | None = None, times: str | None = None) -> Mappi
     return {key: value for key, value in found.items() if value is not None}
 
 
-def test_operators_of_one_layer_are_one_layer() -> None:
+def test_operators_with_one_layer_name_form_one_layer() -> None:
     graph = graph_of(
         [
             variable("data"),
@@ -54,7 +54,7 @@ def test_operators_of_one_layer_are_one_layer() -> None:
     assert after.feeds == (Feed(0, 0),)
 
 
-def test_without_a_kind_a_layer_is_of_that_of_its_heaviest_operator() -> None:
+def test_a_layer_without_a_kind_gets_that_of_its_heaviest_operator() -> None:
     nodes = [variable("data"), node("relu", "a", 0, **layer("x")), node("FullyConnected", "b", 1, **layer("x"))]
     assert graph_of(nodes).layers[0].kind is Kind.LINEAR
 
@@ -75,7 +75,7 @@ def test_every_output_that_leaves_a_layer_is_a_result_of_it() -> None:
     assert graph.heads == (Feed(1, 0), Feed(0, 1))
 
 
-def test_operators_of_a_layer_need_not_stand_together_in_the_file() -> None:
+def test_operators_of_a_layer_may_be_scattered_in_the_file() -> None:
     graph = graph_of(
         [
             variable("data"),
@@ -88,7 +88,7 @@ def test_operators_of_a_layer_need_not_stand_together_in_the_file() -> None:
     assert graph.predecessors == ((), (0,))
 
 
-def test_equal_layers_are_equal_in_whatever_order_files_list_their_operators() -> None:
+def test_layers_are_equal_in_any_order_of_their_operators() -> None:
     def division(first: str, second: str, top: int, bottom: int) -> list[Node]:
         params = {"sqrt": {}, "_plus_scalar": {"scalar": "1"}}
         return [
@@ -134,7 +134,7 @@ def test_edges_between_repetitions_are_dropped() -> None:
     assert [it.inputs for it in graph.layers[0].operators] == [(Wire(Origin.WEIGHT, 0), Wire(Origin.DATA, 0))]
 
 
-def test_the_reader_of_several_repetitions_reads_one_layer() -> None:
+def test_a_reader_of_several_repetitions_reads_one_layer() -> None:
     joined = graph_of(routing()).layers[2]
     assert joined.feeds == (Feed(1, 0),)
     assert joined.operators[0].inputs == (Wire(Origin.DATA, 0), Wire(Origin.DATA, 0))
@@ -146,12 +146,12 @@ def test_an_impossible_number_of_repetitions_is_refused(times: str) -> None:
     assert refusal(nodes) == f"net: layer 'step' has __times__ {times[:20]!r}; give a number from 1 to 1000000"
 
 
-def test_repetitions_must_be_as_many_as_the_operators_make() -> None:
+def test_the_number_of_repetitions_must_match_the_operators() -> None:
     assert "has 2 operators, which is not 3 times the same" in refusal(routing("3"))
     assert "has 2 operators, which is not 1000000 times the same" in refusal(routing("1000000"))
 
 
-def test_repetitions_must_be_alike() -> None:
+def test_repetitions_must_be_equal() -> None:
     nodes = [
         variable("data"),
         node("relu", "a", 0, **layer("x", None, "2")),

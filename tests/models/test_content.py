@@ -31,7 +31,7 @@ def test_a_plain_file_is_read_as_it_is(model: Path) -> None:
     assert read_content(model) == b'{"nodes": []}'
 
 
-def test_a_gzipped_file_is_unpacked_whatever_it_is_called(model: Path) -> None:
+def test_a_gzipped_file_is_unpacked_under_any_name(model: Path) -> None:
     model.write_bytes(gzip.compress(b"[]") + gzip.compress(b"{}"))
     assert read_content(model) == b"[]{}"
 
@@ -60,7 +60,7 @@ def test_a_loop_of_links_is_refused(tmp_path: Path) -> None:
     assert os.strerror(errno.ELOOP) in refusal(tmp_path / "one")
 
 
-def test_a_pipe_without_a_writer_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_without_a_writer_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert refusal(tmp_path / "pipe").startswith(f"{tmp_path}/pipe is not a regular file")
 
@@ -69,7 +69,7 @@ def test_a_device_is_refused() -> None:
     assert refusal(Path("/dev/zero")).startswith("/dev/zero is not a regular file")
 
 
-def test_a_file_that_may_not_be_read_is_refused(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_file_is_refused(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def forbid(path: Path, mode: str) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 

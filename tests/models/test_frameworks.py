@@ -28,12 +28,12 @@ def test_a_crash_while_fusing_counts_as_a_refusal(tmp_path: Path) -> None:
     assert caught.value.reason is Reason.UNFUSABLE
 
 
-def test_a_crash_at_another_question_is_an_error(tmp_path: Path) -> None:
+def test_a_crash_at_another_request_is_an_error(tmp_path: Path) -> None:
     with framework(tmp_path, "crash") as dying, pytest.raises(WorkerDiedError):
         dying.infer(SYMBOL, {})
 
 
-def test_an_interrupted_framework_is_an_error_and_no_refusal(tmp_path: Path) -> None:
+def test_an_interrupted_framework_is_an_error_and_not_a_refusal(tmp_path: Path) -> None:
     with framework(tmp_path, "hang") as hanging:
         log = tmp_path / "framework.log"
 
@@ -49,7 +49,7 @@ def test_an_interrupted_framework_is_an_error_and_no_refusal(tmp_path: Path) -> 
         thread.join()
 
 
-def test_a_missing_framework_is_looked_for_once_until_a_retry(tmp_path: Path) -> None:
+def test_a_missing_framework_is_searched_for_once_until_a_retry(tmp_path: Path) -> None:
     tries, python = tmp_path / "tries", tmp_path / "python"
     missing = framework(tmp_path, "no framework")
     python.write_text(python.read_text().replace("shift;", f"echo >> {tries}; shift;"))

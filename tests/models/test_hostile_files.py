@@ -81,7 +81,7 @@ def on_a_terminal(arguments: Sequence[str]) -> bytes:
 OWN_CODES = re.compile(rb"\x1b\[[0-9;]*m|\r\n")
 
 
-def test_a_terminal_gets_no_code_of_a_file(tmp_path: Path) -> None:
+def test_names_in_files_send_no_control_codes_to_the_terminal(tmp_path: Path) -> None:
     named = tmp_path / "\x1b]0;owned\x07\x1b[2J"
     named.mkdir()
     chosen = {"model": "escapes wherever it says graph node0 name", "refusal": "escapes in graph node0 input0"}

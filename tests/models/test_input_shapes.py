@@ -33,7 +33,7 @@ def with_declared(text: str) -> list[Node]:
         ("a=b=1,2", ("a=b", (1, 2))),
     ],
 )
-def test_a_shape_on_the_command_line(text: str, expected: tuple[str, Shape]) -> None:
+def test_a_shape_on_the_command_line_is_read(text: str, expected: tuple[str, Shape]) -> None:
     assert parse_input(text) == expected
 
 
@@ -46,13 +46,13 @@ def test_an_invalid_shape_on_the_command_line_is_refused(text: str) -> None:
         parse_input(text)
 
 
-def test_the_file_says_the_shape() -> None:
+def test_a_shape_in_the_file_is_used() -> None:
     assert shapes(with_declared("(2, 3, 8, 8)")) == {"data": (2, 3, 8, 8)}
     assert shapes(with_declared("[2L, 3L, 8L, 8L]")) == {"data": (2, 3, 8, 8)}
 
 
 @pytest.mark.parametrize("batch", ["0", "-1"])
-def test_an_open_batch_is_one_image(batch: str) -> None:
+def test_an_open_batch_axis_becomes_1(batch: str) -> None:
     assert shapes(with_declared(f"({batch}, 3, 8, 8)")) == {"data": (1, 3, 8, 8)}
 
 
@@ -67,7 +67,7 @@ def test_the_user_overrides_the_manifest_which_overrides_the_file() -> None:
     assert shapes(nodes, {"data": (1, 3, 32, 32)}, {"data": (1, 3, 16, 16)}) == {"data": (1, 3, 32, 32)}
 
 
-def test_a_name_that_the_file_lacks_is_refused_with_those_it_has() -> None:
+def test_an_unknown_input_name_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ModelError, match=r"^net has no input 'image'; its inputs are: data$"):
         shapes(small_network(), {"image": (1, 3, 8, 8)})
 
@@ -124,16 +124,16 @@ def test_a_network_known_by_its_name_has_its_usual_shape(name: str, side: int) -
 
 
 @pytest.mark.parametrize("name", ["lenet", "LeNet-5", "mnist_cnn"])
-def test_digits_are_small_and_grey(name: str) -> None:
+def test_networks_for_digits_get_small_grey_images(name: str) -> None:
     assert shapes(small_network(), name=name) == {"data": (1, 1, 28, 28)}
 
 
 @pytest.mark.parametrize("name", ["net", "training", "my_net"])
-def test_other_networks_are_not_guessed(name: str) -> None:
+def test_shapes_of_other_networks_are_not_guessed(name: str) -> None:
     assert shapes(small_network(), name=name) == {}
 
 
-def test_only_an_image_called_data_is_guessed() -> None:
+def test_only_the_shape_of_an_input_called_data_is_guessed() -> None:
     one_axis = [
         it | {"attrs": it["attrs"] | {"kernel": "(3,)", "pad": "(1,)", "stride": "(1,)"}}
         if it["name"] == "conv0"

@@ -51,11 +51,11 @@ def test_a_model_is_found_by_its_name_and_by_its_row_of_table_1(library: Library
     assert [it.name for it in library.find("table1:2")] == ["Big Net on Faces"]
 
 
-def test_table_1_is_all_its_rows(library: Library) -> None:
+def test_table_1_selects_all_its_rows(library: Library) -> None:
     assert [it.name for it in library.find("table1")] == ["Big Net", "Big Net on Faces"]
 
 
-def test_a_path_is_a_model_of_its_own(library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_selects_a_model(library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert library.find(str(folder / "net-symbol.json")) == (ModelSource("net", folder / "net-symbol.json"),)
     monkeypatch.chdir(folder)
     (folder / "odd").write_text("{}")
@@ -79,7 +79,7 @@ def test_a_model_has_the_name_of_its_file(file: str, name: str) -> None:
     assert source_of(Path("some") / file).name == name
 
 
-def test_models_are_found_in_order_and_each_once(library: Library) -> None:
+def test_models_are_found_in_order_and_only_once(library: Library) -> None:
     names = ["resnet50_v1", "table1", "table1:1", "resnet50_v1"]
     assert [it.name for it in library.find_all(names)] == ["resnet50_v1", "Big Net", "Big Net on Faces"]
 
@@ -97,7 +97,7 @@ def test_an_unknown_name_is_refused(library: Library, name: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["0", "51", "", "one", "1.0"])
-def test_a_row_that_table_1_lacks_is_refused(library: Library, number: str) -> None:
+def test_an_unknown_row_of_table_1_is_refused(library: Library, number: str) -> None:
     with pytest.raises(UnknownModelError, match="the numbers go from 1 to 50"):
         library.find(f"table1:{number}")
 
@@ -115,7 +115,7 @@ def test_an_added_file_is_in_the_library_until_it_is_removed(library: Library, f
     assert len(library.sources()) == 3 and file.exists()
 
 
-def test_a_file_that_the_library_lists_already_is_not_doubled(library: Library, folder: Path) -> None:
+def test_a_file_in_the_library_is_not_listed_twice(library: Library, folder: Path) -> None:
     sample = library.samples()[0]
     assert library.add_model(sample.path) == sample
     library.add_folder(folder)
@@ -161,7 +161,7 @@ def test_the_models_of_an_added_folder_are_in_the_library(library: Library, fold
     assert library.find("net2") == (ModelSource("net2", folder / "deeper" / "net2-symbol.json.gz"),)
 
 
-def test_a_folder_is_added_once_and_kept_for_the_next_time(library: Library, folder: Path, tmp_path: Path) -> None:
+def test_an_added_folder_is_stored_once(library: Library, folder: Path, tmp_path: Path) -> None:
     library.add_folder(folder)
     library.add_folder(folder)
     assert Library(tmp_path / "samples", tmp_path / "data").folders() == (folder,)
@@ -175,7 +175,7 @@ def test_a_folder_is_kept_by_its_absolute_path(library: Library, folder: Path, m
     assert library.folders() == ()
 
 
-def test_folders_that_are_added_at_once_are_all_in_the_library(library: Library, folder: Path, tmp_path: Path) -> None:
+def test_folders_added_concurrently_are_all_in_the_library(library: Library, folder: Path, tmp_path: Path) -> None:
     folders = [tmp_path / f"folder{number}" for number in range(8)]
     for each in folders:
         shutil.copytree(folder, each)
@@ -184,7 +184,7 @@ def test_folders_that_are_added_at_once_are_all_in_the_library(library: Library,
     assert sorted(library.folders()) == sorted(folders)
 
 
-def test_a_removed_folder_leaves_the_library_and_its_files_stay(library: Library, folder: Path) -> None:
+def test_removing_a_folder_keeps_its_files(library: Library, folder: Path) -> None:
     library.add_folder(folder)
     library.remove(folder)
     assert len(library.sources()) == 3
@@ -206,7 +206,7 @@ def test_two_models_of_one_name_need_a_path(library: Library, folder: Path) -> N
     assert str(folder / "deeper" / "net-symbol.json") in str(refusal.value)
 
 
-def test_a_folder_within_an_added_folder_doubles_no_model(library: Library, folder: Path) -> None:
+def test_a_folder_within_an_added_folder_duplicates_no_model(library: Library, folder: Path) -> None:
     library.add_folder(folder)
     library.add_folder(folder / "deeper")
     assert len(library.find("net2")) == 1
@@ -218,7 +218,7 @@ def test_links_in_a_circle_are_not_followed(library: Library, folder: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["absent", "mine/net-symbol.json", "n" * 5_000, "n\0"])
-def test_a_path_to_no_folder_is_refused(library: Library, folder: Path, name: str) -> None:
+def test_a_path_that_is_not_a_folder_is_refused(library: Library, folder: Path, name: str) -> None:
     with pytest.raises(ModelError, match="is not a folder"):
         library.add_folder(folder.parent / name)
 

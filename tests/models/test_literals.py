@@ -17,7 +17,7 @@ def test_a_tuple_is_one_value_in_the_spelling_of_any_version(text: str) -> None:
     ("text", "value"),
     [("()", ()), ("[]", ()), ("None", None), ("", None), ("3", (3,)), ("(3,)", (3,)), ("(None, 2)", (None, 2))],
 )
-def test_empty_short_and_open_tuples(text: str, value: ParamValue) -> None:
+def test_empty_short_and_open_tuples_are_read(text: str, value: ParamValue) -> None:
     assert parse_tuple(text) == value
 
 
@@ -34,7 +34,7 @@ def test_false_is_one_value_in_the_spelling_of_any_version(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "value"), [("64", 64), ("64L", 64), ("-1", -1), ("True", 1), ("64.0", 64), ("1e3", 1000)]
 )
-def test_whole_numbers(text: str, value: int) -> None:
+def test_whole_numbers_are_read(text: str, value: int) -> None:
     found = parse_value(text, "int")
     assert (found, type(found)) == (value, int)
 

@@ -59,14 +59,14 @@ def test_a_fused_model_in_the_cache_needs_no_framework(model: ModelSource, tmp_p
     assert Loader(tmp_path / "cache", NoFramework()).load(model, Level.FUSED, IMAGE) == first
 
 
-def test_a_copy_of_a_model_is_known_under_any_name(model: ModelSource, tmp_path: Path) -> None:
+def test_a_renamed_copy_of_a_model_is_found_in_the_cache(model: ModelSource, tmp_path: Path) -> None:
     Loader(tmp_path / "cache", TableFramework()).load(model, given=IMAGE)
     copy = tmp_path / "copy.json.gz"
     copy.write_bytes(gzip.compress(model.path.read_bytes()))
     assert Loader(tmp_path / "cache", NoFramework()).load(source_of(copy), given=IMAGE).name == "copy"
 
 
-def test_other_shapes_are_other_entries_of_the_cache(model: ModelSource, tmp_path: Path) -> None:
+def test_other_shapes_have_their_own_cache_entry(model: ModelSource, tmp_path: Path) -> None:
     framework = TableFramework()
     loader = Loader(tmp_path / "cache", framework)
     small, large = (loader.load(model, given={"data": (1, 3, side, side)}) for side in (16, 32))
@@ -74,7 +74,7 @@ def test_other_shapes_are_other_entries_of_the_cache(model: ModelSource, tmp_pat
     assert framework.asked == ["infer", "infer"]
 
 
-def test_delivered_types_need_neither_framework_nor_cache(model: ModelSource, tmp_path: Path) -> None:
+def test_models_with_delivered_types_need_neither_framework_nor_cache(model: ModelSource, tmp_path: Path) -> None:
     first = Loader(tmp_path / "cache", TableFramework()).load(model, given=IMAGE)
     (delivered,) = cached_files(tmp_path / "cache")
     source = ModelSource(model.name, model.path, inputs=IMAGE, types=delivered)
@@ -82,7 +82,7 @@ def test_delivered_types_need_neither_framework_nor_cache(model: ModelSource, tm
     assert not (tmp_path / "nothing").exists()
 
 
-def test_a_changed_file_does_not_get_its_old_types(model: ModelSource, tmp_path: Path) -> None:
+def test_a_changed_file_ignores_its_old_types(model: ModelSource, tmp_path: Path) -> None:
     framework = TableFramework()
     loader = Loader(tmp_path / "cache", framework)
     loader.load(model, given=IMAGE)
@@ -129,7 +129,7 @@ def test_models_load_without_a_writable_folder(model: ModelSource, tmp_path: Pat
     assert framework.asked == ["infer", "infer"]
 
 
-def test_another_framework_is_asked_again_where_the_first_lacked_an_operator(tmp_path: Path) -> None:
+def test_an_operator_missing_in_one_framework_is_asked_of_another(tmp_path: Path) -> None:
     source = saved(tmp_path, [variable("data"), node("OnlyTheOtherHasThis", "x", 0)])
     graph = Loader(tmp_path / "cache", TableFramework("old")).load(source, given=IMAGE)
     assert graph.layers[0].unmeasurable is not None
@@ -141,7 +141,7 @@ def test_another_framework_is_asked_again_where_the_first_lacked_an_operator(tmp
     assert newer.asked == ["infer"]
 
 
-def test_fused_graphs_of_different_frameworks_stay_apart(model: ModelSource, tmp_path: Path) -> None:
+def test_fused_graphs_of_different_frameworks_are_cached_separately(model: ModelSource, tmp_path: Path) -> None:
     for identity in ("mxnet-1.8", "mxnet-1.9"):
         framework = TableFramework(identity)
         Loader(tmp_path / "cache", framework).load(model, Level.FUSED, IMAGE)
@@ -156,7 +156,7 @@ def test_a_model_without_any_shape_is_refused_before_the_framework_starts(model:
         Loader(tmp_path, NoFramework()).load(model)
 
 
-def test_an_input_that_inference_does_not_reach_is_asked_for(tmp_path: Path) -> None:
+def test_an_input_that_inference_cannot_determine_has_to_be_given(tmp_path: Path) -> None:
     nodes = [variable("left"), variable("right"), node("Concat", "both", 0, 1)]
     framework = TableFramework()
     loader = Loader(tmp_path, framework)
@@ -196,7 +196,7 @@ def test_an_answer_about_another_graph_is_refused(model: ModelSource, tmp_path: 
         Loader(tmp_path, Confused()).load(model, given=IMAGE)
 
 
-def test_a_broken_file_is_refused_by_its_name(tmp_path: Path) -> None:
+def test_a_broken_file_is_named_in_the_refusal(tmp_path: Path) -> None:
     path = tmp_path / "broken-symbol.json"
     path.write_text("{")
     with pytest.raises(UnreadableModelError, match=r"^broken is not JSON: "):
@@ -238,13 +238,13 @@ def test_a_fused_layer_has_the_name_of_its_first_layer(levels: tuple[LayerGraph,
     assert [it.name for it in fused.inputs] == ["picture"]
 
 
-def test_layers_of_both_levels_meet_in_the_nodes_of_the_file(levels: tuple[LayerGraph, LayerGraph]) -> None:
+def test_layers_of_both_levels_refer_to_the_nodes_of_the_file(levels: tuple[LayerGraph, LayerGraph]) -> None:
     written, fused = levels
     assert shared_layers(fused, written) == ((0, 1), (2,), (3,))
     assert shared_layers(written, fused) == ((0,), (0,), (1,), (2,))
 
 
-def test_a_fused_operator_can_be_written_again(levels: tuple[LayerGraph, LayerGraph]) -> None:
+def test_a_fused_operator_can_be_written_to_a_file(levels: tuple[LayerGraph, LayerGraph]) -> None:
     native = levels[1].layers[0].operators[0].native
     assert native.op == "_sg_mkldnn_conv"
     assert [it["op"] for it in json.loads(native.subgraphs[0])["nodes"][-2:]] == ["Convolution", "Activation"]

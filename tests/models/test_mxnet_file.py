@@ -42,7 +42,7 @@ def test_annotations_for_training_are_not_parameters() -> None:
     assert parsed([variable("data"), raw]).nodes[1].params == {"kernel": "(3,3)"}
 
 
-def test_numbers_as_parameters_are_taken_as_text() -> None:
+def test_numeric_parameters_are_read_as_text() -> None:
     raw = {"op": "LRN", "name": "n", "attrs": {"nsize": 5, "alpha": 1e-4, "flag": True}, "inputs": [[0, 0, 0]]}
     assert parsed([variable("data"), raw]).nodes[1].attributes == {"nsize": "5", "alpha": "0.0001", "flag": "True"}
 
@@ -83,7 +83,7 @@ def test_a_batch_norm_without_its_states_gets_them() -> None:
 @pytest.mark.parametrize(
     ("version", "attributes"), [(None, {}), (904, {}), (905, {"axis": "-1"}), (10901, {"axis": "-1"})]
 )
-def test_the_last_axis_once_meant_all_axes(version: int | None, attributes: dict[str, str]) -> None:
+def test_an_old_file_means_all_axes_by_the_last_one(version: int | None, attributes: dict[str, str]) -> None:
     file = parsed([variable("data"), node("argmax", "a", 0, axis="-1")], version=version)
     assert file.nodes[1].attributes == attributes
 
@@ -91,7 +91,7 @@ def test_the_last_axis_once_meant_all_axes(version: int | None, attributes: dict
 # The order.
 
 
-def test_nodes_come_after_those_that_they_read() -> None:
+def test_nodes_are_ordered_after_their_inputs() -> None:
     nodes = [node("add", "last", 2, 1), node("relu", "second", 3), node("relu", "third", 1), variable("data")]
     file = parsed(nodes, 0)
     assert [it.name for it in file.nodes] == ["data", "second", "third", "last"]
@@ -99,7 +99,7 @@ def test_nodes_come_after_those_that_they_read() -> None:
     assert file.heads == (Entry(3, 0),)
 
 
-def test_nodes_that_no_head_needs_are_dropped() -> None:
+def test_nodes_without_a_path_to_a_head_are_dropped() -> None:
     nodes = [variable("unread"), variable("data"), node("relu", "r", 1), node("relu", "dead", 0)]
     assert [it.name for it in parsed(nodes, 2).nodes] == ["data", "r"]
 
@@ -110,7 +110,7 @@ def test_nodes_may_share_a_name() -> None:
     assert [it["name"] for it in json.loads(file.render())["nodes"]] == ["n0", "n1", "n2"]
 
 
-def test_a_rendered_file_reads_as_the_same_file_under_other_names() -> None:
+def test_a_rendered_file_equals_the_original_except_for_names() -> None:
     file = parsed(small_network())
     again = parse_symbol(file.render(), "net")
     assert [it._replace(name="") for it in again.nodes] == [it._replace(name="") for it in file.nodes]
@@ -130,7 +130,7 @@ def loop(body: dict[str, Any]) -> list[Node]:
     return [variable("data"), node("_foreach", "loop", 0) | {"subgraphs": [body]}]
 
 
-def test_the_graph_inside_an_operator_is_read_and_kept_as_it_stands() -> None:
+def test_a_subgraph_is_read_and_kept_unchanged() -> None:
     body = document([variable("x"), node("relu", "r", 0)])
     subgraph = parsed(loop(body)).nodes[1].subgraphs[0]
     assert json.loads(subgraph.text) == body
@@ -138,12 +138,12 @@ def test_the_graph_inside_an_operator_is_read_and_kept_as_it_stands() -> None:
     assert json.loads(parsed(loop(body)).render())["nodes"][1]["subgraphs"] == [body]
 
 
-def test_a_flaw_inside_is_found_outside() -> None:
+def test_a_flaw_in_a_subgraph_is_reported_for_the_file() -> None:
     message = refusal(content(loop(document([variable("x"), node("relu", "r", 5)]))))
     assert message == "net: node 1 ('loop') carries a broken graph: node 1 ('r') reads node 5, but there are 2 nodes"
 
 
-def test_graphs_inside_graphs_end_somewhere() -> None:
+def test_too_deeply_nested_subgraphs_are_refused() -> None:
     body = document([variable("x"), node("relu", "r", 0)])
     for _ in range(DEEPEST_NESTING - 1):
         body = document(loop(body))
@@ -213,7 +213,7 @@ def test_a_part_of_a_wrong_type_is_refused_with_its_node(key: str, values: list[
         assert refusal(content([variable("data"), raw])).startswith("net: node 1 "), value
 
 
-def test_half_a_character_is_a_valid_name() -> None:
+def test_a_lone_surrogate_is_a_valid_name() -> None:
     nodes = [variable("\ud800"), node("\ud800", "\udfff", 0, __layer__="\ud800")]
     assert parse_symbol(parsed(nodes).render(), "net").nodes[1].op == "\ud800"
 
@@ -237,7 +237,7 @@ def test_half_a_character_is_a_valid_name() -> None:
         ([1, 0], "is part of a cycle, or depends on one"),
     ],
 )
-def test_an_edge_to_nowhere_is_refused_with_its_node(entry: Any, expected: str) -> None:
+def test_an_edge_to_a_missing_node_is_refused_with_its_node(entry: Any, expected: str) -> None:
     nodes = [variable("data"), {"op": "relu", "name": "r", "inputs": [entry]}]
     assert refusal(content(nodes)).startswith(f"net: node 1 ('r') {expected}")
 
@@ -254,14 +254,14 @@ def test_a_variable_with_inputs_is_refused() -> None:
 
 
 @pytest.mark.parametrize("value", [None, [], {}, ["1"]])
-def test_a_parameter_that_is_no_text_is_refused(value: Any) -> None:
+def test_a_parameter_that_is_not_text_is_refused(value: Any) -> None:
     raw = node("relu", "r", 0) | {"attrs": {"axis": value}}
     assert refusal(content([variable("data"), raw])) == (
         "net: node 1 ('r') has a parameter 'axis' that is neither text nor a number"
     )
 
 
-def test_a_file_of_countless_small_values_is_refused_before_it_fills_the_memory() -> None:
+def test_a_file_of_too_many_small_values_is_refused_before_it_fills_the_memory() -> None:
     data = b"[" + b"[]," * 2_500_000 + b"[]]"
     tracemalloc.start()
     try:
@@ -279,12 +279,12 @@ def test_long_names_are_shortened_in_messages() -> None:
 @pytest.mark.parametrize(
     "attributes", [None, [], 7, "text", {"mxnet_version": {}}, {"mxnet_version": []}, {"mxnet_version": ["int", "new"]}]
 )
-def test_a_file_without_a_valid_version_is_an_old_one(attributes: Any) -> None:
+def test_a_file_without_a_valid_version_counts_as_old(attributes: Any) -> None:
     raw = document([variable("data"), node("argmax", "a", 0, axis="-1")]) | {"attrs": attributes}
     assert parse_symbol(json.dumps(raw), "net").nodes[1].attributes == {}
 
 
-def test_a_part_that_nests_too_deep_inside_an_operator_is_refused() -> None:
+def test_a_too_deeply_nested_part_of_an_operator_is_refused() -> None:
     deep: Any = []
     for _ in range(700):
         deep = [deep]

@@ -70,7 +70,7 @@ def test_a_layer_keeps_its_native_spelling() -> None:
     assert graph_of(nodes).layers[0].operators[0].native == NativeNode("Flatten", (("axis", "1"),))
 
 
-def test_layers_of_one_name_stay_apart() -> None:
+def test_layers_with_equal_names_are_distinguished() -> None:
     graph = graph_of([variable("data"), node("relu", "x", 0), node("relu", "x", 1), node("relu", "", 2)])
     assert [it.name for it in graph.layers] == ["x", "x", "relu3"]
     assert graph.edges == ((0, 1), (1, 2))
@@ -98,7 +98,7 @@ def test_a_tensor_that_is_read_twice_is_one_input() -> None:
     assert doubled.operators[0].inputs == (Wire(Origin.DATA, 0), Wire(Origin.DATA, 0))
 
 
-def test_several_inputs_and_heads() -> None:
+def test_several_inputs_and_heads_are_kept() -> None:
     nodes = [variable("left"), variable("right"), node("relu", "a", 1), node("elemwise_add", "b", 0, 2)]
     graph = graph_of(nodes, 3, 2, 2, shapes={"left": IMAGE, "right": IMAGE})
     assert [it.name for it in graph.inputs] == ["left", "right"]
@@ -168,7 +168,7 @@ def test_a_loop_is_one_layer_with_its_body_inside() -> None:
     assert "mxnet.relu" in loop.operators[0].inner[0]
 
 
-def test_a_body_is_the_same_under_other_names_and_another_with_other_operators() -> None:
+def test_a_loop_body_is_identified_by_operators_and_not_by_names() -> None:
     def inner(*names: str, op: str = "relu") -> tuple[str, ...]:
         body = document([variable(names[0]), node(op, names[1], 0)])
         nodes = [variable("data"), node("_foreach", "loop", 0) | {"subgraphs": [body]}]

@@ -28,7 +28,7 @@ def test_states_of_a_recurrent_layer_are_bound_once() -> None:
     assert roles(nodes) == {"x": Role.INPUT, "p": Role.WEIGHT, "h": Role.WEIGHT, "c": Role.WEIGHT}
 
 
-def test_the_states_of_an_old_batch_norm_are_learned() -> None:
+def test_the_states_of_an_old_batch_norm_are_weights() -> None:
     nodes = [variable("x"), variable("g"), variable("b"), node("BatchNorm_v1", "bn", 0, 1, 2)]
     assert roles(nodes) == {
         "x": Role.INPUT,

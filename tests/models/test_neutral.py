@@ -168,23 +168,23 @@ def test_different_computations_are_two_operators(
     assert neutral(op, attributes) != neutral(other, others)
 
 
-def test_flattening_a_flat_tensor_changes_nothing() -> None:
+def test_flattening_a_flat_tensor_is_the_identity() -> None:
     assert neutral("FullyConnected", {"flatten": "False"}, VECTOR) == neutral("FullyConnected", {}, VECTOR)
 
 
-def test_enlarging_several_images_together_is_an_operator_of_mxnet() -> None:
+def test_resizing_several_inputs_together_stays_an_mxnet_operator() -> None:
     params = {"scale": "2", "sample_type": "nearest", "num_args": "2"}
     assert neutral("UpSampling", params).op == "upsample_nearest"
     assert neutral("UpSampling", params, IMAGE, IMAGE).op == "mxnet.UpSampling"
 
 
-def test_beside_integers_it_counts_how_a_scalar_was_written() -> None:
+def test_the_spelling_of_a_scalar_counts_for_integer_tensors() -> None:
     integers = TensorType((1, 8), "int32")
     one, other = ({"scalar": "2", "is_int": text} for text in ("True", "False"))
     assert neutral("_mul_scalar", one, integers) != neutral("_mul_scalar", other, integers)
 
 
-def test_where_no_shape_is_known_parameters_stay_as_they_are() -> None:
+def test_parameters_stay_unchanged_without_shapes() -> None:
     unknown = TensorType(None)
     assert neutral("softmax", {}, unknown) == Neutral("softmax", (("axis", -1),))
     assert neutral("Reshape", {"shape": "(0, -1)"}, unknown, output=unknown) == Neutral(
@@ -198,7 +198,7 @@ def test_an_unknown_operator_keeps_its_name_and_all_its_parameters() -> None:
     )
 
 
-def test_parameters_have_one_order() -> None:
+def test_the_order_of_parameters_does_not_matter() -> None:
     assert neutral("Convolution", dict(reversed(CONV.items()))) == neutral("Convolution", CONV)
 
 
@@ -213,7 +213,7 @@ def test_every_shared_operator_has_a_kind_by_both_its_names() -> None:
     assert all(kind_of(f"{MXNET_PREFIX}{op}") is not Kind.OTHER for op in TRANSLATIONS)
 
 
-def test_adding_inputs_and_adding_elements_are_of_two_kinds() -> None:
+def test_adding_inputs_and_summing_elements_are_different_kinds() -> None:
     assert kind_of(neutral("add_n", {}).op) is Kind.COMBINE
     assert kind_of(neutral("sum", {}).op) is Kind.REDUCE
     assert kind_of(neutral("sum", {"exclude": "True"}).op) is Kind.REDUCE

@@ -46,19 +46,19 @@ def test_an_empty_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 9999])
-def test_a_format_of_another_version_is_refused(version: int, tmp_path: Path) -> None:
+def test_an_unsupported_format_version_is_refused(version: int, tmp_path: Path) -> None:
     made = small()
     made.ir_version = version
     assert "of the ONNX format; onnx" in refusal(tmp_path, made)
 
 
-def test_operators_of_a_later_version_are_refused(tmp_path: Path) -> None:
+def test_operators_of_a_newer_version_are_refused(tmp_path: Path) -> None:
     made = small()
     made.opset_import[0].version = 9999
     assert "it uses version 9999 of ONNX's operators" in refusal(tmp_path, made)
 
 
-def test_a_domain_that_the_file_does_not_declare_is_refused(tmp_path: Path) -> None:
+def test_an_undeclared_domain_is_refused(tmp_path: Path) -> None:
     made = model([make_node("Magic", ["x"], ["y"], name="trick", domain="some.where")], {"x": (1, 2)}, ["y"])
     message = "node 0 ('trick') is an operator of the domain 'some.where', whose version the file does not declare"
     assert message in refusal(tmp_path, made)
@@ -107,7 +107,7 @@ def test_an_inconsistent_file_is_refused(nodes: list[object], output: str, compl
     assert complaint in refusal(tmp_path, made)
 
 
-def test_weights_that_are_not_beside_the_model_are_named(tmp_path: Path) -> None:
+def test_missing_weight_files_are_named(tmp_path: Path) -> None:
     made = with_weights_in("big.bin", 0, 12)
     assert "'w' is kept in 'big.bin', which is not beside the model" in refusal(tmp_path, made)
     (tmp_path / "big.bin").write_bytes(bytes(11))
@@ -118,7 +118,7 @@ def test_weights_that_are_not_beside_the_model_are_named(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("dims", [(10**12,), (2**62, 2**62), (5,), (3,), (4, 10**9)])
-def test_a_weight_that_holds_other_bytes_than_it_says_is_refused(dims: tuple[int, ...], tmp_path: Path) -> None:
+def test_a_weight_with_a_wrong_number_of_bytes_is_refused(dims: tuple[int, ...], tmp_path: Path) -> None:
     weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims, raw_data=bytes(16))
     message = refusal(tmp_path, model([make_node("Add", ["x", "w"], ["y"])], {"x": (1, 1)}, ["y"], [weight]))
     assert re.search(r"^net: the weight 'w': float32 [0-9x]+ takes [0-9,]+ bytes, but there are 16$", message)
@@ -127,13 +127,13 @@ def test_a_weight_that_holds_other_bytes_than_it_says_is_refused(dims: tuple[int
 @pytest.mark.parametrize(
     "kind", ["FLOAT", "DOUBLE", "INT64", "UINT64", "INT32", "FLOAT16", "INT4", "COMPLEX64", "STRING"]
 )
-def test_a_weight_without_its_numbers_is_refused(kind: str, tmp_path: Path) -> None:
+def test_a_weight_without_data_is_refused(kind: str, tmp_path: Path) -> None:
     weight = TensorProto(name="w", data_type=TensorProto.DataType.Value(kind), dims=(4, 2))
     made = model([make_node("Identity", ["w"], ["y"])], {"x": (1,)}, ["y"], [weight])
     assert "numbers, but there are 0" in refusal(tmp_path, made)
 
 
-def test_numbers_that_share_a_byte_are_counted_as_such(tmp_path: Path) -> None:
+def test_packed_numbers_smaller_than_a_byte_are_counted(tmp_path: Path) -> None:
     weight = TensorProto(name="w", data_type=TensorProto.INT4, dims=(3,), raw_data=bytes(2))
     nodes = [make_node("Cast", ["w"], ["c"], to=1), make_node("Add", ["x", "c"], ["y"])]
     assert len(loaded(tmp_path, model(nodes, {"x": (3,)}, ["y"], [weight], opset=21)).layers) == 1
@@ -145,7 +145,7 @@ def test_a_weight_of_impossible_sizes_is_refused(tmp_path: Path) -> None:
         assert said in refusal(tmp_path, model([make_node("Add", ["x", "w"], ["y"])], {"x": (1,)}, ["y"], [weight]))
 
 
-def test_a_weight_beside_the_model_is_as_long_as_its_type_says(tmp_path: Path) -> None:
+def test_an_external_weight_has_the_length_of_its_type(tmp_path: Path) -> None:
     (tmp_path / "big.bin").write_bytes(bytes(12))
     made = with_weights_in("big.bin", 0, 8)
     assert "'w' is kept in 'big.bin': 8 bytes, but float32 3 takes 12" in refusal(tmp_path, made)
@@ -168,7 +168,7 @@ def test_a_link_out_of_the_folder_of_the_model_is_not_followed(tmp_path: Path) -
     assert "a link that leads out of the model's folder" in refusal(folder, with_weights_in("inner/secret", 0, 12))
 
 
-def test_a_link_within_the_folder_is_followed_and_so_is_that_of_the_model(tmp_path: Path) -> None:
+def test_links_within_the_folder_and_to_the_model_are_followed(tmp_path: Path) -> None:
     """Download caches hold links to both, beside each other."""
     folder, files = tmp_path / "snapshot", tmp_path / "files"
     folder.mkdir()
@@ -184,17 +184,17 @@ def test_a_link_within_the_folder_is_followed_and_so_is_that_of_the_model(tmp_pa
     assert loader.load(source_of(files / "net.onnx")).layers
 
 
-def test_functions_that_never_end_are_refused(tmp_path: Path) -> None:
+def test_recursive_functions_are_refused(tmp_path: Path) -> None:
     found = [refusal(tmp_path, made) for made in (calling(1), calling(3))]
     assert found == ["net: its function 'f0' calls itself"] * 2
 
 
-def test_functions_that_stand_for_countless_nodes_are_refused(tmp_path: Path) -> None:
+def test_functions_that_expand_to_too_many_nodes_are_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path, billion_nodes()) == "net: its functions stand for more than 200,000 nodes"
 
 
 @pytest.mark.parametrize("depth", [8, 9])
-def test_graphs_within_graphs_are_read_down_to_eight_levels(depth: int, tmp_path: Path) -> None:
+def test_subgraphs_are_read_down_to_eight_levels(depth: int, tmp_path: Path) -> None:
     if depth > 8:
         assert refusal(tmp_path, nested(depth)) == "net: it carries graphs within graphs, more than 8 deep"
     else:
@@ -202,7 +202,7 @@ def test_graphs_within_graphs_are_read_down_to_eight_levels(depth: int, tmp_path
 
 
 @pytest.mark.parametrize("location", ["../outside.bin", "/etc/hostname", ""])
-def test_weights_are_looked_for_beside_the_model_only(location: str, tmp_path: Path) -> None:
+def test_weights_are_searched_for_only_beside_the_model(location: str, tmp_path: Path) -> None:
     assert "which is not beside the model" in refusal(tmp_path, with_weights_in(location, 0, 1))
 
 
@@ -231,7 +231,7 @@ def test_external_data_of_subgraphs_is_checked_too(tmp_path: Path) -> None:
     assert loaded(tmp_path, made).layers[-1].op == "onnx.If"
 
 
-def test_a_damaged_value_that_is_part_of_an_operator_is_named(tmp_path: Path) -> None:
+def test_a_damaged_value_inside_an_operator_is_named(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(bytes(16))
     made = with_everything()
     constant = made.graph.node[-1].attribute[0].g.node[0]
@@ -260,7 +260,7 @@ def test_a_constant_that_cannot_be_computed_is_a_weight_of_unknown_values(node: 
 
 
 @pytest.mark.parametrize("op", ["Shape", "Gather", "Conv", "Relu", "Softmax", "Resize"])
-def test_an_operator_without_inputs_does_no_harm(op: str, tmp_path: Path) -> None:
+def test_an_operator_without_inputs_is_accepted(op: str, tmp_path: Path) -> None:
     nodes = [make_node(op, [], ["c"], name="n"), make_node("Relu", ["x"], ["y"])]
     if op == "Conv":
         nodes[0].attribute.append(make_attribute("auto_pad", "SAME_UPPER"))
@@ -273,20 +273,20 @@ def test_an_operator_without_inputs_does_no_harm(op: str, tmp_path: Path) -> Non
         assert "\n" not in str(refused)
 
 
-def test_an_open_axis_is_asked_for_unless_it_is_the_batch(tmp_path: Path) -> None:
+def test_an_open_axis_has_to_be_given_unless_it_is_the_batch(tmp_path: Path) -> None:
     made = model([make_node("Relu", ["x"], ["y"])], {"x": ("batch", "length")}, ["y"])
     with pytest.raises(MissingShapeError, match=r"net does not say the shape of: x \(batch, length\)$"):
         loaded(tmp_path, made)
     assert shape_of(loaded(tmp_path, made, {"x": (2, 7)})) == (2, 7)
 
 
-def test_an_axis_that_is_given_once_is_known_wherever_it_is_named(tmp_path: Path) -> None:
+def test_an_axis_given_once_applies_wherever_it_is_named(tmp_path: Path) -> None:
     made = model([make_node("Add", ["x", "z"], ["y"])], {"x": ("n", "length"), "z": ("n", "length")}, ["y"])
     assert shape_of(loaded(tmp_path, made, {"x": (3, 5)})) == (3, 5)
 
 
 @pytest.mark.parametrize("shape", [(99999999999999999999,), (2**63,), (2**20, 2**20), (10**40, 1)])
-def test_an_input_that_no_machine_can_hold_is_refused(shape: tuple[int, ...], tmp_path: Path) -> None:
+def test_an_input_beyond_any_memory_is_refused(shape: tuple[int, ...], tmp_path: Path) -> None:
     made = model([make_node("Relu", ["x"], ["y"])], {"x": ("n",) * len(shape)}, ["y"])
     with pytest.raises(
         ModelError, match=r"^net: input 'x' of shape [0-9x]+ has more elements than ONNX Runtime can hold"
@@ -316,7 +316,7 @@ FILES = [small().SerializeToString(), with_everything().SerializeToString()]
 
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.sampled_from(FILES), seed=st.integers(0, 2**32 - 1), changes=st.integers(1, 12))
-def test_a_mutated_file_is_a_model_that_can_be_cut_or_gets_one_line(
+def test_a_mutated_file_is_a_model_that_can_be_cut_or_is_refused_in_one_line(
     content: bytes, seed: int, changes: int, tmp_path: Path
 ) -> None:
     """Bytes are replaced, removed or doubled."""
@@ -365,13 +365,13 @@ def fusion_refusal(folder: Path, made: ModelProto) -> str:
     return str(refused.value)
 
 
-def test_no_framework_is_asked_to_make_constants_that_fill_the_memory(tmp_path: Path) -> None:
+def test_frameworks_never_create_constants_that_fill_the_memory(tmp_path: Path) -> None:
     nodes = [make_node("ConstantOfShape", ["s"], ["c"]), make_node("Add", ["x", "c"], ["y"])]
     made = model(nodes, {"x": (1,)}, ["y"], [integers("s", (2**30,))])
     assert "net computes constants of more than 1 GiB from shapes" in fusion_refusal(tmp_path, made)
 
 
-def test_no_framework_is_given_copies_of_a_value_that_fill_the_memory(tmp_path: Path) -> None:
+def test_frameworks_never_get_copies_of_a_value_that_fill_the_memory(tmp_path: Path) -> None:
     gathers = [make_node("Gather", ["x", "v"], [f"g{number}"]) for number in range(200)]
     total = make_node("Sum", [f"g{number}" for number in range(200)], ["y"])
     made = model([*gathers, total], {"x": (2**16,)}, ["y"], [from_array(numpy.arange(2**16), "v")])

@@ -55,7 +55,7 @@ def test_results_of_weights_and_shapes_alone_are_not_layers(tmp_path: Path) -> N
     assert (flat.op, flat.outputs[0].shape, flat.weights) == ("reshape", (2, 128), ())
 
 
-def test_a_branch_or_a_loop_is_one_layer_that_reads_what_the_graphs_inside_read(tmp_path: Path) -> None:
+def test_a_branch_or_loop_is_one_layer_with_the_inputs_of_its_subgraphs(tmp_path: Path) -> None:
     def inside(op: str) -> GraphProto:
         result = make_tensor_value_info(f"{op}_result", TensorProto.FLOAT, None)
         return make_graph([make_node(op, ["r", "w"], [f"{op}_result"])], op, [], [result])
@@ -71,7 +71,7 @@ def test_a_branch_or_a_loop_is_one_layer_that_reads_what_the_graphs_inside_read(
     assert len(found.operators[0].inner) == 2
 
 
-def test_the_inside_of_a_branch_has_the_form_of_other_formats(tmp_path: Path) -> None:
+def test_subgraphs_have_the_same_form_in_each_format(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(bytes(16))
     graph = loaded(tmp_path, with_everything())
     canonical = brick_of(graph, (graph.layers[-1].index,)).canonical
@@ -100,7 +100,7 @@ def test_names_do_not_count(tmp_path: Path) -> None:
     assert keys[0] == keys[1]
 
 
-def test_layers_that_mxnet_has_too_are_the_same_bricks(tmp_path: Path) -> None:
+def test_layers_shared_with_mxnet_are_the_same_bricks(tmp_path: Path) -> None:
     writer = SymbolWriter()
     data = writer.input("data", (1, 3, 16, 16))
     conv = writer.op("Convolution", data, kernel=(3, 3), pad=(1, 1), num_filter=8)

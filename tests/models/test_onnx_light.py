@@ -36,7 +36,7 @@ def test_a_published_network_has_as_many_layers_as_operators_that_depend_on_its_
     assert graph.inputs[0].type.shape == (1, 3, 224, 224)
 
 
-def test_a_transformers_encoder_has_its_layers_and_few_of_them_are_unique(tmp_path: Path) -> None:
+def test_an_encoder_of_a_transformer_has_few_unique_layers(tmp_path: Path) -> None:
     (tmp_path / "encoder.onnx").write_bytes(encoder().SerializeToString())
     graph = Loader(tmp_path, TableFramework()).load(source_of(tmp_path / "encoder.onnx"))
     # Embeddings, their sum and its norm; then blocks of attention and its following layers.

@@ -72,7 +72,7 @@ def test_large_arrays_stay_on_disk_and_are_found_there(tmp_path: Path) -> None:
         assert numpy.array_equal(values, numpy.arange(LARGE, dtype=numpy.float32))
 
 
-def test_a_hole_of_a_gigabyte_is_refused_unread(tmp_path: Path) -> None:
+def test_a_sparse_file_of_a_gigabyte_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     with path.open("wb") as file:
         file.truncate(2**30)
@@ -94,7 +94,7 @@ def test_a_file_larger_than_protobuf_can_be_is_refused(tmp_path: Path) -> None:
     assert refusal(path) == "net holds more than 2047 MiB: not an ONNX file"
 
 
-def test_too_many_bytes_beside_the_arrays_are_refused_unread(tmp_path: Path) -> None:
+def test_too_many_bytes_outside_the_arrays_are_refused_unread(tmp_path: Path) -> None:
     made = small()
     made.doc_string = "n" * (65 * 2**20)
     path = saved(tmp_path, made)
@@ -104,7 +104,7 @@ def test_too_many_bytes_beside_the_arrays_are_refused_unread(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("small_file", [2**24, 0], ids=["small", "large"])
-def test_countless_small_parts_are_refused_before_they_fill_the_memory(
+def test_too_many_small_parts_are_refused_before_they_fill_the_memory(
     small_file: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "_SMALL_FILE", small_file)

@@ -42,7 +42,7 @@ def test_a_given_shape_is_remembered_and_its_use_is_reported(tmp_path: Path) -> 
     assert load(tmp_path, source) == ((3, 9), ["net {'x': (3, 9)}"])
 
 
-def test_a_model_is_known_by_its_content_and_not_by_its_name(tmp_path: Path) -> None:
+def test_given_shapes_are_remembered_by_content_and_not_by_name(tmp_path: Path) -> None:
     load(tmp_path, open_model(tmp_path), {"x": (2, 8)})
     assert load(tmp_path, open_model(tmp_path, "copy"))[0] == (2, 8)
     other = source_of(saved(tmp_path, model([make_node("Tanh", ["x"], ["y"])], {"x": [None, None]}, ["y"])))
@@ -50,7 +50,7 @@ def test_a_model_is_known_by_its_content_and_not_by_its_name(tmp_path: Path) -> 
         load(tmp_path, other)
 
 
-def test_a_shape_that_the_file_says_is_not_replaced_by_a_remembered_one(tmp_path: Path) -> None:
+def test_a_remembered_shape_never_replaces_one_in_the_file(tmp_path: Path) -> None:
     source = source_of(saved(tmp_path, model([make_node("Relu", ["x"], ["y"])], {"x": [1, 8]}, ["y"])))
     load(tmp_path, source, {"x": (4, 8)})
     assert load(tmp_path, source) == ((1, 8), [])

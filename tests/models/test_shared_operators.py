@@ -156,7 +156,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.onnx}-{pair.opset}")
-def test_an_operator_of_both_formats_is_one_brick(pair: Pair, tmp_path: Path) -> None:
+def test_an_operator_is_the_same_brick_in_both_formats(pair: Pair, tmp_path: Path) -> None:
     names = [f"x{place}" for place in range(pair.data)]
     node = make_node(pair.onnx, [*names, *(it.name for it in pair.stored)], ["y"], **pair.attributes)
     onnx = loaded(tmp_path, model([node], dict.fromkeys(names, IMAGE), ["y"], pair.stored, pair.opset))
@@ -182,7 +182,7 @@ def read_mxnet(folder: Path, pair: Pair, twin: Layer) -> LayerGraph:
     return Loader(folder / "cache", TableFramework(more={pair.mxnet: rule})).load(source_of(path))
 
 
-def test_each_operator_that_becomes_a_shared_one_is_compared() -> None:
+def test_each_operator_mapped_to_a_shared_one_is_compared() -> None:
     # It takes two axes, and is compared with the others of an image network.
     elsewhere = {"Gemm"}
     assert {pair.onnx for pair in PAIRS} == ONNX_TRANSLATIONS.keys() - elsewhere

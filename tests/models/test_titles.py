@@ -79,12 +79,12 @@ def test_a_title_names_operators_window_and_width(described: Layer, title: str) 
     assert layer_title(described) == title
 
 
-def test_a_fused_layer_has_the_window_of_the_convolution_in_it() -> None:
+def test_the_title_of_a_fused_layer_has_the_window_of_its_convolution() -> None:
     fused = replace(layer("conv+relu", IMAGE, inner=(FUSED,), with_act=True), kind=Kind.CONVOLUTION)
     assert layer_title(fused) == "conv+relu 3x3/2 64"
 
 
-def test_of_many_operators_the_first_are_named() -> None:
+def test_a_title_names_the_first_of_many_operators() -> None:
     assert layer_title(layer("square+sqrt+exp+log+abs", IMAGE)) == "square+sqrt+exp+log+..."
 
 

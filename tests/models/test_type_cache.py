@@ -29,7 +29,7 @@ def test_written_types_are_read_back(found: CachedTypes, symbol: str | None, par
         assert read_types(path, "other key") is None
 
 
-def test_a_file_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+def test_a_missing_file_holds_no_types(tmp_path: Path) -> None:
     assert read_types(tmp_path / "absent.json", "key") is None
     assert read_types(tmp_path, "key") is None
 
@@ -40,7 +40,7 @@ def test_equal_types_are_written_once(tmp_path: Path) -> None:
     assert document["types"] == [[[1, 8], "float32"]]
 
 
-def test_a_key_depends_on_all_that_the_answer_depends_on() -> None:
+def test_a_cache_key_depends_on_everything_that_affects_the_answer() -> None:
     keys = {
         cache_key(b"a", {0: (1, 2)}),
         cache_key(b"b", {0: (1, 2)}),
@@ -53,5 +53,5 @@ def test_a_key_depends_on_all_that_the_answer_depends_on() -> None:
     assert len(keys) == 7
 
 
-def test_the_order_in_which_shapes_are_given_does_not_matter() -> None:
+def test_the_order_of_given_shapes_does_not_matter() -> None:
     assert cache_key(b"a", {0: (1,), 1: (2,)}) == cache_key(b"a", {1: (2,), 0: (1,)})

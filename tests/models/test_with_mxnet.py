@@ -47,7 +47,7 @@ def test_a_network_in_three_versions_of_the_format_has_the_same_bricks(
     assert all(layer.unmeasurable is None for graph in graphs for layer in graph.layers)
 
 
-def test_fusing_joins_layers_and_keeps_track_of_them(loader: Loader, tmp_path: Path) -> None:
+def test_fusing_joins_layers_and_records_which(loader: Loader, tmp_path: Path) -> None:
     source = source_of(saved(tmp_path, document(small_network())))
     written, fused = loader.load(source, given=IMAGE), loader.load(source, Level.FUSED, IMAGE)
     assert len(fused.layers) < len(written.layers)
@@ -73,7 +73,7 @@ def test_the_rest_of_a_model_with_an_unknown_operator_is_usable(loader: Loader, 
     }
 
 
-def test_a_new_array_gets_the_size_that_its_readers_need(loader: Loader, tmp_path: Path) -> None:
+def test_an_array_added_by_fusion_gets_the_size_that_its_readers_need(loader: Loader, tmp_path: Path) -> None:
     def start(shape: str) -> NativeNode:
         nodes = [variable("data"), node("_zeros", "start", shape=shape), node("elemwise_add", "sum", 0, 1)]
         graph = loader.load(source_of(saved(tmp_path, content(nodes, 2))), given={"data": (5, 7)})
@@ -141,7 +141,7 @@ def test_contradicting_inputs_are_named(loader: Loader, tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("level", Level)
-def test_a_network_of_18000_nodes_loads_and_cuts(loader: Loader, tmp_path: Path, level: Level) -> None:
+def test_a_network_of_18000_nodes_is_loaded_and_cut(loader: Loader, tmp_path: Path, level: Level) -> None:
     path = saved(tmp_path, unrolled_lstm(18_000), "lstm")
     model = decompose(loader.load(source_of(path), level))
     assert len(model.graph.layers) > 17_000

@@ -19,7 +19,7 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_texts_and_marks_stand_out_on_light_and_on_dark_paper() -> None:
+def test_texts_and_marks_have_contrast_on_light_and_dark_paper() -> None:
     for ink in (Ink.TEXT, Ink.MUTED):
         assert contrast(ink.light, Ink.PAPER.light) >= 4.5
         assert contrast(ink.dark, Ink.PAPER.dark) >= 4.5
@@ -28,7 +28,7 @@ def test_texts_and_marks_stand_out_on_light_and_on_dark_paper() -> None:
         assert contrast(ink.dark, Ink.PAPER.dark) >= 2.9
 
 
-def test_every_colour_is_found_again_in_a_drawing() -> None:
+def test_every_colour_of_a_drawing_has_a_style_variable() -> None:
     assert len({ink.light for ink in Ink}) == len({ink.css_name for ink in Ink}) == len(Ink)
     drawn = f'<svg width="504pt" height="100pt" viewBox="0 0 504 100"><path style="fill: {Ink.BLUE.light}"/></svg>'
     shown = for_pages(drawn)
@@ -42,7 +42,7 @@ def test_both_papers_have_all_colours() -> None:
         assert set(re.findall(r"--([\w-]+): #", style_sheet(dark))) == {ink.css_name for ink in Ink}
 
 
-def test_series_are_told_apart_without_colours_too() -> None:
+def test_series_are_distinguished_without_colours() -> None:
     styles = [series_style(number) for number in range(12)]
     assert len(set(styles)) == 12
     assert len({mark for _, mark in styles[:6]}) == 6
@@ -70,7 +70,7 @@ def test_a_drawing_has_a_description_and_loads_nothing() -> None:
     assert ">a &lt; b<" in svg
 
 
-def test_names_of_two_drawings_in_one_page_never_meet() -> None:
+def test_names_of_two_drawings_on_one_page_never_clash() -> None:
     ids = [set(re.findall(r'\bid="([^"]+)"', drawing.draw(name, "t", "d", paint))) for name in ("one", "two")]
     assert ids[0]
     assert not ids[0] & ids[1]

@@ -42,7 +42,7 @@ def test_an_empty_store_gives_the_figures_without_latencies(tmp_path: Path) -> N
     assert found.series == ()
 
 
-def test_each_way_of_measuring_is_a_series_and_this_host_comes_first(tmp_path: Path) -> None:
+def test_each_series_is_listed_and_this_host_comes_first(tmp_path: Path) -> None:
     there = [*brick_records(SQUEEZENET, **C5), model_record(SQUEEZENET, 30.0, **C5)]
     here = [*brick_records(SQUEEZENET, **HOST), model_record(SQUEEZENET, 20.0, **HOST)]
     found = evaluated(tmp_path, [system("c5.xlarge"), *there, *here], "table1:16")
@@ -60,7 +60,7 @@ def test_each_way_of_measuring_is_a_series_and_this_host_comes_first(tmp_path: P
     )
 
 
-def test_ways_on_one_system_have_names_and_files_of_their_own(tmp_path: Path) -> None:
+def test_series_of_one_system_have_distinct_names_and_files(tmp_path: Path) -> None:
     records = [it for name in ("one", "two") for it in brick_records(SQUEEZENET, system="here", runtime=name)]
     found = evaluated(tmp_path, records, "table1:16")
     assert [it.title for it in found.series] == ["here, written, one", "here, written, two"]
@@ -83,9 +83,7 @@ def test_granularities_are_those_of_the_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("protocol", "own"), [(PROTOCOL, True), ("hot", False)])
-def test_models_that_are_one_network_have_end_to_end_latencies_of_their_own_where_they_were_published(
-    tmp_path: Path, protocol: str, own: bool
-) -> None:
+def test_equal_models_keep_their_own_published_end_to_end_latencies(tmp_path: Path, protocol: str, own: bool) -> None:
     way = {**HOST, "protocol": protocol}
     names = [source.name for source in sources("table1:2", "table1:3")]
     timed = [model_record(VGG, latency, name=name, **way) for name, latency in zip(names, (100.0, 110.0), strict=True)]
@@ -96,7 +94,7 @@ def test_models_that_are_one_network_have_end_to_end_latencies_of_their_own_wher
     assert len({it.found.sequential_ms for it in series.findings}) == 1
 
 
-def test_a_model_that_is_incomplete_or_was_not_timed_is_not_judged(tmp_path: Path) -> None:
+def test_incomplete_or_untimed_models_are_not_judged(tmp_path: Path) -> None:
     gone = sorted(CAPSNET.suite)[:1]
     records = [
         *brick_records(CAPSNET, without=gone, **HOST),
@@ -109,7 +107,7 @@ def test_a_model_that_is_incomplete_or_was_not_timed_is_not_judged(tmp_path: Pat
     assert series.accuracy(1) is None
 
 
-def test_a_model_timed_as_a_whole_alone_is_known_as_such(tmp_path: Path) -> None:
+def test_a_model_timed_only_end_to_end_is_marked(tmp_path: Path) -> None:
     (series,) = evaluated(tmp_path, [model_record(CAPSNET, 9.0, **HOST)], "table1:4").series
     (finding,) = series.findings
     assert finding.found.sequential_ms is None
@@ -126,7 +124,7 @@ def test_unreadable_models_are_named_and_the_others_are_evaluated(tmp_path: Path
         evaluated(tmp_path / "alone", [], str(broken))
 
 
-def test_the_fifty_are_told_apart_by_labels_that_fit() -> None:
+def test_the_fifty_have_unique_labels_that_fit() -> None:
     subjects = [subject_of(source) for source in Library(SAMPLE_MODELS, SAMPLE_MODELS).find("table1")]
     labels = [subject.label for subject in subjects]
     assert len(set(labels)) == 50
@@ -135,6 +133,6 @@ def test_the_fifty_are_told_apart_by_labels_that_fit() -> None:
     assert [subject.mark for subject in subjects] == [str(number) for number in range(1, 51)]
 
 
-def test_a_model_of_ones_own_is_called_by_its_name() -> None:
+def test_a_model_of_the_user_is_labelled_by_its_name() -> None:
     assert Subject("resnet18_v1").label == "resnet18_v1"
     assert Subject("x" * 80).label == "x" * (LONGEST_LABEL - 1) + "…"

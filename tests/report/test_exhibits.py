@@ -20,7 +20,7 @@ def test_columns_for_machines_are_not_shown() -> None:
     assert shown.rows == (("a, b", 0.1), ("c", None))
 
 
-def test_people_see_the_digits_that_count() -> None:
+def test_tables_show_significant_digits() -> None:
     assert [cell_text(cell) for cell in (None, 10815, 1234.56, 0.97234, "conv")] == [
         "-",
         "10,815",

@@ -35,7 +35,7 @@ def check(predecessors: tuple[tuple[int, ...], ...], layout: GraphLayout) -> Non
 
 
 @given(graphs())
-def test_every_layer_has_a_place_of_its_own_and_no_edge_runs_through_another(
+def test_layers_have_distinct_places_and_no_edge_crosses_a_layer(
     predecessors: tuple[tuple[int, ...], ...],
 ) -> None:
     check(predecessors, lay_out(predecessors))
@@ -48,7 +48,7 @@ def test_the_longest_path_is_straight_and_parallel_layers_are_beside_it() -> Non
     assert layout.ranks == (0, 1, 2, 3, 2, 4)
 
 
-def test_another_spine_can_be_named() -> None:
+def test_another_spine_can_be_chosen() -> None:
     layout = lay_out(MODULE, spine=(0, 1, 4, 5))
     assert [layout.lanes[layer] for layer in (0, 1, 4, 5)] == [0] * 4
     assert layout.lanes[2] == layout.lanes[3] != 0

@@ -30,7 +30,7 @@ def test_single_layers_add_up_to_the_published_sums(system: str, mean: float, mo
     assert system in SPEEDUP
 
 
-def test_nothing_is_published_of_other_systems_and_models() -> None:
+def test_other_systems_and_models_have_no_published_results() -> None:
     assert geometric_mean("m7i.large") is None
     assert published_model(None) is None
     assert published_model("51") is None

@@ -129,9 +129,7 @@ def test_a_run_goes_on_if_its_calibration_fails(site: Site) -> None:
     assert not calibrations(site)
 
 
-def test_a_calibration_comes_after_the_answer_and_tells_the_estimates_once_more(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_calibration_follows_the_estimates_and_updates_them(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def found(session: Session, level: Level, _: object) -> Calibration:
         constants = (("call_ms", 1.0), ("warm_brick_ms", 0.0), ("cold_brick_ms", 0.0))
         errors, densities = (("net", 0.01),), (("net", 1.0),)
@@ -200,7 +198,7 @@ def test_the_predicted_time_includes_the_calibration_networks(site: Site) -> Non
     assert with_it - without == pytest.approx(SECONDS_PER_NETWORK * len(NETWORKS))
 
 
-def test_a_level_is_calibrated_once_unless_it_is_asked_for_anew(site: Site) -> None:
+def test_a_level_is_calibrated_once_unless_requested_again(site: Site) -> None:
     graph = chain("conv", "relu")
     models = [cut_model(decompose(graph))]
     jobs = plan(models, Known(), Adaptive()).jobs
@@ -255,7 +253,7 @@ def test_a_request_calibrates_nothing_by_default(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("policy", "calibrates"), [(CalibrationPolicy.ONCE, False), (CalibrationPolicy.ANEW, True)])
-def test_a_run_that_measures_nothing_calibrates_only_if_asked_to(
+def test_a_run_without_measurements_calibrates_only_on_request(
     policy: CalibrationPolicy, calibrates: bool, site: Site
 ) -> None:
     site.run(site.request())
@@ -266,7 +264,7 @@ def test_a_run_that_measures_nothing_calibrates_only_if_asked_to(
     assert bool([event for event in events if isinstance(event, CalibrationFailed)]) == calibrates
 
 
-def test_a_round_in_which_others_computed_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_disturbed_by_other_programs_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     # A shorter round tells nothing of others.
     monkeypatch.setenv("FAKE_NAP", "0.06")
     asked = 0
@@ -288,9 +286,7 @@ def test_a_round_in_which_others_computed_is_repeated(site: Site, monkeypatch: p
     assert [facts["repeated_rounds"] for facts in noise if "repeated_rounds" in facts]
 
 
-def test_networks_run_their_operators_one_after_another_where_models_do_not(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_calibration_networks_run_their_operators_sequentially(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     network = cut_model(decompose(chain("conv", "relu")))
     diary = site.data.path / "diary"
     monkeypatch.setenv("FAKE_DIARY", str(diary))

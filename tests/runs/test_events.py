@@ -45,7 +45,7 @@ def events(draw: st.DrawFn) -> Event:
 
 
 @given(events())
-def test_every_event_comes_back_from_its_line_as_it_was(event: Event) -> None:
+def test_every_event_survives_a_round_trip(event: Event) -> None:
     line = to_line(event)
     assert line.count(b"\n") == 1
     assert from_line(line) == event
@@ -54,22 +54,22 @@ def test_every_event_comes_back_from_its_line_as_it_was(event: Event) -> None:
 @given(
     st.binary(max_size=40) | st.sampled_from([b"{}", b'{"event":"Flown","when":"now"}', b'{"event":"Paused"}', b"[]"])
 )
-def test_unknown_lines_are_no_events(line: bytes) -> None:
+def test_unknown_lines_are_ignored(line: bytes) -> None:
     assert from_line(line) is None
 
 
-def test_a_newer_field_is_passed_over(tmp_path: Path) -> None:
+def test_an_unknown_field_is_ignored(tmp_path: Path) -> None:
     assert from_line(b'{"event":"Paused","when":"now","why":"new"}') == Paused(when="now")
 
 
-def test_a_field_that_an_older_version_did_not_know_has_its_default() -> None:
+def test_a_missing_field_gets_its_default() -> None:
     line = b'{"event":"ProgramLoaded","when":"now","program":1,"brick":"b","context":"","model":"","label":"relu",'
     found = from_line(line + b'"first_run_ms":1.0,"used_by":["m"]}')
     assert isinstance(found, ProgramLoaded)
     assert found.samples_ms == ()
 
 
-def test_a_reader_gets_every_event_once_and_half_a_line_only_when_it_is_whole(tmp_path: Path) -> None:
+def test_a_reader_gets_every_event_once_and_waits_for_incomplete_lines(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     reader = EventReader(path)
     assert reader.new() == ()
@@ -82,7 +82,7 @@ def test_a_reader_gets_every_event_once_and_half_a_line_only_when_it_is_whole(tm
     assert reader.new() == (second,)
 
 
-def test_a_torn_last_line_spoils_no_event_of_the_next_writer(tmp_path: Path) -> None:
+def test_a_torn_last_line_damages_no_later_event(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(to_line(Waiting(holder="a"))[:-5])
     heard: list[Event] = []
@@ -108,7 +108,7 @@ def test_a_follower_gets_the_last_events(tmp_path: Path) -> None:
     assert list(follow(path, lambda: len(written) < len(told), write_one_more)) == told
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_an_unwritable_event_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"events\.jsonl"):
         EventWriter(tmp_path / "no-folder" / "events.jsonl")
     with pytest.raises(RunError, match="cannot read"):

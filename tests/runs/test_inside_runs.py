@@ -50,14 +50,14 @@ def estimated(site: Site, model: str) -> SystemEstimate:
     return found
 
 
-def test_the_whole_model_is_told_before_any_brick_is_timed(site: Site) -> None:
+def test_the_latency_of_the_model_is_reported_before_any_brick_is_timed(site: Site) -> None:
     events = events_of(site)
     measured = [event for event in events if isinstance(event, ProgramMeasured)]
     assert not measured[0].brick
     assert events.index(measured[0]) < min(i for i, it in enumerate(events) if isinstance(it, RoundDone))
 
 
-def test_bricks_of_a_run_are_measured_once_and_known_to_the_next_one(site: Site) -> None:
+def test_measured_bricks_are_reused_by_the_next_run(site: Site) -> None:
     request = site.request(**INSIDE)
     assert site.run(request).bricks == Tally(BRICKS, measured=BRICKS)
     contents = site.contents()
@@ -91,7 +91,7 @@ def test_results_of_the_two_methods_are_never_mixed(site: Site) -> None:
     assert estimated(site, MODEL).estimate.coverage.complete
 
 
-def test_a_brick_with_a_wide_interval_is_told_as_such_however_well_its_carrier_is_known(
+def test_a_brick_with_a_wide_interval_is_reported_although_its_carrier_is_known_well(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def differing(found: Sequence[Statistics]) -> Statistics:
@@ -111,7 +111,7 @@ def test_a_brick_with_a_wide_interval_is_told_as_such_however_well_its_carrier_i
     assert [it for it in told if it.stop == Stop.MOST_SAMPLES.value] == wide
 
 
-def test_estimates_are_told_while_carriers_run(site: Site) -> None:
+def test_estimates_are_reported_while_carriers_run(site: Site) -> None:
     told = [event for event in events_of(site) if isinstance(event, EstimateChanged)]
     assert told[-1].sampled_layers == 0
     assert told[-1].sequential_ms is not None

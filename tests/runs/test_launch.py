@@ -51,7 +51,7 @@ def test_a_detached_run_goes_on_when_its_terminal_is_closed(site: Site, monkeypa
     assert folder.state().bricks.measured == BRICKS
 
 
-def test_a_run_that_cannot_begin_is_told_with_the_reason(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_cannot_start_is_reported_with_the_reason(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = create_run(site.request(), site.data)
     folder.request_file.write_text("{}")
     with pytest.raises(RunError, match=rf"did not start: {re.escape(str(folder.request_file))} is no request"):

@@ -76,9 +76,7 @@ def test_a_model_that_cannot_be_run_layer_by_layer_is_timed_end_to_end(
     assert again["measured_ms"] == estimate["measured_ms"]
 
 
-def test_the_optimised_file_and_the_written_layers_of_a_model_are_timed_apart(
-    model: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_fused_and_a_written_model_are_timed_separately(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = saved(model.parent, unfusable(), "odd")
     asked = ["run", str(path), "--input", "x=1,4", "--end-to-end", "--fixed-runs", "6", "--calibrate", "never"]
     for level in ("fused", "written"):
@@ -102,7 +100,7 @@ def test_a_model_that_does_not_run_at_all_is_a_failure_with_a_reason(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("level", ["fused", "written"])
-def test_its_runtime_is_calibrated_on_networks_of_its_format(
+def test_a_runtime_is_calibrated_on_networks_of_its_format(
     model: Path, capsys: pytest.CaptureFixture[str], level: str
 ) -> None:
     status, _, told = dlbricks(model, capsys, "run", str(model), "--level", level)
@@ -113,7 +111,7 @@ def test_its_runtime_is_calibrated_on_networks_of_its_format(
     assert len(found.residuals) == len(calibration_nets(Format.ONNX))
 
 
-def test_models_of_two_formats_are_run_apart(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_of_two_formats_are_run_separately(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, _, told = dlbricks(model, capsys, "run", str(model), "resnet18_v1")
     assert status == 2
     assert "choose models of one format" in told

@@ -74,7 +74,7 @@ def test_rounds_of_a_calibration_are_not_counted_as_progress() -> None:
     assert progress.calibrating is None
 
 
-def test_the_time_left_goes_down_with_every_event_and_follows_what_the_run_says() -> None:
+def test_the_time_left_decreases_and_follows_the_estimate_of_the_run() -> None:
     progress = RunProgress()
     said: list[float | None] = []
     for event in (
@@ -94,14 +94,14 @@ def test_the_time_left_goes_down_with_every_event_and_follows_what_the_run_says(
     assert said == [100.0, 90.0, 140.0, 125.0, 123.0, 110.0, 105.0, 105.0, 90.0, 0.0]
 
 
-def test_a_run_that_ends_while_it_calibrates_calibrates_no_more() -> None:
+def test_an_ended_run_shows_no_calibration() -> None:
     progress = RunProgress()
     progress.take(Calibrating(network="chain", number=1, of=2))
     progress.take(ended(State.CANCELLED))
     assert (progress.state, progress.calibrating) == (State.CANCELLED, None)
 
 
-def test_events_that_change_no_progress_are_passed_over() -> None:
+def test_events_without_progress_are_ignored() -> None:
     progress = RunProgress()
     progress.take(Event())
     assert progress == RunProgress()

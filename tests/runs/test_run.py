@@ -114,7 +114,7 @@ def test_a_result_has_its_conditions_its_samples_and_facts_about_noise(site: Sit
         assert (run.state, run.measured, run.failed, run.models) == ("finished", BRICKS, 0, (MODEL,))
 
 
-def test_events_are_told_in_order_and_stay_in_the_file(site: Site) -> None:
+def test_events_are_reported_in_order_and_kept_in_the_file(site: Site) -> None:
     events: list[Event] = []
     state = site.run(site.request(end_to_end=True), events.append)
     assert tuple(events) == site.events(RunFolders(site.data.runs).find(state.run))
@@ -178,7 +178,7 @@ def test_on_a_noisy_host_a_model_and_its_bricks_are_sampled_in_the_same_rounds_t
     assert sum(taken == {whole} for taken in with_model) <= 3
 
 
-def test_no_program_is_always_next_to_the_end_of_a_round(site: Site) -> None:
+def test_every_program_changes_its_place_in_the_rounds(site: Site) -> None:
     events: list[Event] = []
     request = site.request(end_to_end=True, rule=FixedRuns(40))
     place = replace(site.place, limits=BatchLimits())
@@ -279,7 +279,7 @@ def test_the_last_estimate_event_of_a_model_equals_the_estimate_from_the_store(s
     assert (last.sequential_ms, last.parallel_ms) == (composed.sequential_ms, composed.parallel_ms)
 
 
-def test_fixed_runs_take_as_many_samples_of_each_program_as_the_paper_does(site: Site) -> None:
+def test_fixed_runs_take_the_papers_number_of_samples(site: Site) -> None:
     site.run(site.request(rule=FixedRuns(30)))
     assert {it.statistics.count for it in site.contents().measurements} == {30}
     # What took fewer does not do for a rule that wants more.
@@ -299,7 +299,7 @@ def test_fixed_runs_take_as_many_samples_of_each_program_as_the_paper_does(site:
         ("unbuildable", "unbuildable"),
     ],
 )
-def test_a_misbehaving_program_fails_alone_and_is_named(
+def test_a_misbehaving_program_fails_alone_with_its_reason(
     site: Site, monkeypatch: pytest.MonkeyPatch, manner: str, reason: str
 ) -> None:
     site = misbehaving(site, monkeypatch, Flatten=manner)
@@ -324,7 +324,7 @@ def test_a_whole_model_that_crashes_fails_alone(site: Site, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("manner", ["crash beside others", "too large beside others"])
-def test_a_program_that_works_only_alone_is_measured_alone(
+def test_a_program_that_fails_in_a_batch_is_retried_alone(
     site: Site, monkeypatch: pytest.MonkeyPatch, manner: str
 ) -> None:
     site = misbehaving(site, monkeypatch, Flatten=manner)
@@ -344,7 +344,7 @@ def test_failed_bricks_are_tried_again_only_on_request(site: Site, monkeypatch: 
     assert site.run(site.request()).bricks == Tally(BRICKS, reused=BRICKS)
 
 
-def test_known_bricks_are_measured_again_on_request_and_once_however_often_the_run_is_resumed(
+def test_known_bricks_are_measured_again_once_on_request_even_if_the_run_is_resumed(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rude = misbehaving(site, monkeypatch, Flatten="crash on load")
@@ -363,7 +363,7 @@ def test_known_bricks_are_measured_again_on_request_and_once_however_often_the_r
 
 
 @pytest.mark.parametrize(("factor", "again"), [("1", 4), ("2", 10)], ids=["the same host", "a slower one"])
-def test_bricks_with_too_few_samples_go_on_from_these_unless_the_host_has_changed(
+def test_unfinished_samples_are_continued_unless_the_host_has_changed(
     site: Site, monkeypatch: pytest.MonkeyPatch, factor: str, again: int
 ) -> None:
     site.run(site.request(rule=FixedRuns(6), end_to_end=True))
@@ -451,7 +451,7 @@ def test_a_batch_restarts_with_all_of_its_programs_when_the_speed_of_the_host_ch
     assert any(isinstance(value, int) and value >= as_at_first for value in repeated)
 
 
-def test_without_a_reference_program_only_drift_goes_unseen(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_reference_program_only_drift_is_missed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site = misbehaving(site, monkeypatch, Convolution="unbuildable")
     state = site.run(site.request())
     assert state.state is State.FINISHED

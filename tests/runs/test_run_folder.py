@@ -58,23 +58,21 @@ requests = st.builds(
 
 
 @given(requests)
-def test_a_request_is_read_as_it_was_written(
-    tmp_path_factory: pytest.TempPathFactory, request_kept: RunRequest
-) -> None:
+def test_a_request_survives_a_round_trip(tmp_path_factory: pytest.TempPathFactory, request_kept: RunRequest) -> None:
     path = tmp_path_factory.mktemp("run") / "request.json"
     write_request(path, request_kept)
     assert read_request(path) == request_kept
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema": 99}'])
-def test_other_files_are_no_requests(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_not_a_request_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "request.json"
     path.write_text(content)
     with pytest.raises(RunError, match="start a new run"):
         read_request(path)
 
 
-def test_a_request_finds_what_the_library_knows_of_its_models(tmp_path: Path) -> None:
+def test_a_request_uses_the_librarys_facts_about_its_models(tmp_path: Path) -> None:
     library = Library(SAMPLE_MODELS, tmp_path)
     (known,) = library.find("alexnet")
     elsewhere = ModelChoice("mine", tmp_path / "mine-symbol.json")
@@ -85,7 +83,7 @@ def test_a_request_finds_what_the_library_knows_of_its_models(tmp_path: Path) ->
     assert (found[1].name, found[1].path, found[1].types) == (*elsewhere, None)
 
 
-def test_a_run_is_found_by_its_id_a_unique_beginning_of_it_and_as_the_last(tmp_path: Path) -> None:
+def test_a_run_is_found_by_id_by_unique_prefix_and_as_the_last_one(tmp_path: Path) -> None:
     folders = RunFolders(tmp_path / "runs")
     assert folders.states() == ()
     first, second = folders.create(("a",)), folders.create(("b",))
@@ -99,7 +97,7 @@ def test_a_run_is_found_by_its_id_a_unique_beginning_of_it_and_as_the_last(tmp_p
             RunFolders(tmp_path / "none").find(nobody)
 
 
-def test_a_state_is_read_as_it_was_set(tmp_path: Path) -> None:
+def test_a_state_survives_a_round_trip(tmp_path: Path) -> None:
     folder = RunFolders(tmp_path).create(("a", "b"))
     told = replace(folder.state(), state=State.WAITING, bricks=Tally(4, 1, 2, 1), seconds=2.5, message="for you")
     folder.set_state(told)
@@ -109,7 +107,7 @@ def test_a_state_is_read_as_it_was_set(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", State)
-def test_an_active_run_without_its_process_is_an_interrupted_one(tmp_path: Path, state: State) -> None:
+def test_an_active_run_without_its_process_counts_as_interrupted(tmp_path: Path, state: State) -> None:
     folder = RunFolders(tmp_path).create(("a",))
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         gone.wait()
@@ -120,7 +118,7 @@ def test_an_active_run_without_its_process_is_an_interrupted_one(tmp_path: Path,
             folder.cancel()
 
 
-def test_a_full_disk_and_a_folder_that_cannot_be_written_have_cures_of_their_own(
+def test_a_full_disk_and_an_unwritable_folder_get_different_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = RunFolders(tmp_path).create(("a",))
@@ -135,7 +133,7 @@ def test_a_full_disk_and_a_folder_that_cannot_be_written_have_cures_of_their_own
             folder.set_state(state)
 
 
-def test_an_unreadable_state_is_named_with_its_file(tmp_path: Path) -> None:
+def test_an_unreadable_state_is_reported_with_its_file(tmp_path: Path) -> None:
     folder = RunFolders(tmp_path).create(("a",))
     (folder.path / "state.json").write_text(json.dumps({"run": 1}))
     with pytest.raises(RunError, match=r"state\.json"):

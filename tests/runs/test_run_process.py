@@ -56,7 +56,7 @@ def ended() -> Iterator[Callable[["subprocess.Popen[bytes]"], None]]:
         process.wait()
 
 
-def test_cancelling_keeps_what_was_measured_and_the_next_run_goes_on(site: Site) -> None:
+def test_cancelling_keeps_results_and_the_next_run_reuses_them(site: Site) -> None:
     request = site.request(rule=FixedRuns(12))
     folder, process = started(site, request)
     eventually(lambda: has_told(folder, ProgramMeasured))
@@ -217,7 +217,7 @@ def test_a_process_that_resumes_a_run_waits_until_the_former_process_has_exited(
         assert len(naps) == 1
 
 
-def test_the_end_is_told_before_the_state_changes(site: Site) -> None:
+def test_the_last_event_is_written_before_the_state_changes(site: Site) -> None:
     request = site.request()
     folder = create_run(request, site.data)
     told: list[tuple[Event, bool]] = []

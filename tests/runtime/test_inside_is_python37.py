@@ -24,7 +24,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", [*SHARED, *INSIDE], ids=lambda path: path.stem)
-def test_its_syntax_is_that_of_python_37(path: Path) -> None:
+def test_the_worker_has_the_syntax_of_python_37(path: Path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 7))
     annotated = any(isinstance(node, (ast.arg, ast.AnnAssign)) and node.annotation for node in ast.walk(tree))
     # Python 3.7 must not evaluate annotations in today's syntax.
@@ -32,7 +32,7 @@ def test_its_syntax_is_that_of_python_37(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [*SHARED, *INSIDE], ids=lambda path: path.stem)
-def test_it_imports_only_available_modules(path: Path) -> None:
+def test_the_worker_imports_only_available_modules(path: Path) -> None:
     for name in imported(ast.parse(path.read_text())):
         root = name.partition(".")[0]
         assert name.startswith(OURS_THERE) or root in sys.stdlib_module_names | INSTALLED_THERE

@@ -84,16 +84,16 @@ def runs_of(*programs: Program, warm: int, repeat: int) -> list[str]:
 WARM = Program(network("brick"), prelude=network("prelude"))
 
 
-def test_a_program_and_its_prelude_each_run_untimed_and_then_timed() -> None:
+def test_programs_and_preludes_run_untimed_and_then_timed() -> None:
     assert runs_of(WARM, warm=2, repeat=1) == ["prelude"] * 3 + ["brick"] * 3
 
 
-def test_memory_is_passed_over_before_each_run_of_a_carrier() -> None:
+def test_memory_is_swept_before_each_run_of_a_carrier() -> None:
     carrier = Program(network("carrier"), between_bytes=8)
     assert runs_of(carrier, warm=1, repeat=2) == ["pass over 8", "carrier"] * 3
 
 
-def test_cold_programs_come_last_after_one_sweep_of_the_caches() -> None:
+def test_cold_programs_run_last_after_one_sweep_of_the_caches() -> None:
     cold = replace(WARM, cold=True)
     swept = ["sweep", "prelude", "prelude", "sweep", "brick", "brick"]
     assert runs_of(cold, WARM, cold, warm=1, repeat=1) == ["prelude", "prelude", "brick", "brick", *swept]

@@ -39,6 +39,6 @@ def test_a_random_network_and_its_bricks_execute_the_same_primitives(tmp_path: P
     assert not list(comparison.differences())
 
 
-def test_a_number_always_makes_the_same_network() -> None:
+def test_a_seed_always_makes_the_same_network() -> None:
     assert network(MANIFOLD) == network(MANIFOLD)
     assert len({network(number) for number in range(8)}) == 8

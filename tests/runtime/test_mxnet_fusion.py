@@ -64,7 +64,7 @@ def test_a_fused_graph_is_a_symbol_file_with_its_own_shapes_and_the_names_of_the
     assert (again.outputs, again.unknown) == (fused.outputs, ())
 
 
-def test_a_graph_that_was_fused_before_it_was_saved_stays_as_it_is(fusing_worker: Worker) -> None:
+def test_a_saved_fused_graph_stays_unchanged(fusing_worker: Worker) -> None:
     net = Network()
     fused = fuse(fusing_worker, net.symbol(net.relu("relu", net.convolution("conv", "data"))), {"data": IMAGE})
     again = fuse(fusing_worker, fused.symbol, {"data": IMAGE})
@@ -72,7 +72,7 @@ def test_a_graph_that_was_fused_before_it_was_saved_stays_as_it_is(fusing_worker
     assert again.outputs == fused.outputs
 
 
-def test_a_new_name_is_never_one_of_the_model(fusing_worker: Worker) -> None:
+def test_names_added_by_fusion_never_clash_with_the_models(fusing_worker: Worker) -> None:
     net = Network()
     taken = net.add("Flatten", "sg_mkldnn_conv_act_0", net.relu("relu", net.convolution("conv", "data")))
     symbol = net.symbol(taken)
@@ -87,7 +87,7 @@ def test_dropout_is_not_run(fusing_worker: Worker) -> None:
     assert sorted(parts.values()) == [["fc"], ["tanh"]]
 
 
-def test_equal_operators_are_run_once_and_stand_for_all(fusing_worker: Worker) -> None:
+def test_equal_operators_are_merged_when_fusing(fusing_worker: Worker) -> None:
     net = Network()
     left = net.add("exp", "left_exp", net.add("tanh", "left", "data"))
     right = net.add("exp", "right_exp", net.add("tanh", "right", "data"))
@@ -96,7 +96,7 @@ def test_equal_operators_are_run_once_and_stand_for_all(fusing_worker: Worker) -
     assert sorted(sorted(names) for names in parts.values()) == [["left", "right"], ["left_exp", "right_exp"], ["sum"]]
 
 
-def test_where_the_settings_switch_fusion_off_nothing_fuses(our_runtime: Runtime, tmp_path: Path) -> None:
+def test_settings_can_disable_fusion(our_runtime: Runtime, tmp_path: Path) -> None:
     net = Network()
     symbol = net.symbol(net.relu("relu", net.convolution("conv", "data")))
     settings = Settings(environment=(("MXNET_SUBGRAPH_BACKEND", "NONE"),))
@@ -120,7 +120,7 @@ def test_a_graph_whose_shapes_are_not_all_known_is_not_fused(mxnet_worker: Worke
     assert caught.value.reason is Reason.UNFUSABLE
 
 
-def test_a_contradiction_of_the_model_itself_is_no_failure_to_fuse(mxnet_worker: Worker) -> None:
+def test_a_contradiction_in_the_model_is_not_a_fusion_failure(mxnet_worker: Worker) -> None:
     net = Network()
     symbol = net.symbol(net.convolution("conv", "data"))
     with pytest.raises(WorkerRefusedError) as caught:
@@ -128,7 +128,7 @@ def test_a_contradiction_of_the_model_itself_is_no_failure_to_fuse(mxnet_worker:
     assert caught.value.reason is Reason.INCONSISTENT
 
 
-def test_a_network_as_large_as_vgg_takes_no_memory_to_fuse(mxnet_worker: Worker) -> None:
+def test_fusing_a_network_as_large_as_vgg_allocates_no_weights(mxnet_worker: Worker) -> None:
     net = Network()
     wide = net.add("FullyConnected", "wide", "data", "wide_weight", no_bias="True", num_hidden="32768")
     symbol = net.symbol(net.add("FullyConnected", "next", wide, "next_weight", no_bias="True", num_hidden="32768"))

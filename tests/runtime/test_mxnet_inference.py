@@ -45,7 +45,7 @@ def test_the_worker_describes_its_framework(mxnet_worker: Worker) -> None:
     assert described.version.startswith("1.")
 
 
-def test_all_outputs_of_a_network_have_shapes_and_dtypes_variables_too(mxnet_worker: Worker) -> None:
+def test_all_outputs_and_variables_have_shapes_and_dtypes(mxnet_worker: Worker) -> None:
     symbol = classifier().symbol("fc")
     inferred = infer(mxnet_worker, symbol, {"data": IMAGE})
     shapes = shapes_by_name(symbol, inferred)
@@ -60,13 +60,13 @@ def test_all_outputs_of_a_network_have_shapes_and_dtypes_variables_too(mxnet_wor
     assert inferred.unknown == ()
 
 
-def test_a_label_takes_the_shape_that_the_loss_demands(mxnet_worker: Worker) -> None:
+def test_a_label_gets_the_shape_that_its_loss_needs(mxnet_worker: Worker) -> None:
     net = classifier()
     symbol = net.symbol(net.add("SoftmaxOutput", "softmax", "fc", "softmax_label"))
     assert shapes_by_name(symbol, infer(mxnet_worker, symbol, {"data": IMAGE}))["softmax_label"] == [(1,)]
 
 
-def test_several_outputs_and_several_heads(mxnet_worker: Worker) -> None:
+def test_several_outputs_and_heads_are_inferred(mxnet_worker: Worker) -> None:
     nodes = [
         node("null", "data"),
         node("SliceChannel", "parts", (0, 0), num_outputs="3", axis="1"),
@@ -79,7 +79,7 @@ def test_several_outputs_and_several_heads(mxnet_worker: Worker) -> None:
     assert (shapes["last"], shapes["total"]) == ([(1, 2, 4)], [(1,)])
 
 
-def test_outputs_belong_to_the_nodes_of_the_file_in_whatever_order_it_has_them(mxnet_worker: Worker) -> None:
+def test_outputs_are_matched_to_nodes_in_any_file_order(mxnet_worker: Worker) -> None:
     nodes = [
         node("null", "unused"),
         node("null", "second"),
@@ -154,7 +154,7 @@ def loop(body: Node) -> str:
     return symbol_of([node("null", "rows"), node("null", "state"), node("null", "weight"), foreach], (3, 0), (3, 1))
 
 
-def test_inference_goes_through_a_loop_and_out_again(mxnet_worker: Worker) -> None:
+def test_inference_passes_through_a_loop(mxnet_worker: Worker) -> None:
     shapes = shapes_by_name(loop(BODY), infer(mxnet_worker, loop(BODY), {"rows": (5, 2, 3)}))
     assert shapes["loop"] == [(5, 2, 4), (2, 4)]
     assert (shapes["weight"], shapes["state"]) == ([(4, 3)], [(2, 4)])
@@ -175,7 +175,7 @@ def test_dtypes_follow_the_casts_of_the_graph(mxnet_worker: Worker) -> None:
     assert [tensors[0].dtype for tensors in found] == ["float32", "float16", "float16", "float16", "float16"]
 
 
-def test_a_given_dtype_counts_and_a_declared_one_too(mxnet_worker: Worker) -> None:
+def test_given_and_declared_dtypes_are_used(mxnet_worker: Worker) -> None:
     # 4 is MXNet's number for int32.
     nodes = [
         node("null", "given"),
@@ -188,7 +188,7 @@ def test_a_given_dtype_counts_and_a_declared_one_too(mxnet_worker: Worker) -> No
     assert [tensors[0].dtype for tensors in found] == ["float64", "int32", "float64", "int32"]
 
 
-def test_a_shape_that_does_not_fit_is_refused_at_the_node_where_it_does_not(mxnet_worker: Worker) -> None:
+def test_a_wrong_shape_is_refused_at_the_node_that_it_does_not_fit(mxnet_worker: Worker) -> None:
     net = classifier()
     net.add("Pooling", "pool", "conv", kernel="(9, 9)")
     refused = refusal(mxnet_worker, net.symbol("pool"), {"data": (1, 3, 8, 8)})
@@ -241,7 +241,7 @@ def test_an_invalid_symbol_file_is_refused(mxnet_worker: Worker, symbol: str) ->
     assert refusal(mxnet_worker, symbol, {}).reason is Reason.MALFORMED
 
 
-def test_a_chain_of_eighteen_thousand_nodes_is_no_deeper_than_any_other(mxnet_worker: Worker) -> None:
+def test_a_chain_of_18000_nodes_meets_no_recursion_limit(mxnet_worker: Worker) -> None:
     nodes = [node("null", "data"), *(node("relu", f"relu{i}", (i, 0)) for i in range(18_000))]
     inferred = infer(mxnet_worker, symbol_of(nodes, (18_000, 0)), {"data": (1, 4)})
     assert set(inferred.outputs) == {(Tensor((1, 4), "float32"),)}

@@ -72,7 +72,7 @@ def refusal(worker: Worker, program: Program, limit: int | None = None) -> tuple
 # Loading.
 
 
-def test_a_program_that_is_loaded_has_run_once(mxnet_worker: Worker) -> None:
+def test_loading_a_program_runs_it_once(mxnet_worker: Worker) -> None:
     loaded = load(mxnet_worker, small())
     assert loaded.outputs == (IMAGE,)
     assert loaded.first_run_seconds > 0
@@ -80,7 +80,7 @@ def test_a_program_that_is_loaded_has_run_once(mxnet_worker: Worker) -> None:
     assert loaded.bytes == 4 * (2 * 3 * 32 * 32 + 3 * 3 * 3 * 3 + 3)
 
 
-def test_a_refusal_to_build_has_the_message_of_mxnet(mxnet_worker: Worker) -> None:
+def test_a_build_failure_has_the_message_of_mxnet(mxnet_worker: Worker) -> None:
     program = small()
     wrong = {**program.network.weights, "conv_weight": ArrayType((3, 4, 3, 3), "float32")}
     reason, message = refusal(mxnet_worker, Program(replace(program.network, weights=wrong)))
@@ -105,7 +105,7 @@ def test_an_error_in_the_first_run_is_refused_and_the_worker_survives(mxnet_work
     load(mxnet_worker, small())
 
 
-def test_infinite_values_are_refused_if_they_are_checked(mxnet_worker: Worker) -> None:
+def test_infinite_values_are_refused_when_checked(mxnet_worker: Worker) -> None:
     net = symbols.Network()
     symbol = net.symbol(net.add("log", "log", net.add("negative", "minus", "data")))
     program = Program(Network(symbol, arrays({"data": (2, 3)}), {}))
@@ -113,7 +113,7 @@ def test_infinite_values_are_refused_if_they_are_checked(mxnet_worker: Worker) -
     assert mxnet_worker.ask(Load("it", program, check_values=False), PATIENCE_SECONDS).outputs == ((2, 3),)
 
 
-def test_arrays_beyond_the_limit_are_never_made(mxnet_worker: Worker) -> None:
+def test_arrays_beyond_the_limit_are_never_allocated(mxnet_worker: Worker) -> None:
     huge = Program(Network(small().network.symbol, arrays({"data": (1 << 16, 3, 32, 32)}), small().network.weights))
     reason, message = refusal(mxnet_worker, huge, limit=1 << 20)
     assert (reason, message) == (Reason.TOO_LARGE, "its arrays take 805306704 bytes, more than 1048576")
@@ -233,7 +233,7 @@ def share_abreast(worker: Worker, program: Program) -> float:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="nobody tells here what threads do")
-def test_operators_of_a_program_run_side_by_side_where_it_may(our_runtime: Runtime, tmp_path: Path) -> None:
+def test_operators_of_a_program_run_side_by_side_on_request(our_runtime: Runtime, tmp_path: Path) -> None:
     runtime = replace(our_runtime, settings=Settings(1)).side_by_side(2)
     with Worker(runtime, tmp_path / "worker.log") as worker:
         # An executor reaches 2 %, or half on a busy host.
@@ -251,7 +251,7 @@ def test_each_program_is_run_as_often_as_asked(mxnet_worker: Worker) -> None:
     assert all(duration > 0 for taken in durations for duration in taken)
 
 
-def test_cold_programs_are_timed_like_others_in_whatever_order(mxnet_worker: Worker) -> None:
+def test_cold_programs_are_timed_like_others_in_any_order(mxnet_worker: Worker) -> None:
     program = small()
     load(mxnet_worker, replace(program, cold=True, prelude=one_operator("Activation", act_type="relu").network), "cold")
     load(mxnet_worker, one_operator("exp"), "warm")
@@ -275,14 +275,14 @@ def test_null_calls_are_timed_as_often_as_asked(mxnet_worker: Worker) -> None:
     assert min(durations) > 0
 
 
-def test_a_program_that_is_unloaded_is_gone(mxnet_worker: Worker) -> None:
+def test_an_unloaded_program_is_gone(mxnet_worker: Worker) -> None:
     load(mxnet_worker, small(), "gone")
     mxnet_worker.ask(Unload(("gone", "never there")), PATIENCE_SECONDS)
     with pytest.raises(WorkerRefusedError, match="no program is loaded as gone"):
         mxnet_worker.ask(Sample(("gone",), 1, 1), PATIENCE_SECONDS)
 
 
-def test_a_name_stands_for_the_program_loaded_last(mxnet_worker: Worker) -> None:
+def test_a_name_refers_to_the_program_loaded_last(mxnet_worker: Worker) -> None:
     load(mxnet_worker, small(), "it")
     refusal(mxnet_worker, small(), limit=1)
     with pytest.raises(WorkerRefusedError, match="no program is loaded as it"):
@@ -344,7 +344,7 @@ def computed(worker: Worker, log: Path, program: Program) -> list[str]:
     return [line.split(",")[3] for line in lines if line.startswith("dnnl_verbose,exec")]
 
 
-def test_a_graph_is_run_as_it_stands(telling_worker: Worker, telling_log: Path) -> None:
+def test_a_graph_is_run_unchanged(telling_worker: Worker, telling_log: Path) -> None:
     program = small()
     apart = [kind for kind in computed(telling_worker, telling_log, program) if kind != "reorder"]
     assert apart == ["convolution", "eltwise"]
@@ -354,14 +354,14 @@ def test_a_graph_is_run_as_it_stands(telling_worker: Worker, telling_log: Path) 
     assert joined == ["convolution"]
 
 
-def test_equal_operators_are_run_as_often_as_they_stand_there(telling_worker: Worker, telling_log: Path) -> None:
+def test_equal_operators_are_each_run(telling_worker: Worker, telling_log: Path) -> None:
     net = symbols.Network()
     twice = net.add("elemwise_add", "sum", net.relu("one", "data"), net.relu("other", "data"))
     program = Program(Network(net.symbol(twice), arrays({"data": IMAGE}), {}))
     assert computed(telling_worker, telling_log, program).count("eltwise") == 2
 
 
-def test_an_input_arrives_in_the_layout_that_its_producer_gives_it(telling_worker: Worker, telling_log: Path) -> None:
+def test_an_input_has_the_layout_of_its_producer(telling_worker: Worker, telling_log: Path) -> None:
     net = symbols.Network()
     shape = (1, 32, 16, 16)
     made = net.add("Convolution", "conv", "data", "weight", kernel="(3, 3)", pad="(1, 1)", num_filter="32", no_bias="1")

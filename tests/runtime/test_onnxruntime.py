@@ -45,12 +45,12 @@ def loader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loader]:
         yield Loader(folder / "cache", TableFramework(), framework)
 
 
-def test_it_describes_itself(worker: Worker) -> None:
+def test_the_onnx_runtime_worker_describes_itself(worker: Worker) -> None:
     assert worker.ask(Describe(), SECONDS).framework == ONNX_RUNTIME.framework
     assert RUNTIME.traits is ONNX_RUNTIME
 
 
-def test_a_call_of_almost_nothing_takes_time(worker: Worker) -> None:
+def test_an_almost_empty_call_takes_time(worker: Worker) -> None:
     (durations,) = worker.ask(NullCalls(5), SECONDS).durations_ns
     assert len(durations) == 5
     assert min(durations) > 0
@@ -99,7 +99,7 @@ def test_a_fused_model_in_the_cache_needs_no_onnx_runtime(loader: Loader, tmp_pa
     assert known.load(source_of(tmp_path / "net.onnx"), Level.FUSED) == first
 
 
-def test_without_onnx_runtime_only_fused_layers_are_missing(tmp_path: Path) -> None:
+def test_without_onnx_runtime_written_layers_are_available(tmp_path: Path) -> None:
     loader = Loader(tmp_path / "cache", TableFramework())
     source = source_of(saved(tmp_path, small()))
     assert len(loader.load(source).layers) == 5

@@ -27,7 +27,7 @@ def backend(ort: Any) -> OnnxRuntime:
     return OnnxRuntime(ort)
 
 
-def test_timed_sessions_do_not_optimise_and_share_their_threads(
+def test_timed_sessions_disable_optimisation_and_share_threads(
     backend: OnnxRuntime, ort: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = []
@@ -49,12 +49,12 @@ def test_a_session_that_fuses_optimises_everything(ort: Any) -> None:
     assert options(ort, optimised=True).graph_optimization_level == ort.GraphOptimizationLevel.ORT_ENABLE_ALL
 
 
-def test_operators_run_side_by_side_only_where_that_is_asked_for(ort: Any) -> None:
+def test_operators_run_side_by_side_only_on_request(ort: Any) -> None:
     assert options(ort, optimised=False).execution_mode == ort.ExecutionMode.ORT_SEQUENTIAL
     assert options(ort, optimised=False, side_by_side=True).execution_mode == ort.ExecutionMode.ORT_PARALLEL
 
 
-def test_results_are_always_in_the_same_arrays(backend: OnnxRuntime, tmp_path: Path) -> None:
+def test_results_are_always_written_to_the_same_arrays(backend: OnnxRuntime, tmp_path: Path) -> None:
     bound = backend.bind(model_program(loaded(tmp_path, small())).network)
     bound.run()
     (output,) = bound.outputs
@@ -74,7 +74,7 @@ def looked_up(table: tuple[int, ...], shape: tuple[int, ...], axis: int = 0) -> 
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_rows_are_looked_up_all_over_a_table(whole: bool, backend: OnnxRuntime, tmp_path: Path) -> None:
+def test_row_indices_spread_over_the_whole_table(whole: bool, backend: OnnxRuntime, tmp_path: Path) -> None:
     graph = loaded(tmp_path, looked_up((ROWS, 4), (1, 200)))
     program = model_program(graph) if whole else sequence_program(graph, (0,))
     bound = backend.bind(program.network)
@@ -85,13 +85,13 @@ def test_rows_are_looked_up_all_over_a_table(whole: bool, backend: OnnxRuntime, 
     bound.run()
 
 
-def test_the_axis_tells_how_many_rows_there_are(backend: OnnxRuntime, tmp_path: Path) -> None:
+def test_the_axis_determines_the_number_of_rows(backend: OnnxRuntime, tmp_path: Path) -> None:
     for axis in (1, -1):
         bound = backend.bind(model_program(loaded(tmp_path, looked_up((2, 300), (64,), axis=axis))).network)
         assert 200 < bound.inputs[0].numpy().max() < 300
 
 
-def test_other_whole_numbers_are_flags(backend: OnnxRuntime, tmp_path: Path) -> None:
+def test_other_integers_are_flags(backend: OnnxRuntime, tmp_path: Path) -> None:
     made = model([make_node("Gather", ["x", "rows"], ["y"])], {"x": (4, 2)}, ["y"])
     made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
     made.graph.initializer.append(integers("rows", (0, 3)))
@@ -99,9 +99,7 @@ def test_other_whole_numbers_are_flags(backend: OnnxRuntime, tmp_path: Path) -> 
     assert set(bound.inputs[0].numpy().ravel().tolist()) <= {0, 1}
 
 
-def test_a_model_file_runs_with_its_own_weights_and_with_the_numbers_that_it_expects(
-    backend: OnnxRuntime, tmp_path: Path
-) -> None:
+def test_a_model_file_runs_with_its_own_weights_and_valid_inputs(backend: OnnxRuntime, tmp_path: Path) -> None:
     nodes = [
         make_node("Cast", ["rate"], ["whole"], to=TensorProto.INT32),
         make_node("Equal", ["whole", "expected"], ["is_expected"]),
@@ -120,7 +118,7 @@ def test_a_model_file_runs_with_its_own_weights_and_with_the_numbers_that_it_exp
     assert output.numpy().tolist() == [0.5] * 3
 
 
-def test_a_model_file_is_optimised_unless_it_is_to_run_as_it_is_written(
+def test_a_model_file_is_optimised_unless_run_at_level_written(
     backend: OnnxRuntime, ort: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = loaded(tmp_path, small())

@@ -55,7 +55,7 @@ def test_a_worker_that_starts_slowly_is_waited_for(fake: MakeWorker) -> None:
         assert worker.ask(Describe(), PATIENCE_SECONDS) == DESCRIBED
 
 
-def test_a_refusal_says_why_and_where_and_the_worker_goes_on(fake: MakeWorker) -> None:
+def test_a_refusal_has_reason_and_place_and_the_worker_continues(fake: MakeWorker) -> None:
     with fake("refuse") as worker:
         for _ in range(2):
             with pytest.raises(WorkerRefusedError, match="it does not fit") as caught:
@@ -63,7 +63,7 @@ def test_a_refusal_says_why_and_where_and_the_worker_goes_on(fake: MakeWorker) -
             assert (caught.value.reason, caught.value.node) == (Reason.INCONSISTENT, 3)
 
 
-def test_a_missing_framework_comes_with_what_to_do(fake: MakeWorker) -> None:
+def test_a_missing_framework_is_reported_with_advice(fake: MakeWorker) -> None:
     with fake("no framework") as worker, pytest.raises(FrameworkMissingError, match="dlbricks runtimes add") as caught:
         worker.ask(Describe(), PATIENCE_SECONDS)
     assert sys.executable in str(caught.value)
@@ -71,7 +71,7 @@ def test_a_missing_framework_comes_with_what_to_do(fake: MakeWorker) -> None:
 
 
 @pytest.mark.parametrize("python", ["/no/such/python", str(PROGRAM), str(ROOT)])
-def test_an_interpreter_that_cannot_be_started_comes_with_what_to_do(fake: MakeWorker, python: str) -> None:
+def test_an_unstartable_interpreter_is_reported_with_advice(fake: MakeWorker, python: str) -> None:
     with pytest.raises(FrameworkMissingError, match=r"cannot start .*dlbricks runtimes add"), fake(python=python):
         pytest.fail("it started")
 
@@ -90,7 +90,7 @@ def test_a_worker_that_exits_is_reported_with_its_status(fake: MakeWorker) -> No
         worker.ask(Describe(), PATIENCE_SECONDS)
 
 
-def test_the_last_line_is_one_of_this_worker(fake: MakeWorker, log: Path) -> None:
+def test_the_reported_last_line_comes_from_this_worker(fake: MakeWorker, log: Path) -> None:
     log.parent.mkdir()
     log.write_text("of another one\n")
     with fake("crash") as worker, pytest.raises(WorkerDiedError, match="the last words"):
@@ -131,7 +131,7 @@ def test_an_invalid_answer_ends_the_worker(
         assert not is_listed(pid)
 
 
-def test_leaving_the_block_ends_the_worker_and_leaves_no_zombie(fake: MakeWorker) -> None:
+def test_closing_the_worker_leaves_no_zombie(fake: MakeWorker) -> None:
     with fake() as worker:
         pid = worker.pid
         assert pid is not None
@@ -147,7 +147,7 @@ def test_an_error_between_two_requests_ends_the_worker_too(fake: MakeWorker) -> 
     assert [is_listed(pid) for pid in pids if pid] == [False]
 
 
-def test_no_pipe_is_left_open(fake: MakeWorker) -> None:
+def test_closing_the_worker_closes_its_pipes(fake: MakeWorker) -> None:
     before = sorted(Path("/proc/self/fd").iterdir())
     for manner in ("", "crash", "garbage"):
         with fake(manner) as worker:
@@ -160,7 +160,7 @@ def test_no_pipe_is_left_open(fake: MakeWorker) -> None:
     assert sorted(Path("/proc/self/fd").iterdir()) == before
 
 
-def test_output_of_the_framework_goes_to_the_log_only(
+def test_output_of_the_framework_goes_only_to_the_log(
     fake: MakeWorker, log: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A terminal UI replaces both by objects without a file.
@@ -172,7 +172,7 @@ def test_output_of_the_framework_goes_to_the_log_only(
     assert log.read_text() == "the framework greets\n"
 
 
-def test_a_large_log_starts_again(fake: MakeWorker, log: Path) -> None:
+def test_a_large_log_is_restarted(fake: MakeWorker, log: Path) -> None:
     log.parent.mkdir()
     log.write_bytes(b"x" * (2 << 20))
     with fake() as worker:
@@ -222,7 +222,7 @@ start()
 
 
 @pytest.mark.parametrize("where", ["main", "thread"])
-def test_a_worker_ends_when_the_process_that_asks_it_is_killed(log: Path, where: str) -> None:
+def test_a_worker_ends_when_its_parent_is_killed(log: Path, where: str) -> None:
     command = [sys.executable, "-c", START_AND_WAIT, str(log), where]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as asking:
         assert asking.stdout is not None

@@ -67,17 +67,17 @@ json_values = st.recursive(
 
 
 @given(requests)
-def test_a_request_arrives_as_it_was_sent(request: Request[Reply]) -> None:
+def test_a_request_survives_a_round_trip(request: Request[Reply]) -> None:
     assert decode_request(encode(request)) == request
 
 
 @given(replies)
-def test_a_reply_arrives_as_it_was_sent(reply: Reply) -> None:
+def test_a_reply_survives_a_round_trip(reply: Reply) -> None:
     assert decode_reply(encode(reply)) == reply
 
 
 @given(programs)
-def test_the_inputs_of_a_program_arrive_in_their_order(program: Program) -> None:
+def test_the_inputs_of_a_program_keep_their_order(program: Program) -> None:
     arrived = decode_request(encode(Load("it", program)))
     assert isinstance(arrived, Load)
     assert list(arrived.program.network.inputs) == list(program.network.inputs)
@@ -140,19 +140,19 @@ def test_fields_are_never_guessed(line: bytes) -> None:
         '{"network": {"symbol": "", "inputs": {"x": [[1]]}, "weights": {}}, "producer": null, "prelude": null}',
     ],
 )
-def test_nothing_is_guessed_of_a_program(program: str) -> None:
+def test_programs_with_missing_fields_are_refused(program: str) -> None:
     line = f'{{"kind": "Load", "program_id": "", "program": {program}, "memory_limit_bytes": 1, "check_values": true}}'
     with pytest.raises(ProtocolError, match=r"Load\.program"):
         decode_request(line.encode())
 
 
-def test_a_request_is_no_reply_and_a_reply_no_request() -> None:
+def test_requests_and_replies_are_distinguished() -> None:
     with pytest.raises(ProtocolError, match="expected a reply, found Describe"):
         decode_reply(encode(Describe()))
     with pytest.raises(ProtocolError, match="expected a request, found Inferred"):
         decode_request(encode(Inferred((), ())))
 
 
-def test_each_request_has_its_answer() -> None:
+def test_each_request_has_a_reply_type() -> None:
     assert answers(Infer("", {}, {}), Inferred((), ()))
     assert not answers(Fuse("", {}, {}), Inferred((), ()))

@@ -36,7 +36,7 @@ def fake_python(tmp_path: Path) -> str:
     return program(tmp_path / "env" / "bin" / "python", f'shift; exec "{sys.executable}" "{FAKE_WORKER}" "$@"')
 
 
-def test_an_interpreter_that_works_is_registered_as_it_describes_itself(registry: Registry, fake_python: str) -> None:
+def test_a_working_interpreter_is_registered_as_it_describes_itself(registry: Registry, fake_python: str) -> None:
     settings = Settings(2, (("MXNET_SUBGRAPH_BACKEND", "NONE"),))
     added = registry.add(fake_python, settings=settings)
     assert added == Runtime("mxnet-1.0-py3.7", fake_python, "mxnet", "1.0", "3.7.16", settings)
@@ -44,13 +44,11 @@ def test_an_interpreter_that_works_is_registered_as_it_describes_itself(registry
     assert [runtime.name for runtime in registry.all()] == ["default", "default-onnx", "mxnet-1.0-py3.7"]
 
 
-def test_a_virtual_environment_stands_for_its_interpreter(registry: Registry, fake_python: str) -> None:
+def test_a_virtual_environment_selects_its_interpreter(registry: Registry, fake_python: str) -> None:
     assert registry.add(str(Path(fake_python).parents[1]), name="old").python == fake_python
 
 
-def test_a_link_is_kept_because_environments_are_made_of_them(
-    registry: Registry, fake_python: str, tmp_path: Path
-) -> None:
+def test_a_link_to_an_interpreter_is_kept_unresolved(registry: Registry, fake_python: str, tmp_path: Path) -> None:
     link = tmp_path / "python"
     link.symlink_to(fake_python)
     assert registry.add(str(link)).python == str(link)
@@ -63,18 +61,18 @@ def test_an_interpreter_without_the_framework_is_refused(registry: Registry, tmp
     assert not (folder / "runtimes.json").exists()
 
 
-def test_a_program_that_is_no_interpreter_is_refused(registry: Registry, tmp_path: Path) -> None:
+def test_a_program_that_is_not_an_interpreter_is_refused(registry: Registry, tmp_path: Path) -> None:
     with pytest.raises(WorkerDiedError, match="ended with status 3: I am no Python"):
         registry.add(program(tmp_path / "other", "echo I am no Python; exit 3"))
 
 
 @pytest.mark.parametrize("path", ["/no/such/python", __file__, str(Path(__file__).parent)])
-def test_a_path_to_no_program_is_refused(registry: Registry, path: str) -> None:
+def test_a_missing_program_is_refused(registry: Registry, path: str) -> None:
     with pytest.raises(RegistryError, match="is not a program"):
         registry.add(path)
 
 
-def test_a_name_is_given_once(registry: Registry, fake_python: str) -> None:
+def test_a_runtime_name_is_unique(registry: Registry, fake_python: str) -> None:
     registry.add(fake_python, name="old")
     for name in ("old", "default"):
         with pytest.raises(RegistryError, match=f"a runtime called {name} already"):
@@ -137,13 +135,13 @@ def test_models_of_each_format_have_a_default_runtime(registry: Registry, monkey
         registry.runtime_for({Format.ONNX})
 
 
-def test_an_interpreter_with_both_frameworks_is_registered_by_the_one_that_is_named(registry: Registry) -> None:
+def test_an_interpreter_with_both_frameworks_is_registered_for_the_named_one(registry: Registry) -> None:
     added = registry.add(sys.executable, "mine", framework="onnxruntime")
     assert (added.name, added.framework, added.traits) == ("mine", "onnxruntime", ONNX_RUNTIME)
     assert registry.check("mine") == added
 
 
-def test_a_registered_runtime_works_where_ours_has_no_framework(
+def test_a_registered_runtime_is_used_when_ours_has_no_framework(
     registry: Registry, fake_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = registry.add(fake_python, name="first")
@@ -166,7 +164,7 @@ def test_the_default_runtime_needs_no_data_folder(folder: Path, registry: Regist
     assert registry.default().name == "default"
 
 
-def test_the_default_runtime_really_works(our_runtime: Runtime, registry: Registry) -> None:
+def test_the_default_runtime_answers_requests(our_runtime: Runtime, registry: Registry) -> None:
     checked = registry.check("default")
     assert checked == registry.default()
     assert checked.python == our_runtime.python
@@ -176,7 +174,7 @@ def test_the_default_runtime_really_works(our_runtime: Runtime, registry: Regist
     "content",
     ["", "[]", '{"runtimes": 1}', '{"runtimes": [{}]}', '{"runtimes": [{"settings": {"threads": "2"}}]}', "\x00"],
 )
-def test_a_broken_list_is_named_and_left_alone(registry: Registry, folder: Path, content: str) -> None:
+def test_an_invalid_list_of_runtimes_is_named_and_unchanged(registry: Registry, folder: Path, content: str) -> None:
     file = folder / "runtimes.json"
     folder.mkdir()
     file.write_text(content)

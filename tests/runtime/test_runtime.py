@@ -14,7 +14,7 @@ def runtime(
     return Runtime(name, python, "mxnet", "1.9.1", python_version, settings)
 
 
-def test_name_path_and_micro_version_of_python_make_no_other_runtime() -> None:
+def test_name_path_and_micro_version_of_python_do_not_change_a_runtime() -> None:
     assert runtime().identity == runtime(name="theirs", python="/elsewhere", python_version="3.11.9").identity
 
 
@@ -28,7 +28,7 @@ def test_name_path_and_micro_version_of_python_make_no_other_runtime() -> None:
         runtime(settings=Settings(2, (("MXNET_SUBGRAPH_BACKEND", "NONE"),))),
     ],
 )
-def test_settings_that_can_change_a_result_make_another_runtime(other: Runtime) -> None:
+def test_settings_that_affect_results_change_a_runtime(other: Runtime) -> None:
     assert runtime().identity != other.identity
 
 
@@ -38,7 +38,7 @@ def test_the_order_of_settings_does_not_matter() -> None:
     assert forth.identity == back.identity
 
 
-def test_a_process_gets_the_settings_and_no_tuning_of_the_shell() -> None:
+def test_a_worker_gets_the_settings_and_not_the_tuning_of_the_shell() -> None:
     shell = {
         "HOME": "/home/me",
         "OMP_NUM_THREADS": "64",
@@ -57,9 +57,7 @@ def test_a_process_gets_the_settings_and_no_tuning_of_the_shell() -> None:
         ("onnxruntime", {"ORT_INTER_OP_THREADS": "3"}),
     ],
 )
-def test_operators_run_at_once_by_variables_that_are_part_of_the_runtime(
-    framework: str, variables: dict[str, str]
-) -> None:
+def test_variables_for_parallel_operators_are_part_of_the_runtime(framework: str, variables: dict[str, str]) -> None:
     one = replace(runtime(settings=Settings(1, (("MXNET_A", "1"),))), framework=framework)
     several = one.side_by_side(3)
     assert (one.at_once, several.at_once) == (1, 3)
@@ -78,17 +76,17 @@ def test_operators_run_at_once_by_variables_that_are_part_of_the_runtime(
         {"ORT_INTER_OP_THREADS": "2"},
     ],
 )
-def test_workers_that_get_operators_together_run_one_after_another(variables: dict[str, str]) -> None:
+def test_operators_that_mxnet_groups_run_one_at_a_time(variables: dict[str, str]) -> None:
     assert runtime(settings=Settings(1, tuple(variables.items()))).at_once == 1
 
 
-def test_another_interpreter_does_not_get_our_modules() -> None:
+def test_another_interpreter_does_not_import_our_modules() -> None:
     shell = {"PYTHONPATH": "/ours", "PYTHONHOME": "/ours"}
     assert runtime(python="/another/python").environment(shell) == {"OMP_NUM_THREADS": "2"}
     assert runtime().environment(shell) == {**shell, "OMP_NUM_THREADS": "2"}
 
 
-def test_the_tuning_of_a_shell_becomes_settings() -> None:
+def test_tuning_variables_of_the_shell_become_settings() -> None:
     shell = {"HOME": "/home/me", "OMP_NUM_THREADS": "4", "MXNET_B": "2", "MXNET_A": "1"}
     assert settings_from(shell) == Settings(4, (("MXNET_A", "1"), ("MXNET_B", "2")))
     assert settings_from({}) == Settings()

@@ -30,7 +30,7 @@ def test_the_page_on_runtimes_explains_each_fact() -> None:
     assert [it.name for it in fields(Traits) if f"`{it.name}`" not in page] == []
 
 
-def test_each_format_has_a_usual_framework() -> None:
+def test_each_format_has_a_default_framework() -> None:
     assert {form: usual_traits(form) for form in Format} == {Format.MXNET: MXNET, Format.ONNX: ONNX_RUNTIME}
 
 

@@ -43,7 +43,7 @@ def test_all_channels_of_an_input_are_alike_and_none_is_flat() -> None:
 
 
 @given(shapes, st.sampled_from(("int8", "uint8", "int32", "int64", "bool")))
-def test_whole_numbers_are_flags(shape: tuple[int, ...], dtype: str) -> None:
+def test_integers_are_flags(shape: tuple[int, ...], dtype: str) -> None:
     for values in (data_values(shape, dtype), learned_values(shape, dtype)):
         assert values.dtype == dtype
         assert set(values.ravel().tolist()) <= {0, 1}
@@ -61,7 +61,7 @@ def test_the_same_values_are_made_at_every_start() -> None:
 
 
 @given(st.integers(1, 50_000), st.sampled_from(("float32", "int32", "int64")))
-def test_numbers_of_rows_name_rows_from_all_over_a_table(rows: int, dtype: str) -> None:
+def test_row_indices_spread_over_the_whole_table(rows: int, dtype: str) -> None:
     numbers = row_numbers((20, 30), dtype, rows)
     assert numbers.min() >= 0
     assert numbers.max() < rows
@@ -69,7 +69,7 @@ def test_numbers_of_rows_name_rows_from_all_over_a_table(rows: int, dtype: str) 
     assert (numbers == numpy.floor(numbers)).all()
 
 
-def test_row_numbers_are_known_by_the_operator_that_reads_them() -> None:
+def test_row_indices_are_recognised_by_their_operator() -> None:
     net = Network()
     found = net.add("Embedding", "embedding", "words", "table", input_dim="90", output_dim="4")
     net.add("elemwise_add", "sum", found, net.add("take", "take", "other", "places"))
@@ -79,7 +79,7 @@ def test_row_numbers_are_known_by_the_operator_that_reads_them() -> None:
     assert rows_counted(file, shapes) == {file.variable("words"): 90, file.variable("places"): 7}
 
 
-def test_a_variance_is_known_also_inside_of_a_fused_operator() -> None:
+def test_a_variance_is_recognised_inside_a_fused_operator() -> None:
     inner = Network()
     inner.batch_norm("bn", inner.add("Convolution", "conv", "data", "weight", kernel="(1, 1)", num_filter="3"))
     subgraph = json.loads(inner.symbol("bn"))

@@ -264,7 +264,7 @@ def test_the_fifty_models_have_the_papers_10815_layers(models: list[dict[str, An
     assert sum(model["layers"] for model in models) == 10815
 
 
-def test_there_are_facts_of_every_network() -> None:
+def test_every_network_has_facts() -> None:
     assert [architecture.file for architecture in ARCHITECTURES if architecture.file not in FACTS] == []
 
 
@@ -298,9 +298,7 @@ def test_a_network_gives_its_published_outputs_and_computes_nothing_else(
 
 
 @every_network
-def test_as_many_tensors_meet_in_a_layer_as_the_architecture_says(
-    file: str, networks: Mapping[str, dict[str, Any]]
-) -> None:
+def test_joins_have_as_many_inputs_as_in_the_architecture(file: str, networks: Mapping[str, dict[str, Any]]) -> None:
     nodes = networks[file]["nodes"]
     assert _layers_by_operands(nodes, "combine") == FACTS[file].combine
     assert _layers_by_operands(nodes, "concat") == FACTS[file].concat

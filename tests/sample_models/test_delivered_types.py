@@ -49,7 +49,7 @@ def computed(graph: LayerGraph) -> set[tuple[object, ...]]:
     }
 
 
-def test_no_sample_computes_what_a_system_is_calibrated_on(
+def test_no_sample_shares_a_layer_with_the_calibration_networks(
     decomposed: tuple[Decomposition, ...], tmp_path: Path
 ) -> None:
     samples = set[tuple[object, ...]]().union(*(computed(model.graph) for model in decomposed))
@@ -86,13 +86,13 @@ def test_the_fifty_models_have_as_many_unique_layers_as_the_published_files_give
     assert 1_485 <= len(frozenset().union(*(model.bricks for model in table1))) <= 1_536
 
 
-def test_volumetric_regression_is_the_least_unique_model_as_in_the_paper(samples: tuple[ModelSource, ...]) -> None:
+def test_volumetric_regression_has_the_smallest_unique_share_as_in_the_paper(samples: tuple[ModelSource, ...]) -> None:
     shares = {it.table1_id: 100 * it.unique_layers / it.layers for it in samples if it.unique_layers and it.layers}
     assert round(shares[VOLUMETRIC_REGRESSION], 1) == 3.9
     assert min(shares.values()) == shares[VOLUMETRIC_REGRESSION]
 
 
-def test_a_changed_network_does_not_take_the_types_of_what_it_was(tmp_path: Path) -> None:
+def test_a_changed_network_ignores_its_old_types(tmp_path: Path) -> None:
     network = (SAMPLES / "table1" / "vdsr-symbol.json").read_bytes()
     changed = tmp_path / "vdsr-symbol.json"
     changed.write_bytes(network.replace(b"(1, 1, 255, 255)", b"(1, 1, 128, 128)"))
@@ -102,7 +102,7 @@ def test_a_changed_network_does_not_take_the_types_of_what_it_was(tmp_path: Path
 
 @pytest.mark.soak
 @pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is not installed here")
-def test_mxnet_infers_what_is_delivered(samples: tuple[ModelSource, ...], tmp_path: Path) -> None:
+def test_delivered_types_equal_those_inferred_by_mxnet(samples: tuple[ModelSource, ...], tmp_path: Path) -> None:
     with installed_framework(tmp_path) as mxnet:
         for path in sorted({source.path for source in samples}):
             name = path.relative_to(SAMPLES).as_posix()

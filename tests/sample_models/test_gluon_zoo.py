@@ -55,7 +55,7 @@ def test_an_exported_network_has_one_output_and_no_unread_operator(exported: dic
         assert len(unread) == 1, name
 
 
-def test_learned_arrays_carry_nothing_that_only_training_reads(exported: dict[str, bytes]) -> None:
+def test_learned_arrays_have_no_training_attributes(exported: dict[str, bytes]) -> None:
     for name, network in exported.items():
         annotated = [node["name"] for node in json.loads(network)["nodes"] if node["op"] == "null" and "attrs" in node]
         assert annotated == ["data"], name

@@ -37,7 +37,7 @@ class SeenLayer:
 
 
 @every_network
-def test_branches_that_meet_are_of_one_size(architecture: Architecture) -> None:
+def test_joined_branches_have_equal_sizes(architecture: Architecture) -> None:
     for layer in layers(architecture):
         assert len({data.halvings for data in layer.inputs}) == 1, layer.name
         if layer.kind == "combine":

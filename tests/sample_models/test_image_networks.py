@@ -104,7 +104,7 @@ def test_a_network_has_the_inputs_and_outputs_of_its_architecture(
     ],
     ids=ids,
 )
-def test_branches_meet_where_the_architecture_says(architecture: Architecture, merges: dict[str, int]) -> None:
+def test_branches_join_as_in_the_architecture(architecture: Architecture, merges: dict[str, int]) -> None:
     found = graph(architecture)
     assert merges == Counter(
         f"{layer.kind.value} of {len(found.predecessors[layer.index])}" + (" and learned" if layer.weights else "")
@@ -173,7 +173,7 @@ def test_yolo_joins_the_fine_map_to_the_coarse_one() -> None:
     assert predecessors(YOLO_V2, "Conv/conv1024/1") == ["Conv/conv512/17"]
 
 
-def test_adain_encodes_content_and_style_alike_and_apart() -> None:
+def test_adain_encodes_content_and_style_with_equal_separate_encoders() -> None:
     content, style = (
         [layer for layer in graph(ADAIN).layers if layer.name.startswith(f"encoder_{name}/")]
         for name in ("content", "style")

@@ -132,12 +132,12 @@ def set_samples(*samples: float) -> Callable[[Document], object]:
 
 
 @pytest.mark.parametrize("samples", [(), (-1.0,) * 10, (1e300,) * 10, (1e-9,) * 10])
-def test_samples_that_no_measurement_gives_are_refused(trio: Trio, samples: tuple[float, ...]) -> None:
+def test_impossible_samples_are_refused(trio: Trio, samples: tuple[float, ...]) -> None:
     forge(trio, set_samples(*samples))
     refusal(trio)
 
 
-def test_values_that_are_not_finite_numbers_are_refused(trio: Trio) -> None:
+def test_non_finite_values_are_refused(trio: Trio) -> None:
     text = trio.results.read_text()
     for word in ("NaN", "Infinity", "1e999"):
         trio.results.write_text(text.replace('"samples_ms": [', f'"samples_ms": [{word}, ', 1))
@@ -180,7 +180,7 @@ def test_a_gzip_bomb_is_not_unpacked(trio: Trio) -> None:
     assert "does not begin like one" in refusal(trio)
 
 
-def test_a_file_without_end_is_refused(trio: Trio) -> None:
+def test_an_endless_file_is_refused(trio: Trio) -> None:
     with trio.results.open("wb") as file:
         file.truncate((1 << 28) + 1)
     assert "more than 256 MiB" in refusal(trio)
@@ -191,7 +191,7 @@ def test_json_that_nests_too_deep_is_refused(trio: Trio) -> None:
     assert "nests too deep" in refusal(trio)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ShareError, match="nowhere"):
         read_results(tmp_path / "nowhere")
 

@@ -126,7 +126,7 @@ def test_a_million_bricks_are_refused(trio: Trio) -> None:
     assert "are allowed" in refusal(trio)
 
 
-def test_bricks_beyond_any_suite_are_refused_by_their_number() -> None:
+def test_too_many_bricks_are_refused() -> None:
     brick = {"id": "0" * 32, "layers": 1, "bytes": 1, "sha256": "0" * 64}
     head = {"format": "dlbricks-suite", "schema": 1, "suite": "0" * 32, "level": "fused"}
     content = json.dumps({**head, "bricks": [brick] * 50_001}).encode()
@@ -134,7 +134,7 @@ def test_bricks_beyond_any_suite_are_refused_by_their_number() -> None:
         read_manifest(content, "suite.json")
 
 
-def test_values_without_end_are_refused_before_they_are_made() -> None:
+def test_huge_values_are_refused_before_they_are_created() -> None:
     with pytest.raises(BrokenSuiteError, match="8,000,000 values"):
         read_manifest(b"{" + b"[],[]," * 5_000_000, "suite.json")
 
@@ -146,13 +146,13 @@ def test_json_that_nests_too_deep_is_refused() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"null", b"{", b'{"format":"dlbricks-suite","schema":NaN}', b"\xff{}"])
-def test_a_wrong_manifest_is_refused(trio: Trio, text: bytes) -> None:
+def test_an_invalid_manifest_is_refused(trio: Trio, text: bytes) -> None:
     (trio.suite / "suite.json").write_bytes(text)
     assert str(trio.suite / "suite.json") in refusal(trio)
 
 
 @pytest.mark.parametrize("schema", [0, 3, 99])
-def test_a_suite_of_another_version_says_so(trio: Trio, schema: int) -> None:
+def test_a_suite_of_another_version_is_refused_by_its_version(trio: Trio, schema: int) -> None:
     change_manifest(trio, lambda document: document.update(schema=schema))
     assert f"another version of dlbricks (schema {schema}, this version reads 1); use the same" in refusal(trio)
 
@@ -230,7 +230,7 @@ def test_huge_shapes_that_follow_from_small_ones_are_refused(trio: Trio) -> None
 @pytest.mark.parametrize(
     "shape", ["", "()", "(0, 1)", "(-1, 3)", "(1.5, 2)", "(None, 3)", "(1, x)", "1e400", "(" + "1," * 40]
 )
-def test_a_shape_that_is_none_is_refused(trio: Trio, shape: str) -> None:
+def test_an_invalid_shape_is_refused(trio: Trio, shape: str) -> None:
     assert "of the shape" in refused(network_of(trio, set_shape(shape)))
 
 

@@ -100,7 +100,7 @@ def test_the_order_shows_no_dependence_on_the_model(small: Sequence[Assembled]) 
     assert chi_square([uniform[place] for place in range(total)], len(places) / total) > P
 
 
-def test_each_brick_of_the_model_may_stand_anywhere(small: Sequence[Assembled]) -> None:
+def test_each_brick_of_the_model_may_have_any_place(small: Sequence[Assembled]) -> None:
     total = len(small[0].manifest.bricks)
     for mine in {(meaning.brick, meaning.context) for meaning in small[0].key.meanings.values()}:
         places = Counter(
@@ -114,7 +114,7 @@ def test_each_brick_of_the_model_may_stand_anywhere(small: Sequence[Assembled]) 
         assert chi_square([places[place] for place in range(total)], SEEDS / total) > P / total
 
 
-def test_real_bricks_stand_no_closer_together_than_chance_puts_them(small: Sequence[Assembled]) -> None:
+def test_real_bricks_are_placed_at_random(small: Sequence[Assembled]) -> None:
     total, real = len(small[0].manifest.bricks), len(small[0].key.meanings)
     runs = []
     for suite in small:
@@ -169,7 +169,7 @@ def packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("packed_once")
-def test_decoys_cannot_be_told_from_real_bricks(networks: Mapping[Path, Decomposition]) -> None:
+def test_decoys_cannot_be_distinguished_from_real_bricks(networks: Mapping[Path, Decomposition]) -> None:
     chance = random.Random(2020)
     exported = []
     for number in range(EXPORTS):

@@ -47,7 +47,7 @@ def test_a_suite_measures_exactly_the_missing_bricks(trio: Trio, level: Level) -
     assert found.new == len(private.suite)
 
 
-def test_a_suite_says_which_bricks_are_cold(trio: Trio) -> None:
+def test_a_suite_marks_cold_bricks(trio: Trio) -> None:
     mine = trio.taken_apart((200, 400, 400), Level.WRITTEN, normed=True, steps=2)
     check = round_trip(Unpacker(TableFramework(), Level.WRITTEN, GIBIBYTE))
     suite = assemble([mine], [], seed_of("a seed"), Level.WRITTEN, check)
@@ -58,7 +58,7 @@ def test_a_suite_says_which_bricks_are_cold(trio: Trio) -> None:
     assert set(cold.values()) == {True, False}
 
 
-def test_a_suite_that_was_measured_is_reused(trio: Trio) -> None:
+def test_results_of_a_measured_suite_are_reused(trio: Trio) -> None:
     trio.export()
     first = trio.run()
     content = trio.results.read_bytes()
@@ -146,7 +146,7 @@ def test_results_of_a_suite_can_be_listed_by_their_run(trio: Trio) -> None:
     assert runs == {f"suite-{assembled.manifest.suite[:12]}"}
 
 
-def test_the_key_is_for_the_owner_alone(trio: Trio) -> None:
+def test_only_the_owner_can_read_the_key(trio: Trio) -> None:
     assembled = trio.export()
     path = key_path(trio.owner.data, assembled.manifest.suite)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -162,7 +162,7 @@ def test_results_cannot_be_imported_without_the_key(trio: Trio) -> None:
         trio.bring_home()
 
 
-def test_the_same_seed_makes_the_same_suite_and_another_one_another(trio: Trio, tmp_path: Path) -> None:
+def test_equal_seeds_give_equal_suites_and_different_seeds_different_ones(trio: Trio, tmp_path: Path) -> None:
     one, same, other = (Trio(tmp_path / name) for name in ("one", "same", "other"))
     for each in (one, same, other):
         each.path.mkdir()

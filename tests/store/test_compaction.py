@@ -47,7 +47,7 @@ def test_compacting_changes_nothing_that_is_stored(tmp_path: Path) -> None:
             assert records_of(store.generation, type(record)) == [record]
 
 
-def test_the_generation_before_is_kept_until_the_next_compaction(tmp_path: Path) -> None:
+def test_the_previous_generation_is_kept_until_the_next_compaction(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         store.add(measurement())
         store.compact()
@@ -71,7 +71,7 @@ def test_an_empty_store_can_be_compacted(tmp_path: Path) -> None:
         assert not store.damage
 
 
-def test_compaction_deletes_the_drafts_of_a_killed_one(tmp_path: Path) -> None:
+def test_compaction_deletes_the_drafts_of_a_killed_compaction(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         store.add(measurement())
         (tmp_path / "results-1.json.4711.new").write_bytes(b'{"dlbricks": {\n"1": {"che')
@@ -80,7 +80,7 @@ def test_compaction_deletes_the_drafts_of_a_killed_one(tmp_path: Path) -> None:
     assert names(tmp_path) == {"journal-0.jsonl", "results-1.json"}
 
 
-def test_a_reader_that_holds_the_generation_before_reads_on(tmp_path: Path) -> None:
+def test_a_reader_of_the_previous_generation_keeps_reading(tmp_path: Path) -> None:
     with Store(tmp_path) as reader, Store(tmp_path) as writer:
         record = measurement()
         writer.add(record)

@@ -44,13 +44,13 @@ def both(store: Store) -> Contrast:
     return contrast(chosen(store, "system=here"), chosen(store, "system=there"))
 
 
-def test_common_subjects_are_paired_and_the_others_counted(store: Store) -> None:
+def test_common_bricks_are_paired_and_the_others_counted(store: Store) -> None:
     found = both(store)
     assert len(found.pairs) == 5
     assert (found.only_first, found.only_second) == (1, 1)
 
 
-def test_each_pair_is_judged_the_second_beside_the_first(store: Store) -> None:
+def test_the_second_result_of_a_pair_is_compared_with_the_first(store: Store) -> None:
     verdicts = {pair.second.brick or pair.name: pair.verdict for pair in both(store).pairs}
     assert verdicts == {
         brick(0): Verdict.SLOWER,
@@ -63,7 +63,7 @@ def test_each_pair_is_judged_the_second_beside_the_first(store: Store) -> None:
     assert both(store).count(Verdict.SLOWER) == 2
 
 
-def test_exchanging_the_selections_turns_everything_round(store: Store) -> None:
+def test_swapping_the_selections_inverts_the_comparison(store: Store) -> None:
     found, turned = both(store), contrast(chosen(store, "system=there"), chosen(store, "system=here"))
     assert found.ratio is not None and turned.ratio == pytest.approx(1 / found.ratio)
     assert turned.total_ms == tuple(reversed(found.total_ms))

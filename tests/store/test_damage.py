@@ -113,7 +113,7 @@ def test_damaged_lines_are_named_and_set_aside_by_the_next_compaction(filled: Pa
     assert lines[2] in (filled / "set-aside-0.txt").read_bytes()
 
 
-def test_a_compacted_file_cut_in_the_middle_says_how_much_of_it_is_there(compacted: Path) -> None:
+def test_a_truncated_compacted_file_reports_how_much_is_left(compacted: Path) -> None:
     path = compacted / "results-1.json"
     content = path.read_bytes()
     path.write_bytes(content[: content.index(b'"4": ') + 30])
@@ -122,7 +122,7 @@ def test_a_compacted_file_cut_in_the_middle_says_how_much_of_it_is_there(compact
         assert "cut off: 3 of 6 documents are there" in str(store.damage[-1])
 
 
-def test_damaged_records_of_a_compacted_file_are_read_from_the_generation_before(filled: Path) -> None:
+def test_damaged_records_of_a_compacted_file_are_read_from_the_previous_generation(filled: Path) -> None:
     late = measurement()
     with Store(filled) as store:
         store.delete([RECORDS[5].uuid])
@@ -144,7 +144,7 @@ def test_damaged_records_of_a_compacted_file_are_read_from_the_generation_before
     assert not verify(filled).damage
 
 
-def test_a_compacted_file_that_is_gone_is_replaced_by_the_generation_before(filled: Path) -> None:
+def test_a_missing_compacted_file_is_replaced_by_the_previous_generation(filled: Path) -> None:
     with Store(filled) as store:
         store.compact()
         store.add(measurement(uuid="ff" * 16))
@@ -152,7 +152,7 @@ def test_a_compacted_file_that_is_gone_is_replaced_by_the_generation_before(fill
     assert readable(filled) == [*RECORDS, measurement(uuid="ff" * 16)]
 
 
-def test_a_compacted_file_that_is_gone_for_good_is_missed_by_name(compacted: Path) -> None:
+def test_a_lost_compacted_file_is_named(compacted: Path) -> None:
     with Store(compacted) as store:
         store.add(measurement())
     (compacted / "results-1.json").unlink()
@@ -177,7 +177,7 @@ def test_damage_to_an_open_store_costs_only_the_damaged_records(filled: Path) ->
         assert len(store.damage) == 1
 
 
-def test_an_index_that_no_disk_has_room_for_is_not_missed(filled: Path) -> None:
+def test_a_full_disk_without_room_for_the_index_loses_nothing(filled: Path) -> None:
     code = """
 import resource, sys
 from pathlib import Path
@@ -226,7 +226,7 @@ with Store(folder) as store:
     assert not list(filled.glob("*.new"))
 
 
-def test_a_store_that_cannot_be_written_can_be_read(filled: Path) -> None:
+def test_a_read_only_store_can_be_read(filled: Path) -> None:
     for file in (*filled.iterdir(), filled):
         file.chmod(0o555)
     code = """
@@ -252,7 +252,7 @@ with Store(Path(sys.argv[1])) as store:
     assert adding.endswith("make it writable, or choose another data folder")
 
 
-def test_a_store_that_cannot_be_read_says_so(filled: Path) -> None:
+def test_an_unreadable_store_is_reported(filled: Path) -> None:
     (filled / "journal-0.jsonl").chmod(0o000)
     code = """
 import sys
@@ -269,14 +269,14 @@ except UserError as error:
     )
 
 
-def test_a_file_in_the_place_of_the_store_says_so(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_store_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("not a folder")
     with pytest.raises(StoreError, match="store: Not a directory"):
         Store(tmp_path / "store")
 
 
 @pytest.mark.parametrize("compacting", [False, True])
-def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(filled: Path, compacting: bool) -> None:
+def test_a_store_of_a_newer_version_is_refused_and_unchanged(filled: Path, compacting: bool) -> None:
     if compacting:
         with Store(filled) as store:
             store.compact()
@@ -293,7 +293,7 @@ def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(filled: Path, c
 
 
 @pytest.mark.parametrize("schema", [1, 2, 3])
-def test_a_store_of_an_unreleased_version_is_refused_and_left_as_it_is(tmp_path: Path, schema: int) -> None:
+def test_a_store_of_an_unreleased_version_is_refused_and_unchanged(tmp_path: Path, schema: int) -> None:
     head = {"table": "dlbricks", "schema": schema, "format": "dlbricks results"}
     documents = [head, {**to_document(measurement()), "schema": schema}]
     journal = tmp_path / "journal-0.jsonl"
@@ -307,7 +307,7 @@ def test_a_store_of_an_unreleased_version_is_refused_and_left_as_it_is(tmp_path:
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {journal.name: before}
 
 
-def test_a_newer_dlbricks_that_comes_while_a_store_is_open_is_noticed_before_anything_is_written(filled: Path) -> None:
+def test_an_upgrade_of_an_open_store_is_noticed_before_writing(filled: Path) -> None:
     with Store(filled) as store:
         journal = filled / "journal-0.jsonl"
         with journal.open("ab") as file:
@@ -318,7 +318,7 @@ def test_a_newer_dlbricks_that_comes_while_a_store_is_open_is_noticed_before_any
         assert journal.read_bytes() == before
 
 
-def test_a_file_of_something_else_is_named_and_harms_nothing(filled: Path) -> None:
+def test_a_file_of_another_kind_is_named_and_ignored(filled: Path) -> None:
     (filled / "results-1.json").write_bytes(b"\x00\xff nonsense\n" * 3)
     with Store(filled) as store:
         assert records_of(store.generation, Measurement) == RECORDS

@@ -68,16 +68,16 @@ def records(kind: type[Record]) -> st.SearchStrategy[Record]:
 
 
 @given(st.sampled_from(list(TABLES.values())).flatmap(records))
-def test_every_record_comes_back_as_it_was(record: Record) -> None:
+def test_every_record_survives_a_round_trip(record: Record) -> None:
     assert to_record(unseal(seal(to_document(record)).text)) == record
 
 
-def test_one_record_of_each_table_is_told_apart() -> None:
+def test_records_of_different_tables_are_distinguished() -> None:
     assert [to_document(record)["table"] for record in one_of_each()] == list(TABLES)
 
 
 @given(st.data())
-def test_any_flipped_bit_is_noticed(data: st.DataObject) -> None:
+def test_any_flipped_bit_is_detected(data: st.DataObject) -> None:
     text = bytearray(seal(to_document(measurement())).text)
     position = data.draw(st.integers(0, len(text) - 1))
     text[position] ^= 1 << data.draw(st.integers(0, 7))
@@ -142,7 +142,7 @@ def test_an_event_without_a_time_or_a_uuid_cannot_exist(field: str, value: str) 
             dataclasses.replace(record, **replaced)
 
 
-def test_a_document_that_another_writer_laid_out_anew_is_the_same_document() -> None:
+def test_a_document_reformatted_by_another_writer_is_the_same_document() -> None:
     sealed = seal(to_document(measurement()))
     check = sealed.text[10:18].decode()
     assert resealed({"check": check, **sealed.document}) == sealed
@@ -150,14 +150,14 @@ def test_a_document_that_another_writer_laid_out_anew_is_the_same_document() -> 
         resealed({"check": check, **sealed.document, "context": "blocked"})
 
 
-def test_the_level_of_a_calibration_is_a_level_again() -> None:
+def test_the_level_of_a_calibration_survives_a_round_trip() -> None:
     made = Calibration(
         system="s", runtime="r", level=Level.WRITTEN, protocol="p", when=WHEN, run="", constants=(), residuals=()
     )
     assert to_record(to_document(made)) == made
 
 
-def test_kinds_of_record_that_share_fields_are_kept_apart() -> None:
+def test_record_kinds_with_common_fields_are_distinguished() -> None:
     kinds: list[type[Any]] = [Measurement, System, Runtime]
     found = [type(to_record(to_document(record))) for record in (measurement(), system(), runtime())]
     assert found == kinds

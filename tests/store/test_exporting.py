@@ -36,12 +36,12 @@ def store(tmp_path: Path) -> Store:
         ("x", ExportFormat.JSON),
     ],
 )
-def test_the_ending_says_the_format(name: str, form: ExportFormat) -> None:
+def test_the_suffix_sets_the_format(name: str, form: ExportFormat) -> None:
     assert export_format(Path(name)) is form
 
 
 @pytest.mark.parametrize("name", ["x.txt", "x.csv.gz", "x.xlsx", "x.csv.bak"])
-def test_an_ending_that_is_no_format_is_refused_with_those_that_are(name: str, store: Store, tmp_path: Path) -> None:
+def test_an_unknown_suffix_is_refused_with_the_known_ones(name: str, store: Store, tmp_path: Path) -> None:
     with pytest.raises(ExchangeError, match=r"is no format of an export: name a \.json or .*\.csv"):
         export_file(store.generation, [], tmp_path / name)
     assert not (tmp_path / name).exists()

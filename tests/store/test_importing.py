@@ -78,7 +78,7 @@ def test_importing_twice_changes_nothing(exported: Path, tmp_path: Path) -> None
         assert counts(store.generation)["measurements"] == 3
 
 
-def test_results_of_two_stores_come_together(exported: Path, tmp_path: Path) -> None:
+def test_results_of_two_stores_are_merged(exported: Path, tmp_path: Path) -> None:
     with Store(tmp_path / "vendor") as store:
         own = measurement(system="other")
         store.add(own, form(), system())
@@ -108,7 +108,7 @@ def test_an_export_of_some_results_has_only_them_and_their_references(tmp_path: 
         }  # fmt: skip
 
 
-def test_a_result_that_says_something_else_than_the_stored_one_is_kept_beside_it(tmp_path: Path) -> None:
+def test_a_result_that_differs_from_the_stored_one_is_kept_beside_it(tmp_path: Path) -> None:
     stored = measurement(1.0)
     other = dataclasses.replace(measurement(2.0), uuid=stored.uuid)
     path = write_file(tmp_path / "file.json", to_document(other))
@@ -125,7 +125,7 @@ def test_a_result_that_says_something_else_than_the_stored_one_is_kept_beside_it
         assert (again.new, again.known, again.conflicts) == (0, 1, [])
 
 
-def test_a_file_that_plain_tinydb_has_written_anew_can_be_imported(exported: Path, tmp_path: Path) -> None:
+def test_a_file_rewritten_by_plain_tinydb_can_be_imported(exported: Path, tmp_path: Path) -> None:
     with tinydb.TinyDB(exported) as database:
         database.table("mine").insert({"note": "added by hand"})
         database.table("measurements").update({"context": "changed by hand"}, doc_ids=[1])
@@ -147,7 +147,7 @@ def test_the_file_of_a_compacted_store_can_be_imported(tmp_path: Path) -> None:
         assert import_file(store, path).new == 8
 
 
-def test_a_journal_is_no_export(tmp_path: Path) -> None:
+def test_a_journal_is_refused_as_an_export(tmp_path: Path) -> None:
     with Store(tmp_path / "owner") as store:
         store.add(*one_of_each())
         with pytest.raises(ExchangeError, match="is part of a store"):
@@ -234,7 +234,7 @@ def with_statistic(**wrong: float) -> Document:
         ({"runtime": "another"}, "is of runtime 'another', which is described nowhere"),
     ],
 )
-def test_a_result_that_no_measurement_gives_is_refused(tmp_path: Path, change: Document, complaint: str) -> None:
+def test_an_impossible_result_is_refused(tmp_path: Path, change: Document, complaint: str) -> None:
     report = imported_beside_a_good_one(tmp_path, {**to_document(measurement()), **change})
     assert [each.reason for each in report.refused] == [complaint]
     assert report.new == 1
@@ -258,7 +258,7 @@ def test_a_result_that_no_measurement_gives_is_refused(tmp_path: Path, change: D
         to_document(runtime("odd", threads=-1)),
     ],
 )
-def test_records_of_every_kind_have_to_be_possible(tmp_path: Path, forged: Document) -> None:
+def test_impossible_records_of_every_kind_are_refused(tmp_path: Path, forged: Document) -> None:
     report = imported_beside_a_good_one(tmp_path, forged)
     assert (report.new, len(report.refused)) == (1, 1)
 
@@ -274,7 +274,7 @@ def test_a_packed_file_that_unpacks_to_far_more_is_refused_before_it_is_unpacked
     assert "\n" not in str(error.value)
 
 
-def test_a_line_without_end_is_refused_before_it_is_read_whole(tmp_path: Path) -> None:
+def test_an_endless_line_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "sparse.json"
     with path.open("wb") as file:
         file.truncate(1 << 40)
@@ -282,7 +282,7 @@ def test_a_line_without_end_is_refused_before_it_is_read_whole(tmp_path: Path) -
         import_file(store, path)
 
 
-def test_a_file_of_damaged_lines_is_given_up(tmp_path: Path) -> None:
+def test_a_file_with_too_many_damaged_lines_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "lines.json"
     path.write_bytes(b"x\n" * 1_000_000)
     with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match="has 10,000 lines that cannot be"):
@@ -295,7 +295,7 @@ def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
         import_file(store, tmp_path / "pipe")
 
 
-def test_a_file_of_a_newer_version_is_refused_whole(tmp_path: Path) -> None:
+def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     path = write_file(tmp_path / "file.json", {**to_document(form()), "schema": 99})
     with (
         Store(tmp_path / "store") as store,
@@ -304,7 +304,7 @@ def test_a_file_of_a_newer_version_is_refused_whole(tmp_path: Path) -> None:
         import_file(store, path)
 
 
-def test_a_file_of_an_unreleased_version_is_refused_whole(tmp_path: Path) -> None:
+def test_a_file_of_an_unreleased_version_is_refused(tmp_path: Path) -> None:
     head = {"table": "dlbricks", "schema": 3, "format": "dlbricks results", "documents": 1}
     path = tmp_path / "file.json"
     path.write_bytes(b'{"dlbricks": {\n"1": %s\n}}\n' % seal(head).text)
@@ -316,14 +316,14 @@ def test_a_file_of_an_unreleased_version_is_refused_whole(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("content", [b"nonsense\n", b"{", b'{"a": [1, 2]}', b"[" * 100_000, b"\x00\xff" * 100, b'"x"'])
-def test_a_file_of_something_else_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
+def test_a_file_of_another_kind_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "file.json"
     path.write_bytes(content)
     with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match=r"nothing in .*file.json can be read"):
         import_file(store, path)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with (
         Store(tmp_path / "store") as store,
         pytest.raises(ExchangeError, match=r"cannot read .*none.json: No such file"),
@@ -331,12 +331,12 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         import_file(store, tmp_path / "none.json")
 
 
-def test_an_export_to_nowhere_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+def test_an_export_to_a_missing_folder_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
     with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match=r"cannot write .*: No such file"):
         export_file(store.generation, [], tmp_path / "nowhere" / "file.json")
 
 
-def test_an_export_replaces_a_file_whole(exported: Path, tmp_path: Path) -> None:
+def test_an_export_replaces_a_file_atomically(exported: Path, tmp_path: Path) -> None:
     with Store(tmp_path / "empty") as store:
         export_file(store.generation, [], exported)
     assert json.loads(exported.read_bytes()).keys() == {"dlbricks"}

@@ -37,7 +37,7 @@ def built_anew(folder: Path) -> Index:
     return Generation(folder, generation.layout, trust_saved_index=False).index
 
 
-def test_a_saved_index_is_the_one_that_would_be_built(filled: Path) -> None:
+def test_a_saved_index_equals_a_rebuilt_one(filled: Path) -> None:
     with Store(filled) as store:
         assert same(store.generation.index, built_anew(filled))
 
@@ -51,7 +51,7 @@ def test_a_saved_index_is_completed_by_later_lines(filled: Path) -> None:
         assert len(select(store.generation)) == 1201
 
 
-def test_a_saved_index_is_not_used_when_the_file_was_changed_behind_it(filled: Path) -> None:
+def test_a_saved_index_is_ignored_after_the_file_was_changed(filled: Path) -> None:
     journal = filled / "journal-0.jsonl"
     content = bytearray(journal.read_bytes())
     content[-3] ^= 1
@@ -61,14 +61,14 @@ def test_a_saved_index_is_not_used_when_the_file_was_changed_behind_it(filled: P
         assert len(select(store.generation)) == 1201
 
 
-def test_a_saved_index_is_not_used_when_the_file_was_cut(filled: Path) -> None:
+def test_a_saved_index_is_ignored_after_the_file_was_truncated(filled: Path) -> None:
     journal = filled / "journal-0.jsonl"
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:101]))
     with Store(filled) as store:
         assert len(select(store.generation)) == 94
 
 
-def test_a_saved_index_of_a_compacted_file_is_not_used_when_the_file_was_changed_behind_it(filled: Path) -> None:
+def test_a_saved_index_of_a_compacted_file_is_ignored_after_the_file_was_changed(filled: Path) -> None:
     with Store(filled) as store:
         path = store.compact()
     (filled / "journal-0.jsonl").unlink()
@@ -82,7 +82,7 @@ def test_a_saved_index_of_a_compacted_file_is_not_used_when_the_file_was_changed
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 @given(st.data())
-def test_a_damaged_index_is_never_believed(filled: Path, data: st.DataObject) -> None:
+def test_a_damaged_index_is_never_used(filled: Path, data: st.DataObject) -> None:
     path = filled / INDEX_NAME
     content = path.read_bytes()
     damaged = bytearray(content)
@@ -94,7 +94,7 @@ def test_a_damaged_index_is_never_believed(filled: Path, data: st.DataObject) ->
     path.write_bytes(content)
 
 
-def test_times_are_counted_and_written_back_alike() -> None:
+def test_times_survive_a_round_trip() -> None:
     when = "2026-11-21T08:00:00.000001+00:00"
     assert to_iso(to_microseconds(when)) == when
     assert to_microseconds("2026-11-21T09:00:00+01:00") == to_microseconds("2026-11-21T08:00:00+00:00")
@@ -102,7 +102,7 @@ def test_times_are_counted_and_written_back_alike() -> None:
         to_microseconds("2026-11-21T08:00:00")
 
 
-def test_a_row_that_was_added_leaves_views_of_columns_as_they_were() -> None:
+def test_adding_a_row_keeps_existing_views_of_columns() -> None:
     index = Index()
     before = index.column("length")
     for number in range(3000):

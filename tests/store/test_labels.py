@@ -41,7 +41,7 @@ def test_a_brick_without_a_data_input_has_a_label() -> None:
 @pytest.mark.parametrize(
     "canonical", ["", "nonsense", "[]", "5", '{"operators": []}', '{"operators": [5], "data": []}']
 )
-def test_a_form_that_is_not_known_has_no_label(canonical: str) -> None:
+def test_an_unknown_form_has_no_label(canonical: str) -> None:
     assert label_of(canonical) == ""
 
 

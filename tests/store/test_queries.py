@@ -52,7 +52,7 @@ MODEL = end_to_end(30.0, when=at(5), uuid="ac" * 16)
 ALL = (FAST, SLOW, DOUBTFUL, BLOCKED, MODEL)
 
 
-def test_how_fast_the_host_was_is_a_column_where_the_facts_of_a_result_say_it(tmp_path: Path) -> None:
+def test_the_speed_of_the_host_is_a_column(tmp_path: Path) -> None:
     said = [(("reference_ms", value),) for value in (0.6, "quick", None, True)]
     with Store(tmp_path) as store:
         store.add(*(measurement(noise=noise, when=at(1 + day)) for day, noise in enumerate([(), *said])))
@@ -122,7 +122,7 @@ def test_filters_find_the_expected_results(
     assert found.values("id") == [record.uuid for record in expected]
 
 
-def test_the_name_of_a_model_finds_the_results_of_its_runs(tmp_path: Path) -> None:
+def test_a_model_name_filters_the_results_of_its_runs(tmp_path: Path) -> None:
     of_both = measurement(0.5, run="both", when=at(1))
     of_one = measurement(0.6, run="one", when=at(2))
     unknown = measurement(0.7, run="from elsewhere", when=at(3))
@@ -159,7 +159,7 @@ def test_the_name_of_a_model_finds_the_results_of_its_runs(tmp_path: Path) -> No
         ("when~2026", "compares times by"),
     ],
 )
-def test_a_filter_that_makes_no_sense_says_why(generation: Generation, text: str, complaint: str) -> None:
+def test_an_invalid_filter_is_refused_with_the_reason(generation: Generation, text: str, complaint: str) -> None:
     with pytest.raises(QueryError, match=complaint):
         select(generation, [parse_condition(text)])
 
@@ -178,7 +178,7 @@ def test_every_column_sorts_as_its_values_do(generation: Generation, column: str
     assert select(generation, orders=[parse_order(f"-{column}")]).values(column) == sorted(ascending, reverse=True)
 
 
-def test_equal_ones_are_sorted_by_the_next_order_and_then_stay_as_they_were(generation: Generation) -> None:
+def test_sorting_is_stable_and_uses_later_orders_for_ties(generation: Generation) -> None:
     def ids(*orders: Order) -> list[str]:
         return [each[:2] for each in select(generation, orders=orders).values("id")]
 
@@ -187,7 +187,7 @@ def test_equal_ones_are_sorted_by_the_next_order_and_then_stay_as_they_were(gene
     assert ids(Order("dtype", descending=True)) == ids(Order("dtype")) == ["0a", "0b", "0c", "ab", "ac"]
 
 
-def test_a_column_that_is_none_cannot_be_sorted_by_or_shown() -> None:
+def test_an_unknown_column_is_refused() -> None:
     for names in (["colour"], ["id", "-when"]):
         with pytest.raises(QueryError, match="there is no column"):
             checked_columns(names)
@@ -195,7 +195,7 @@ def test_a_column_that_is_none_cannot_be_sorted_by_or_shown() -> None:
         parse_order("-colour")
 
 
-def test_a_summary_says_all_but_the_samples(generation: Generation) -> None:
+def test_a_summary_has_everything_but_the_samples(generation: Generation) -> None:
     (summary,) = select(generation, where(id=SLOW.uuid)).summaries()
     statistics = SLOW.statistics
     assert (summary.trimmed_mean_ms, summary.low_ms, summary.samples) == (
@@ -217,7 +217,7 @@ def test_the_history_of_a_brick_is_oldest_first(generation: Generation) -> None:
     assert history(generation, brick(0)).values("id") == [FAST.uuid, DOUBTFUL.uuid, BLOCKED.uuid]
 
 
-def test_pairs_keep_contexts_apart_and_take_the_newest(generation: Generation) -> None:
+def test_pairs_match_contexts_and_use_the_newest_result(generation: Generation) -> None:
     bricks = select(generation, where(of="brick"))
     newest = newest_by_pair(bricks)
     assert {pair: summary.id for pair, summary in newest.items()} == {
@@ -240,7 +240,7 @@ def test_of_equally_old_measurements_the_one_stored_last_counts(tmp_path: Path) 
         assert summary.id == "0d" * 16
 
 
-def test_results_are_counted_by_way_of_measuring(generation: Generation) -> None:
+def test_results_are_counted_by_series(generation: Generation) -> None:
     assert combinations(generation) == [
         Combination("c5.xlarge", "mxnet-1.9.1", Level.FUSED, "hot", pairs=1, measurements=2, models=1),
         Combination("c5.2xlarge", "mxnet-1.9.1", Level.FUSED, "hot", pairs=1, measurements=1, models=0),
@@ -248,7 +248,7 @@ def test_results_are_counted_by_way_of_measuring(generation: Generation) -> None
     ]
 
 
-def test_a_run_stands_as_it_was_recorded_last(tmp_path: Path) -> None:
+def test_the_latest_record_of_a_run_counts(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         done = run("r1", state="done", when=at(2))
         store.add(done, run("r1", state="running", when=at(1)), run("r2", when=at(1)))

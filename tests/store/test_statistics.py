@@ -19,12 +19,12 @@ from dlbricks_tui.store.statistics import (
 latencies = st.lists(st.floats(1e-4, 1e4), min_size=1, max_size=60)
 
 
-def test_a_fifth_is_dropped_at_either_end() -> None:
+def test_the_trimmed_mean_drops_a_fifth_at_either_end() -> None:
     assert trimmed_mean([1000, 2, 3, 4, 0]) == 3
     assert trimmed_mean([*range(50)]) == statistics.mean(range(10, 40))
 
 
-def test_the_paper_s_published_means_are_these_means() -> None:
+def test_the_trimmed_mean_reproduces_the_papers_means() -> None:
     # Fifty runs whose first one is slow, as in the authors' files: the mean uses thirty.
     samples = [733.0] + [155.0] * 24 + [156.0] * 20 + [170.0] * 5
     assert trimmed_mean(samples) == pytest.approx(statistics.mean(sorted(samples)[10:40]))
@@ -44,7 +44,7 @@ def test_statistics_agree_with_the_standard_library(samples: list[float]) -> Non
 
 
 @given(latencies)
-def test_the_interval_lies_among_the_samples_and_around_the_mean(samples: list[float]) -> None:
+def test_the_interval_lies_within_the_samples_and_around_the_mean(samples: list[float]) -> None:
     found = summarise(samples)
     slack = 1e-9 * max(samples)
     assert min(samples) - slack <= found.low_ms <= found.high_ms <= max(samples) + slack
@@ -56,7 +56,7 @@ def test_the_order_of_samples_changes_nothing(samples: list[float], chance: rand
     assert summarise(shuffled) == summarise(samples)
 
 
-def test_nineteen_intervals_in_twenty_hold_the_truth() -> None:
+def test_intervals_cover_the_true_mean_95_percent_of_the_time() -> None:
     chance = random.Random(1)
     # Of a symmetric distribution the trimmed mean is the mean.
     found = [summarise([chance.gauss(10, 1) for _ in range(40)]) for _ in range(400)]
@@ -69,12 +69,12 @@ def test_more_samples_make_the_interval_narrower() -> None:
     assert many.high_ms - many.low_ms < (few.high_ms - few.low_ms) / 4
 
 
-def test_equal_samples_leave_no_doubt() -> None:
+def test_equal_samples_have_an_interval_of_zero_width() -> None:
     found = summarise([2.5] * 7)
     assert (found.low_ms, found.high_ms, found.spread_ms) == pytest.approx((2.5, 2.5, 0))
 
 
-def test_no_samples_say_nothing() -> None:
+def test_statistics_of_no_samples_are_refused() -> None:
     with pytest.raises(ValueError, match="no samples"):
         summarise([])
 
@@ -92,7 +92,7 @@ def exact_p_value(first: list[float], second: list[float]) -> float:
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.1, 0.3, 0.6, 1.0])
-def test_the_p_value_is_that_of_counting_all_ways_of_dealing_the_samples_out(shift: float) -> None:
+def test_the_p_value_equals_that_of_the_exact_permutation_test(shift: float) -> None:
     chance = random.Random(7)
     first = [chance.random() for _ in range(FEWEST_SAMPLES)]
     second = [chance.random() + shift for _ in range(FEWEST_SAMPLES)]
@@ -101,14 +101,14 @@ def test_the_p_value_is_that_of_counting_all_ways_of_dealing_the_samples_out(shi
 
 
 @given(LATENCIES, LATENCIES)
-def test_it_makes_no_difference_which_series_is_called_the_first(first: list[float], second: list[float]) -> None:
+def test_the_p_value_is_symmetric(first: list[float], second: list[float]) -> None:
     found = rank_sum_p_value(first, second)
     assert found is not None and 0.0 <= found <= 1.0
     assert found == pytest.approx(rank_sum_p_value(second, first))
 
 
 @given(LATENCIES, LATENCIES, st.floats(0.5, 4.0))
-def test_the_unit_of_the_samples_does_not_matter(first: list[float], second: list[float], unit: float) -> None:
+def test_the_p_value_does_not_depend_on_the_unit(first: list[float], second: list[float], unit: float) -> None:
     scaled = rank_sum_p_value([round(it, 6) * unit for it in first], [round(it, 6) * unit for it in second])
     assert scaled == pytest.approx(rank_sum_p_value([round(it, 6) for it in first], [round(it, 6) for it in second]))
 
@@ -119,7 +119,7 @@ def test_a_series_does_not_differ_from_itself(samples: list[float]) -> None:
     assert found is not None and found > 0.9
 
 
-def test_equal_samples_throughout_say_nothing() -> None:
+def test_equal_samples_have_a_p_value_of_1() -> None:
     assert rank_sum_p_value([1.0] * 10, [1.0] * 10) == 1.0
 
 
@@ -127,7 +127,7 @@ def test_too_few_samples_are_not_judged() -> None:
     assert rank_sum_p_value([1.0] * (FEWEST_SAMPLES - 1), [2.0] * 25) is None
 
 
-def test_chance_is_called_a_difference_as_often_as_promised() -> None:
+def test_false_positives_occur_at_the_stated_rate() -> None:
     chance = random.Random(3)
     found = [
         rank_sum_p_value([chance.expovariate(1) for _ in range(25)], [chance.expovariate(1) for _ in range(25)])
@@ -136,21 +136,21 @@ def test_chance_is_called_a_difference_as_often_as_promised() -> None:
     assert 0.02 < sum(it is not None and it < 0.05 for it in found) / len(found) < 0.08
 
 
-def test_p_values_of_many_tests_are_raised_as_the_procedure_says() -> None:
+def test_p_values_of_many_tests_are_adjusted_as_published() -> None:
     assert adjusted([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.02, 0.04, 0.04, 0.02])
     assert adjusted([0.5]) == [0.5]
     assert adjusted([]) == []
 
 
 @given(st.lists(st.floats(0.0, 1.0), max_size=30))
-def test_a_p_value_never_falls_and_the_order_stays(p_values: list[float]) -> None:
+def test_adjustment_never_lowers_a_p_value_and_keeps_the_order(p_values: list[float]) -> None:
     found = adjusted(p_values)
     assert all(raised >= plain or raised == pytest.approx(plain) for raised, plain in zip(found, p_values, strict=True))
     by_plain = [raised for _, raised in sorted(zip(p_values, found, strict=True))]
     assert by_plain == sorted(by_plain)
 
 
-def test_the_mean_of_ratios_treats_twice_and_half_alike() -> None:
+def test_the_mean_of_ratios_treats_2_and_one_half_alike() -> None:
     ratio, low, high = mean_ratio([2.0, 0.5, 2.0, 0.5])
     assert ratio == pytest.approx(1.0) and low < 1.0 < high
     assert mean_ratio([1.1] * 5) == pytest.approx((1.1, 1.1, 1.1))

@@ -13,7 +13,7 @@ from tests.store.processes import run_python, start_writer
 from tests.store.samples import brick, form, measurement, one_of_each, system
 
 
-def test_added_records_are_there_when_the_store_is_opened_again(tmp_path: Path) -> None:
+def test_added_records_survive_reopening(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         assert store.add(*one_of_each()) == 8
     with Store(tmp_path) as store:
@@ -21,7 +21,7 @@ def test_added_records_are_there_when_the_store_is_opened_again(tmp_path: Path) 
             assert records_of(store.generation, type(record)) == [record]
 
 
-def test_looking_into_a_store_makes_no_file(tmp_path: Path) -> None:
+def test_reading_a_missing_store_creates_no_file(tmp_path: Path) -> None:
     with Store(tmp_path / "store") as store:
         assert not any(counts(store.generation).values())
     assert not (tmp_path / "store").exists()
@@ -99,7 +99,7 @@ def test_an_open_store_sees_the_writes_of_other_processes(tmp_path: Path) -> Non
         assert not reader.refresh()
 
 
-def test_a_store_that_is_open_sees_that_others_compact_and_write_on(tmp_path: Path) -> None:
+def test_an_open_store_sees_compactions_and_later_writes_of_others(tmp_path: Path) -> None:
     with Store(tmp_path) as reader, Store(tmp_path) as writer:
         for round_number in range(4):
             writer.add(measurement(), measurement())
@@ -153,7 +153,7 @@ def test_a_writer_waits_until_the_lock_is_free(tmp_path: Path) -> None:
         release.join()
 
 
-def test_the_lock_ends_with_the_process_that_holds_it(tmp_path: Path) -> None:
+def test_the_lock_is_released_when_its_process_ends(tmp_path: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path; from dlbricks_tui.store.store import StoreLock;"
         "StoreLock(Path(sys.argv[1]) / 'lock').__enter__(); os.kill(os.getpid(), 9)"
@@ -163,7 +163,7 @@ def test_the_lock_ends_with_the_process_that_holds_it(tmp_path: Path) -> None:
         assert store.add(measurement()) == 1
 
 
-def test_no_number_is_no_result(tmp_path: Path) -> None:
+def test_a_measurement_without_a_number_is_refused(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         with pytest.raises(StoreError, match="Measurement cannot be stored"):
             store.add(measurement(samples_ms=(1.0, float("nan"))))
@@ -204,7 +204,7 @@ def test_a_brick_key_leads_to_its_form(tmp_path: Path) -> None:
         assert brick_form(store.generation, brick(1)) is None
 
 
-def test_a_system_that_was_described_anew_stands_as_it_was_described_last(tmp_path: Path) -> None:
+def test_the_latest_description_of_a_system_counts(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         store.add(system(cores=4), system("other"), system(cores=2))
         assert systems(store.generation) == {"c5.xlarge": system(cores=2), "other": system("other")}

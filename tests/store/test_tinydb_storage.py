@@ -36,7 +36,7 @@ def test_an_empty_store_is_an_empty_database(tmp_path: Path) -> None:
         assert database.tables() == set()
 
 
-def test_a_change_by_tinydb_is_a_line_in_the_journal(filled: Path) -> None:
+def test_a_change_by_tinydb_adds_a_line_to_the_journal(filled: Path) -> None:
     journal = filled / "journal-1.jsonl"
     before = journal.read_bytes()
     with open_tinydb(filled) as database:
@@ -69,14 +69,14 @@ def test_inserts_and_removals_by_tinydb_are_stored(filled: Path) -> None:
         ]
 
 
-def test_a_changed_definition_is_another_definition(filled: Path) -> None:
+def test_a_changed_definition_gets_another_uuid(filled: Path) -> None:
     with open_tinydb(filled) as database:
         database.table("systems").update({"cores": 64})
     with Store(filled) as store:
         assert records_of(store.generation, System) == [system(cores=64)]
 
 
-def test_documents_that_are_no_records_are_refused(filled: Path) -> None:
+def test_documents_that_are_not_records_are_refused(filled: Path) -> None:
     with open_tinydb(filled) as database:
         with pytest.raises(StoreError, match="of table measurements is not a record of dlbricks: it lacks 'when'"):
             database.table("measurements").insert({"note": "mine"})
@@ -85,7 +85,7 @@ def test_documents_that_are_no_records_are_refused(filled: Path) -> None:
         assert len(database.table("measurements")) == 3
 
 
-def test_records_that_another_process_adds_meanwhile_stay(filled: Path) -> None:
+def test_records_added_by_another_process_are_kept(filled: Path) -> None:
     with open_tinydb(filled) as database:
         table = database.table("measurements")
         assert len(table) == 3

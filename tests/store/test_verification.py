@@ -13,7 +13,7 @@ def test_records_of_every_kind_that_dlbricks_writes_are_plausible(tmp_path: Path
     assert (found.damage, found.implausible) == ((), ())
 
 
-def test_stored_results_that_no_measurement_gives_are_named(tmp_path: Path) -> None:
+def test_impossible_stored_results_are_named(tmp_path: Path) -> None:
     good = measurement()
     negative = replace(measurement(), samples_ms=(-1.0, *good.samples_ms[1:]))
     unrelated = replace(measurement(), statistics=measurement(5.0).statistics)

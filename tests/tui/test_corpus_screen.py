@@ -70,7 +70,7 @@ async def test_models_are_shown_as_they_are_read_with_their_count(
         assert "reading" not in text(pilot) and f"{len(LIBRARY)} models, " in text(pilot)
 
 
-async def test_marked_models_are_the_corpus_if_there_are_any(new: DataFolder) -> None:
+async def test_marked_models_form_the_corpus(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "space", "space", "7")
         assert "2 models, " in text(pilot)

@@ -32,7 +32,7 @@ async def test_the_details_follow_the_cursor_in_the_tree(measured: DataFolder) -
         assert "weights    64x3x7x7" not in screen_text(pilot)
 
 
-async def test_the_samples_of_a_brick_are_read_from_the_store(measured: DataFolder) -> None:
+async def test_the_details_show_the_stored_samples_of_a_brick(measured: DataFolder) -> None:
     async with running(app_on(measured), (120, 60)) as pilot:
         await press(pilot, *RESNET, "j", "3", "G")
         assert "25 samples, 2026-11-21 08:00 UTC" in screen_text(pilot)
@@ -61,7 +61,7 @@ async def test_the_key_of_a_brick_can_be_copied(measured: DataFolder) -> None:
         assert pilot.app.clipboard == subject.occurrence.brick.key
 
 
-async def test_the_key_of_a_brick_is_copied_in_the_tree_too_and_the_message_shows_it(measured: DataFolder) -> None:
+async def test_the_tree_copies_the_key_of_a_brick_and_shows_it_in_a_message(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "2", "j", "y")
         subject = panel(pilot).subject
@@ -76,7 +76,7 @@ async def test_copying_a_part_without_a_key_explains_why(measured: DataFolder) -
         assert "Only a layer sequence has a key" in [it.message for it in pilot.app._notifications][-1]
 
 
-async def test_the_details_of_one_model_do_not_stay_while_another_is_read(measured: DataFolder) -> None:
+async def test_the_details_are_cleared_while_another_model_is_read(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "j", "1", "slash", "escape", "slash", '"alexnet"', "enter", "enter")
         subject = panel(pilot).subject

@@ -51,7 +51,7 @@ class Ears:
         self.growths += 1
 
 
-def test_the_first_look_shows_all_that_has_happened_and_the_next_one_nothing(new: DataFolder) -> None:
+def test_the_first_look_returns_all_events_and_the_second_none(new: DataFolder) -> None:
     follower = Follower(put_run(new, in_the_middle()))
     run = follower.look()
     assert run is not None
@@ -60,13 +60,13 @@ def test_the_first_look_shows_all_that_has_happened_and_the_next_one_nothing(new
     assert follower.look() is None
 
 
-def test_a_run_that_has_told_nothing_yet_is_there_with_its_models(new: DataFolder) -> None:
+def test_a_run_without_events_is_shown_with_its_models(new: DataFolder) -> None:
     run = Follower(put_run(new, [], State.STARTING)).look()
     assert run is not None
     assert (run.models, run.state, run.share) == (MODELS, State.STARTING, None)
 
 
-def test_that_a_run_is_asked_to_stand_still_is_seen_before_it_does(new: DataFolder) -> None:
+def test_a_requested_pause_is_shown_before_the_run_pauses(new: DataFolder) -> None:
     folder = put_run(new, [started(), planned(), round_done([], 1)])
     follower = Follower(folder)
     follower.look()
@@ -101,7 +101,7 @@ def test_the_time_left_counts_down_while_the_run_is_silent(new: DataFolder, monk
     assert follower.look() is None
 
 
-def test_a_killed_run_is_noticed_though_it_tells_nobody(new: DataFolder) -> None:
+def test_a_killed_run_is_noticed_without_an_event(new: DataFolder) -> None:
     clock = Clock()
     folder = put_run(new, in_the_middle())
     follower = Follower(folder, clock)
@@ -116,7 +116,7 @@ def test_a_killed_run_is_noticed_though_it_tells_nobody(new: DataFolder) -> None
     assert follower.look() is None
 
 
-def test_a_run_that_another_process_takes_up_goes_on_under_the_eyes_of_who_follows_it(new: DataFolder) -> None:
+def test_a_run_resumed_by_another_process_is_still_followed(new: DataFolder) -> None:
     clock = Clock()
     folder = put_run(new, in_the_middle(), process=NOBODY)
     follower = Follower(folder, clock)
@@ -132,7 +132,7 @@ def test_a_run_that_another_process_takes_up_goes_on_under_the_eyes_of_who_follo
     assert (run.state, run.bricks) == (State.RUNNING, ())
 
 
-def test_a_run_that_is_under_way_is_found_at_the_start(new: DataFolder) -> None:
+def test_a_running_run_is_found_at_the_start(new: DataFolder) -> None:
     put_run(new, [], State.FINISHED, run="20261121-070000-0001")
     put_run(new, in_the_middle())
     ears = Ears()
@@ -140,7 +140,7 @@ def test_a_run_that_is_under_way_is_found_at_the_start(new: DataFolder) -> None:
     assert [run.run for run in ears.seen] == [RUN]
 
 
-def test_a_run_that_was_interrupted_is_offered_at_the_start_and_a_finished_one_is_not(new: DataFolder) -> None:
+def test_an_interrupted_run_is_offered_at_the_start_and_a_finished_one_is_not(new: DataFolder) -> None:
     put_run(new, in_the_middle(), process=NOBODY)
     ears = Ears()
     RunWatch(new, ears.listener).look()
@@ -151,7 +151,7 @@ def test_a_run_that_was_interrupted_is_offered_at_the_start_and_a_finished_one_i
     assert len(ears.seen) == 1
 
 
-def test_a_run_that_is_started_elsewhere_is_found_once_there_is_none_to_follow(new: DataFolder) -> None:
+def test_a_run_started_elsewhere_is_followed_when_no_other_is(new: DataFolder) -> None:
     ears = Ears()
     watch = RunWatch(new, ears.listener)
     watch.look()
@@ -167,7 +167,7 @@ def test_a_run_that_is_started_elsewhere_is_found_once_there_is_none_to_follow(n
     assert ears.seen[-1].run == "20261121-090000-0002"
 
 
-def test_who_asks_for_a_run_sees_it_whatever_else_is_under_way(new: DataFolder) -> None:
+def test_a_requested_run_is_followed_while_others_are_running(new: DataFolder) -> None:
     put_run(new, in_the_middle())
     old = put_run(new, [started()], State.RUNNING, run="20261120-090000-0002")
     end(old)
@@ -183,7 +183,7 @@ def test_who_asks_for_a_run_sees_it_whatever_else_is_under_way(new: DataFolder) 
     assert [run.run for run in ears.seen] == [RUN, old.run, RUN, RUN]
 
 
-def test_who_asks_for_a_run_that_has_ended_keeps_it_until_another_one_begins(new: DataFolder) -> None:
+def test_a_requested_ended_run_is_followed_until_another_one_starts(new: DataFolder) -> None:
     put_run(new, in_the_middle())
     old = put_run(new, [started()], run="20261120-090000-0002")
     end(old)
@@ -199,7 +199,7 @@ def test_who_asks_for_a_run_that_has_ended_keeps_it_until_another_one_begins(new
     assert ears.seen[-1].run == "20261121-090000-0003"
 
 
-def test_growing_results_are_told_of_at_most_once_a_second_and_the_last_ones_too(new: DataFolder) -> None:
+def test_new_results_are_reported_at_most_once_a_second_and_at_the_end(new: DataFolder) -> None:
     folder = put_run(new, [started(), planned(), *(loaded(program) for program in range(9))])
     ears, clock = Ears(), Clock()
     watch = RunWatch(new, ears.listener, clock)
@@ -216,7 +216,7 @@ def test_growing_results_are_told_of_at_most_once_a_second_and_the_last_ones_too
     assert ears.growths == 3
 
 
-def test_a_run_that_had_nothing_to_measure_when_its_turn_came_is_told_of_as_others_have_stored_that(
+def test_a_run_whose_bricks_were_stored_by_others_reports_new_results(
     new: DataFolder,
 ) -> None:
     folder = put_run(new, [started()])
@@ -231,7 +231,7 @@ def test_a_run_that_had_nothing_to_measure_when_its_turn_came_is_told_of_as_othe
     assert ears.growths == 1
 
 
-def test_a_run_that_is_not_there_is_an_error_in_words(new: DataFolder) -> None:
+def test_a_missing_run_is_reported_in_words(new: DataFolder) -> None:
     watch = RunWatch(new, Ears().listener)
     watch.follow("nosuch")
     with pytest.raises(RunError, match="nosuch"):
@@ -251,7 +251,7 @@ class Impatience(threading.Event):
 
 
 @pytest.mark.parametrize("poll_factor", [1.0, 4.0])
-def test_who_asks_for_it_is_told_more_seldom_while_a_run_goes_on(poll_factor: float, new: DataFolder) -> None:
+def test_the_poll_factor_stretches_the_time_between_looks(poll_factor: float, new: DataFolder) -> None:
     put_run(new, in_the_middle())
     wake = Impatience()
     ears = Ears()

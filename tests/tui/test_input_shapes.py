@@ -78,7 +78,7 @@ async def test_a_model_that_lacks_shapes_asks_for_them(measured: DataFolder, tmp
         assert isinstance(pilot.app.screen, WorkbenchScreen)
 
 
-async def test_the_model_is_opened_with_the_shapes_that_were_given_and_run_with_them(
+async def test_given_shapes_are_used_to_open_and_to_run_the_model(
     measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[RunFolder] = []
@@ -95,7 +95,7 @@ async def test_the_model_is_opened_with_the_shapes_that_were_given_and_run_with_
         assert list(request.inputs) == [InputShape("data", (1, 8))]
 
 
-async def test_a_shape_that_makes_no_sense_holds_all_of_them_back_and_is_pointed_at(
+async def test_an_invalid_shape_is_pointed_out_and_no_shape_is_applied(
     measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec]
 ) -> None:
     async with running(app_on(measured)) as pilot:
@@ -106,7 +106,7 @@ async def test_a_shape_that_makes_no_sense_holds_all_of_them_back_and_is_pointed
 
 
 @pytest.mark.parametrize(("forwards", "backwards"), [("tab", "shift+tab"), ("down", "up")])
-async def test_the_fields_follow_each_other_both_ways_round(
+async def test_the_fields_are_visited_both_ways_round(
     forwards: str, backwards: str, measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec]
 ) -> None:
     async with running(app_on(measured)) as pilot:
@@ -156,7 +156,7 @@ async def test_a_model_that_cannot_be_fused_can_be_given_shapes(
             assert values(pilot) == ["1,8"]
 
 
-async def test_inputs_that_cannot_be_read_are_told_in_the_box(
+async def test_unreadable_inputs_are_reported_in_the_box(
     measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(reader: ModelReader, wish: ModelSpec) -> dict[str, AskedShape]:
@@ -181,7 +181,7 @@ async def test_shapes_are_changed_for_an_open_model(measured: DataFolder, opened
         assert [wish.shapes for wish in opened_with] == [{"data": (8, 3, 224, 224)}]
 
 
-async def test_shapes_that_were_given_once_are_known_after_the_next_start(
+async def test_given_shapes_are_remembered_after_a_restart(
     measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = model_of(["data"], tmp_path)
@@ -197,7 +197,7 @@ async def test_shapes_that_were_given_once_are_known_after_the_next_start(
         assert values(pilot) == ["1,8"]
 
 
-async def test_a_model_that_cannot_be_fused_says_which_key_shows_its_written_layers(
+async def test_a_fusion_failure_names_the_key_that_shows_written_layers(
     measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(reader: ModelReader, wish: ModelSpec) -> OpenModel:

@@ -45,7 +45,7 @@ def test_a_job_that_is_resumed_at_once_continues() -> None:
             os.killpg(pid, signal.SIGKILL)
 
 
-def test_a_terminal_whose_other_end_is_closed_is_hung_up() -> None:
+def test_a_terminal_with_a_closed_peer_counts_as_hung_up() -> None:
     terminal, ours = os.openpty()
     try:
         assert not is_hung_up(ours)

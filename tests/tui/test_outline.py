@@ -190,7 +190,7 @@ def test_a_layer_is_found_for_every_cutting() -> None:
         assert "stage3" in outline.names(node)
 
 
-def test_the_names_of_a_region_are_those_of_its_first_and_its_last_layer(resnet: Outline) -> None:
+def test_a_region_is_named_after_its_first_and_last_layer(resnet: Outline) -> None:
     row = next(node for node in resnet.rows if resnet.title(node) == "module A x2")
     first, _, last = resnet.names(row).partition(" .. ")
     assert first.startswith("resnet50_v1_stage1_") and last.startswith("resnet50_v1_stage1_")

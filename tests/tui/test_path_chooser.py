@@ -51,9 +51,7 @@ def under_cursor(pilot: Pilot[None]) -> list[str]:
     return [text.removeprefix(CURSOR_SIGN) for text in drawn if text.startswith(CURSOR_SIGN)]
 
 
-async def test_what_there_is_stands_below_and_nothing_of_it_is_chosen_at_first(
-    stored: DataFolder, folder: Path
-) -> None:
+async def test_names_are_listed_below_the_field_and_none_is_chosen_at_first(stored: DataFolder, folder: Path) -> None:
     async with running(app_on(stored), SIZES[0]) as pilot:
         await press(pilot, "6", "i")
         assert isinstance(pilot.app.screen, ImportScreen)
@@ -63,7 +61,7 @@ async def test_what_there_is_stands_below_and_nothing_of_it_is_chosen_at_first(
         assert "Type a path first." in text(pilot)
 
 
-async def test_a_file_is_walked_to_through_folders_and_taken(stored: DataFolder, folder: Path) -> None:
+async def test_the_cursor_reaches_a_file_through_folders(stored: DataFolder, folder: Path) -> None:
     async with running(app_on(stored), SIZES[0]) as pilot:
         await press(pilot, "6", "i", "down")
         assert under_cursor(pilot) == ["deep/"]
@@ -79,7 +77,7 @@ async def test_a_file_is_walked_to_through_folders_and_taken(stored: DataFolder,
         assert "mine.json" in text(pilot) and "nothing was imported" in text(pilot)
 
 
-async def test_from_the_first_name_one_gets_back_to_what_one_has_typed(stored: DataFolder, folder: Path) -> None:
+async def test_moving_up_from_the_first_name_restores_the_typed_path(stored: DataFolder, folder: Path) -> None:
     async with running(app_on(stored), SIZES[0]) as pilot:
         await press(pilot, "6", "i", "up")
         assert under_cursor(pilot) == []
@@ -91,9 +89,7 @@ async def test_from_the_first_name_one_gets_back_to_what_one_has_typed(stored: D
         assert typed(pilot) == "deep/min" and under_cursor(pilot) == [] and "There is no" not in text(pilot)
 
 
-async def test_tab_completes_what_is_typed_or_takes_over_what_one_has_walked_to(
-    stored: DataFolder, folder: Path
-) -> None:
+async def test_tab_completes_the_typed_path_or_takes_the_chosen_name(stored: DataFolder, folder: Path) -> None:
     async with running(app_on(stored), SIZES[0]) as pilot:
         await press(pilot, "6", "i", '"d"', "tab")
         assert typed(pilot) == "deep/"
@@ -114,9 +110,7 @@ async def test_a_folder_of_models_is_entered_by_the_cursor_and_opened_by_its_pat
         assert "1 Models 8" in text(pilot) and "my-net" in text(pilot)
 
 
-async def test_a_file_to_write_to_is_chosen_and_replaced_only_if_one_says_so_twice(
-    stored: DataFolder, folder: Path
-) -> None:
+async def test_a_chosen_existing_file_is_replaced_only_after_a_second_enter(stored: DataFolder, folder: Path) -> None:
     async with running(app_on(stored), SIZES[0]) as pilot:
         await press(pilot, "6", "space", "e", '"deep/"', "down", "down", "enter")
         assert isinstance(pilot.app.screen, ExportScreen)
@@ -127,7 +121,7 @@ async def test_a_file_to_write_to_is_chosen_and_replaced_only_if_one_says_so_twi
         assert (folder / "deep" / "mine.json").read_text() != "milk"
 
 
-async def test_of_many_files_each_can_be_reached(stored: DataFolder, folder: Path) -> None:
+async def test_every_one_of_many_files_can_be_reached(stored: DataFolder, folder: Path) -> None:
     for number in range(MANY):
         (folder / "empty" / f"{number:03}.json").touch()
     async with running(app_on(stored), SIZES[0]) as pilot:
@@ -139,7 +133,7 @@ async def test_of_many_files_each_can_be_reached(stored: DataFolder, folder: Pat
         assert typed(pilot) == "empty/029.json"
 
 
-async def test_where_nothing_begins_so_that_is_said(stored: DataFolder, folder: Path) -> None:
+async def test_a_path_that_matches_nothing_is_reported(stored: DataFolder, folder: Path) -> None:
     async with running(app_on(stored), SIZES[0]) as pilot:
         await press(pilot, "6", "i", '"zzz"')
         assert "No file or folder here begins like this." in text(pilot)

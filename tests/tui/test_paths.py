@@ -22,7 +22,7 @@ def test_folders_and_model_files_are_offered_and_nothing_else(folder: Path) -> N
     assert completions(f"{folder}/ne") == tuple(f"{folder}/{name}" for name in completions("ne"))
 
 
-def test_what_begins_with_a_dot_is_offered_to_who_types_one(folder: Path) -> None:
+def test_hidden_names_are_offered_after_a_typed_dot(folder: Path) -> None:
     assert completions(".h") == (".hidden/",)
 
 
@@ -31,12 +31,12 @@ def test_the_home_folder_may_be_a_tilde(folder: Path, monkeypatch: pytest.Monkey
     assert completions("~/nets") == ("~/nets/",)
 
 
-def test_a_path_that_leads_nowhere_has_no_completions(folder: Path) -> None:
+def test_a_missing_path_has_no_completions(folder: Path) -> None:
     assert completions("nosuch/x") == () and completions("net.onnx/") == ()
 
 
 @pytest.mark.parametrize(
     ("offered", "common"), [((), ""), (("nets/",), "nets/"), (("net-a", "net-b"), "net-"), (("net", "net-b"), "net")]
 )
-def test_a_path_is_completed_as_far_as_it_is_clear(offered: tuple[str, ...], common: str) -> None:
+def test_a_path_is_completed_as_far_as_it_is_unambiguous(offered: tuple[str, ...], common: str) -> None:
     assert common_beginning(offered) == common

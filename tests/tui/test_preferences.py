@@ -180,7 +180,7 @@ async def test_saved_keys_apply_at_once(measured: DataFolder) -> None:
         assert app.theme == "high-contrast"
 
 
-async def test_a_letter_that_is_a_key_can_still_be_typed(measured: DataFolder) -> None:
+async def test_a_letter_bound_to_an_action_can_still_be_typed(measured: DataFolder) -> None:
     app = app_with(measured, '[keys]\napp.quit = "x"\napp.next_theme = "z"\n')
     async with running(app) as pilot:
         await press(pilot, "slash", "x", "z", "t")

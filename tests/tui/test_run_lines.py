@@ -55,7 +55,7 @@ def sources(*names: str) -> tuple[ModelSource, ...]:
 
 
 @given(WIDTHS)
-def test_rows_stand_exactly_under_their_headings(width: int) -> None:
+def test_cells_are_aligned_with_their_headings(width: int) -> None:
     known = [brick for brick in HALF_WAY.bricks if not brick.reason]
     assert {width_of(brick_row(brick, width)) for brick in known} == {width_of(brick_heading(width))} == {width}
     rows = [model_row(model, width) for model in HALF_WAY.estimates]
@@ -63,17 +63,17 @@ def test_rows_stand_exactly_under_their_headings(width: int) -> None:
 
 
 @given(WIDTHS)
-def test_the_state_and_how_far_it_is_are_said_in_any_room(width: int) -> None:
+def test_state_and_progress_are_shown_at_any_width(width: int) -> None:
     for lines in (bar_lines(HALF_WAY, width), head_lines(HALF_WAY, width)):
         assert text_of(lines[0]).startswith(" running")
         assert "46 %" in text_of(lines[0] + lines[1] if len(lines) > 1 else lines[0])
 
 
-def test_there_is_one_line_in_the_bar_where_it_is_narrow_and_two_where_there_is_room() -> None:
+def test_the_bar_has_one_line_when_narrow_and_two_when_wide() -> None:
     assert [len(bar_lines(HALF_WAY, width)) for width in (80, 120)] == [1, 2]
 
 
-def test_while_a_run_calibrates_the_bar_says_so_in_any_room() -> None:
+def test_a_calibration_is_shown_at_any_width() -> None:
     folding = SnapshotBuilder(RUN, MODELS)
     folding.take([started(), planned(), *calibrated(11)[: 3 * 2 + 1]])
     run = folding.snapshot()
@@ -87,7 +87,7 @@ def test_while_a_run_calibrates_the_bar_says_so_in_any_room() -> None:
     assert "paused; others may measure" in text_of(head_lines(stopped, 80)[2])
 
 
-def test_at_the_end_the_bar_sums_the_run_up() -> None:
+def test_the_bar_of_an_ended_run_is_a_summary() -> None:
     folding = SnapshotBuilder(RUN, MODELS)
     folding.take([*in_the_middle(), ended()])
     (line,) = bar_lines(folding.snapshot(), 80)
@@ -95,12 +95,12 @@ def test_at_the_end_the_bar_sums_the_run_up() -> None:
     assert "18 of 42 done · 1 failed · in 2 min" in text_of(line)
 
 
-def test_who_is_waited_for_is_said_in_the_bar() -> None:
+def test_the_bar_names_the_run_it_waits_for() -> None:
     waiting = replace(HALF_WAY, state=State.WAITING, share=None, message="for run X of ada")
     assert "waiting for run X of ada" in text_of(bar_lines(waiting, 80)[0])
 
 
-def test_how_a_run_stands_is_said_to_whoever_waits_for_one_of_its_models() -> None:
+def test_a_model_in_a_run_shows_the_progress_of_the_run() -> None:
     latencies = {
         "A run of this model is in progress.": HALF_WAY,
         "A run of this model calibrates the runtime.": replace(HALF_WAY, calibrating=True),
@@ -112,7 +112,7 @@ def test_how_a_run_stands_is_said_to_whoever_waits_for_one_of_its_models() -> No
     assert on_its_way(HALF_WAY, "alexnet") == ""
 
 
-def test_a_run_says_what_it_has_found_of_a_model_before_any_brick_is_stored() -> None:
+def test_a_provisional_estimate_is_shown_before_any_brick_is_stored() -> None:
     model = MODELS[1]
     whole = RunBrick(9, f"{model} end to end", (model,), whole=True, latency_ms=5.451)
     early = replace(HALF_WAY, bricks=(whole,), estimates=())
@@ -133,7 +133,7 @@ def test_a_run_says_what_it_has_found_of_a_model_before_any_brick_is_stored() ->
         (0.005, 0.585, Stop.NARROW, "✓", "2.9 µs"),
     ],
 )
-def test_a_tick_means_that_the_interval_is_narrow_enough(
+def test_a_tick_marks_a_narrow_interval(
     latency_ms: float, half_width: float, stop: Stop, sign: str, shown: str
 ) -> None:
     result = measured(
@@ -151,7 +151,7 @@ def test_a_tick_means_that_the_interval_is_narrow_enough(
     assert ("limit" in brick.state.value) is (sign == "≈")
 
 
-def test_a_reading_of_samples_lies_within_them_and_few_give_none() -> None:
+def test_a_summary_of_samples_is_their_median_and_needs_several() -> None:
     assert summary_of([1.0] * 5) is None
     reading = summary_of([1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 9.0])
     assert reading is not None
@@ -159,7 +159,7 @@ def test_a_reading_of_samples_lies_within_them_and_few_give_none() -> None:
 
 
 @given(st.lists(st.floats(0.001, 1e6), max_size=60), st.integers(0, 40))
-def test_a_sparkline_has_a_cell_a_value_and_no_more_than_there_is_room(values: list[float], width: int) -> None:
+def test_a_sparkline_has_one_cell_per_value_and_fits_its_width(values: list[float], width: int) -> None:
     drawn = sparkline(values, width)
     assert len(drawn) == min(len(values), width)
     if len(set(values[-width:])) > 1 and width:
@@ -185,7 +185,7 @@ OTHER_FORMAT = Runtime("other", "/other/bin/python", "onnxruntime", "1.23.0", "3
 
 
 @pytest.mark.parametrize("setting", RunSetting)
-def test_each_setting_changes_to_something_else_and_back(setting: RunSetting, data: DataFolder) -> None:
+def test_each_setting_steps_to_another_value_and_back(setting: RunSetting, data: DataFolder) -> None:
     register(data, PAPER)
     before = replace(settings_for(Choices(granularity=3), sources("alexnet"), data, Config()), threads=1)
     after = setting.changed(before, 1)
@@ -194,7 +194,7 @@ def test_each_setting_changes_to_something_else_and_back(setting: RunSetting, da
     assert setting.changed(after, -1) == before
 
 
-def test_a_few_models_are_checked_end_to_end_and_many_are_not(data: DataFolder) -> None:
+def test_only_a_few_models_are_measured_end_to_end_by_default(data: DataFolder) -> None:
     few, many = sources("alexnet"), sources("alexnet", "vgg16", "vgg11", "vgg13")
     first = settings_for(Choices(), few, data, Config())
     assert first.end_to_end
@@ -204,7 +204,7 @@ def test_a_few_models_are_checked_end_to_end_and_many_are_not(data: DataFolder) 
     assert again == replace(declined, choices=Choices(granularity=2))
 
 
-def test_a_run_is_asked_for_what_the_settings_say(data: DataFolder) -> None:
+def test_a_request_follows_the_settings(data: DataFolder) -> None:
     found = sources("alexnet")
     settings = replace(
         settings_for(Choices(granularity=2), found, data, Config()),
@@ -221,7 +221,7 @@ def test_a_run_is_asked_for_what_the_settings_say(data: DataFolder) -> None:
     assert (request.time_budget_seconds, request.runtime.settings.threads) == (60.0, 1)
 
 
-def test_a_run_begins_with_what_the_config_says(data: DataFolder) -> None:
+def test_the_settings_of_a_run_start_from_the_config(data: DataFolder) -> None:
     register(data, PAPER)
     found = sources("alexnet")
     said = config(runtime="paper", threads=3, target_ci=0.03, time_budget=90)
@@ -234,7 +234,7 @@ def test_a_run_begins_with_what_the_config_says(data: DataFolder) -> None:
     assert settings_for(Choices(), found, data, said, chosen) == chosen
 
 
-def test_a_number_of_the_person_s_own_has_its_place_among_those_to_choose_from(data: DataFolder) -> None:
+def test_a_configured_number_is_among_the_choices(data: DataFolder) -> None:
     said = config(target_ci=0.03, time_budget=90, threads=5000)
     settings = settings_for(Choices(), sources("alexnet"), data, said)
     for setting, before, after in (
@@ -246,7 +246,7 @@ def test_a_number_of_the_person_s_own_has_its_place_among_those_to_choose_from(d
         assert setting.shown(setting.changed(settings, 1)) == after
 
 
-def test_what_is_known_is_run_again_where_that_is_chosen_and_for_that_run_only(data: DataFolder) -> None:
+def test_measuring_known_bricks_again_applies_to_one_run_only(data: DataFolder) -> None:
     found = sources("alexnet")
     settings = settings_for(Choices(), found, data, config())
     again = RunSetting.KNOWN.changed(settings, 1)
@@ -257,7 +257,7 @@ def test_what_is_known_is_run_again_where_that_is_chosen_and_for_that_run_only(d
     assert settings_for(Choices(), found, data, config(), again) == settings
 
 
-def test_only_runtimes_of_the_models_format_are_offered_the_usual_one_first(data: DataFolder) -> None:
+def test_only_runtimes_of_the_format_are_offered_and_the_default_comes_first(data: DataFolder) -> None:
     register(data, OTHER_FORMAT, PAPER)
     found = sources("alexnet")
     settings = settings_for(Choices(), found, data, config(runtime="other"))
@@ -267,12 +267,12 @@ def test_only_runtimes_of_the_models_format_are_offered_the_usual_one_first(data
     assert settings_for(Choices(), found, data, config(runtime="paper"), last).runtime == "paper"
 
 
-def test_a_runtime_of_the_config_that_there_is_none_of_is_told(data: DataFolder) -> None:
+def test_an_unknown_configured_runtime_is_reported(data: DataFolder) -> None:
     with pytest.raises(RegistryError, match="no runtime is called gone; there are default"):
         settings_for(Choices(), sources("alexnet"), data, config(runtime="gone"))
 
 
-def test_models_of_two_formats_are_not_run_together(data: DataFolder) -> None:
+def test_a_run_refuses_models_of_two_formats(data: DataFolder) -> None:
     found = (*sources("alexnet"), source_of(data.path / "mine.onnx"))
     with pytest.raises(RegistryError, match="choose models of one format"):
         settings_for(Choices(), found, data, Config())
@@ -291,7 +291,7 @@ def test_a_registered_runtime_runs_where_ours_has_no_framework(
     assert request_for(found, {}, settings_for(Choices(), found, data, Config()), data).runtime == PAPER
 
 
-def test_models_of_different_input_shapes_are_not_run_together(data: DataFolder) -> None:
+def test_a_run_refuses_models_with_different_input_shapes(data: DataFolder) -> None:
     found = sources("alexnet", "vgg16")
     shapes = {id_of(found[0]): {"data": (8, 3, 224, 224)}}
     with pytest.raises(RunError, match="alexnet has input shapes of its own"):

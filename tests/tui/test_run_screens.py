@@ -103,7 +103,7 @@ async def shows_no_more(pilot: Pilot[None], text: str) -> None:
     await eventually(pilot, lambda: text not in screen_text(pilot))
 
 
-async def test_a_run_that_is_under_way_is_in_the_bar_when_one_comes_back(measured: DataFolder) -> None:
+async def test_a_running_run_is_in_the_bar_after_a_restart(measured: DataFolder) -> None:
     put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
         await shows(pilot, " running ")
@@ -111,7 +111,7 @@ async def test_a_run_that_is_under_way_is_in_the_bar_when_one_comes_back(measure
         assert "resnet18_v1 …12.50 ms ±1.2 %" in screen_text(pilot)
 
 
-async def test_the_bar_of_a_run_that_has_ended_goes_away_by_escape_and_comes_back_with_another_run(
+async def test_escape_closes_the_bar_of_an_ended_run_until_another_run_starts(
     measured: DataFolder,
 ) -> None:
     folder = put_run(measured, in_the_middle())
@@ -134,7 +134,7 @@ async def test_the_bar_of_a_run_that_has_ended_goes_away_by_escape_and_comes_bac
         await shows(pilot, " vgg16")
 
 
-async def test_the_bar_goes_away_once_the_end_of_the_run_was_seen_on_its_screen(measured: DataFolder) -> None:
+async def test_the_bar_closes_after_the_run_screen_showed_the_end(measured: DataFolder) -> None:
     folder = put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
         await shows(pilot, " running ")
@@ -170,7 +170,7 @@ async def test_the_bar_follows_the_run_and_opens_its_screen(measured: DataFolder
         assert isinstance(pilot.app.screen, RunScreen)
 
 
-async def test_an_estimate_that_is_not_there_yet_says_how_its_run_stands(new: DataFolder) -> None:
+async def test_a_missing_estimate_shows_the_progress_of_its_run(new: DataFolder) -> None:
     folder = put_run(new, [started(), planned(), *calibrated(11)[: 3 * 2 + 1]])
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", "slash", '"resnet18"', "enter", "enter")
@@ -180,7 +180,7 @@ async def test_an_estimate_that_is_not_there_yet_says_how_its_run_stands(new: Da
         await shows(pilot, "r runs its bricks")
 
 
-async def test_while_there_is_no_brick_yet_the_run_screen_says_what_the_run_does(new: DataFolder) -> None:
+async def test_the_run_screen_shows_the_current_step_before_the_first_brick(new: DataFolder) -> None:
     folder = put_run(new, [started(), Waiting(holder="run 1 of ada")], State.WAITING)
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", "5")
@@ -191,7 +191,7 @@ async def test_while_there_is_no_brick_yet_the_run_screen_says_what_the_run_does
         await shows(pilot, "Calibrating, network 3 of 11.")
 
 
-async def test_the_estimate_of_a_model_that_no_run_is_about_says_what_to_do(new: DataFolder) -> None:
+async def test_an_estimate_without_a_run_shows_how_to_measure_the_model(new: DataFolder) -> None:
     put_run(new, [started(), planned(), *calibrated(11)[: 3 * 2 + 1]])
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", *OPEN_ALEXNET)
@@ -199,7 +199,7 @@ async def test_the_estimate_of_a_model_that_no_run_is_about_says_what_to_do(new:
         assert "r runs its bricks" in screen_text(pilot) and "A run of this model" not in screen_text(pilot)
 
 
-async def test_what_happens_while_one_looks_at_the_run_is_in_the_bar_when_one_comes_back(measured: DataFolder) -> None:
+async def test_the_bar_shows_events_that_happened_on_the_run_screen(measured: DataFolder) -> None:
     folder = put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
         await shows(pilot, "18 of 42 done")
@@ -223,7 +223,7 @@ async def test_failures_are_named_as_they_happen(measured: DataFolder) -> None:
         assert "Left out: broken" in screen_text(pilot)
 
 
-async def test_whoever_stays_at_the_end_of_the_bricks_follows_the_run(measured: DataFolder) -> None:
+async def test_a_cursor_at_the_end_of_the_bricks_follows_the_run(measured: DataFolder) -> None:
     folder = put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
         await shows(pilot, "18 of 42 done")
@@ -251,7 +251,7 @@ async def test_each_panel_of_the_run_screen_is_a_key_away(measured: DataFolder) 
         assert seen == names
 
 
-async def test_a_run_is_asked_to_stand_still_and_to_go_on(measured: DataFolder) -> None:
+async def test_a_run_is_paused_and_continued(measured: DataFolder) -> None:
     folder = put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
         await shows(pilot, "18 of 42 done")
@@ -287,7 +287,7 @@ async def test_cancelling_asks_first(measured: DataFolder) -> None:
         assert isinstance(pilot.app.screen, RunScreen)
 
 
-async def test_a_run_is_followed_behind_a_box_and_in_it(measured: DataFolder) -> None:
+async def test_the_screen_behind_a_box_and_the_box_follow_the_run(measured: DataFolder) -> None:
     folder = put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
         await shows(pilot, "18 of 42 done")
@@ -298,7 +298,7 @@ async def test_a_run_is_followed_behind_a_box_and_in_it(measured: DataFolder) ->
         assert isinstance(pilot.app.screen, CancelScreen)
 
 
-async def test_all_runs_are_listed_with_how_they_stand_and_any_can_be_watched(measured: DataFolder) -> None:
+async def test_all_runs_are_listed_with_their_state_and_can_be_opened(measured: DataFolder) -> None:
     put_run(measured, in_the_middle(), State.CANCELLED, run="20261120-080000-0001", seconds=40)
     put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
@@ -317,9 +317,7 @@ async def test_all_runs_are_listed_with_how_they_stand_and_any_can_be_watched(me
         await shows(pilot, RUN)
 
 
-async def test_an_interrupted_run_is_offered_to_be_taken_up(
-    measured: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_interrupted_run_is_offered_to_resume(measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     taken_up: list[str] = []
     monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: taken_up.append(folder.run))
     put_run(measured, in_the_middle(), process=NOBODY)
@@ -334,7 +332,7 @@ async def test_an_interrupted_run_is_offered_to_be_taken_up(
         assert taken_up == [RUN, RUN]
 
 
-async def test_what_cannot_be_done_is_an_error_to_be_read(measured: DataFolder) -> None:
+async def test_an_impossible_action_on_a_run_opens_an_error_box(measured: DataFolder) -> None:
     folder = put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
         await shows(pilot, "18 of 42 done")
@@ -345,7 +343,7 @@ async def test_what_cannot_be_done_is_an_error_to_be_read(measured: DataFolder) 
         assert "there is nothing to cancel" in screen_text(pilot)
 
 
-async def test_before_a_run_its_settings_are_in_view_and_what_it_takes(measured: DataFolder) -> None:
+async def test_the_start_box_shows_settings_and_predicted_time(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *OPEN_ALEXNET, "r")
         assert isinstance(pilot.app.screen, StartRunScreen)
@@ -365,7 +363,7 @@ async def test_before_a_run_its_settings_are_in_view_and_what_it_takes(measured:
         assert not measured.runs.exists()
 
 
-async def test_the_settings_of_a_run_step_both_ways(measured: DataFolder) -> None:
+async def test_the_settings_of_a_run_cycle_both_ways(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *OPEN_ALEXNET, "r", "j")
         assert "granularity     1 " in screen_text(pilot)
@@ -375,7 +373,7 @@ async def test_the_settings_of_a_run_step_both_ways(measured: DataFolder) -> Non
         assert "granularity     2 " in screen_text(pilot)
 
 
-async def test_where_the_runtime_was_calibrated_before_no_time_is_foretold_for_it(measured: DataFolder) -> None:
+async def test_a_calibrated_runtime_adds_no_time_to_the_prediction(measured: DataFolder) -> None:
     runtime = Registry(measured.path).runtime_for({Format.MXNET}).identity
     with Store(measured.store) as store:
         way = {"system": fingerprint().id, "runtime": runtime, "level": Level.WRITTEN, "protocol": Method.ALONE.id}
@@ -388,9 +386,7 @@ async def test_where_the_runtime_was_calibrated_before_no_time_is_foretold_for_i
         assert "method          alone" in shown and "calibration" not in shown
 
 
-async def test_what_is_known_is_not_run_again_and_who_is_waited_for_is_said(
-    measured: DataFolder, tmp_path: Path
-) -> None:
+async def test_the_start_box_names_the_run_that_it_will_wait_for(measured: DataFolder, tmp_path: Path) -> None:
     lock = HostLock(tmp_path / "host.lock")
     assert lock.try_hold("20261121-0700-cafe", Path("/their/data"))
     try:
@@ -412,7 +408,7 @@ async def test_without_a_model_there_is_nothing_to_run(measured: DataFolder) -> 
         await shows(pilot, "Mark the models to run with space")
 
 
-async def test_a_run_is_started_watched_paused_taken_on_and_cancelled(
+async def test_a_run_is_started_watched_paused_continued_and_cancelled(
     measured: DataFolder, launched: list[RunFolder]
 ) -> None:
     async with running(app_on(measured)) as pilot:
@@ -437,9 +433,7 @@ async def test_a_run_is_started_watched_paused_taken_on_and_cancelled(
         await eventually(pilot, lambda: folder.state().active)
 
 
-async def test_results_of_a_run_come_into_the_estimate_while_it_runs(
-    measured: DataFolder, launched: list[RunFolder]
-) -> None:
+async def test_the_estimate_updates_while_a_run_stores_results(measured: DataFolder, launched: list[RunFolder]) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *OPEN_ALEXNET)
         headline = screen_text(pilot).splitlines()[0]
@@ -449,7 +443,7 @@ async def test_results_of_a_run_come_into_the_estimate_while_it_runs(
         assert "alexnet" in screen_text(pilot).splitlines()[0]
 
 
-async def test_leaving_the_program_leaves_the_run_alone_and_the_next_start_finds_it(
+async def test_quitting_leaves_the_run_running_and_the_next_start_finds_it(
     measured: DataFolder, launched: list[RunFolder]
 ) -> None:
     left = app_on(measured)

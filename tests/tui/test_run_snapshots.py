@@ -33,7 +33,7 @@ def _times_of_greenwich(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", SCREENS)
-async def test_a_screen_of_runs_looks_as_it_was_approved(name: str, measured: DataFolder) -> None:
+async def test_a_screen_of_runs_matches_its_snapshot(name: str, measured: DataFolder) -> None:
     put_run(measured, in_the_middle(), State.CANCELLED, run="20261120-080000-0001", seconds=400)
     async with running(app_on(measured)) as pilot:
         # While a run measures nobody looks through the library: what is known of it is to be there before.

@@ -34,7 +34,7 @@ def text(pilot: Pilot[None]) -> str:
     return snapshot(pilot.app).partition("\n\n")[0]
 
 
-async def test_escape_in_the_list_ends_a_search_that_was_kept(measured: DataFolder) -> None:
+async def test_escape_in_the_list_ends_a_kept_search(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"vgg16"', "enter")
         assert shown(pilot) == ["vgg16"] and isinstance(pilot.app.screen.focused, RowsView)

@@ -57,7 +57,7 @@ async def test_escape_ends_a_search_among_the_runs(runs: DataFolder) -> None:
         await shows(pilot, RUN)
 
 
-async def test_a_column_is_found_by_its_meaning_and_shown(stored: DataFolder) -> None:
+async def test_a_column_is_searched_by_its_description(stored: DataFolder) -> None:
     async with running(app_on(stored), SIZES[2]) as pilot:
         await press(pilot, "6", "c", "slash", '"the median of"', "enter")
         assert isinstance(pilot.app.screen, ColumnsScreen)

@@ -34,7 +34,7 @@ def folded(*events: Event) -> SnapshotBuilder:
     return folding
 
 
-def test_a_brick_goes_from_the_bench_to_a_latency_or_a_reason() -> None:
+def test_a_brick_in_progress_ends_with_a_latency_or_a_reason() -> None:
     folding = folded(started(), planned(), loaded(1), loaded(2), round_done([1, 2], 0), round_done([1, 2], 1))
     on_bench = folding.snapshot().bricks
     assert [brick.state for brick in on_bench] == [BrickState.SAMPLING] * 2
@@ -48,7 +48,7 @@ def test_a_brick_goes_from_the_bench_to_a_latency_or_a_reason() -> None:
     assert (lost.state, lost.reason) == (BrickState.FAILED, "crashed: the worker died (SIGSEGV)")
 
 
-def test_bricks_of_a_batch_that_begins_anew_are_on_the_bench_again_with_what_still_counts() -> None:
+def test_a_restarted_batch_shows_its_bricks_in_progress_with_the_samples_that_count() -> None:
     folding = folded(started(), planned(), loaded(1), loaded(2), round_done([1, 2], 0), measured(1))
     done = folding.snapshot().counts.done
     folding.take([BatchRestarted(when=at(40), times_as_fast=1.4, samples_ms=((1, ()), (2, (0.5,))), seconds_left=50.0)])
@@ -63,7 +63,7 @@ def test_bricks_of_a_batch_that_begins_anew_are_on_the_bench_again_with_what_sti
     assert folding.snapshot().counts.done == done
 
 
-def test_a_brick_that_takes_no_time_at_all_is_measured_like_any_other() -> None:
+def test_a_brick_of_zero_latency_counts_as_measured() -> None:
     nothing = replace(measured(1), trimmed_mean_ms=0.0, low_ms=0.0, high_ms=0.001)
     (brick,) = folded(started(), planned(), loaded(1), round_done([1], 0), nothing).snapshot().bricks
     assert (brick.state, brick.latency_ms, brick.half_width) == (BrickState.MEASURED, 0.0, None)
@@ -72,13 +72,13 @@ def test_a_brick_that_takes_no_time_at_all_is_measured_like_any_other() -> None:
     assert "%" not in "".join(cells)
 
 
-def test_a_brick_that_never_came_on_the_bench_is_named_when_it_fails() -> None:
+def test_a_brick_that_fails_before_its_first_sample_is_named() -> None:
     (brick,) = folded(started(), planned(), failed(5)).snapshot().bricks
     assert (brick.number, brick.state) == (5, BrickState.FAILED)
     assert brick.reason.startswith("crashed")
 
 
-def test_what_has_not_changed_is_the_same_object_in_the_next_snapshot() -> None:
+def test_unchanged_parts_of_a_snapshot_are_the_same_objects() -> None:
     folding = folded(*in_the_middle())
     before = folding.snapshot()
     folding.take([round_done([12], 30)])
@@ -89,7 +89,7 @@ def test_what_has_not_changed_is_the_same_object_in_the_next_snapshot() -> None:
     assert changed == [12]
 
 
-def test_the_bar_follows_the_time_and_never_goes_back() -> None:
+def test_progress_follows_time_and_never_decreases() -> None:
     folding = folded(started(), planned(2))
     assert folding.snapshot().share == 0.0
     folding.take([round_done([], 16, seconds_left=54)])
@@ -99,7 +99,7 @@ def test_the_bar_follows_the_time_and_never_goes_back() -> None:
     assert folding.snapshot().seconds_left == 500
 
 
-def test_the_bar_foretells_the_calibration_and_is_not_led_astray_by_the_end_of_a_network() -> None:
+def test_progress_includes_the_calibration_and_survives_the_end_of_a_network() -> None:
     networks = 5
     folding = folded(started(), planned(0, expected_seconds=80))
     shares: list[float | None] = []
@@ -116,7 +116,7 @@ def test_the_bar_foretells_the_calibration_and_is_not_led_astray_by_the_end_of_a
     assert folding.snapshot().share == (spent + 10) / 80
 
 
-def test_a_run_that_calibrates_says_on_which_network_of_how_many() -> None:
+def test_a_calibrating_run_counts_its_networks() -> None:
     beginning = calibrated(11)[: 3 * 2 + 1]
     run = folded(started(), planned(), *beginning).snapshot()
     assert (run.calibrating, run.at_work) == (True, "calibrating, network 3 of 11")
@@ -125,7 +125,7 @@ def test_a_run_that_calibrates_says_on_which_network_of_how_many() -> None:
     assert over.at_work.endswith("1 sample so far")
 
 
-def test_what_calibrates_is_no_brick_of_the_run_and_says_nothing_of_how_the_machine_changes() -> None:
+def test_calibration_events_change_neither_bricks_nor_the_speed_of_the_host() -> None:
     folding = folded(started(), planned(), *calibrated(20))
     assert folding.snapshot().bricks == ()
     folding.take([loaded(1), *(round_done([1], number + 90) for number in range(15))])
@@ -134,7 +134,7 @@ def test_what_calibrates_is_no_brick_of_the_run_and_says_nothing_of_how_the_mach
     assert folding.snapshot().drift == 0.0
 
 
-def test_a_second_level_to_calibrate_takes_from_what_is_left_and_does_not_give_it_back() -> None:
+def test_calibrating_a_second_level_never_decreases_progress() -> None:
     folding = folded(started(), planned(0, expected_seconds=100), *calibrated(5, 0, afterwards_seconds=65))
     spent = 5 * SECONDS_PER_NETWORK
     assert folding.snapshot().seconds_left == 100 - spent
@@ -142,31 +142,31 @@ def test_a_second_level_to_calibrate_takes_from_what_is_left_and_does_not_give_i
     assert folding.snapshot().seconds_left == 100 - 2 * spent
 
 
-def test_time_that_the_run_stands_still_is_not_spent() -> None:
+def test_pauses_do_not_count_as_elapsed_time() -> None:
     folding = folded(started(), planned(2), round_done([], 6), Paused(when=at(10)), Resumed(when=at(1000)))
     assert folding.snapshot().seconds_spent == 8
     assert folded(started(), planned(), Paused(when=at(3))).snapshot().state is State.PAUSED
 
 
-def test_where_everything_is_known_all_is_done() -> None:
+def test_a_run_with_nothing_to_measure_is_complete() -> None:
     known = planned(reused=BRICKS)
     folding = folded(started(), replace(known, models_reused=2))
     assert folding.snapshot().share == 1.0
 
 
-def test_a_run_that_has_ended_tells_how_long_it_worked() -> None:
+def test_an_ended_run_shows_its_working_time() -> None:
     run = folded(*in_the_middle(), ended()).snapshot()
     assert run.state is State.FINISHED
     assert run.seconds_spent == 90
 
 
-def test_counts_are_of_bricks_and_whole_models_together() -> None:
+def test_counts_include_bricks_and_whole_models() -> None:
     counts = folded(*in_the_middle()).snapshot().counts
     assert (counts.total, counts.measured, counts.reused, counts.failed) == (42, 9, 8, 1)
     assert counts.done == 18
 
 
-def test_an_estimate_keeps_how_its_interval_shrank_from_first_to_newest() -> None:
+def test_an_estimate_keeps_the_history_of_its_interval() -> None:
     folding = folded(started(), planned())
     for number in range(10 * MOST_WIDTHS):
         folding.take([estimate("resnet18_v1", 1 / (number + 2))])
@@ -177,7 +177,7 @@ def test_an_estimate_keeps_how_its_interval_shrank_from_first_to_newest() -> Non
     assert model.coverage == 40 / 60
 
 
-def test_failures_and_doubts_are_told_in_words() -> None:
+def test_failures_and_doubts_are_reported_in_words() -> None:
     notes = folded(*in_the_middle()).snapshot().notes
     failures = [note.text for note in notes if note.tone is Tone.FAILURE]
     assert any("Left out: broken: broken-symbol.json" in text for text in failures)
@@ -188,7 +188,7 @@ def test_failures_and_doubts_are_told_in_words() -> None:
     assert any(note.text.startswith("Waiting for run 20261121-0755-99aa of ada") for note in notes)
 
 
-def test_noise_has_one_note_that_counts_on_in_its_place_by_time() -> None:
+def test_repeated_noise_updates_one_note() -> None:
     folding = folded(started(), planned(2))
     for number in range(100):
         folding.take([RoundRepeated(when=at(3 + number), reason="others", seconds=0.5, seconds_left=9.0)])
@@ -199,7 +199,7 @@ def test_noise_has_one_note_that_counts_on_in_its_place_by_time() -> None:
     assert (before, last.tone) == (noise, Tone.FAILURE)
 
 
-def test_of_countless_notes_the_newest_are_kept() -> None:
+def test_only_the_newest_notes_are_kept() -> None:
     about = {"brick": "b", "context": "c", "model": "", "reason": "crashed"}
     folding = folded(started(), *(FailedBefore(when=at(1), label=str(number), **about) for number in range(2000)))
     notes = folding.snapshot().notes
@@ -207,7 +207,7 @@ def test_of_countless_notes_the_newest_are_kept() -> None:
     assert ": 1999: " in notes[-1].text
 
 
-def test_a_run_that_is_taken_up_again_begins_anew_and_keeps_its_notes() -> None:
+def test_a_resumed_run_starts_a_new_progress_and_keeps_its_notes() -> None:
     folding = folded(*in_the_middle(), ended(State.CANCELLED))
     folding.take([started(100)])
     run = folding.snapshot()
@@ -215,7 +215,7 @@ def test_a_run_that_is_taken_up_again_begins_anew_and_keeps_its_notes() -> None:
     assert any("Cancelled after" in note.text for note in run.notes)
 
 
-def test_the_machine_is_compared_with_what_it_was_at_first() -> None:
+def test_the_speed_of_the_host_is_compared_with_the_start_of_the_run() -> None:
     folding = folded(started(), planned(), *(round_done([], number) for number in range(14)))
     assert folding.snapshot().drift is None
     folding.take([round_done([], number) for number in range(14, 200)])
@@ -224,7 +224,7 @@ def test_the_machine_is_compared_with_what_it_was_at_first() -> None:
     assert 0.17 < drift < 0.2
 
 
-def test_a_brick_that_was_stopped_is_not_done_although_its_samples_have_a_result() -> None:
+def test_a_stopped_brick_with_a_result_is_not_done() -> None:
     folding = folded(started(), planned(), loaded(1), round_done([1], 0))
     before = folding.snapshot()
     folding.take([unfinished(1), ended(State.CANCELLED, "it was cancelled")])
@@ -237,7 +237,7 @@ def test_a_brick_that_was_stopped_is_not_done_although_its_samples_have_a_result
     assert brick_row(brick, 80)[0].text == "… "
 
 
-def test_samples_that_an_earlier_run_has_taken_are_shown_with_those_of_this_one() -> None:
+def test_samples_of_an_earlier_run_are_counted_with_the_new_ones() -> None:
     resumed = replace(loaded(1), samples_ms=(0.5, 0.6))
     (brick,) = folded(started(), planned(), resumed, round_done([1], 0)).snapshot().bricks
     assert brick.samples_ms == (0.5, 0.6, sample_ms(1, 0))

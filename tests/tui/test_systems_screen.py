@@ -43,7 +43,7 @@ async def test_this_host_and_the_systems_of_the_store_are_listed(measured: DataF
         assert OTHER_SYSTEM.cpu in text(pilot) and "protocol hot-1" in text(pilot)
 
 
-async def test_without_results_this_host_stands_alone(new: DataFolder) -> None:
+async def test_without_results_only_this_host_is_listed(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "8")
         assert "Nothing was measured on it yet." in text(pilot)
@@ -52,7 +52,7 @@ async def test_without_results_this_host_stands_alone(new: DataFolder) -> None:
         assert isinstance(pilot.app.screen, SystemsScreen)
 
 
-async def test_systems_are_sought_by_what_they_are(stored: DataFolder) -> None:
+async def test_systems_are_searched_by_their_facts(stored: DataFolder) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "8", "slash", '"8375c"', "enter")
         assert "c6i.large" in text(pilot).splitlines()[2]
@@ -60,7 +60,7 @@ async def test_systems_are_sought_by_what_they_are(stored: DataFolder) -> None:
         assert "No system matches the search." in text(pilot)
 
 
-async def test_what_disturbs_comes_first_with_its_cure(measured: DataFolder) -> None:
+async def test_the_doctor_lists_disturbances_first_with_their_cures(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "8", "4")
         lines = text(pilot).splitlines()
@@ -72,7 +72,7 @@ async def test_what_disturbs_comes_first_with_its_cure(measured: DataFolder) -> 
         assert pilot.app.clipboard == "end what computes"
 
 
-async def test_the_open_model_is_put_on_every_system(measured: DataFolder) -> None:
+async def test_the_open_model_is_estimated_on_every_system(measured: DataFolder) -> None:
     (measured.path / "prices.toml").write_text(f'[dollars_per_hour]\n"{OTHER_SYSTEM.id}" = 0.17\n')
     async with running(app_on(measured), WIDE) as pilot:
         await press(pilot, *RESNET, "8")
@@ -86,34 +86,34 @@ async def test_the_open_model_is_put_on_every_system(measured: DataFolder) -> No
         assert [it.estimate.way.system == OTHER_SYSTEM.id for it in machines.found] == [True, False]
 
 
-async def test_a_model_of_which_nothing_was_measured_is_told_so(measured: DataFolder) -> None:
+async def test_an_unmeasured_model_is_reported_on_the_systems_screen(measured: DataFolder) -> None:
     async with running(app_on(measured), WIDE) as pilot:
         await press(pilot, "slash", '"vgg16"', "enter", "enter", "8")
         assert "vgg16 was not measured on any system." in text(pilot)
 
 
-async def test_a_system_can_be_taken_for_the_estimates(measured: DataFolder) -> None:
+async def test_a_system_can_be_chosen_for_the_estimates(measured: DataFolder) -> None:
     async with running(app_on(measured), WIDE) as pilot:
         await press(pilot, *RESNET, "8", "j", "enter")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         assert pilot.app.screen.choices.system == OTHER_SYSTEM.id
 
 
-async def test_a_machine_can_be_taken_for_the_estimates(measured: DataFolder) -> None:
+async def test_a_machine_can_be_chosen_for_the_estimates(measured: DataFolder) -> None:
     async with running(app_on(measured), WIDE) as pilot:
         await press(pilot, *RESNET, "8", "3", "G", "enter")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         assert pilot.app.screen.choices.system == OTHER_SYSTEM.id
 
 
-async def test_leaving_changes_nothing(measured: DataFolder) -> None:
+async def test_leaving_the_systems_screen_changes_nothing(measured: DataFolder) -> None:
     async with running(app_on(measured), WIDE) as pilot:
         await press(pilot, "8", "r", "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         assert pilot.app.screen.choices.system is None
 
 
-async def test_prices_that_make_no_sense_are_told(measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_invalid_prices_are_reported(measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     (measured.path / "prices.toml").write_text("nonsense")
     # A short path stands in one line on every machine.
     monkeypatch.chdir(measured.path.parent)
@@ -122,7 +122,7 @@ async def test_prices_that_make_no_sense_are_told(measured: DataFolder, monkeypa
         assert "prices.toml" in text(pilot)
 
 
-async def test_who_looks_again_sees_what_has_changed(stored: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reopening_the_systems_screen_shows_changes(stored: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "8")
         assert "other load" in text(pilot) and "new.large" not in text(pilot)

@@ -233,7 +233,7 @@ def test_control_codes_in_names_do_not_reach_the_terminal(tmp_path: Path) -> Non
         assert "\x9b2J".encode() not in terminal.written and "\u202e".encode() not in terminal.written
 
 
-def test_sixteen_colours_are_enough(tmp_path: Path) -> None:
+def test_the_workbench_runs_with_sixteen_colours(tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
         terminal.seconds_until("1 Models 84")
         assert not re.search(rb"\x1b\[[\d;]*[34]8;[25];", bytes(terminal.written))

@@ -41,7 +41,7 @@ def shown(row: TreeRow, width: int = 86, sought: str = "") -> str:
 
 
 @given(rows, st.integers(1, 160), st.sampled_from(["", "a b"]))
-def test_a_row_takes_exactly_its_width_and_so_does_its_heading(row: TreeRow, width: int, sought: str) -> None:
+def test_rows_and_heading_take_exactly_their_width(row: TreeRow, width: int, sought: str) -> None:
     assert width_of(tree_line(row, width, sought)) == width
     assert width_of(heading_line(width, bool(sought))) == width
 

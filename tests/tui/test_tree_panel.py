@@ -190,7 +190,7 @@ async def test_a_model_cut_anew_keeps_the_selected_layer(measured: DataFolder) -
         assert _layers(pilot) == (layer,)
 
 
-async def test_another_model_is_shown_from_its_top(measured: DataFolder) -> None:
+async def test_another_model_starts_at_its_top(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "j", "j", "j", "1", "slash", "escape", *SQUEEZENET)
         assert rows(pilot).cursor == 0

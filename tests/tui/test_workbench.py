@@ -47,7 +47,7 @@ async def test_the_library_is_listed_at_the_start(measured: DataFolder) -> None:
         assert panel_with_focus(pilot) == "models"
 
 
-async def test_after_a_restart_estimates_are_listed_without_reading_any_model(
+async def test_a_restart_lists_estimates_without_reading_models(
     measured: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running(app_on(measured), (112, 24)) as pilot:
@@ -356,7 +356,7 @@ async def test_a_long_list_moves_by_lines_pages_and_ends(new: DataFolder) -> Non
         assert cursor == [1, 2, 1, page + 1, page, 0, last, 0, page, 0, last, 0]
 
 
-async def test_a_narrow_terminal_that_grows_shows_all_panels(measured: DataFolder) -> None:
+async def test_a_narrow_terminal_that_is_widened_shows_all_panels(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
         assert "4 Estimate" not in screen_text(pilot)
         await pilot.resize_terminal(120, 40)

@@ -106,7 +106,7 @@ def test_an_event_has_a_sentence(event: Event, tone: Tone, text: str) -> None:
     assert (note.when, note.tone, note.text) == (event.when, tone, text)
 
 
-def test_events_that_lists_and_counters_show_have_none() -> None:
+def test_events_shown_by_lists_and_counters_have_no_sentence() -> None:
     events: list[Event] = [estimate("m", 0.1), RoundRepeated(reason="noise", seconds_left=1.0)]
     assert [note_of(event) for event in events] == [None, None]
 

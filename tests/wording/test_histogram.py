@@ -19,7 +19,7 @@ def test_every_sample_is_in_one_bin(samples: list[float], most: int) -> None:
     assert all(one.high_ms <= other.low_ms for one, other in pairwise(found))
 
 
-def test_one_slow_run_does_not_hide_how_the_others_are_distributed() -> None:
+def test_one_slow_run_does_not_flatten_the_histogram() -> None:
     chance = random.Random(1)
     found = bins([*(chance.gauss(10, 0.1) for _ in range(60)), 100.0])
     assert found[-1].tail
@@ -33,7 +33,7 @@ def test_no_samples_have_no_bins() -> None:
 
 
 @given(samples_ms, st.integers(20, 120))
-def test_no_line_is_wider_than_it_may_be(samples: list[float], width: int) -> None:
+def test_no_line_exceeds_its_width(samples: list[float], width: int) -> None:
     lines = histogram_lines(samples, width)
     assert max(map(len, lines)) <= max(width, len(">= 10000 ms") + 7)
     assert len(lines) == len(bins(samples))
@@ -46,7 +46,7 @@ def test_a_histogram_shows_where_bins_begin_and_how_many_samples_they_hold() -> 
     ]
 
 
-def test_the_longest_bar_fills_its_room_and_none_is_never_drawn_as_some() -> None:
+def test_the_longest_bar_fills_its_width_and_zero_has_no_bar() -> None:
     assert bar(1.0, 4) == "████"
     assert bar(0.5, 4) == "██"
     assert bar(0.0, 4) == ""

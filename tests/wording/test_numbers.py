@@ -26,7 +26,7 @@ from dlbricks_tui.wording.numbers import (
         (12345.6, "12,346", "12346"),
     ],
 )
-def test_a_latency_has_as_many_digits_as_its_place_needs(latency_ms: float, narrow: str, precise: str) -> None:
+def test_a_precise_latency_has_more_digits(latency_ms: float, narrow: str, precise: str) -> None:
     assert (milliseconds(latency_ms), milliseconds(latency_ms, precise=True)) == (narrow, precise)
 
 
@@ -40,7 +40,7 @@ def test_a_duration_is_in_the_unit_that_suits_it(seconds: float, text: str) -> N
     assert duration(seconds) == text
 
 
-def test_a_part_is_all_or_nothing_only_where_it_is() -> None:
+def test_shares_are_rounded_to_0_or_100_percent_only_when_exact() -> None:
     assert [part_of(*pair) for pair in ((0, 5), (1, 1000), (999, 1000), (5, 5), (0, 0))] == [
         "0 %",
         "1 %",
@@ -59,6 +59,6 @@ def test_a_sentence_begins_with_a_capital_and_keeps_its_names() -> None:
     assert (capitalised("left out: resNet"), capitalised("")) == ("Left out: resNet", "")
 
 
-def test_of_many_models_the_first_are_named() -> None:
+def test_only_the_first_of_many_models_are_named() -> None:
     assert names_of(("a", "b", "c")) == "a, b, c"
     assert names_of(("a", "b", "c", "d", "e")) == "a, b, c and 2 others"

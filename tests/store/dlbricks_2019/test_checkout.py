@@ -45,25 +45,25 @@ def test_a_checkout_has_a_folder_for_each_system_and_a_file_for_each_model(folde
     }
 
 
-def test_a_system_may_have_only_one_kind_of_files(tmp_path: Path) -> None:
+def test_a_system_with_only_one_kind_of_file_is_read(tmp_path: Path) -> None:
     time_model(tmp_path, "a", "Tiny Net", [1.0])
     time_layers(tmp_path, "b", "Tiny Net", {"1": [1.0]})
     assert [(found.system, len(found.files)) for found in systems_of(tmp_path)] == [("a", 1), ("b", 1)]
 
 
-def test_a_row_about_several_layers_is_of_no_single_one(tmp_path: Path) -> None:
+def test_a_row_of_several_layers_belongs_to_no_single_layer(tmp_path: Path) -> None:
     path = time_layers(tmp_path, "a", "Tiny Net", {"1": [1.0]})
     path.write_text(path.read_text().replace('"1","1","1"', '"1","3","1;3"'))
     assert only_file(tmp_path).rows()[0].layer == "1 ... 3"
 
 
-def test_columns_are_known_by_their_names_and_not_by_their_places(tmp_path: Path) -> None:
+def test_columns_are_found_by_name_in_any_order(tmp_path: Path) -> None:
     path = time_model(tmp_path, "a", "Tiny Net", [1.0])
     path.write_text('raw_time,extra,name\n"{7.}",,Tiny Net\n')
     assert only_file(tmp_path).rows() == [Row(2, "Tiny Net", None, "{7.}")]
 
 
-def test_a_byte_order_mark_and_foreign_line_ends_do_no_harm(tmp_path: Path) -> None:
+def test_byte_order_marks_and_foreign_line_ends_are_accepted(tmp_path: Path) -> None:
     path = time_model(tmp_path, "a", "Tiny Net", [1.0])
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
     assert only_file(tmp_path).rows() == [Row(2, "Tiny Net", None, "{1.}")]
@@ -82,15 +82,13 @@ def test_a_byte_order_mark_and_foreign_line_ends_do_no_harm(tmp_path: Path) -> N
         (b"name,raw_time\n\xff\xfe,{1.}\n", "is not text"),
     ],
 )
-def test_a_file_that_is_not_as_the_authors_wrote_theirs_is_broken(
-    tmp_path: Path, content: bytes, complaint: str
-) -> None:
+def test_a_file_in_another_layout_counts_as_broken(tmp_path: Path, content: bytes, complaint: str) -> None:
     time_model(tmp_path, "a", "Tiny Net", [1.0]).write_bytes(content)
     with pytest.raises(BrokenFileError, match=complaint):
         only_file(tmp_path).rows()
 
 
-def test_a_file_larger_than_any_of_theirs_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_larger_than_any_published_one_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkout, "_MOST_BYTES", 100)
     time_model(tmp_path, "a", "Tiny Net", [1.0] * 50)
     with pytest.raises(BrokenFileError, match="is larger than"):
@@ -111,7 +109,7 @@ def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
 
 
 @given(st.binary() | st.text(alphabet='name,raw_time"\n\r{}.1 \x00').map(str.encode))
-def test_any_bytes_are_rows_or_a_broken_file(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_any_bytes_give_rows_or_a_broken_file(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "any.csv"
     path.write_bytes(content)
     try:

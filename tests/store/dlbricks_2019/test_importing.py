@@ -68,9 +68,7 @@ def test_every_occurrence_of_a_brick_is_a_measurement_of_it(store: Store, checko
     assert BrickForm(key=RELU.key, canonical=RELU.canonical) in records_of(store.generation, BrickForm)
 
 
-def test_a_layer_is_measured_without_regard_to_its_context_and_under_what_is_known_of_2019(
-    store: Store, checkout: Path
-) -> None:
+def test_published_layers_have_no_context_and_the_facts_known_of_2019(store: Store, checkout: Path) -> None:
     imported(store, checkout)
     (found,) = measurements(store, system="c4.xlarge")
     assert (found.context, found.level, found.protocol, found.runtime, found.batch_size, found.dtype) == (
@@ -81,13 +79,13 @@ def test_a_layer_is_measured_without_regard_to_its_context_and_under_what_is_kno
     assert records_of(store.generation, Runtime) == [RUNTIME]
 
 
-def test_times_are_microseconds_also_from_a_million_on(store: Store, checkout: Path) -> None:
+def test_times_above_a_million_are_microseconds_too(store: Store, checkout: Path) -> None:
     imported(store, checkout)
     (pool,) = [each for each in measurements(store) if ("layer", "pool") in each.occurrence]
     assert pool.samples_ms == (2500.0,)
 
 
-def test_a_whole_model_is_known_by_its_key_and_by_its_name_here(store: Store, checkout: Path) -> None:
+def test_a_whole_model_is_found_by_its_key_and_by_our_name(store: Store, checkout: Path) -> None:
     imported(store, checkout)
     found = {each.name: each for each in records_of(store.generation, EndToEnd)}
     assert found["Tiny Net"].model == whole_model(TINY).key
@@ -121,7 +119,7 @@ def test_importing_again_changes_nothing(store: Store, checkout: Path) -> None:
     assert counts(store.generation) == before
 
 
-def test_other_times_for_a_layer_come_in_beside_those_that_are_there(store: Store, checkout: Path) -> None:
+def test_other_times_for_a_layer_are_stored_beside_the_existing_ones(store: Store, checkout: Path) -> None:
     imported(store, checkout)
     time_layers(checkout, "c4.xlarge", "Tiny Net", {"conv": [81.0]})
     assert imported(store, checkout)["c4.xlarge"].new == 1
@@ -174,7 +172,7 @@ def test_models_outside_table_1_are_counted_by_name(store: Store, checkout: Path
     assert (report.new, report.unmatched, report.broken) == (7, [], [])
 
 
-def test_a_system_of_which_nothing_can_be_used_is_not_stored(store: Store, tmp_path: Path) -> None:
+def test_a_system_without_usable_rows_is_not_stored(store: Store, tmp_path: Path) -> None:
     time_model(tmp_path, "g4dn.xlarge", "LeNet", [2.0])
     assert imported(store, tmp_path)["g4dn.xlarge"].outside == {"LeNet": 1}
     assert systems(store.generation) == {}
@@ -191,7 +189,7 @@ def test_a_broken_file_is_named_and_skipped(store: Store, checkout: Path) -> Non
     assert report.new == 4
 
 
-def test_nul_bytes_neither_stop_the_import_nor_get_into_the_store(store: Store, checkout: Path) -> None:
+def test_nul_bytes_do_not_reach_the_store(store: Store, checkout: Path) -> None:
     path = time_layers(checkout, "c5.xlarge", "Tiny Net", {"conv": [40.0], "1/relu": [10.0], "co\x00nv": [3.0]})
     assert b"\x00" in path.read_bytes()
     report = imported(store, checkout)["c5.xlarge"]

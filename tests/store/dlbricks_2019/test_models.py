@@ -27,7 +27,7 @@ def fifty(tmp_path_factory: pytest.TempPathFactory) -> PublishedModels:
 
 
 @pytest.mark.parametrize("name", ["Tiny Net V1.1 (A-to-B)", "tiny_net_v1.1_a-to-b", "“Tiny Net” V1.1, A to B"])
-def test_a_model_is_known_however_its_name_is_punctuated(name: str) -> None:
+def test_a_model_is_found_with_any_punctuation_in_its_name(name: str) -> None:
     found = PublishedModels([source("Tiny Net V1.1 (A-to-B)")], lambda _: GRAPH).find(name)
     assert found is not None
     assert found.name == "Tiny Net V1.1 (A-to-B)"
@@ -35,7 +35,7 @@ def test_a_model_is_known_however_its_name_is_punctuated(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Tiny Net V1.2 (A-to-B)", "Tiny", "", "\x00", "x" * 100_000])
-def test_no_other_name_is_close_enough(name: str) -> None:
+def test_a_similar_name_is_not_accepted(name: str) -> None:
     assert PublishedModels([source("Tiny Net V1.1 (A-to-B)")], lambda _: GRAPH).find(name) is None
 
 
@@ -43,7 +43,7 @@ def test_only_models_of_table_1_were_published() -> None:
     assert PublishedModels([source("resnet50_v1", None)], lambda _: GRAPH).find("resnet50_v1") is None
 
 
-def test_a_layer_is_known_by_its_name_with_or_without_quotes_and_never_by_a_similar_one() -> None:
+def test_a_layer_is_found_by_its_exact_name_with_or_without_quotes() -> None:
     found = PublishedModels([source("Tiny Net")], lambda _: GRAPH).find("Tiny Net")
     assert found is not None
     assert found.brick("conv/1") == found.brick(' "conv" / "1"') == brick_of(GRAPH, [0])
@@ -51,7 +51,7 @@ def test_a_layer_is_known_by_its_name_with_or_without_quotes_and_never_by_a_simi
     assert found.brick("CONV1") is None
 
 
-def test_a_model_is_read_once_and_only_when_asked_for() -> None:
+def test_a_model_is_read_on_first_use_and_only_once() -> None:
     read: list[str] = []
 
     def load(asked: ModelSource) -> LayerGraph:
@@ -64,7 +64,7 @@ def test_a_model_is_read_once_and_only_when_asked_for() -> None:
     assert read == ["Two"]
 
 
-def test_every_layer_of_the_fifty_has_a_name_of_its_own(fifty: PublishedModels, tmp_path: Path) -> None:
+def test_layer_names_of_the_fifty_are_unique(fifty: PublishedModels, tmp_path: Path) -> None:
     sources = [each for each in Library(SAMPLE_MODELS, tmp_path).samples() if each.table1_id is not None]
     found = [fifty.find(each.name) for each in sources]
     assert [each.name for each in found if each is not None] == [each.name for each in sources]

@@ -46,7 +46,7 @@ def test_text_that_is_not_a_list_of_numbers_is_refused_with_the_reason(text: str
 
 
 @given(st.lists(st.floats(min_value=-1e9, max_value=1e9).map(lambda number: round(number, 4))))
-def test_numbers_come_back_as_they_were_printed(numbers: list[float]) -> None:
+def test_numbers_survive_a_round_trip(numbers: list[float]) -> None:
     printed = (f"{number:.4f}".rstrip("0") for number in numbers)
     assert parse_numbers("{" + ", ".join(printed) + "}") == tuple(numbers)
 
