@@ -36,10 +36,9 @@ from dlbricks_tui.runs.calibration import example_of
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import MXNET
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.store.queries import records_of
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, Measurement, Result
 from dlbricks_tui.store.statistics import trimmed_mean
-from dlbricks_tui.store.store import Store
 
 Latencies = Sequence[float]
 Found = Mapping[JobKey, Latencies]
@@ -111,10 +110,10 @@ def networks_in(data: DataFolder, models: Sequence[str], level: Level, system: s
 def results_in(data: DataFolder, level: Level, system: str | None) -> Mapping[JobKey, Result]:
     """The newest of each brick and each model on a system, or here."""
     here = conditions_of(system or fingerprint().id, Registry(data.path).default(), Method.ALONE)
-    with Store(data.store) as store:
+    with ResultsDatabase(data.store) as store:
         records: Sequence[Result] = [
-            *records_of(store.generation, Measurement),
-            *records_of(store.generation, EndToEnd),
+            *store.records(Measurement),
+            *store.records(EndToEnd),
         ]
     good = (it for it in records if it.good)
     of_here = [it for it in good if (it.system, it.runtime, it.level) == (here.system, here.runtime, level)]

@@ -27,9 +27,9 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Record, utc_now
 from dlbricks_tui.store.statistics import summarise
-from dlbricks_tui.store.store import Store
 
 ONE, MANY = ("table1:14",), ("table1",)
 COMMANDS: dict[str, Sequence[str]] = {
@@ -87,12 +87,12 @@ def prepare(data: DataFolder, results: int) -> int:
     fill(data.store, results)
     runtime = Registry(data.path).default()
     chance, system = random.Random(1), fingerprint().id
-    with WorkerFramework(runtime, data.log / "framework.log") as framework, Store(data.store) as store:
+    with WorkerFramework(runtime, data.log / "framework.log") as framework, ResultsDatabase(data.store) as store:
         loader = Loader(data.cache, framework)
         for source in Library(SAMPLE_MODELS, data.path).find("table1"):
             decomposition = decompose(loader.load(source, Level.FUSED))
             store.add(*made_up(decomposition, chance, system, runtime.identity))
-        return int(store.generation.index.rows_of("measurements", "end_to_end").size)
+        return len(store.select(order=()))
 
 
 def wall_ms(data: DataFolder, arguments: Sequence[str]) -> float:

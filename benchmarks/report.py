@@ -25,8 +25,8 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Run, utc_now
-from dlbricks_tui.store.store import Store
 
 GRANULARITIES = {Level.WRITTEN: (1,), Level.FUSED: (1, 2, 4)}
 
@@ -37,7 +37,7 @@ def prepare(data: DataFolder, results: int) -> int:
     runtime = Registry(data.path).default()
     chance, system = random.Random(1), fingerprint().id
     sources = {source.path: source for source in Library(SAMPLE_MODELS, data.path).find("table1")}
-    with WorkerFramework(runtime, data.log / "framework.log") as framework, Store(data.store) as store:
+    with WorkerFramework(runtime, data.log / "framework.log") as framework, ResultsDatabase(data.store) as store:
         loader = Loader(data.cache, framework)
         for level, granularities in GRANULARITIES.items():
             for granularity in granularities:
@@ -45,7 +45,7 @@ def prepare(data: DataFolder, results: int) -> int:
                 for source in sources.values():
                     decomposition = decompose(loader.load(source, level), Cutting(granularity))
                     store.add(*made_up(decomposition, chance, system, runtime.identity))
-        return int(store.generation.index.rows_of("measurements", "end_to_end").size)
+        return len(store.select(order=()))
 
 
 def asked(system: str, runtime: str, level: Level, granularity: int) -> Run:

@@ -18,10 +18,8 @@ from benchmarks.promises import Promise, at_most, judge
 from benchmarks.store_scale import fill
 from benchmarks.terminal import Terminal
 from dlbricks_tui.store.columns import COLUMNS
-from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.queries import Order, select
-from dlbricks_tui.store.store import Store
-from dlbricks_tui.tui.results.work import conditions_of
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.tui.results.work import queries_of
 from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN
 
 SIZE = (120, 40)
@@ -43,10 +41,9 @@ def main() -> int:
 
 
 def _sort_and_filter(store_folder: Path) -> list[Promise]:
-    with Store(store_folder) as store:
-        generation = store.generation
-        sorts = {name: _milliseconds(partial(select, generation, (), (Order(name),))) for name in COLUMNS}
-        filters = {text: _milliseconds(partial(_filtered, generation, text)) for text in SOUGHT}
+    with ResultsDatabase(store_folder) as store:
+        sorts = {name: _milliseconds(partial(store.select, order=(name,))) for name in COLUMNS}
+        filters = {text: _milliseconds(partial(_filtered, store, text)) for text in SOUGHT}
     _tell("slowest sort", sorts)
     _tell("slowest filter", filters)
     return [
@@ -55,8 +52,8 @@ def _sort_and_filter(store_folder: Path) -> list[Promise]:
     ]
 
 
-def _filtered(generation: Generation, text: str) -> object:
-    return select(generation, conditions_of(text), (Order("when"),))
+def _filtered(store: ResultsDatabase, text: str) -> object:
+    return store.select(*queries_of(text), order=("when",))
 
 
 def _work(folder: str) -> list[Promise]:

@@ -11,8 +11,7 @@ The names in `__all__` are stable. All other modules may change from one version
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from logging import getLogger
 
@@ -54,11 +53,10 @@ from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.settings import DataFolder, data_folder
 from dlbricks_tui.store.columns import Summary
-from dlbricks_tui.store.conditions import parse_condition
+from dlbricks_tui.store.database import ResultsDatabase, open_results
 from dlbricks_tui.store.errors import StoreError
-from dlbricks_tui.store.queries import parse_order, runtimes, select, systems
 from dlbricks_tui.store.records import Runtime, System
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.wording.events import doing_now, note_of, shapes_given_before
 
 __all__ = [
@@ -82,10 +80,11 @@ __all__ = [
     "RegionShare",
     "Remaining",
     "Residual",
-    "Results",
+    "ResultsDatabase",
     "RunError",
     "RunResult",
     "Runtime",
+    "Selection",
     "State",
     "StoreError",
     "Summary",
@@ -118,40 +117,6 @@ class Progress:
     # What the run does now, and the event as a sentence, if it has one.
     doing: str
     note: str | None
-
-
-class Results:
-    """The stored results of a user; `open_results` opens them."""
-
-    def __init__(self, store: Store, data: DataFolder) -> None:
-        self._store = store
-        self._data = data
-
-    def systems(self) -> tuple[System, ...]:
-        """Return the systems that have results."""
-        return tuple(systems(self._store.generation).values())
-
-    def runtimes(self) -> tuple[Runtime, ...]:
-        """Return the runtimes that have results."""
-        return tuple(runtimes(self._store.generation).values())
-
-    def select(self, *filters: str, order: Sequence[str] = ("-when",)) -> tuple[Summary, ...]:
-        """Return the results that pass all filters, in an order, the newest first by default.
-
-        Filters and columns are those of `dlbricks results list`, such as `system=c5.xlarge`, `ms>5` or `of=model`.
-        """
-        conditions = [parse_condition(text) for text in filters]
-        found = select(self._store.generation, conditions, [parse_order(text) for text in order])
-        return tuple(found.summaries())
-
-    def samples_ms(self, result: Summary) -> tuple[float, ...]:
-        """Return the samples of a result."""
-        found = select(self._store.generation, [parse_condition(f"id={result.id}")])
-        return tuple(found.result(0).samples_ms)
-
-    def refresh(self) -> bool:
-        """Read the results that other processes have stored since, and return whether there are any."""
-        return self._store.refresh()
 
 
 def load(
@@ -212,14 +177,6 @@ def measure(
     )
     found = outcome.estimates or ()
     return run_result(outcome.state, (model_estimate(decomposition, one) for decomposition, one in found))
-
-
-@contextmanager
-def open_results(data: os.PathLike[str] | str | None = None) -> Iterator[Results]:
-    """Open the stored results of a user, or of a data folder."""
-    folder = _folder(data)
-    with Store(folder.store) as store:
-        yield Results(store, folder)
 
 
 def _reporter(run: str, progress: Callable[[Progress], None]) -> Callable[[Event], None]:

@@ -28,9 +28,8 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format, traits_of
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.queries import runtimes, systems
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.selections import by_id
 
 _THREADS = re.compile(r"threads-(\d{1,4})\b")
 
@@ -123,7 +122,7 @@ class Estimator:
 
     options: EstimateOptions
     data: DataFolder
-    generation: Generation
+    store: ResultsDatabase
     loader: Loader
     remarks: Remarks
     compositions: Options
@@ -137,7 +136,7 @@ class Estimator:
         for line in loaded.left_out:
             self.remarks.tell(f"left out: {line}")
         cut = ((it.source, decompose(it.graph, self.options.cutting)) for it in loaded.models)
-        return [Asked(source, Inquiry(self.generation, found, self.compositions)) for source, found in cut]
+        return [Asked(source, Inquiry(self.store, found, self.compositions)) for source, found in cut]
 
     def measured(self, sources: Sequence[ModelSource]) -> Measured:
         """Return whose measurements count for these models."""
@@ -160,7 +159,7 @@ class Estimator:
         found = inquiry.on(measured.system, wanted)
         usual = measured.usual.get(asked.source.format)
         if found is None and measured.named is None and usual is not None:
-            known = runtimes(self.generation)
+            known = by_id(self.store.runtimes())
             alike = {identity for identity, each in known.items() if each.framework == usual.framework}
             offer = best_offer([it for it in inquiry.offers if it.way.runtime in alike], measured.system, None)
             found = None if offer is None else inquiry.by(offer.way)
@@ -170,7 +169,7 @@ class Estimator:
         """Yield each model's estimate from every system, runtime and level that the options allow."""
         level = self.options.level
         system = None if self.options.system is None else measured.system
-        levels = levels_measured(self.generation) if level is None else (level,)
+        levels = levels_measured(self.store) if level is None else (level,)
         for each in levels:
             for _, inquiry in self.inquiries(sources, each):
                 for offer in inquiry.offers:
@@ -179,7 +178,7 @@ class Estimator:
 
     def level_on(self, system: str) -> Level:
         """Return the level to estimate at on a system."""
-        return self.options.level or preferred_level(levels_measured(self.generation, system, None))
+        return self.options.level or preferred_level(levels_measured(self.store, system, None))
 
     def _graph(self, source: ModelSource, level: Level) -> LayerGraph:
         try:
@@ -192,12 +191,12 @@ class Estimator:
         host = fingerprint().id
         if self.options.system is None:
             return host, True
-        found = find_system(self.options.system, systems(self.generation))
+        found = find_system(self.options.system, by_id(self.store.systems()))
         return found, found == host
 
     def _level(self, system: str, wanted: Collection[str | None], *, others: bool) -> Level:
-        levels = {level for runtime in wanted for level in levels_measured(self.generation, system, runtime)}
-        return preferred_level(sorted(levels) or (levels_measured(self.generation, system) if others else ()))
+        levels = {level for runtime in wanted for level in levels_measured(self.store, system, runtime)}
+        return preferred_level(sorted(levels) or (levels_measured(self.store, system) if others else ()))
 
     def _named(self, sources: Sequence[ModelSource]) -> str | None:
         """Return the identity of the runtime that the options name; it has to run all of the models."""
@@ -208,7 +207,7 @@ class Estimator:
         if asked in registered:
             found, framework = registered[asked].identity, registered[asked].framework
         else:
-            known = runtimes(self.generation)
+            known = by_id(self.store.runtimes())
             found = find_runtime(asked, known)
             framework = known[found].framework
         runs = traits_of(framework).format
@@ -232,13 +231,13 @@ def usual_runtimes(data: DataFolder, usual: str | None, threads: int | None) -> 
 def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks) -> Iterator[Estimator]:
     """Open a user's store, and a loader that fuses models as the runtime of the options does."""
     compositions = options.compositions()
-    with Store(data.store) as store:
-        runtime = _runtime_here(options, data, store.generation)
+    with ResultsDatabase(data.store) as store:
+        runtime = _runtime_here(options, data, store)
         with open_loader(data, remarks.shapes_used, runtime) as loader:
-            yield Estimator(options, data, store.generation, loader, remarks, compositions)
+            yield Estimator(options, data, store, loader, remarks, compositions)
 
 
-def _runtime_here(options: EstimateOptions, data: DataFolder, generation: Generation) -> Runtime | None:
+def _runtime_here(options: EstimateOptions, data: DataFolder, store: ResultsDatabase) -> Runtime | None:
     """Return the runtime of this host that the options name, as others may fuse models otherwise."""
     asked = options.runtime or options.usual_runtime
     if asked is None:
@@ -247,5 +246,5 @@ def _runtime_here(options: EstimateOptions, data: DataFolder, generation: Genera
     named = next((it for it in known if it.name == asked), None)
     if named is not None:
         return named
-    identity = find_runtime(asked, runtimes(generation))
+    identity = find_runtime(asked, by_id(store.runtimes()))
     return next((it for it in known if it.identity == identity), None)

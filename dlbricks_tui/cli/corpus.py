@@ -74,12 +74,12 @@ def _speedup(data: DataFolder, config: Config, decompositions: Sequence[Decompos
     from dlbricks_tui.estimate.accuracy import speedup
     from dlbricks_tui.estimate.inquiry import Inquiry
     from dlbricks_tui.host.fingerprint import fingerprint
-    from dlbricks_tui.store.store import Store
+    from dlbricks_tui.store.database import ResultsDatabase
 
     host, runtimes = fingerprint().id, usual_runtimes(data, config.runtime, config.threads)
-    with Store(data.store) as store:
+    with ResultsDatabase(data.store) as store:
         found = [
-            Inquiry(store.generation, it).on(host, runtimes[it.graph.format].identity)
+            Inquiry(store, it).on(host, runtimes[it.graph.format].identity)
             for it in decompositions
             if it.graph.format in runtimes
         ]

@@ -27,7 +27,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.store.queries import combinations
+from dlbricks_tui.store.selections import combinations
 from dlbricks_tui.wording.numbers import counted, duration, names_of
 
 # The gaps of more models share a line.
@@ -267,7 +267,7 @@ def _tell_nothing_fits(estimator: Estimator, cures: _Cures, measured: Measured, 
     for held in _by_format(without):
         wanted = measured.runtime_for(held[0].source)
         runtime = f" by {wanted}" if wanted else ""
-        there = what_is_there(combinations(estimator.generation), measured.system, wanted)
+        there = what_is_there(combinations(estimator.store.select(order=())), measured.system, wanted)
         narrate(
             f"nothing fits {_names(held)}: none of its bricks was measured at level {measured.level.value} on "
             f"{system}{runtime}; {there}; {cures.of(measured, held)}"

@@ -19,9 +19,8 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.report.evaluation import Evaluation, evaluate
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.queries import systems
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.selections import by_id
 
 if TYPE_CHECKING:
     from dlbricks_tui.report.report import Report
@@ -54,10 +53,10 @@ def register(parser: Parser) -> None:
 def report_models(args: argparse.Namespace) -> int:
     """Evaluate the models, draw the figures, and print the path of the page."""
     sources, shapes = library(args.data).find_all(args.models), shapes_of(args)
-    with Store(args.data.store) as store, _loaders(args.data) as loader_of:
-        wanted = _wanted(args.systems, store.generation)
+    with ResultsDatabase(args.data.store) as store, _loaders(args.data) as loader_of:
+        wanted = _wanted(args.systems, store)
         asked = [*args.models, *(word for shape in args.input for word in ("--input", shape))]
-        evaluation = evaluate(store.generation, loader_of, sources, asked, fingerprint().id, wanted, shapes)
+        evaluation = evaluate(store, loader_of, sources, asked, fingerprint().id, wanted, shapes)
         damage = store.damage
     for left_out in evaluation.left_out:
         narrate(f"left out: {left_out}")
@@ -94,8 +93,8 @@ def _folder(text: str) -> Path:
     return Path(text)
 
 
-def _wanted(names: Sequence[str], generation: Generation) -> frozenset[str] | None:
-    known = systems(generation)
+def _wanted(names: Sequence[str], store: ResultsDatabase) -> frozenset[str] | None:
+    known = by_id(store.systems())
     return frozenset(find_system(name, known) for name in names) if names else None
 
 

@@ -11,10 +11,11 @@ from dlbricks_tui.cli.output import narrate, narrate_some, write, write_json
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_action, add_actions, add_format_options
 from dlbricks_tui.cli.store import open_store
 from dlbricks_tui.store.columns import COLUMNS
-from dlbricks_tui.store.conditions import Condition, parse_condition
 from dlbricks_tui.store.errors import ExchangeError, QueryError
-from dlbricks_tui.store.exporting import export_file, export_format
-from dlbricks_tui.store.queries import brick_form, checked_columns, history, parse_order, select
+from dlbricks_tui.store.exporting import export_all, export_format, export_selection
+from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.records import BrickForm
+from dlbricks_tui.store.selections import OLDEST_FIRST, checked_columns, parse_order
 from dlbricks_tui.store.verification import verify
 from dlbricks_tui.wording.numbers import counted
 
@@ -76,8 +77,8 @@ def list_results(args: argparse.Namespace) -> int:
     if args.limit is not None and args.limit < 1:
         raise UsageError("--limit takes a number from 1 on")
     with open_store(args.data) as store:
-        found = select(store.generation, _conditions(args.filters), orders)
-        shown = found.part(0, args.limit or len(found))
+        found = store.select(*args.filters, order=orders)
+        shown = found[: args.limit]
         if args.json:
             output.write_as_json(shown, columns)
         elif args.jsonl:
@@ -99,8 +100,8 @@ def show_result(args: argparse.Namespace) -> int:
     if not set(args.result) <= set("0123456789abcdef") or not args.result:
         raise QueryError(f"{args.result!r} is no id or brick key; `dlbricks results list --columns id,brick` has them")
     with open_store(args.data) as store:
-        found = select(store.generation, [parse_condition(f"id={args.result}")])
-        bricks = set(select(store.generation, [parse_condition(f"brick={args.result}")]).values("brick"))
+        found = store.select(f"id={args.result}")
+        bricks = store.select(f"brick={args.result}").distinct("brick")
         if len(found) + len(bricks) > 1:
             raise QueryError(
                 f"{args.result} begins {counted(len(found), 'result id')} and {counted(len(bricks), 'brick key')}: "
@@ -110,7 +111,9 @@ def show_result(args: argparse.Namespace) -> int:
             output.show_result(found, args.json)
         elif bricks:
             brick = bricks.pop()
-            output.show_brick(brick, brick_form(store.generation, brick), history(store.generation, brick), args.json)
+            form = next(iter(store.records(BrickForm, equal(key=brick))), None)
+            history = store.select(equal(brick=brick), order=OLDEST_FIRST)
+            output.show_brick(brick, form, history, args.json)
         else:
             raise QueryError(f"no result id and no brick key begins with {args.result}")
     return Status.DONE
@@ -122,7 +125,10 @@ def export_results(args: argparse.Namespace) -> int:
     if args.file.is_file() and not args.force:
         raise ExchangeError(f"{args.file} is there already: name another file, or replace it with --force")
     with open_store(args.data) as store:
-        results = export_file(store.generation, _conditions(args.filters), args.file)
+        if args.filters:
+            results = export_selection(store.select(*args.filters, order=OLDEST_FIRST), args.file)
+        else:
+            results = export_all(store, args.file)
     if args.json:
         write_json({"path": args.file.absolute(), "results": results})
     else:
@@ -135,8 +141,8 @@ def delete_results(args: argparse.Namespace) -> int:
     if not args.filters and not args.all:
         raise UsageError("say which results to delete: give filters, or --all")
     with open_store(args.data) as store:
-        found = select(store.generation, _conditions(args.filters))
-        everything = select(store.generation)
+        found = store.select(*args.filters)
+        everything = store.select()
         deleted = 0
         if len(found) and (args.yes or _confirmed(f"Delete {len(found)} of {counted(len(everything), 'result')}?")):
             deleted = store.delete(found.values("id"))
@@ -179,7 +185,7 @@ def compact_store(args: argparse.Namespace) -> int:
     """Write everything into one TinyDB file and print its path."""
     with open_store(args.data) as store:
         path = store.compact()
-        results = len(select(store.generation))
+        results = len(store.select())
     if args.json:
         write_json({"path": path, "results": results})
     else:
@@ -190,10 +196,6 @@ def compact_store(args: argparse.Namespace) -> int:
 
 def _add_filters(parser: Parser) -> None:
     parser.add_argument("filters", metavar="FILTER", nargs="*", help="only results that pass all of them; see below")
-
-
-def _conditions(filters: list[str]) -> list[Condition]:
-    return [parse_condition(text) for text in filters]
 
 
 def _confirmed(question: str) -> bool:

@@ -10,8 +10,8 @@ from dlbricks_tui.cli.output import data_console, write, write_csv, write_json, 
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.documents import to_document
-from dlbricks_tui.store.queries import Selection
 from dlbricks_tui.store.records import BrickForm, Result
+from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.wording.histogram import histogram_lines
 from dlbricks_tui.wording.numbers import in_ms, milliseconds
 

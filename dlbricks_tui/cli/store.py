@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.runtime.runtime import Runtime
     from dlbricks_tui.settings import DataFolder
+    from dlbricks_tui.store.database import ResultsDatabase
     from dlbricks_tui.store.files import Damage
-    from dlbricks_tui.store.store import Store
 
 
 @contextmanager
-def open_store(data: DataFolder) -> Iterator[Store]:
+def open_store(data: DataFolder) -> Iterator[ResultsDatabase]:
     """Open the store, and narrate its damage at the end."""
-    from dlbricks_tui.store.store import Store
+    from dlbricks_tui.store.database import ResultsDatabase
 
-    with Store(data.store) as store:
+    with ResultsDatabase(data.store) as store:
         yield store
         narrate_damage(store.damage)
 
@@ -38,7 +38,7 @@ def open_estimator(options: EstimateOptions, data: DataFolder) -> Iterator[Estim
 
     with estimating.open_estimator(options, data, estimating.Remarks(narrate, worded, _narrate_shapes)) as estimator:
         yield estimator
-        narrate_damage(estimator.generation.damage)
+        narrate_damage(estimator.store.damage)
 
 
 @contextmanager

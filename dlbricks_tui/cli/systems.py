@@ -32,9 +32,9 @@ from dlbricks_tui.estimate.comparison import (
 from dlbricks_tui.estimate.selection import find_system
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.printable import printable
-from dlbricks_tui.store.queries import Combination, combinations, systems
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import System
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.selections import Combination, by_id, combinations
 from dlbricks_tui.wording import numbers
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def register(parser: Parser) -> None:
 def list_systems(args: argparse.Namespace) -> int:
     """List the systems with their prices and the numbers of their results."""
     prices = read_prices(args.data.path)
-    with Store(args.data.store) as store:
-        known = systems(store.generation)
-        measured = combinations(store.generation)
+    with ResultsDatabase(args.data.store) as store:
+        known = by_id(store.systems())
+        measured = combinations(store.select(order=()))
     if args.json:
         write_json([_system_document(system, known, measured, prices) for system in known.values()])
     elif known:
@@ -88,7 +88,7 @@ def compare_systems(args: argparse.Namespace) -> int:
     prices = read_prices(args.data.path)
     sources = library(args.data).find_all(args.models)
     with open_estimator(estimate_options_of(args), args.data) as estimator:
-        known = systems(estimator.generation)
+        known = by_id(estimator.store.systems())
         wanted = [find_system(name, known) for name in args.systems] or list(known)
         estimates = _estimates(estimator, sources, wanted)
     ranked = {name: found for name, held in estimates.items() if (found := candidates(held, known, prices))}

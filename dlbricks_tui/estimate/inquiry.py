@@ -10,19 +10,19 @@ from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
 from dlbricks_tui.estimate.selection import Offer, best_offer, offers_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
-from dlbricks_tui.store.conditions import where
-from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.queries import runtimes, select
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.filters import equal, noop
+from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
 
 
 class Inquiry:
     """A model whose estimates are wanted; the results of its bricks are read from the store once."""
 
-    def __init__(self, generation: Generation, decomposition: Decomposition, options: Options | None = None) -> None:
+    def __init__(self, store: ResultsDatabase, decomposition: Decomposition, options: Options | None = None) -> None:
         self.decomposition = decomposition
-        self._generation = generation
+        self._store = store
         self._options = options or Options()
-        self._results = BrickResults(generation, decomposition)
+        self._results = BrickResults(store, decomposition)
 
     @property
     def offers(self) -> tuple[Offer, ...]:
@@ -37,7 +37,7 @@ class Inquiry:
         """
         offers: Sequence[Offer] = self.offers
         if runtime is None:
-            offers = offers_for(offers, self.decomposition.graph.traits, runtimes(self._generation))
+            offers = offers_for(offers, self.decomposition.graph.traits, by_id(self._store.runtimes()))
         offer = best_offer(offers, system, runtime)
         way = self._only_timed(system, runtime) if offer is None else offer.way
         return None if way is None else self.by(way)
@@ -54,15 +54,16 @@ class Inquiry:
         knowledge = self._results.knowledge(way, with_similar=self._options.bridge)
         graph = self.decomposition.graph
         found = SystemEstimate(way, estimate(self.decomposition, knowledge, self._options))
-        return beside(found, end_to_end(self._generation, end_to_end_keys(graph), graph.name, way))
+        return beside(found, end_to_end(self._store, end_to_end_keys(graph), graph.name, way))
 
     def _only_timed(self, system: str, runtime: str | None) -> Way | None:
         """Return the way in which the whole model was timed last on a system."""
         graph = self.decomposition.graph
-        asked = where(of="model", good=True, system=system)
-        asked += where(runtime=runtime) if runtime is not None else ()
-        found = (select(self._generation, asked + where(model=key)) for key in end_to_end_keys(graph).values())
-        newest = max((it.summaries()[-1] for it in found if it), key=attrgetter("when"), default=None)
+        asked = equal(of="model", good=True, system=system)
+        asked &= equal(runtime=runtime) if runtime is not None else noop()
+        keys = end_to_end_keys(graph).values()
+        found = (self._store.select(asked & equal(model=key), order=OLDEST_FIRST) for key in keys)
+        newest = max((it[-1] for it in found if it), key=attrgetter("when"), default=None)
         return None if newest is None else Way(system, newest.runtime, graph.level, newest.protocol)
 
     def empty(self, system: str, runtime: str) -> SystemEstimate:

@@ -5,14 +5,14 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from operator import attrgetter
 from statistics import median
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-import numpy as np
+from tinydb import where
+from tinydb.queries import QueryInstance
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.calibration import Correction, is_applicable, prior_of
@@ -20,14 +20,13 @@ from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, 
 from dlbricks_tui.estimate.selection import Offer
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.columns import Rows, Summary, numbers_of, texts_of
-from dlbricks_tui.store.conditions import Condition, meeting, where
+from dlbricks_tui.store.columns import Summary
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.dlbricks_2019.results import PROTOCOL
-from dlbricks_tui.store.errors import DamagedResultError
-from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.filters import equal, noop
 from dlbricks_tui.store.index import SHARED_COLUMN
-from dlbricks_tui.store.queries import Selection, brick_form, newest_by_pair, records_of, select
-from dlbricks_tui.store.records import ANY_CONTEXT, Calibration, Failure
+from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Calibration, Failure
+from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, newest_by_pair
 from dlbricks_tui.store.statistics import mean_latency
 
 # The constants of one calibration vary by chance, on a noisy host by as much as their size.
@@ -46,15 +45,13 @@ class _Result(NamedTuple):
 class BrickResults:
     """All good measurements of a model's bricks, from all systems."""
 
-    def __init__(self, generation: Generation, decomposition: Decomposition) -> None:
-        self._generation = generation
+    def __init__(self, store: ResultsDatabase, decomposition: Decomposition) -> None:
+        self._store = store
         self._decomposition = decomposition
-        self._kin = _kin(generation, decomposition)
-        index, bricks = generation.index, decomposition.bricks | self._kin.keys()
-        rows = (row for brick in bricks for row in index.rows_of_brick(brick))
-        self._rows: Rows = np.sort(np.fromiter(rows, dtype=np.intp))
+        self._kin = _kin(store, decomposition)
         self._by_way: defaultdict[Way, list[_Result]] = defaultdict(list)
-        for result in _results(generation, self._rows):
+        about = where("brick").one_of(list(decomposition.bricks | self._kin.keys()))
+        for result in _results(store.select(about & equal(of="brick", good=True), order=OLDEST_FIRST)):
             self._by_way[result.way].append(result)
 
     @property
@@ -74,8 +71,8 @@ class BrickResults:
         return Knowledge(
             measured,
             self._failed(way, lacking) if lacking else {},
-            tuple(_similar(self._generation, way, self._decomposition.suite)) if lacking and with_similar else (),
-            correction_of(self._generation, way) or prior_of(self._decomposition.graph.traits, way.protocol),
+            tuple(_similar(self._store, way, self._decomposition.suite)) if lacking and with_similar else (),
+            correction_of(self._store, way) or prior_of(self._decomposition.graph.traits, way.protocol),
         )
 
     def _measured(self, way: Way) -> dict[Pair, Measured]:
@@ -102,12 +99,8 @@ class BrickResults:
         wanted: defaultdict[str, list[str]] = defaultdict(list)
         for brick, context in lacking:
             wanted[brick].append(context)
-        rows = meeting(self._generation.index, where(of="failures", system=way.system, runtime=way.runtime), self._rows)
-        failures: list[Failure] = []
-        for row in rows.tolist():
-            # The store reports damaged results.
-            with suppress(DamagedResultError):
-                failures.append(cast(Failure, self._generation.record(row)))
+        about = where("brick").one_of(list(wanted))
+        failures = self._store.records(Failure, about & equal(system=way.system, runtime=way.runtime))
         return {
             (it.brick, context): f"{it.reason}: {it.message}" if it.message else it.reason
             for it in sorted(failures, key=lambda failure: failure.when)
@@ -116,18 +109,14 @@ class BrickResults:
         }
 
 
-def calibrations_of(generation: Generation, way: Way) -> tuple[Calibration, ...]:
+def calibrations_of(store: ResultsDatabase, way: Way) -> tuple[Calibration, ...]:
     """Return the calibrations of a way of measuring whose medians count, newest first.
 
     They are of one day and of the same constants, and none has less than half of the networks of another. Calibrations
     with constants that this version does not apply are left out.
     """
     fitting = sorted(
-        (
-            each
-            for each in records_of(generation, Calibration)
-            if Way(each.system, each.runtime, each.level, each.protocol) == way and is_applicable(_names(each))
-        ),
+        (each for each in store.records(Calibration, _of_way(way)) if is_applicable(_names(each))),
         key=lambda calibration: calibration.when,
         reverse=True,
     )
@@ -136,9 +125,9 @@ def calibrations_of(generation: Generation, way: Way) -> tuple[Calibration, ...]
     return tuple([each for each in alike if 2 * len(each.residuals) > most][:MOST_CALIBRATIONS])
 
 
-def correction_of(generation: Generation, way: Way) -> Correction | None:
+def correction_of(store: ResultsDatabase, way: Way) -> Correction | None:
     """Return the median of each constant, and all residuals; None without a calibration."""
-    found = calibrations_of(generation, way)
+    found = calibrations_of(store, way)
     if not found:
         return None
     errors = [error for each in found for _, error in each.residuals]
@@ -164,52 +153,44 @@ def beside(found: SystemEstimate, timed: Summary | None) -> SystemEstimate:
     return replace(found, end_to_end=latency, reference_ms=timed.reference_ms)
 
 
-def end_to_end(generation: Generation, keys: Mapping[Level, str], name: str, way: Way) -> Summary | None:
+def end_to_end(store: ResultsDatabase, keys: Mapping[Level, str], name: str, way: Way) -> Summary | None:
     """Return the newest good result of a whole model in one way, under any of its keys."""
-    found = (_end_to_end(generation, key, name, way._replace(level=level)) for level, key in keys.items())
+    found = (_end_to_end(store, key, name, way._replace(level=level)) for level, key in keys.items())
     return max(filter(None, found), key=attrgetter("when"), default=None)
 
 
-def _end_to_end(generation: Generation, model: str, name: str, way: Way) -> Summary | None:
+def _end_to_end(store: ResultsDatabase, model: str, name: str, way: Way) -> Summary | None:
     """Return the newest good result under a key, under any name of the model: equal models are measured once.
 
     The published lists have results by name.
     """
-    found = select(generation, _of_way(way) + where(of="model", model=model, good=True)).summaries()
+    found = store.select(_of_way(way) & equal(of="model", model=model, good=True), order=OLDEST_FIRST).summaries()
     named = [summary for summary in found if summary.name == name] if way.protocol == PROTOCOL else []
     return next(reversed(named or found), None)
 
 
-def levels_measured(generation: Generation, system: str | None = None, runtime: str | None = None) -> tuple[Level, ...]:
+def levels_measured(store: ResultsDatabase, system: str | None = None, runtime: str | None = None) -> tuple[Level, ...]:
     """Return the levels with any good measurement, on one system and runtime or on all."""
-    wanted = where(good=True)
-    wanted += where(system=system) if system is not None else ()
-    wanted += where(runtime=runtime) if runtime is not None else ()
-    rows = meeting(generation.index, wanted, generation.index.rows_of("measurements"))
-    texts, codes = texts_of(generation.index, "level", rows)
-    return tuple(sorted(Level(texts[code]) for code in np.unique(codes).tolist()))
+    wanted = equal(of="brick", good=True)
+    wanted &= equal(system=system) if system is not None else noop()
+    wanted &= equal(runtime=runtime) if runtime is not None else noop()
+    return tuple(sorted(map(Level, store.select(wanted, order=()).distinct("level"))))
 
 
-def _of_way(way: Way) -> tuple[Condition, ...]:
-    return where(system=way.system, runtime=way.runtime, level=way.level.value, protocol=way.protocol)
+def _of_way(way: Way) -> QueryInstance:
+    return equal(system=way.system, runtime=way.runtime, level=way.level.value, protocol=way.protocol)
 
 
-def _results(generation: Generation, rows: Rows) -> Iterator[_Result]:
-    """Yield the good measurements among the rows, oldest first; of equally old ones, the one stored last comes last."""
-    index = generation.index
-    rows = meeting(index, where(of="brick", good=True), rows)
-    when = index.column("when")[rows]
-    order = np.argsort(when, kind="stable")
-    found = Selection(generation, rows[order])
+def _results(found: Selection) -> Iterator[_Result]:
+    """Yield the results of bricks."""
     pairs = zip(found.values("brick"), found.values("context"), strict=True)
     ways = zip(*map(found.values, ("system", "runtime", "level", "protocol")), strict=True)
     latencies = map(Latency, *map(found.values, ("trimmed_mean_ms", "low_ms", "high_ms")))
     levels = {level.value: level for level in Level}
     others = zip(*map(found.values, ("samples", "id", "reference_ms", "run")), strict=True)
-    texts, codes = texts_of(index, "carrier", rows[order])
-    carriers = [texts[code] for code in codes.tolist()]
-    moments, shared = when[order].tolist(), numbers_of(index, SHARED_COLUMN, rows[order]).tolist()
-    facts = zip(moments, others, shared, carriers, strict=True)
+    facts = zip(
+        found.numbers("when").tolist(), others, found.values(SHARED_COLUMN), found.values("carrier"), strict=True
+    )
     for pair, way, latency, (moment, other, common, carrier) in zip(pairs, ways, latencies, facts, strict=True):
         system, runtime, level, protocol = way
         samples, identity, reference_ms, run = other
@@ -218,9 +199,9 @@ def _results(generation: Generation, rows: Rows) -> Iterator[_Result]:
         yield _Result(Way(system, runtime, levels[level], protocol), run, measured)
 
 
-def _kin(generation: Generation, decomposition: Decomposition) -> dict[str, str]:
+def _kin(store: ResultsDatabase, decomposition: Decomposition) -> dict[str, str]:
     """Return one common key for each brick and its counterpart, which published lists do not distinguish."""
-    if generation.index.vocabularies["protocol"].code(PROTOCOL) is None:
+    if not store.select(equal(protocol=PROTOCOL), order=()):
         return {}
     kin: dict[str, str] = {}
     for brick in {it.brick for it in decomposition.occurrences}:
@@ -273,10 +254,9 @@ def _mean_of_newest_run(brick: str, results: Sequence[_Result]) -> Measured:
     )
 
 
-def _similar(generation: Generation, way: Way, own: Collection[Pair]) -> Iterator[Similar]:
+def _similar(store: ResultsDatabase, way: Way, own: Collection[Pair]) -> Iterator[Similar]:
     """Yield the newest result of each other brick, and of own bricks in other contexts."""
-    newest = newest_by_pair(select(generation, _of_way(way) + where(of="brick", good=True)))
+    newest = newest_by_pair(store.select(_of_way(way) & equal(of="brick", good=True), order=()))
     for pair, summary in newest.items():
-        form = None if pair in own else brick_form(generation, pair.brick)
-        if form is not None:
+        for form in store.records(BrickForm, equal(key=pair.brick))[:1] if pair not in own else ():
             yield Similar(form.canonical, Latency(summary.trimmed_mean_ms, summary.low_ms, summary.high_ms))

@@ -7,8 +7,8 @@ from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import Traits
-from dlbricks_tui.store.queries import Combination
 from dlbricks_tui.store.records import Runtime, System
+from dlbricks_tui.store.selections import Combination
 
 _MOST_OFFERED = 3
 Named = TypeVar("Named", System, Runtime)

@@ -4,13 +4,15 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from tinydb.queries import QueryInstance
+
 from dlbricks_tui.measure.jobs import Earlier, Job, JobKey
 from dlbricks_tui.store.columns import Summary
-from dlbricks_tui.store.conditions import where
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
-from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.queries import Pair, newest_good, records_of, select
-from dlbricks_tui.store.records import Calibration, EndToEnd, Failure, Measurement, Result, Statistics
+from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.records import Failure, Result, Statistics
+from dlbricks_tui.store.selections import OLDEST_FIRST, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +23,10 @@ class Conditions:
     runtime: str
     protocol: str
 
-    @classmethod
-    def of(cls, record: Failure | Calibration) -> "Conditions":
-        """Return the conditions of a record."""
-        return cls(record.system, record.runtime, record.protocol)
+    @property
+    def query(self) -> QueryInstance:
+        """The query for records under these conditions."""
+        return equal(system=self.system, runtime=self.runtime, protocol=self.protocol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,11 @@ class Known:
     failed: Mapping[JobKey, str] = field(default_factory=dict)
 
 
-def known_in(generation: Generation, conditions: Conditions, keys: Iterable[JobKey], since: str = "") -> Known:
+def known_in(store: ResultsDatabase, conditions: Conditions, keys: Iterable[JobKey], since: str = "") -> Known:
     """Return what the store knows of these keys, with measurements since then only."""
-    newest = ((key, _newest(generation, conditions, key)) for key in keys)
-    found = {key: summary for key, summary in newest if summary is not None}
-    failures = [it for it in records_of(generation, Failure) if Conditions.of(it) == conditions]
+    newest = ((key, _newest(store, conditions, key)) for key in keys)
+    found = {key: result[0] for key, result in newest if result}
+    failures = store.records(Failure, conditions.query)
     return Known(
         {key: _statistics(summary) for key, summary in found.items() if summary.when >= since},
         {
@@ -51,35 +53,30 @@ def known_in(generation: Generation, conditions: Conditions, keys: Iterable[JobK
     )
 
 
-def with_earlier(jobs: Iterable[Job], generation: Generation, conditions: Conditions, known: Known) -> tuple[Job, ...]:
+def with_earlier(jobs: Iterable[Job], store: ResultsDatabase, conditions: Conditions, known: Known) -> tuple[Job, ...]:
     """Return the jobs with their samples in the store, which are too few: the run goes on from these."""
 
     def earlier(key: JobKey) -> Earlier | None:
-        summary, result = _newest(generation, conditions, key), newest_result(generation, conditions, key)
-        return Earlier(result.samples_ms, summary.reference_ms) if summary and result else None
+        newest, result = _newest(store, conditions, key), newest_result(store, conditions, key)
+        return Earlier(result.samples_ms, newest[0].reference_ms) if result else None
 
     return tuple(replace(job, earlier=earlier(job.key)) if job.key in known.measured else job for job in jobs)
 
 
-def newest_result(generation: Generation, conditions: Conditions, key: JobKey) -> Result | None:
+def newest_result(store: ResultsDatabase, conditions: Conditions, key: JobKey) -> Result | None:
     """Return the newest good result under these conditions; None if there is none, or if it is damaged."""
-    summary = _newest(generation, conditions, key)
-    row = None if summary is None else generation.index.row_of(summary.id)
+    newest = _newest(store, conditions, key)
     # The store reports damaged results by itself.
     with suppress(DamagedResultError):
-        result = None if row is None else generation.record(row)
-        return result if isinstance(result, Measurement | EndToEnd) else None
+        return newest.result(0) if newest else None
     return None
 
 
-def _newest(generation: Generation, conditions: Conditions, key: JobKey) -> Summary | None:
-    if key.brick:
-        pair = Pair(key.brick, key.context)
-        return newest_good(generation, pair, conditions.system, conditions.runtime, conditions.protocol)
-    asked = where(of="model", model=key.model, good=True)
-    asked += where(system=conditions.system, runtime=conditions.runtime, protocol=conditions.protocol)
-    found = select(generation, asked)
-    return found.part(len(found) - 1, len(found)).summaries()[0] if len(found) else None
+def _newest(store: ResultsDatabase, conditions: Conditions, key: JobKey) -> Selection:
+    """Return the newest good result; empty if there is none."""
+    subject = equal(brick=key.brick, context=key.context) if key.brick else equal(of="model", model=key.model)
+    # Of equally old results, the one stored last counts.
+    return store.select(subject & conditions.query & equal(good=True), order=OLDEST_FIRST)[-1:]
 
 
 def _statistics(summary: Summary) -> Statistics:

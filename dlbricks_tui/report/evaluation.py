@@ -18,9 +18,9 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, LeftOut, Loader
 from dlbricks_tui.printable import printable
 from dlbricks_tui.report.published import SYSTEMS
-from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.queries import combinations, records_of, runtimes, systems
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Run
+from dlbricks_tui.store.selections import by_id, combinations
 
 LONGEST_LABEL = 40
 # The common ending of names in Table 1, which their numbers make superfluous.
@@ -56,8 +56,8 @@ def subject_of(source: ModelSource) -> Subject:
 class Names:
     """Short names of ways of measuring that tell them apart."""
 
-    def __init__(self, generation: Generation, ways: Sequence[Way]) -> None:
-        self._systems, self._runtimes = systems(generation), runtimes(generation)
+    def __init__(self, store: ResultsDatabase, ways: Sequence[Way]) -> None:
+        self._systems, self._runtimes = by_id(store.systems()), by_id(store.runtimes())
         self._ways = ways
 
     def title(self, way: Way) -> str:
@@ -198,7 +198,7 @@ class Evaluation:
 
 @without_cycle_search()
 def evaluate(
-    generation: Generation,
+    store: ResultsDatabase,
     loader_of: Callable[[str], Loader],
     sources: Sequence[ModelSource],
     asked: Sequence[str],
@@ -214,7 +214,7 @@ def evaluate(
     written = Networks(loader_of(""), sources, Level.WRITTEN, given)
     if written.left_out.first is not None and not written.by_subject:
         raise written.left_out.first
-    ways = [way for way in _ways(generation) if only is None or way.system in only]
+    ways = [way for way in _ways(store) if only is None or way.system in only]
     ways.sort(key=lambda way: (way.system != host, _place_in_paper(way.system), way))
     by_loader: defaultdict[tuple[Level, Loader], list[Way]] = defaultdict(list)
     for way in ways:
@@ -225,10 +225,10 @@ def evaluate(
         readable = list(_sources(written, sources))
         networks = written if level is Level.WRITTEN else Networks(loader, readable, level, given)
         left_out += [f"from level {level.value}: {it}" for it in networks.left_out.lines if networks is not written]
-        for granularity in _granularities(generation, level):
-            for finding in _findings(generation, networks, granularity, alike):
+        for granularity in _granularities(store, level):
+            for finding in _findings(store, networks, granularity, alike):
                 found[finding.found.way].append(finding)
-    names = Names(generation, [way for way in ways if found[way]])
+    names = Names(store, [way for way in ways if found[way]])
     series = [
         Series(way, names.title(way), names.slug(way), names.instance(way), tuple(found[way]))
         for way in ways
@@ -246,17 +246,17 @@ def _sources(written: Networks, sources: Iterable[ModelSource]) -> Iterator[Mode
     return (source for source in sources if subject_of(source) in written.by_subject)
 
 
-def _findings(generation: Generation, networks: Networks, granularity: int, ways: Iterable[Way]) -> Iterator[Finding]:
+def _findings(store: ResultsDatabase, networks: Networks, granularity: int, ways: Iterable[Way]) -> Iterator[Finding]:
     ways = list(ways)
     found: dict[Subject, list[Finding]] = {}
     for graph, subjects in networks.alike():
         decomposition = networks.cut(graph, Cutting(granularity))
-        results = BrickResults(generation, decomposition)
+        results = BrickResults(store, decomposition)
         keys = end_to_end_keys(graph)
         for way in ways:
             composed = estimate(decomposition, results.knowledge(way))
             for subject in subjects:
-                finding = _finding(generation, subject, decomposition, keys, composed, way)
+                finding = _finding(store, subject, decomposition, keys, composed, way)
                 if finding is not None:
                     found.setdefault(subject, []).append(finding)
     for subject in networks.by_subject:
@@ -264,27 +264,27 @@ def _findings(generation: Generation, networks: Networks, granularity: int, ways
 
 
 def _finding(
-    generation: Generation,
+    store: ResultsDatabase,
     subject: Subject,
     decomposition: Decomposition,
     keys: Mapping[Level, str],
     composed: Estimate,
     way: Way,
 ) -> Finding | None:
-    timed = end_to_end(generation, keys, subject.name, way)
+    timed = end_to_end(store, keys, subject.name, way)
     if timed is None and composed.composed is None:
         return None
     found = SystemEstimate(way, replace(composed, model=subject.name))
     return Finding(subject, decomposition, beside(found, timed), "" if timed is None else timed.id)
 
 
-def _ways(generation: Generation) -> list[Way]:
-    return [Way(it.system, it.runtime, it.level, it.protocol) for it in combinations(generation)]
+def _ways(store: ResultsDatabase) -> list[Way]:
+    return [Way(it.system, it.runtime, it.level, it.protocol) for it in combinations(store.select(order=()))]
 
 
-def _granularities(generation: Generation, level: Level) -> list[int]:
+def _granularities(store: ResultsDatabase, level: Level) -> list[int]:
     """Return 1 and the granularities of all runs at this level."""
-    return sorted({1} | {run.granularity for run in records_of(generation, Run) if run.level is level})
+    return sorted({1} | {run.granularity for run in store.records(Run) if run.level is level})
 
 
 def _place_in_paper(system: str) -> int:

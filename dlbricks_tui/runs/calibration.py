@@ -38,9 +38,8 @@ from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
 from dlbricks_tui.runs.work import Session, measure_alone
-from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Calibration, Facts, Statistics, utc_now
-from dlbricks_tui.store.store import Store
 
 # On a noisy host twenty samples leave a quarter of a constant uncertain, and every estimate depends on it. Small
 # networks say most about constants, vary most, and cost next to nothing.
@@ -57,7 +56,7 @@ def levels_due(
     models: Iterable[CutModel],
     jobs: Iterable[Job],
     conditions: Conditions,
-    generation: Generation,
+    store: ResultsDatabase,
     expected_seconds: float,
 ) -> tuple[Level, ...]:
     """Return the levels of the jobs that lack a calibration with the current constants.
@@ -74,7 +73,7 @@ def levels_due(
     is_long = request.time_budget_seconds is None and expected_seconds >= calibration_seconds(levels)
 
     def is_due(level: Level) -> bool:
-        found = calibrations_of(generation, way_of(conditions, level))
+        found = calibrations_of(store, way_of(conditions, level))
         if not found or tuple(name for name, _ in found[0].constants) != today:
             return True
         return is_long and len(found) < MOST_CALIBRATIONS
@@ -92,7 +91,7 @@ def calibration_seconds(levels: Iterable[Level]) -> float:
     return SECONDS_PER_NETWORK * sum(len(NETWORKS) for _ in levels)
 
 
-def calibrate_levels(session: Session, levels: Sequence[Level], time_left: TimeLeft, store: Store) -> bool:
+def calibrate_levels(session: Session, levels: Sequence[Level], time_left: TimeLeft, store: ResultsDatabase) -> bool:
     """Store the constants of these levels; return True if any were found."""
     found_any = False
     for number, level in enumerate(levels, start=1):

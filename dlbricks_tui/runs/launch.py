@@ -10,7 +10,7 @@ from dlbricks_tui.runs.request import RunRequest, write_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
 
 PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 # This dlbricks comes first on the path, whatever else is installed and wherever the process works.
@@ -27,7 +27,7 @@ def create_run(request: RunRequest, data: DataFolder) -> RunFolder:
             f"runtime {request.runtime.name} is to compute with {threads} threads, and {MOST_THREADS} are the most: "
             "ask for fewer (--threads, or OMP_NUM_THREADS), such as one for each core"
         )
-    with Store(data.store):
+    with ResultsDatabase(data.store):
         # A store that cannot be used is refused before there is a run.
         folder = RunFolders(data.runs).create(request.model_names)
     write_request(folder.request_file, request)

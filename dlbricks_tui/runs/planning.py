@@ -34,7 +34,7 @@ from dlbricks_tui.runs.results import Counts
 from dlbricks_tui.runs.run_folder import Tally
 from dlbricks_tui.runs.work import Session
 from dlbricks_tui.runtime.errors import WorkerLostError
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +121,19 @@ def _loaded(loader: Loader, source: ModelSource, level: Level, inputs: Mapping[s
         return loader.load(source, level, inputs)
 
 
-def plan_run(session: Session, workload: Workload, store: Store) -> PlannedRun:
+def plan_run(session: Session, workload: Workload, store: ResultsDatabase) -> PlannedRun:
     """Return what the store lacks of a workload, and tell it."""
     request, conditions = session.request, session.conditions
     keys = keys_of(workload.models, request.end_to_end, request.method) + tuple(job.key for job in workload.bricks)
     # A resumed run goes on from its own results.
     since = session.control.state.started if request.again else ""
-    known = known_in(store.generation, conditions, keys, since)
+    known = known_in(store, conditions, keys, since)
     if request.retry_failed:
         known = replace(known, failed={})
     found = plan(workload.models, known, request.rule, request.end_to_end, workload.bricks, request.method)
-    jobs = with_earlier(found.jobs, store.generation, conditions, known)
+    jobs = with_earlier(found.jobs, store, conditions, known)
     seconds = expected_seconds(request.method, request.rule, jobs, session.competing)
-    levels = levels_due(request, workload.models, jobs, conditions, store.generation, seconds)
+    levels = levels_due(request, workload.models, jobs, conditions, store, seconds)
     networks = len(NETWORKS) * len(levels)
     time_left = TimeLeft(networks, lambda: session.control.seconds_left, session.place.clock, session.competing)
     counts = Counts(_tally(found, whole=False), _tally(found, whole=True))

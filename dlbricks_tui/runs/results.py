@@ -20,10 +20,9 @@ from dlbricks_tui.measure.stopping import Samples, half_width_ms
 from dlbricks_tui.runs.events import EstimateChanged, ProgramFailed, ProgramLoaded, ProgramMeasured, ProgramUnfinished
 from dlbricks_tui.runs.run_folder import Tally
 from dlbricks_tui.runtime.protocol import Reason
-from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import ANY_CONTEXT, Facts, Statistics
 from dlbricks_tui.store.statistics import mean_statistics
-from dlbricks_tui.store.store import Store
 
 # The share of time that composing estimates may take: nothing is measured meanwhile.
 _SHARE_OF_TIME = 0.02
@@ -35,7 +34,7 @@ class LiveEstimates:
     def __init__(
         self,
         models: Sequence[CutModel],
-        generation: Generation,
+        store: ResultsDatabase,
         conditions: Conditions,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -47,7 +46,7 @@ class LiveEstimates:
         self._contexts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         for name, decomposition in self._decompositions.items():
             way = Way(conditions.system, conditions.runtime, decomposition.graph.level, conditions.protocol)
-            self._knowledge[name] = BrickResults(generation, decomposition).knowledge(way)
+            self._knowledge[name] = BrickResults(store, decomposition).knowledge(way)
             for brick in decomposition.bricks:
                 self._users[JobKey(brick, ANY_CONTEXT)].append(name)
             for brick, context in decomposition.suite:
@@ -139,7 +138,7 @@ class RunResults(ResultSink):
 
     def __init__(
         self,
-        store: Store,
+        store: ResultsDatabase,
         recorder: Recorder,
         estimates: LiveEstimates,
         tell: Callable[[Event], None],

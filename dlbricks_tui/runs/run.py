@@ -25,7 +25,7 @@ from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
 from dlbricks_tui.runs.work import Session, Workplace, measure, tell_estimates
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
 
 # The share of a time budget that may go into repeated rounds.
 _MOST_OF_A_BUDGET_TO_REPEAT = 0.1
@@ -91,7 +91,7 @@ def execute(
             session = Session(folder, request, place, control, signals, events.tell, system, competing, noise)
             with signals.waiting():
                 workload = read(session)
-            with Store(place.data.store) as store:
+            with ResultsDatabase(place.data.store) as store:
                 stopped = _measure(session, workload, store)
                 estimates = _estimates(workload.models, store, system.id, request.runtime.identity)
         except RunStopped as early:
@@ -106,7 +106,7 @@ def execute(
     return RunOutcome(request, state, estimates)
 
 
-def _measure(session: Session, workload: Workload, store: Store) -> RunStopped | None:
+def _measure(session: Session, workload: Workload, store: ResultsDatabase) -> RunStopped | None:
     """Measure and store what the store lacks; return the reason if the run was stopped early."""
     planned = plan_run(session, workload, store)
     try:
@@ -128,14 +128,14 @@ def read_outcome(folder: RunFolder, data: DataFolder) -> RunOutcome:
     if request.suite is not None:
         return RunOutcome(request, state, ())
     models = cut_models(request, Library(SAMPLE_MODELS, data.path), data.cache, folder.worker_log, lambda _: None)
-    with Store(data.store) as store:
+    with ResultsDatabase(data.store) as store:
         return RunOutcome(request, state, _estimates(models, store, fingerprint().id, request.runtime.identity))
 
 
-def _estimates(models: Sequence[CutModel], store: Store, system: str, runtime: str) -> Estimates:
+def _estimates(models: Sequence[CutModel], store: ResultsDatabase, system: str, runtime: str) -> Estimates:
     found = []
     for model in models:
-        inquiry = Inquiry(store.generation, model.decomposition)
+        inquiry = Inquiry(store, model.decomposition)
         estimate = inquiry.on(system, runtime) or inquiry.empty(system, runtime)
         found.append(EstimatedModel(model.decomposition, estimate))
     return tuple(found)

@@ -29,8 +29,8 @@ from dlbricks_tui.runs.run_folder import RunFolder, State, Tally
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Run, System, utc_now
-from dlbricks_tui.store.store import Store
 
 # One batch may take this part of the host's memory.
 _PARTS_OF_MEMORY = 2
@@ -126,11 +126,16 @@ def measure_alone(
 
 
 def measure(
-    session: Session, models: Sequence[CutModel], jobs: Sequence[Job], counts: Counts, time_left: TimeLeft, store: Store
+    session: Session,
+    models: Sequence[CutModel],
+    jobs: Sequence[Job],
+    counts: Counts,
+    time_left: TimeLeft,
+    store: ResultsDatabase,
 ) -> None:
     """Measure the jobs of a plan; if the run is stopped, the results until then are in the store."""
     request = session.request
-    estimates = LiveEstimates(models, store.generation, session.conditions)
+    estimates = LiveEstimates(models, store, session.conditions)
     recorder = Recorder(session.folder.run, session.conditions)
     results = RunResults(store, recorder, estimates, session.tell, counts, session.control.count)
     state = State.INTERRUPTED
@@ -150,9 +155,9 @@ def measure(
         results.tell_estimates()
 
 
-def tell_estimates(session: Session, models: Sequence[CutModel], store: Store) -> None:
+def tell_estimates(session: Session, models: Sequence[CutModel], store: ResultsDatabase) -> None:
     """Tell the estimates of all models, as the store has them now."""
-    for event in LiveEstimates(models, store.generation, session.conditions).changes():
+    for event in LiveEstimates(models, store, session.conditions).changes():
         session.tell(event)
 
 

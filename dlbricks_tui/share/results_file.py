@@ -22,11 +22,9 @@ from dlbricks_tui.share.key_file import SuiteKey
 from dlbricks_tui.share.preparation import PreparedSuite, read_prepared
 from dlbricks_tui.share.suite import is_id, sha256
 from dlbricks_tui.share.untrusted_json import check_fields, parsed_document
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document, to_record
-from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.queries import records_of
 from dlbricks_tui.store.records import BrickForm, Calibration, Failure, Measurement, Record, Runtime, System, utc_now
-from dlbricks_tui.store.store import Store
 from dlbricks_tui.store.verification import check_date, check_samples
 
 FORMAT = "dlbricks-suite-results"
@@ -58,8 +56,8 @@ def write_results(path: Path, folder: RunFolder, request: RunRequest, data: Data
         return 0
     system = fingerprint()
     conditions = conditions_of(system.id, request.runtime, Method.ALONE)
-    with Store(data.store) as store:
-        results = _results(store.generation, prepared, system, runtime_record(request.runtime, system), conditions)
+    with ResultsDatabase(data.store) as store:
+        results = _results(store, prepared, system, runtime_record(request.runtime, system), conditions)
     try:
         write_atomically(path, rendered(results))
     except OSError as error:
@@ -104,18 +102,18 @@ def read_results(path: Path) -> SuiteResults:
 
 
 def _results(
-    generation: Generation, prepared: PreparedSuite, system: System, runtime: Runtime, conditions: Conditions
+    store: ResultsDatabase, prepared: PreparedSuite, system: System, runtime: Runtime, conditions: Conditions
 ) -> SuiteResults:
-    failed = known_in(generation, conditions, prepared.bricks.values()).failed
+    failed = known_in(store, conditions, prepared.bricks.values()).failed
     measured: dict[str, Measurement] = {}
     reasons = dict(prepared.refused)
     for name, target in prepared.bricks.items():
-        newest = newest_result(generation, conditions, target)
+        newest = newest_result(store, conditions, target)
         if isinstance(newest, Measurement):
             measured[name] = replace(newest, brick=name, context="")
         elif target in failed:
             reasons[name] = failed[target]
-    calibrations = [each for each in records_of(generation, Calibration) if Conditions.of(each) == conditions]
+    calibrations = store.records(Calibration, conditions.query)
     return SuiteResults(
         prepared.suite,
         prepared.manifest_sha256,
@@ -224,7 +222,7 @@ class SuiteImport:
     calibrations: int
 
 
-def import_results(store: Store, key: SuiteKey, results: SuiteResults, where: str) -> SuiteImport:
+def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults, where: str) -> SuiteImport:
     """Store the results of the private models' bricks; `where` names the file in errors."""
     if results.suite != key.suite:
         raise ShareError(f"{where} is of suite {results.suite}, and the key is to suite {key.suite}")

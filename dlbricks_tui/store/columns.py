@@ -1,7 +1,7 @@
-"""The columns by which results are listed, filtered and sorted."""
+"""The columns by which results are listed, filtered and sorted, and the fields of documents that have columns."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
@@ -10,10 +10,22 @@ from numpy.typing import NDArray
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.store.index import REFERENCE_COLUMN, TABLE_NAMES, TEXT_COLUMNS, Column, Index, to_iso
+from dlbricks_tui.store.documents import TABLES, Document
+from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.index import (
+    FIELD_OF_COLUMN,
+    REFERENCE_COLUMN,
+    RESULT_TABLES,
+    STATISTIC_COLUMNS,
+    TEXT_COLUMNS,
+    UUID_BYTES,
+    Column,
+    Index,
+    Rows,
+    to_iso,
+)
 from dlbricks_tui.store.labels import kind_of_label
-
-Rows = NDArray[np.intp]
+from dlbricks_tui.store.query_masks import Numbers, Path, Texts, Times, Values
 
 
 class Content(Enum):
@@ -72,8 +84,7 @@ _ALIASES: Mapping[str, str] = {
 }
 # The subject of a result by its table.
 _OF = {"measurements": "brick", "end_to_end": "model"}
-# Columns that are derived from other records.
-DERIVED = ("of", "kind", "models")
+_DIGITS = frozenset("0123456789abcdef")
 # A whole model has no kind.
 _KINDS = ("", *(kind.value for kind in Kind))
 
@@ -121,48 +132,121 @@ def column_named(name: str) -> str | None:
     return name if name in COLUMNS else _ALIASES.get(name)
 
 
-def texts_of(index: Index, column: str, rows: Rows) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the distinct texts of a column, and the number of each row's text."""
+def column_of(index: Index, column: str, rows: Rows) -> Values:
+    """Return the values of a column, or of one that is derived from other records."""
+    if column == "id":
+        ids = [uuid.hex() for uuid in index.column("uuid")[rows].tolist()]
+        return Texts(ids, np.arange(len(ids)))
+    if column == "when":
+        return Times(index.column(column)[rows], to_iso)
     if column == "of":
-        return [_OF.get(table, table) for table in TABLE_NAMES], index.column("table")[rows].astype(np.intp)
-    if column == "name":
-        return index.vocabularies["name"].texts, _name_codes(index, rows)
+        return Texts([_OF.get(table, table) for table in index.known_tables], index.column("table")[rows])
     if column == "kind":
-        return list(_KINDS), _kind_codes(index, rows)
+        return Texts(list(_KINDS), _kind_codes(index, rows))
     if column == "models":
         # One text per run; results have the number of their run.
-        return index.models_of_runs(), index.column("run")[rows].astype(np.intp)
-    return index.vocabularies[column].texts, index.column(column)[rows].astype(np.intp)
-
-
-def numbers_of(index: Index, column: str, rows: Rows) -> Column:
-    """Return the values of a column that does not hold texts."""
-    return index.column(column)[rows]
+        return Texts(index.models_of_runs(), index.column("run")[rows])
+    if column in TEXT_COLUMNS:
+        codes = _name_codes(index, rows) if column == "name" else index.column(column)[rows]
+        return Texts(index.vocabularies[column].texts, codes.astype(np.intp), index.vocabularies[column].code)
+    return Numbers(index.column(column)[rows])
 
 
 def values_of(index: Index, column: str, rows: Rows) -> list[Any]:
     """Return the values of a column as Python objects."""
-    if column == "id":
-        return [uuid.hex() for uuid in index.column("uuid")[rows].tolist()]
-    if column in TEXT_COLUMNS or column in DERIVED:
-        texts, codes = texts_of(index, column, rows)
-        return [texts[code] for code in codes.tolist()]
-    values: list[Any] = numbers_of(index, column, rows).tolist()
-    return [to_iso(value) for value in values] if COLUMNS[column] is Content.TIME else values
+    found = column_of(index, column, rows)
+    if isinstance(found, Texts):
+        return [found.texts[code] for code in found.codes.tolist()]
+    values: list[Any] = found.values.tolist()
+    return [found.text_of(value) for value in values] if isinstance(found, Times) else values
 
 
 def sorting_keys(index: Index, column: str, rows: Rows) -> Column:
     """Return numbers in the order in which users expect the values."""
     if column == "id":
         return index.column("uuid")[rows].view(">u8").reshape(-1, 2)[:, 0]
-    if column in DERIVED:
-        texts, codes = texts_of(index, column, rows)
-        # Equal texts, such as those of two runs of the same models, get equal ranks.
-        _, ranks = np.unique(np.array(texts, dtype=np.object_), return_inverse=True)
-        return ranks[codes]
+    found = column_of(index, column, rows)
+    if not isinstance(found, Texts):
+        return found.values
     if column in TEXT_COLUMNS:
-        return index.vocabularies[column].ranks()[texts_of(index, column, rows)[1]]
-    return numbers_of(index, column, rows)
+        return index.vocabularies[column].ranks()[found.codes]
+    # Equal texts, such as those of two runs of the same models, get equal ranks.
+    _, ranks = np.unique(np.array(found.texts, dtype=np.object_), return_inverse=True)
+    return ranks[found.codes]
+
+
+class TableFields:
+    """The fields of a table, or of tables with the same columns, for queries."""
+
+    def __init__(self, generation: Generation, *tables: str, columns: Mapping[Path, str]) -> None:
+        self._generation = generation
+        self._index = generation.index
+        self._tables = tables
+        self._columns = columns
+
+    def rows(self) -> Rows:
+        return self._index.rows_of(*self._tables)
+
+    def in_order(self, rows: Rows) -> Rows:
+        return rows[np.argsort(self._index.column("order")[rows])]
+
+    def rows_with(self, path: Path, value: Any) -> Rows | None:
+        column = self._columns.get(path)
+        if column == "brick" and isinstance(value, str) and value:
+            found = np.fromiter(self._index.rows_of_brick(value), dtype=np.intp)
+        elif column == "id" and isinstance(value, str) and len(value) == 2 * UUID_BYTES and set(value) <= _DIGITS:
+            row = self._index.row_of_uuid(value)
+            found = np.array([] if row is None else [row], dtype=np.intp)
+        else:
+            return None
+        known = self._index.known_tables
+        return found[
+            np.isin(self._index.column("table")[found], [known[it].code for it in self._tables if it in known])
+        ]
+
+    def values(self, path: Path, rows: Rows) -> Values | None:
+        column = self._columns.get(path)
+        return None if column is None else column_of(self._index, column, rows)
+
+    def document(self, row: int) -> Document:
+        return self._generation.document(row)
+
+
+class ResultFields(TableFields):
+    """Bricks and whole models that were timed, in one list, or some of them.
+
+    Their documents also have the columns of the list.
+    """
+
+    def __init__(self, generation: Generation, only: Rows | None = None) -> None:
+        super().__init__(generation, *RESULT_TABLES, columns={(name,): name for name in COLUMNS})
+        self._only = only
+
+    def rows(self) -> Rows:
+        return super().rows() if self._only is None else self._only
+
+    def rows_with(self, path: Path, value: Any) -> Rows | None:
+        return super().rows_with(path, value) if self._only is None else None
+
+    def document(self, row: int) -> Document:
+        rows = np.array([row])
+        return super().document(row) | {name: values_of(self._index, name, rows)[0] for name in COLUMNS}
+
+
+def columns_of_table(table: str) -> Mapping[Path, str]:
+    """Return the fields of a table that have columns; a table that is not one of dlbricks has none."""
+    if table not in TABLES:
+        return {}
+    found: dict[Path, str] = {("uuid",): "id"}
+    names = {field: column for column, field in FIELD_OF_COLUMN.get(table, {}).items()}
+    for each in fields(TABLES[table]):
+        column = names.get(each.name, each.name)
+        if column in TEXT_COLUMNS:
+            found[(each.name,)] = column
+    if table in RESULT_TABLES:
+        found |= {("statistics", name): name for name in STATISTIC_COLUMNS}
+        found |= {("statistics", "count"): "samples", ("batch_size",): "batch_size"}
+    return found
 
 
 def summaries_of(index: Index, rows: Rows) -> list[Summary]:

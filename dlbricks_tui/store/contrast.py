@@ -5,14 +5,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from dlbricks_tui.store.columns import Summary
-from dlbricks_tui.store.conditions import meeting, where
 from dlbricks_tui.store.errors import DamagedResultError
-from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.queries import Selection, newest_of_each
-from dlbricks_tui.store.records import Result
+from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.selections import Selection, newest_of_each
 from dlbricks_tui.store.statistics import adjusted, mean_ratio, rank_sum_p_value
 
 SIGNIFICANT = 0.05
@@ -107,22 +105,19 @@ def contrast(first: Selection, second: Selection, go_on: Callable[[], bool] = la
 
 
 class _Found(NamedTuple):
-    generation: Generation
-    row: int
+    result: Selection
     summary: Summary
 
     @property
     def samples_ms(self) -> tuple[float, ...]:
-        return cast(Result, self.generation.record(self.row)).samples_ms
+        return self.result.result(0).samples_ms
 
 
 def _by_subject(selection: Selection) -> dict[tuple[str, ...], _Found]:
     """Return the newest good result of each brick in its context, and of each model."""
-    generation = selection.generation
-    good = Selection(generation, meeting(generation.index, where(good=True), selection.rows))
-    newest = newest_of_each(good, _SAME)
-    found = zip(newest.rows.tolist(), newest.summaries(), strict=True)
-    return {(it.brick, it.model, it.context): _Found(generation, row, it) for row, it in found}
+    newest = newest_of_each(selection.matching(equal(good=True)), _SAME)
+    found = enumerate(newest.summaries())
+    return {(it.brick, it.model, it.context): _Found(newest[place : place + 1], it) for place, it in found}
 
 
 def _tested(first: _Found, second: _Found) -> Paired:

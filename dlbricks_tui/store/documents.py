@@ -1,11 +1,10 @@
-"""Records as documents: one line of JSON each, with a checksum."""
+"""Records as documents, the JSON values that the store holds, and back."""
 
 import hashlib
 import json
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from typing import Any, NamedTuple, cast, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import (
@@ -40,44 +39,27 @@ TABLES: Mapping[str, type[Record]] = {
     "end_to_end": EndToEnd,
     "measurements": Measurement,
 }
-# Documents that are no records: the head of a file, and the mark that a record is deleted.
-HEAD = "dlbricks"
-# The format in the head of every file. Before version 0.2.0 it had another name, and schemas 1 to 3.
-FORMAT = "dlbricks-results"
-DELETED = "deleted"
+TABLE_OF: Mapping[type[Record], str] = {record: table for table, record in TABLES.items()}
 SAMPLES = "samples_ms"
-
-_TABLE_OF = {record: table for table, record in TABLES.items()}
-_CHECK_START, _CHECK_END = b'{"check":"', b'",'
-_BODY = len(_CHECK_START) + 8 + len(_CHECK_END)
 
 
 class BrokenDocumentError(Exception):
-    """Bytes that are not a document of dlbricks; the message completes "it ..."."""
+    """Bytes or values that are no document of dlbricks; the message completes "it ..."."""
 
 
-class Sealed(NamedTuple):
-    """A document and its bytes with the checksum."""
-
-    document: Document
-    text: bytes
-
-
-def to_document(record: Record) -> Document:
-    """Return a record as JSON values, with its table and schema."""
+def fields_of(record: Record) -> Document:
+    """Return a record as the JSON values that its table holds."""
     content = _write_fields(record)
-    # Samples are long and rarely needed: last, they can be left unparsed.
+    # Samples are long and rarely read: they come last.
     samples = {SAMPLES: content.pop(SAMPLES)} if SAMPLES in content else {}
     identity = content.pop("uuid") if "uuid" in content else _content_uuid(content)
-    return {"table": _TABLE_OF[type(record)], "schema": SCHEMA, "uuid": identity, **content, **samples}
+    return {"uuid": identity, **content, **samples}
 
 
-def to_record(document: Document) -> Record:
-    """Return the record in a document of this schema."""
+def record_of(table: str, document: Mapping[str, Any]) -> Record:
+    """Return the record in a document of a table."""
     try:
-        if document["schema"] != SCHEMA:
-            raise BrokenDocumentError(f"has the unknown schema {document['schema']!r}")
-        kind = TABLES[document["table"]]
+        kind = TABLES[table]
         return kind(**_read_fields(kind, document))
     except KeyError as error:
         raise BrokenDocumentError(f"lacks {error}") from error
@@ -85,41 +67,16 @@ def to_record(document: Document) -> Record:
         raise BrokenDocumentError(f"has a wrong value: {error}") from error
 
 
-def deletion(uuid: str) -> Document:
-    """Return the document that deletes a record."""
-    return {"table": DELETED, "schema": SCHEMA, "uuid": uuid}
+def to_document(record: Record) -> Document:
+    """Return a record as JSON values that name its table and schema, for other programs."""
+    return {"table": TABLE_OF[type(record)], "schema": SCHEMA, **fields_of(record)}
 
 
-def seal(document: Document) -> Sealed:
-    """Return a document and its bytes, which begin with the checksum of the rest."""
-    body = json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")[1:]
-    return Sealed(document, b"%s%08x%s%s" % (_CHECK_START, zlib.crc32(body), _CHECK_END, body))
-
-
-def unseal(text: bytes) -> Document:
-    """Return the document in these bytes; raise BrokenDocumentError if the checksum is wrong."""
-    if not (text.startswith(_CHECK_START) and text[_BODY - len(_CHECK_END) : _BODY] == _CHECK_END):
-        raise BrokenDocumentError("does not begin with a checksum")
-    body = text[_BODY:]
-    if b"%08x" % zlib.crc32(body) != text[len(_CHECK_START) : _BODY - len(_CHECK_END)]:
-        raise BrokenDocumentError("does not agree with its checksum")
-    try:
-        return cast(Document, json.loads(b"{" + body))
-    except (ValueError, RecursionError) as error:
-        # A forged document: the checksum is right.
-        raise BrokenDocumentError(f"is not JSON: {error}") from error
-
-
-def resealed(document: Document) -> Sealed:
-    """Return a document that another JSON writer has reformatted; raise if its values changed."""
-    content = {name: value for name, value in document.items() if name != "check"}
-    try:
-        sealed = seal(content)
-    except (TypeError, ValueError) as error:
-        raise BrokenDocumentError(f"has wrong values: {error}") from error
-    if not sealed.text.startswith(_CHECK_START + str(document.get("check")).encode("ascii", "replace") + _CHECK_END):
-        raise BrokenDocumentError("does not agree with its checksum")
-    return sealed
+def to_record(document: Mapping[str, Any]) -> Record:
+    """Return the record in a document that names its table and schema."""
+    if document.get("schema") != SCHEMA:
+        raise BrokenDocumentError(f"has the unknown schema {document.get('schema')!r}")
+    return record_of(document.get("table", "table"), document)
 
 
 def _content_uuid(content: Document) -> str:
@@ -138,7 +95,7 @@ def _write_fields(value: Any) -> Document:
     return {name: codec.write(getattr(value, name)) for name, codec in _FIELDS[type(value)].items()}
 
 
-def _read_fields(kind: type[Any], document: Document) -> dict[str, Any]:
+def _read_fields(kind: type[Any], document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: codec.read(document[name]) for name, codec in _FIELDS[kind].items()}
 
 

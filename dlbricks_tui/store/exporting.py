@@ -4,7 +4,7 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from enum import Enum
 from pathlib import Path
@@ -14,13 +14,16 @@ import numpy as np
 
 from dlbricks_tui.atomic_write import replace_file
 from dlbricks_tui.printable import printable
-from dlbricks_tui.store.columns import COLUMNS, Rows
-from dlbricks_tui.store.conditions import Condition
+from dlbricks_tui.store.columns import COLUMNS
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES
+from dlbricks_tui.store.entries import HEAD, head_of, line_of, renumbered
 from dlbricks_tui.store.errors import ExchangeError
-from dlbricks_tui.store.files import write_tinydb_file
+from dlbricks_tui.store.files import Numbered, write_tinydb_file
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.queries import Selection, select
+from dlbricks_tui.store.index import Rows
+from dlbricks_tui.store.middlewares import with_checksum, with_schema
+from dlbricks_tui.store.selections import OLDEST_FIRST, Selection
 
 # What a result refers to, and the table that describes it.
 _REFERENCES = {"brick": "bricks", "system": "systems", "runtime": "runtimes", "run": "runs"}
@@ -59,41 +62,49 @@ def export_format(path: Path) -> ExportFormat:
     return ExportFormat.JSON
 
 
-def export_file(generation: Generation, conditions: Sequence[Condition], path: Path) -> int:
-    """Write the results that meet the conditions in the format of the path's ending, and return how many.
-
-    A JSON file also has the records that the results refer to; without conditions it has all records. The same records
-    give the same bytes, whatever store they come from.
-    """
-    form = export_format(path)
-    results = select(generation, conditions)
-    if form.is_table:
-        _replace(path, lambda file: write_rows(file, results, form))
-    elif conditions:
-        _write(generation, _with_references(generation, results.rows), path, form)
-    else:
-        _write(generation, generation.index.rows_of(*TABLES), path, form)
-    return len(results)
+def export_all(results: ResultsDatabase, path: Path) -> int:
+    """Write all results in the format of the path's ending, and return how many; a JSON file has all records."""
+    selection, generation = results.select(order=OLDEST_FIRST), results.generation
+    if export_format(path).is_table:
+        return export_selection(selection, path)
+    _write(generation, generation.index.rows_of(*TABLES), path)
+    return len(selection)
 
 
 def export_selection(selection: Selection, path: Path) -> int:
-    """Write these results in the format of the path's ending, and return how many."""
+    """Write these results in the format of the path's ending, and return how many.
+
+    A JSON file also has the records that the results refer to. The same records give the same bytes, whatever store
+    they come from.
+    """
     form = export_format(path)
     if form.is_table:
         _replace(path, lambda file: write_rows(file, selection, form))
     else:
-        _write(selection.generation, _with_references(selection.generation, selection.rows), path, form)
+        _write(selection.generation, _with_references(selection.generation, selection.rows), path)
     return len(selection)
 
 
-def _write(generation: Generation, rows: Rows, path: Path, form: ExportFormat) -> None:
-    uuids = generation.index.column("uuid")[rows].view(">u8").reshape(-1, 2)
-    times, tables = generation.index.column("when")[rows], generation.index.column("table")[rows]
-    rows = rows[np.lexsort((uuids[:, 1], uuids[:, 0], times, tables))]
+def _write(generation: Generation, rows: Rows, path: Path) -> None:
+    index, names = generation.index, list(TABLES)
+    uuids = index.column("uuid")[rows].view(">u8").reshape(-1, 2)
+    places = np.zeros(len(index.known_tables) + 1, dtype=np.intp)
+    for name, table in index.known_tables.items():
+        places[table.code] = names.index(name) if name in names else -1
+    tables = places[index.column("table")[rows]]
+    order = np.lexsort((uuids[:, 1], uuids[:, 0], index.column("when")[rows], tables))
+
+    def documents() -> Iterator[Numbered]:
+        yield Numbered(HEAD, 1, with_checksum(with_schema(line_of(head_of(documents=len(rows))))))
+        numbers = dict.fromkeys(names, 0)
+        for row, place in zip(rows[order].tolist(), tables[order].tolist(), strict=True):
+            numbers[table := names[place]] += 1
+            line = renumbered(generation.line(row), numbers[table])
+            yield Numbered(table, numbers[table], with_checksum(with_schema(line)))
 
     def write(file: BinaryIO) -> None:
-        with _packed(file) if form is ExportFormat.PACKED_JSON else nullcontext(file) as target:
-            write_tinydb_file(target, generation.texts(rows.tolist()), len(rows))
+        with _packed(file) if export_format(path) is ExportFormat.PACKED_JSON else nullcontext(file) as target:
+            write_tinydb_file(target, documents())
 
     _replace(path, write)
 
@@ -123,7 +134,7 @@ def write_rows(file: BinaryIO, results: Selection, form: ExportFormat) -> None:
     if form is ExportFormat.CSV:
         writer.writerow(columns)
     for start in range(0, len(results), _ROWS):
-        part = results.part(start, start + _ROWS)
+        part = results[start : start + _ROWS]
         rows = zip(*(part.values(column) for column in columns), strict=True)
         if form is ExportFormat.CSV:
             writer.writerows([_printable_cell(cell) for cell in row] for row in rows)

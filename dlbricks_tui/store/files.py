@@ -1,13 +1,14 @@
-"""The files of a store folder: their names, the documents in them, and appending to a journal.
+"""The files of a store folder: their names, the lines in them, and appending to a journal.
 
 - `results-N.json`: the TinyDB file that compaction N wrote. One JSON object of tables of numbered documents, with each
   document on a line of its own: `"7": {...},`.
-- `journal-N.jsonl`: the documents added after that, one per line. A store without compactions has journal 0 only.
+- `journal-N.jsonl`: the changes after that, one per line. A store without compactions has journal 0 only.
 
 The highest number is in use; the generation before it is kept. A damaged line costs the document on it and no other.
 """
 
 import fcntl
+import json
 import os
 import re
 import sys
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from dlbricks_tui.atomic_write import sync_folder
-from dlbricks_tui.store.documents import FORMAT, HEAD, SCHEMA, BrokenDocumentError, Document, seal, unseal
+from dlbricks_tui.store.documents import BrokenDocumentError
 from dlbricks_tui.store.errors import cannot_read, cannot_write
 
 _NUMBERED = re.compile(r"(results|journal)-(\d+)\.jsonl?")
@@ -90,11 +91,10 @@ def layout_of(folder: Path) -> Layout:
 
 
 _CHUNK = 1 << 20
-_DOCUMENT_START = b'{"check"'
 # A number, quotes, a colon and a space precede a document.
 _LONGEST_NUMBER = 32
 _END = b"}}"
-_STRUCTURE = re.compile(rb'\{?"[a-z0-9_]+": \{|\},|\}\}')
+_STRUCTURE = re.compile(rb'\{?"(?:[^"\\]|\\.)*": \{|\},|\}\}')
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +122,6 @@ class Line(NamedTuple):
     def end(self) -> int:
         """The offset of the next line."""
         return self.offset + len(self.text) + 1
-
-
-class Found(NamedTuple):
-    """A document that agrees with its checksum, and the place of its bytes."""
-
-    offset: int
-    length: int
-    document: Document
 
 
 def complete_lines(file: int, offset: int = 0, number: int = 0) -> Iterator[Line]:
@@ -168,15 +160,14 @@ def _lines(file: int, offset: int, number: int, longest: int | None = None) -> I
         yield Line(number + 1, offset, rest), False
 
 
-def document_on(line: Line) -> Found | None:
-    """Return the document on a line, None if the line opens or closes a table."""
-    start = line.text.find(_DOCUMENT_START, 0, _LONGEST_NUMBER + len(_DOCUMENT_START))
+def document_on(line: Line) -> Line | None:
+    """Return the document on a line of a TinyDB file or of a journal, None if the line opens or closes a table."""
+    if _STRUCTURE.fullmatch(line.text):
+        return None
+    start = line.text.find(b"{", 0, _LONGEST_NUMBER)
     if start < 0:
-        if _STRUCTURE.fullmatch(line.text):
-            return None
         raise BrokenDocumentError("is not a line that dlbricks writes")
-    text = line.text[start : line.text.rfind(b"}") + 1]
-    return Found(line.offset + start, len(text), unseal(text))
+    return Line(line.number, line.offset + start, line.text[start : line.text.rfind(b"}") + 1])
 
 
 def is_end(line: Line) -> bool:
@@ -184,42 +175,45 @@ def is_end(line: Line) -> bool:
     return line.text == _END
 
 
-def head(documents: int | None = None) -> bytes:
-    """Return the first document of a file; in a TinyDB file it has the number of the others."""
-    count = {} if documents is None else {"documents": documents}
-    return seal({"table": HEAD, "schema": SCHEMA, "format": FORMAT, **count}).text
+class Numbered(NamedTuple):
+    """A document with the table and the number that it has in a TinyDB file."""
+
+    table: str
+    id: int
+    text: bytes
 
 
-def write_tinydb_file(file: BinaryIO, texts: Iterable[tuple[str, bytes]], documents: int) -> None:
-    """Write documents, ordered by table, as a file that plain TinyDB opens."""
-    file.write(b'{"%s": {\n"1": %s' % (HEAD.encode(), head(documents)))
-    current, number = HEAD, 1
-    for table, text in texts:
-        if table == current:
-            number += 1
-            file.write(b',\n"%d": %s' % (number, text))
-        else:
-            current, number = table, 1
-            file.write(b'\n},\n"%s": {\n"1": %s' % (table.encode(), text))
+def write_tinydb_file(file: BinaryIO, documents: Iterable[Numbered]) -> None:
+    """Write at least one document, ordered by table, as a file that plain TinyDB opens."""
+    current: str | None = None
+    for table, number, text in documents:
+        opens = b"%s%s: {" % (b"{" if current is None else b"\n},\n", json.dumps(table).encode())
+        file.write(b'%s\n"%d": %s' % (b"," if table == current else opens, number, text))
+        current = table
     file.write(b"\n%s\n" % _END)
 
 
-def append(journal: Path, texts: Iterable[bytes]) -> None:
-    """Add documents: durably if it returns, not at all if it raises. The caller holds the store's lock."""
+def append(journal: Path, lines: Iterable[bytes], head: bytes) -> None:
+    """Add lines: durably if it returns, not at all if it raises; a new file begins with the head.
+
+    The caller holds the store's lock.
+    """
     try:
         file = os.open(journal, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise cannot_write(journal, error) from error
     try:
-        _append(file, journal, b"".join(text + b"\n" for text in texts))
+        _append(file, journal, b"".join(line + b"\n" for line in lines), head + b"\n")
     finally:
         os.close(file)
 
 
-def _append(file: int, journal: Path, lines: bytes) -> None:
+def _append(file: int, journal: Path, lines: bytes, head: bytes) -> None:
     size = os.fstat(file).st_size
     try:
-        _write(file, _before(file, size) + lines)
+        # A writer that died in mid-line left an incomplete line, which was not acknowledged. End it.
+        before = head if not size else b"" if os.pread(file, 1, size - 1) == b"\n" else b"\n"
+        _write(file, before + lines)
         _sync(file)
         if not size:
             sync_folder(journal.parent)
@@ -228,13 +222,6 @@ def _append(file: int, journal: Path, lines: bytes) -> None:
         with suppress(OSError):
             os.ftruncate(file, size)
         raise cannot_write(journal, error) from error
-
-
-def _before(file: int, size: int) -> bytes:
-    if not size:
-        return head() + b"\n"
-    # A writer that died in mid-line left an incomplete line, which was not acknowledged. End it.
-    return b"" if os.pread(file, 1, size - 1) == b"\n" else b"\n"
 
 
 def _write(file: int, data: bytes) -> None:

@@ -2,28 +2,19 @@
 
 import os
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlbricks_tui.store.documents import (
-    DELETED,
-    FORMAT,
-    HEAD,
-    SCHEMA,
-    TABLES,
-    BrokenDocumentError,
-    Document,
-    to_record,
-    unseal,
-)
-from dlbricks_tui.store.errors import DamagedResultError, cannot_read, written_before_0_2, written_by_newer
+from dlbricks_tui.store.documents import BrokenDocumentError, Document, record_of
+from dlbricks_tui.store.entries import FORMAT, HEAD, Action, Entry, entry_on
+from dlbricks_tui.store.errors import DamagedResultError, cannot_read, written_before_0_2
 from dlbricks_tui.store.files import Damage, Layout, Line, complete_lines, document_on, is_end, layout_of
-from dlbricks_tui.store.index import Coverage, Index, load_index, save_index
+from dlbricks_tui.store.index import Index, Place
 from dlbricks_tui.store.records import Record
+from dlbricks_tui.store.saved_index import Coverage, load_index, save_index
 
-INDEX_NAME = "index.npz"
 # Indexing this many lines takes 20 ms. Fewer are not worth a file.
 _WORTH_SAVING = 1000
 _ATTEMPTS = 10
@@ -61,11 +52,17 @@ class _Part:
 
 
 class Generation:
-    """Open files and their index; its records stay readable after a compaction has replaced the files."""
+    """Open files and their index; its documents stay readable after a compaction has replaced the files.
 
-    def __init__(self, folder: Path, layout: Layout, trust_saved_index: bool = True) -> None:
+    `decode` gives each line as it was before the middlewares added their fields.
+    """
+
+    def __init__(
+        self, folder: Path, layout: Layout, decode: Callable[[bytes], bytes], trust_saved_index: bool = True
+    ) -> None:
         self.folder = folder
         self.layout = layout
+        self._decode = decode
         self.index = Index()
         self.damage: list[Damage] = []
         self._parts: list[_Part] = []
@@ -78,10 +75,10 @@ class Generation:
         self.save_index(_WORTH_SAVING)
 
     @classmethod
-    def open(cls, folder: Path) -> "Generation":
+    def open(cls, folder: Path, decode: Callable[[bytes], bytes]) -> "Generation":
         """Open the files that are in use now."""
         for _ in range(_ATTEMPTS):
-            generation = cls(folder, layout_of(folder))
+            generation = cls(folder, layout_of(folder), decode)
             if not generation.superseded():
                 break
         return generation
@@ -135,35 +132,52 @@ class Generation:
         return part.lines > known
 
     def document(self, row: int) -> Document:
-        """Return the document of a row."""
+        """Return the document of a row; raise DamagedResultError if it can no longer be read."""
+        return self.entry(row).document or {}
+
+    def entry(self, row: int) -> Entry:
+        """Return the document of a row with its table and number."""
         try:
-            return unseal(self.raw(row))
+            return entry_on(self.line(row))
         except BrokenDocumentError as error:
             raise self._set_aside(row, error) from error
 
-    def raw(self, row: int) -> bytes:
-        """Return the bytes of a row, unchecked."""
-        file = self._part_of(row).file
-        if file is None:
-            return b""
-        return os.pread(file, int(self.index.value("length", row)), int(self.index.value("offset", row)))
+    def key(self, row: int) -> tuple[str, int]:
+        """Return the table of a row, and the number of its document."""
+        code = self.index.value("table", row)
+        table = next(name for name, known in self.index.known_tables.items() if known.code == code)
+        return table, int(self.index.value("id", row))
 
-    def texts(self, rows: Iterable[int]) -> Iterator[tuple[str, bytes]]:
-        """Yield the table and the checked bytes of each row."""
+    def line(self, row: int) -> bytes:
+        """Return the line of a row as it was before the middlewares added their fields."""
+        file = self._part_of(row).file
+        offset, length = int(self.index.value("offset", row)), int(self.index.value("length", row))
+        try:
+            return self._decode(b"" if file is None else os.pread(file, length, offset))
+        except BrokenDocumentError as error:
+            raise self._set_aside(row, error) from error
+
+    def record(self, row: int) -> Record:
+        """Return the record of a row."""
+        entry = self.entry(row)
+        try:
+            return record_of(entry.table, entry.document or {})
+        except BrokenDocumentError as error:
+            raise self._set_aside(row, error) from error
+
+    def readable(self, rows: Iterable[int]) -> list[int]:
+        """Return the rows whose lines can be read; the others are added to the damage."""
+        found = []
         for row in rows:
-            yield self.document(row)["table"], self.raw(row)
+            with suppress(DamagedResultError):
+                self.line(row)
+                found.append(row)
+        return found
 
     def damaged_bytes(self, damage: Damage) -> bytes:
         """Return the bytes of a damaged part."""
         files = [part.file for part in self._parts if part.path.name == damage.file and part.file is not None]
         return b"".join(os.pread(file, damage.length, damage.offset) for file in files)
-
-    def record(self, row: int) -> Record:
-        """Return the record of a row."""
-        try:
-            return to_record(self.document(row))
-        except BrokenDocumentError as error:
-            raise self._set_aside(row, error) from error
 
     def save_index(self, worth_saving: int = 1) -> None:
         """Save the index if it has at least `worth_saving` more lines than the saved one."""
@@ -171,11 +185,11 @@ class Generation:
             coverage = [
                 Coverage(part.path.name, part.covered, part.lines, part.size, part.modified_ns) for part in self._parts
             ]
-            save_index(self.folder / INDEX_NAME, self.index, coverage, self.damage)
+            save_index(self.folder, self.index, coverage, self.damage)
             self._unsaved = 0
 
     def _load(self) -> bool:
-        saved = load_index(self.folder / INDEX_NAME)
+        saved = load_index(self.folder)
         if saved is None:
             return False
         names = [each.file for each in saved.coverage]
@@ -194,15 +208,12 @@ class Generation:
         self._read_all(self.layout.files)
         base_is_damaged = any(each.file == self._parts[0].path.name for each in self.damage)
         if base_is_damaged and self.layout.bases and self.layout.files_before:
-            base, *journals = self.layout.files
-            # The damaged file first. The files before it add only the records that it lacks.
-            self._read_all((base, *self.layout.files_before, *journals), track_uuids=True)
+            # The files before it have all documents that it should have; its own replace them.
+            self._read_all((*self.layout.files_before, *self.layout.files))
         self._unsaved = sum(part.lines for part in self._parts)
 
-    def _read_all(self, names: Sequence[str], track_uuids: bool = False) -> None:
+    def _read_all(self, names: Sequence[str]) -> None:
         self.index, self.damage = Index(), []
-        if track_uuids:
-            self.index.track_uuids()
         if lost := self.layout.missing:
             self.damage.append(Damage(lost, 0, 0, 0, "is missing"))
         self._open(names)
@@ -243,25 +254,30 @@ class Generation:
         found = document_on(line)
         if found is None:
             return
-        document = found.document
+        entry = entry_on(self._decode(found.text))
+        if entry.table == HEAD:
+            self._take_head(entry.document or {}, part)
+            return
         try:
-            if document["table"] == HEAD and document.get("format") != FORMAT:
-                raise written_before_0_2(part.path, f"move the folder {self.folder} away, or {_OTHER_FOLDER}")
-            if document["schema"] > SCHEMA:
-                raise written_by_newer(part.path, document["schema"], SCHEMA)
-            if document["schema"] != SCHEMA:
-                raise BrokenDocumentError(f"has the unknown schema {document['schema']!r}")
-            if document["table"] == DELETED:
-                self.index.remove(document["uuid"])
-            elif document["table"] in TABLES:
-                self.index.add(document, number, found.offset, found.length)
+            if entry.action is Action.PUT:
+                place = Place(number, found.offset, len(found.text))
+                self.index.put(entry.table, entry.doc_id, entry.document or {}, place)
                 part.documents += 1
-            elif document["table"] == HEAD:
-                part.promised = document.get("documents")
+            elif entry.action is Action.REMOVE:
+                self.index.remove(entry.table, entry.doc_id)
+            elif entry.action is Action.CLEAR:
+                self.index.clear(entry.table)
             else:
-                raise BrokenDocumentError(f"is of an unknown table {document['table']!r}")
-        except (KeyError, TypeError, ValueError) as error:
+                self.index.drop(entry.table)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise BrokenDocumentError(f"is not a record of dlbricks: {error}") from error
+
+    def _take_head(self, head: Document, part: _Part) -> None:
+        if head.get("format") != FORMAT:
+            raise written_before_0_2(part.path, f"move the folder {self.folder} away, or {_OTHER_FOLDER}")
+        part.promised = head.get("documents")
+        for table in head.get("empty_tables", ()):
+            self.index.clear(table)
 
     def _part_of(self, row: int) -> _Part:
         return self._parts[int(self.index.value("part", row))]

@@ -7,34 +7,35 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import (
-    FORMAT,
-    HEAD,
     SCHEMA,
+    TABLE_OF,
+    TABLES,
     BrokenDocumentError,
     Document,
-    Sealed,
-    resealed,
-    seal,
-    to_document,
-    to_record,
+    fields_of,
+    record_of,
 )
+from dlbricks_tui.store.entries import FORMAT, HEAD, entry_on
 from dlbricks_tui.store.errors import ExchangeError, written_before_0_2, written_by_newer
 from dlbricks_tui.store.files import Damage, all_lines, document_on
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.records import BrickForm
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.middlewares import without_checksum, without_schema
+from dlbricks_tui.store.records import BrickForm, Event, Record
 from dlbricks_tui.store.verification import References, check_plausible
 
 # Small enough to release the lock often, large enough to need few disk writes.
 _BATCH = 1000
 _GZIP = b"\x1f\x8b"
+_CHECKED = b'{"check"'
+_CURE = "measure again with this version"
 _CHUNK = 1 << 20
 # Results shrink to a third or a tenth. A file that unpacks to far more is meant to fill the disk.
 _MOST_EXPANSION = 30
@@ -65,7 +66,7 @@ class ImportReport:
     refused: list[Damage] = field(default_factory=list)
 
 
-def import_file(store: Store, path: Path) -> ImportReport:
+def import_file(store: ResultsDatabase, path: Path) -> ImportReport:
     """Store the records of an exported file, packed by gzip or not, or rewritten by plain TinyDB.
 
     The report names refused records: those that cannot come from a measurement or refer to something unknown.
@@ -73,8 +74,8 @@ def import_file(store: Store, path: Path) -> ImportReport:
     report = ImportReport()
     try:
         with _opened(path) as file:
-            documents = _documents(file, path, report, References.of(store.generation))
-            while batch := list(islice(documents, _BATCH)):
+            records = _records(file, path, report, References.of(store.generation))
+            while batch := list(islice(records, _BATCH)):
                 _take(store, batch, report)
     except BrokenDocumentError as error:
         raise ExchangeError(f"{path} {error}; {report.new} new records before it were imported") from error
@@ -120,41 +121,47 @@ def _unpack(packed: BinaryIO, plain: BinaryIO, path: Path) -> None:
     plain.flush()
 
 
-def _take(store: Store, batch: list[Sealed], report: ImportReport) -> None:
+def _take(store: ResultsDatabase, batch: list[Record], report: ImportReport) -> None:
     store.refresh()
-    side_by_side = [_beside(store.generation, each, report) for each in batch]
-    new = store.change(add=side_by_side).added
+    side_by_side = [_beside(store.generation, record, report) for record in batch]
+    new = store.add(*side_by_side)
     report.new += new
     report.known += len(batch) - new
 
 
-def _beside(generation: Generation, sealed: Sealed, report: ImportReport) -> Sealed:
-    uuid = sealed.document["uuid"]
-    if _stored(generation, uuid) in (None, sealed.text):
-        return sealed
+def _beside(generation: Generation, record: Record, report: ImportReport) -> Record:
+    document = fields_of(record)
+    stored = _stored(generation, document["uuid"])
+    if stored is None or stored == document or not isinstance(record, Event):
+        return record
     # The id is a hash of the content, so that importing the same file again finds it.
-    own = hashlib.sha256(sealed.text).hexdigest()[: len(uuid)]
-    if _stored(generation, own) is None:
-        report.conflicts.append(Conflict(sealed.document["table"], uuid, own))
-    return seal({**sealed.document, "uuid": own})
+    own = replace(record, uuid=_hash_of(document))
+    if _stored(generation, own.uuid) is None:
+        report.conflicts.append(Conflict(TABLE_OF[type(record)], record.uuid, own.uuid))
+    return own
 
 
-def _stored(generation: Generation, uuid: str) -> bytes | None:
-    row = generation.index.row_of(uuid)
-    return None if row is None else next(generation.texts([row]))[1]
+def _stored(generation: Generation, uuid: str) -> Document | None:
+    row = generation.index.row_of_uuid(uuid)
+    return None if row is None else generation.document(row)
 
 
-def _documents(file: BinaryIO, path: Path, report: ImportReport, known: References) -> Iterator[Sealed]:
+def _hash_of(document: Document) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _records(file: BinaryIO, path: Path, report: ImportReport, known: References) -> Iterator[Record]:
     found = False
     for line in all_lines(file.fileno(), _LONGEST_LINE):
         try:
             here = document_on(line)
             if here is None:
                 continue
-            if line.number == 1:
+            if line.number == 1 and line.text.startswith(_CHECKED):
                 raise ExchangeError(f"{path} is part of a store; write a file to import by `dlbricks results export`")
+            entry = entry_on(without_schema(without_checksum(here.text), path, _CURE))
             found = True
-            yield from _accepted(here.document, path, known)
+            yield from _accepted(entry.table, entry.document or {}, path, known)
         except BrokenDocumentError as error:
             _refuse(report, path, Damage(path.name, line.number, line.offset, len(line.text), str(error)))
     if not found and (rewritten := _read_whole(file)):
@@ -186,35 +193,37 @@ def _read_whole(file: BinaryIO) -> dict[str, dict[str, Document]]:
 
 def _rewritten(
     tables: dict[str, dict[str, Document]], path: Path, report: ImportReport, known: References
-) -> Iterator[Sealed]:
-    for table, documents in tables.items():
-        for key, document in documents.items():
+) -> Iterator[Record]:
+    """Yield the records of a file of plain TinyDB, in which any document may be changed, renumbered or new."""
+    # Definitions come before the records that refer to them.
+    for table in sorted(tables, key=lambda name: list(TABLES).index(name) if name in TABLES else -1):
+        for number, document in tables[table].items():
             try:
-                yield from _accepted(resealed(document).document, path, known)
+                if isinstance(schema := document.get("schema"), int) and schema > SCHEMA:
+                    raise written_by_newer(path, schema, SCHEMA)
+                named = document if "uuid" in document else {"uuid": _hash_of(document), **document}
+                yield from _accepted(table, named, path, known, changed=True)
             except BrokenDocumentError as error:
-                _refuse(report, path, Damage(path.name, 1, 0, 0, f"(document {key} of table {table}) {error}"))
+                _refuse(report, path, Damage(path.name, 1, 0, 0, f"(document {number} of table {table}) {error}"))
 
 
-def _accepted(document: Document, path: Path, known: References) -> Iterator[Sealed]:
-    """Yield the document as this version writes it; nothing for the head of a file."""
-    schema, table = document.get("schema"), document.get("table")
-    if table == HEAD and document.get("format") != FORMAT:
-        raise written_before_0_2(path, "measure again with this version")
-    if isinstance(schema, int) and schema > SCHEMA:
-        raise written_by_newer(path, schema, SCHEMA)
+def _accepted(table: str, document: Document, path: Path, known: References, changed: bool = False) -> Iterator[Record]:
+    """Yield the record in a document; nothing for the head of a file.
+
+    The uuid of a definition is the hash of its content: in a document that was changed, it is out of date.
+    """
     if table == HEAD:
+        if document.get("format") != FORMAT:
+            raise written_before_0_2(path, _CURE)
         return
-    record = to_record(document)
+    if table not in TABLES:
+        raise BrokenDocumentError(f"is of a table that dlbricks does not have: {table[:40]}")
+    record = record_of(table, document)
     if isinstance(record, BrickForm) and hashlib.sha256(record.canonical.encode()).hexdigest() != record.key:
         raise BrokenDocumentError("has a brick key that is not the hash of its canonical form")
-    own = to_document(record)
-    if own["uuid"] != document["uuid"]:
+    if not changed and fields_of(record)["uuid"] != document.get("uuid"):
         raise BrokenDocumentError("has a uuid that is not the hash of its content")
     check_plausible(record)
     known.check(record)
-    try:
-        sealed = seal(own)
-    except ValueError as error:
-        raise BrokenDocumentError(f"has a wrong value: {error}") from error
     known.take(record)
-    yield sealed
+    yield record

@@ -1,29 +1,21 @@
-"""The index: all records without their samples, as columns for look-ups, filters and sorting.
+"""The index: a row for each document of any table, with its place and the columns that people filter and sort by.
 
-It has one row per record of any table; columns that a table lacks are empty. Rows are only added: removing a record
-marks its row. The saved index is a cache: it is built again if it is missing, stale or damaged.
+Columns that a table lacks are empty; the documents of a table that is not one of dlbricks have their numbers and places
+only. Rows are only added: a removed document is a row that is no longer alive, and a changed document has a new row.
 """
 
-import io
-import json
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dlbricks_tui.atomic_write import replace_file
 from dlbricks_tui.store.documents import TABLES, Document
-from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.labels import label_of
 
-TABLE_NAMES = tuple(TABLES)
 RESULT_TABLES = ("measurements", "end_to_end")
 
 TEXT_COLUMNS = (
@@ -49,7 +41,7 @@ REFERENCE_COLUMN = "reference_ms"
 SHARED_COLUMN = "shared"
 
 # Fields of tables whose column has another name.
-_FIELDS: Mapping[str, Mapping[str, str]] = {
+FIELD_OF_COLUMN: Mapping[str, Mapping[str, str]] = {
     "bricks": {"brick": "key"},
     "systems": {"system": "id"},
     "runtimes": {"runtime": "id"},
@@ -57,13 +49,17 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
 }
 UUID_BYTES = 16
 COLUMN_TYPES: Mapping[str, Any] = {
-    "table": np.int8,
+    "table": np.int32,
+    # The number of the document in its table.
+    "id": np.int64,
     "alive": np.bool_,
-    "uuid": f"V{UUID_BYTES}",
-    # The place of the record: file, first byte, length.
+    # Documents are in the order of these numbers: a changed document keeps that of its first row.
+    "order": np.int32,
+    # The place of the document: file, first byte, length.
     "part": np.int8,
     "offset": np.int64,
     "length": np.int32,
+    "uuid": f"V{UUID_BYTES}",
     # The previous row about the same brick, -1 for none.
     "previous": np.int32,
     **dict.fromkeys(TEXT_COLUMNS, np.int32),
@@ -80,8 +76,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 _NO_ROW = -1
 _FIRST_CAPACITY = 1024
+# A full index grows by this share: twice a million rows would take too much memory.
+_GROWTH = 1.25
 
 Column = NDArray[Any]
+Rows = NDArray[np.intp]
 
 
 class Vocabulary:
@@ -111,24 +110,44 @@ class Vocabulary:
         return self._ranks
 
 
+class Place(NamedTuple):
+    """The bytes of a document: the number of its file, the first byte, and the length."""
+
+    part: int
+    offset: int
+    length: int
+
+
+@dataclass(slots=True)
+class KnownTable:
+    """A table: its number in the index, the highest number that a document has had, and False once it is dropped."""
+
+    code: int
+    last_id: int = 0
+    exists: bool = True
+
+
 class Index:
     """The columns and their vocabularies."""
 
     def __init__(
-        self, columns: Mapping[str, Column] | None = None, texts: Mapping[str, list[str]] | None = None
+        self,
+        columns: Mapping[str, Column] | None = None,
+        texts: Mapping[str, list[str]] | None = None,
+        tables: Mapping[str, KnownTable] | None = None,
     ) -> None:
         self._columns: dict[str, Column] = dict(
             columns or {name: np.zeros(0, kind) for name, kind in COLUMN_TYPES.items()}
         )
         self.rows = len(self._columns["table"])
         self.vocabularies = {name: Vocabulary((texts or {}).get(name)) for name in TEXT_COLUMNS}
+        self.known_tables: dict[str, KnownTable] = dict(tables or {})
         # By the number of a brick: the last row about it, and the number of its name.
         self._newest_of_brick: list[int] = self._last_values(self.column("brick"), np.arange(self.rows)).tolist()
         forms = self.rows_of("bricks")
         named = self._last_values(self.column("brick")[forms], self.column("name")[forms])
         self.name_of_brick: list[int] = np.maximum(named, 0).tolist()
-        # Built on demand: only writers need it.
-        self._row_of_uuid: dict[bytes, int] | None = None
+        self._ids, self._uuids = _Finder(), _Finder()
 
     def column(self, name: str) -> Column:
         """Return a view of a column, without rows that are added later."""
@@ -137,6 +156,38 @@ class Index:
     def value(self, name: str, row: int) -> Any:
         """Return one value of a column."""
         return self._columns[name][row]
+
+    @property
+    def tables(self) -> set[str]:
+        """The tables that exist; a table without documents may be one of them."""
+        return {name for name, table in self.known_tables.items() if table.exists}
+
+    def rows_of(self, *tables: str) -> Rows:
+        """Return the rows of the documents of these tables, in the order of the tables."""
+        wanted = np.zeros(len(self.known_tables) + 1, dtype=np.bool_)
+        wanted[[self.known_tables[name].code for name in tables if name in self.known_tables]] = True
+        rows = np.flatnonzero(wanted[self.column("table")] & self.column("alive"))
+        order = self.column("order")[rows]
+        return rows if (order[1:] >= order[:-1]).all() else rows[np.argsort(order, kind="stable")]
+
+    def row_of(self, table: str, document: int) -> int | None:
+        """Return the row of a document, None if there is none."""
+        known = self.known_tables.get(table)
+        if known is None or document > known.last_id:
+            return None
+        for row in self._ids.rows(self.column("id"), document):
+            if self._columns["alive"][row] and self._columns["table"][row] == known.code:
+                return row
+        return None
+
+    def row_of_uuid(self, uuid: str) -> int | None:
+        """Return the row of a record, None if it is not in the store."""
+        wanted = bytes.fromhex(uuid)
+        halves = self.column("uuid").view(">u8")
+        for row in self._uuids.rows(halves[::2], int.from_bytes(wanted[:8], "big")):
+            if self._columns["alive"][row] and self._columns["uuid"][row].tobytes() == wanted:
+                return row
+        return None
 
     def rows_of_brick(self, brick: str) -> Iterator[int]:
         """Yield the rows about a brick, newest first, in time that does not depend on the other rows."""
@@ -147,12 +198,6 @@ class Index:
                 yield row
             row = int(self._columns["previous"][row])
 
-    def rows_of(self, *tables: str) -> NDArray[np.intp]:
-        """Return the rows of these tables in the order in which they were stored."""
-        wanted = np.zeros(len(TABLE_NAMES), dtype=np.bool_)
-        wanted[[TABLE_NAMES.index(table) for table in tables]] = True
-        return np.flatnonzero(wanted[self.column("table")] & self.column("alive"))
-
     def models_of_runs(self) -> list[str]:
         """Return the names of the models of each run, by the number of the run; empty if the run is unknown."""
         found = [""] * len(self.vocabularies["run"].texts)
@@ -161,79 +206,60 @@ class Index:
             found[run] = self.vocabularies["name"].texts[name]
         return found
 
-    def row_of(self, uuid: str) -> int | None:
-        """Return the row of a record, None if it is not in the store."""
-        return self._rows_of_uuids().get(bytes.fromhex(uuid))
+    def last_id(self, table: str) -> int:
+        """Return the highest number that a document of the table has had, 0 if there was none."""
+        return self.known_tables[table].last_id if table in self.known_tables else 0
 
-    def add(self, document: Document, part: int, offset: int, length: int) -> None:
-        """Add a record that is stored at this place, unless it is in the index."""
-        uuid = bytes.fromhex(document["uuid"])
-        if self._row_of_uuid is not None and uuid in self._row_of_uuid:
-            return
-        values = self._values_of(document)
+    def highest_id(self, table: str) -> int | None:
+        """Return the highest number that a document of the table has, None if there is none."""
+        rows = self.rows_of(table)
+        return int(self.column("id")[rows].max()) if len(rows) else None
+
+    def put(self, table: str, document_id: int, document: Document, place: Place) -> None:
+        """Add a document that is stored at this place; it replaces an earlier one with its number."""
+        values = _values_of(table, document, self.vocabularies) if table in TABLES else {}
+        before = self.row_of(table, document_id)
+        known = self._existing(table)
         row = self.rows
         if row == len(self._columns["table"]):
             self._grow()
-        place = {"uuid": uuid, "part": part, "offset": offset, "length": length, "alive": True}
-        for name, value in {**values, **place}.items():
+        order = row if before is None else self._columns["order"][before]
+        about = {"table": known.code, "id": document_id, "alive": True, "order": order, **place._asdict()}
+        for name, value in {**values, **about}.items():
             self._columns[name][row] = value
-        self._chain(row)
-        if self._row_of_uuid is not None:
-            self._row_of_uuid[uuid] = row
+        self._chain(row, table)
+        if before is not None:
+            self.forget(before)
+        known.last_id = max(known.last_id, document_id)
         self.rows = row + 1
 
-    def remove(self, uuid: str) -> None:
-        """Mark a record as deleted."""
-        row = self.row_of(uuid)
+    def remove(self, table: str, document_id: int) -> None:
+        """Remove a document."""
+        row = self.row_of(table, document_id)
         if row is not None:
             self.forget(row)
 
+    def clear(self, table: str) -> None:
+        """Remove all documents of a table."""
+        known = self._existing(table)
+        self._columns["alive"][self.rows_of(table)] = False
+        known.last_id = 0
+
+    def drop(self, table: str) -> None:
+        """Remove a table."""
+        self.clear(table)
+        self.known_tables[table].exists = False
+
     def forget(self, row: int) -> None:
-        """Mark a row as deleted."""
+        """Mark a row as removed."""
         self._columns["alive"][row] = False
-        if self._row_of_uuid is not None:
-            self._row_of_uuid.pop(self._columns["uuid"][row].tobytes(), None)
 
-    def track_uuids(self) -> None:
-        """Leave out any record that is added a second time from now on."""
-        self._rows_of_uuids()
+    def _existing(self, table: str) -> KnownTable:
+        known = self.known_tables.setdefault(table, KnownTable(len(self.known_tables)))
+        known.exists = True
+        return known
 
-    def _rows_of_uuids(self) -> dict[bytes, int]:
-        if self._row_of_uuid is None:
-            raw = self.column("uuid").tobytes()
-            alive = np.flatnonzero(self.column("alive")).tolist()
-            self._row_of_uuid = {raw[UUID_BYTES * row : UUID_BYTES * (row + 1)]: row for row in alive}
-        return self._row_of_uuid
-
-    def _values_of(self, document: Document) -> dict[str, int | float]:
-        table = document["table"]
-        renamed = _FIELDS.get(table, {})
-        values: dict[str, int | float] = {"table": TABLE_NAMES.index(table)}
-        for name in TEXT_COLUMNS:
-            text = document.get(renamed.get(name, name))
-            values[name] = self.vocabularies[name].code_or_new(text) if text else 0
-        if table == "runs":
-            values["name"] = self.vocabularies["name"].code_or_new(", ".join(document["models"]))
-        if "canonical" in document:
-            values["name"] = self.vocabularies["name"].code_or_new(label_of(document["canonical"]))
-        if "when" in document:
-            values["when"] = to_microseconds(document["when"])
-        if "statistics" in document:
-            statistics = document["statistics"]
-            values.update((name, statistics[name]) for name in STATISTIC_COLUMNS)
-            values["samples"] = statistics["count"]
-            values["batch_size"] = document["batch_size"]
-            values["good"] = not document["flags"]
-            reference_ms = document["noise"].get(REFERENCE_COLUMN)
-            # A fact of this name may be of any type.
-            values[REFERENCE_COLUMN] = reference_ms if isinstance(reference_ms, float) else 0.0
-            carrier = document.get("occurrence", {}).get("carrier")
-            values["carrier"] = self.vocabularies["carrier"].code_or_new(carrier) if isinstance(carrier, str) else 0
-            shared = document["noise"].get(SHARED_COLUMN)
-            values[SHARED_COLUMN] = shared if isinstance(shared, float) else -1.0
-        return values
-
-    def _chain(self, row: int) -> None:
+    def _chain(self, row: int, table: str) -> None:
         brick = int(self._columns["brick"][row])
         # A document that was refused half-way may have added more than one new key.
         missing = len(self.vocabularies["brick"].texts) - len(self._newest_of_brick)
@@ -241,7 +267,7 @@ class Index:
         self.name_of_brick.extend([0] * missing)
         self._columns["previous"][row] = self._newest_of_brick[brick]
         self._newest_of_brick[brick] = row
-        if self._columns["table"][row] == TABLE_NAMES.index("bricks"):
+        if table == "bricks":
             self.name_of_brick[brick] = int(self._columns["name"][row])
 
     def _last_values(self, bricks: Column, values: Column) -> NDArray[np.int64]:
@@ -252,11 +278,65 @@ class Index:
         return last
 
     def _grow(self) -> None:
-        capacity = max(_FIRST_CAPACITY, 2 * self.rows)
+        capacity = max(_FIRST_CAPACITY, int(_GROWTH * self.rows))
         for name, column in self._columns.items():
             grown = np.zeros(capacity, column.dtype)
             grown[: self.rows] = column[: self.rows]
             self._columns[name] = grown
+
+
+def _values_of(table: str, document: Document, vocabularies: Mapping[str, Vocabulary]) -> dict[str, Any]:
+    """Return the values of a record's columns."""
+    renamed = FIELD_OF_COLUMN.get(table, {})
+    values: dict[str, Any] = {"uuid": bytes.fromhex(document["uuid"])}
+    for name in TEXT_COLUMNS:
+        text = document.get(renamed.get(name, name))
+        values[name] = vocabularies[name].code_or_new(text) if text else 0
+    if table == "runs":
+        values["name"] = vocabularies["name"].code_or_new(", ".join(document["models"]))
+    if table == "bricks":
+        values["name"] = vocabularies["name"].code_or_new(label_of(document["canonical"]))
+    if "when" in document:
+        values["when"] = to_microseconds(document["when"])
+    if "statistics" in document:
+        statistics, noise = document["statistics"], document["noise"]
+        values.update((name, statistics[name]) for name in STATISTIC_COLUMNS)
+        values["samples"] = statistics["count"]
+        values["batch_size"] = document["batch_size"]
+        values["good"] = not document["flags"]
+        # Facts of these names may be of any type.
+        reference_ms, shared = noise.get(REFERENCE_COLUMN), noise.get(SHARED_COLUMN)
+        values[REFERENCE_COLUMN] = reference_ms if isinstance(reference_ms, float) else 0.0
+        values[SHARED_COLUMN] = shared if isinstance(shared, float) else -1.0
+        carrier = document.get("occurrence", {}).get("carrier")
+        values["carrier"] = vocabularies["carrier"].code_or_new(carrier) if isinstance(carrier, str) else 0
+    return values
+
+
+@dataclass(slots=True)
+class _Finder:
+    """Finds the rows with a number in a column: the older rows in a sorted copy, the newest in a dictionary."""
+
+    _sorted: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    _row_of: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    _recent: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    _rows: int = 0
+
+    def rows(self, numbers: Column, wanted: int) -> Iterator[int]:
+        """Yield the rows with the wanted number, newest first; the column is the same at each call, but may grow."""
+        if len(numbers) - self._rows > max(_FIRST_CAPACITY, len(numbers) // 8):
+            self._row_of = np.argsort(numbers, kind="stable")
+            self._sorted = numbers[self._row_of].astype(numbers.dtype.newbyteorder("="))
+            self._recent.clear()
+        else:
+            for row, number in enumerate(numbers[self._rows :].tolist(), self._rows):
+                self._recent[number].append(row)
+        self._rows = len(numbers)
+        yield from reversed(self._recent.get(wanted, ()))
+        if len(self._sorted):
+            key = self._sorted.dtype.type(wanted)
+            begin, end = np.searchsorted(self._sorted, key), np.searchsorted(self._sorted, key, side="right")
+            yield from reversed(self._row_of[begin:end].tolist())
 
 
 def to_microseconds(when: str) -> int:
@@ -270,66 +350,5 @@ def since_epoch(moment: datetime) -> int:
 
 
 def to_iso(microseconds: int) -> str:
-    """Return a time as records have it."""
+    """Return a time in UTC, as records have it."""
     return (EPOCH + timedelta(microseconds=microseconds)).isoformat(timespec="microseconds")
-
-
-# Raise it with any change to the columns, or to how documents fill them.
-_VERSION = 1
-_META = "meta"
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """The part of a file that an index covers, and the file's size and time when the index was saved."""
-
-    file: str
-    covered: int
-    lines: int
-    size: int
-    modified_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class SavedIndex:
-    """An index, the files it covers and the damage found in them."""
-
-    index: Index
-    coverage: tuple[Coverage, ...]
-    damage: tuple[Damage, ...]
-
-
-def save_index(path: Path, index: Index, coverage: Sequence[Coverage], damage: Sequence[Damage]) -> None:
-    """Save the index; a folder that cannot be written is no error."""
-    meta = {
-        "version": _VERSION,
-        "coverage": [asdict(each) for each in coverage],
-        "damage": [asdict(each) for each in damage],
-        "texts": {name: index.vocabularies[name].texts for name in TEXT_COLUMNS},
-    }
-    # Any: to the type stubs of NumPy 2 any keyword might be `allow_pickle`.
-    columns: dict[str, Any] = {name: index.column(name) for name in COLUMN_TYPES}
-    columns[_META] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
-    # Without a saved index each opening builds it again.
-    with suppress(OSError):
-        # In memory first: NumPy's archive prints an error of its own if the disk is full.
-        archive = io.BytesIO()
-        np.savez(archive, **columns)
-        replace_file(path, lambda file: file.write(archive.getbuffer()))
-
-
-def load_index(path: Path) -> SavedIndex | None:
-    """Return the saved index, None if there is none or this version cannot use it."""
-    try:
-        with np.load(path, allow_pickle=False) as saved:
-            meta = json.loads(saved[_META].tobytes())
-            if meta["version"] != _VERSION:
-                return None
-            columns = {name: saved[name].astype(kind, copy=False) for name, kind in COLUMN_TYPES.items()}
-        return SavedIndex(
-            Index(columns, meta["texts"]),
-            tuple(Coverage(**each) for each in meta["coverage"]),
-            tuple(Damage(**each) for each in meta["damage"]),
-        )
-    except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile, zlib.error):
-        return None

@@ -11,11 +11,11 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from dlbricks_tui.store.columns import values_of
-from dlbricks_tui.store.documents import BrokenDocumentError, to_document
+from dlbricks_tui.store.database import results_storage
+from dlbricks_tui.store.documents import TABLE_OF, TABLES, BrokenDocumentError, fields_of
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.files import Damage, layout_of
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.queries import counts
 from dlbricks_tui.store.records import BrickForm, Event, Measurement, Record, Run, Runtime, System, Timed
 from dlbricks_tui.store.statistics import TRIM
 
@@ -126,7 +126,7 @@ def _check_start(run: Run) -> None:
 
 
 def _check_values(record: Record) -> None:
-    for value in _values(to_document(record)):
+    for value in _values(fields_of(record)):
         if isinstance(value, str) and len(value) > _LONGEST_TEXT:
             raise BrokenDocumentError(f"has a text of {len(value):,} letters")
         if isinstance(value, int | float) and not abs(value) <= _LARGEST_NUMBER:
@@ -196,12 +196,13 @@ class Verification:
 
 def verify(folder: Path) -> Verification:
     """Read each record of a store, and build the saved index again."""
-    generation = Generation(folder, layout_of(folder), trust_saved_index=False)
+    decode = results_storage(folder).decode
+    generation = Generation(folder, layout_of(folder), decode, trust_saved_index=False)
     implausible = tuple(_implausible(generation))
     generation.save_index()
     return Verification(
         generation.sizes,
-        counts(generation),
+        {table: len(generation.index.rows_of(table)) for table in TABLES},
         tuple(generation.damage),
         implausible,
         generation.recovered,
@@ -211,7 +212,7 @@ def verify(folder: Path) -> Verification:
 
 def _implausible(generation: Generation) -> Iterator[Implausible]:
     references = References.of(generation)
-    for row in generation.index.column("alive").nonzero()[0].tolist():
+    for row in generation.index.rows_of(*TABLES).tolist():
         try:
             record = generation.record(row)
             check_plausible(record)
@@ -220,5 +221,4 @@ def _implausible(generation: Generation) -> Iterator[Implausible]:
             # It was added to the damage of the generation.
             continue
         except BrokenDocumentError as error:
-            document = to_document(record)
-            yield Implausible(document["table"], document["uuid"], str(error))
+            yield Implausible(TABLE_OF[type(record)], fields_of(record)["uuid"], str(error))

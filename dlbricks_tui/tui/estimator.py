@@ -20,10 +20,10 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.known import Conditions, Known, known_in
-from dlbricks_tui.store.conditions import where
-from dlbricks_tui.store.queries import counts, runtimes, select, systems
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import Measurement, System
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
 from dlbricks_tui.tui.choices import Available, Choices
 from dlbricks_tui.tui.session import SharedStore
 from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
@@ -46,13 +46,11 @@ class Estimator:
         """Return the systems and runtimes of the store, and this host."""
         with self._store.held() as store:
             store.refresh()
-            generation = store.generation
-            counted = counts(generation)
             return Available(
                 self._this_host().id,
-                tuple(systems(generation).values()),
-                tuple(runtimes(generation).values()),
-                counted["measurements"] + counted["end_to_end"],
+                store.systems(),
+                store.runtimes(),
+                len(store.select(order=())),
             )
 
     def state(self) -> str:
@@ -71,7 +69,7 @@ class Estimator:
             inquiry = _inquiry(store, decomposition, choices)
             system_estimate = self._answer(inquiry, choices)
             others = {offer.way.system for offer in inquiry.offers} - {system_estimate.way.system}
-            known = systems(store.generation) if others else {}
+            known = by_id(store.systems()) if others else {}
         composed = system_estimate.estimate.composed
         return EstimateView(
             system_estimate,
@@ -84,10 +82,10 @@ class Estimator:
     def measurements(self, pair: Pair, way: Way) -> Measurements | None:
         """Return the newest good samples of a brick in a context, and all its latencies, oldest first."""
         with self._store.held() as store:
-            asked = where(brick=pair[0], context=pair[1], of="brick", good=True, system=way.system)
-            asked += where(runtime=way.runtime, level=way.level.value, protocol=way.protocol)
-            found = select(store.generation, asked)
-            newest = found.result(len(found) - 1) if len(found) else None
+            asked = equal(brick=pair[0], context=pair[1], of="brick", good=True, system=way.system)
+            asked &= equal(runtime=way.runtime, level=way.level.value, protocol=way.protocol)
+            found = store.select(asked, order=OLDEST_FIRST)
+            newest = found.result(-1) if found else None
             if not isinstance(newest, Measurement):
                 return None
             return Measurements(newest, tuple(found.values("trimmed_mean_ms")))
@@ -96,7 +94,7 @@ class Estimator:
         """Return what a run under these conditions can reuse."""
         with self._store.held() as store:
             store.refresh()
-            return known_in(store.generation, conditions, targets, since)
+            return known_in(store, conditions, targets, since)
 
     def refresh(self) -> bool:
         """Read what other processes have stored since, and return whether there was anything."""
@@ -113,8 +111,8 @@ class Estimator:
         return self._host
 
 
-def _inquiry(store: Store, decomposition: Decomposition, choices: Choices) -> Inquiry:
-    return Inquiry(store.generation, decomposition, Options(workers=choices.workers))
+def _inquiry(store: ResultsDatabase, decomposition: Decomposition, choices: Choices) -> Inquiry:
+    return Inquiry(store, decomposition, Options(workers=choices.workers))
 
 
 _MOST_KEPT = 5000

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
 
 if TYPE_CHECKING:
     from dlbricks_tui.tui.estimator import Estimator, LatencyCache
@@ -23,14 +23,14 @@ class SharedStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = Lock()
-        self._store: Store | None = None
+        self._store: ResultsDatabase | None = None
 
     @contextmanager
-    def held(self) -> Iterator[Store]:
+    def held(self) -> Iterator[ResultsDatabase]:
         """Lock and return the store."""
         with self._lock:
             if self._store is None:
-                self._store = Store(self.folder)
+                self._store = ResultsDatabase(self.folder)
             yield self._store
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_te
 from benchmarks.terminal import Terminal
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
 from tests.store.samples import end_to_end, form, measurement, runtime, system
 
 # A title of the window, a wiped screen, a forged line, an 8-bit control code and a reversed reading direction.
@@ -45,7 +45,7 @@ def hostile_model() -> ModelProto:
 def place(tmp_path: Path) -> Path:
     """A folder with a hostile model under a hostile name, and a data folder with hostile results."""
     (tmp_path / f"{HOSTILE}.onnx").write_bytes(hostile_model().SerializeToString())
-    with Store(tmp_path / "data" / "store") as store:
+    with ResultsDatabase(tmp_path / "data" / "store") as store:
         store.add(
             system(HOSTILE, cpu=HOSTILE),
             runtime(HOSTILE),

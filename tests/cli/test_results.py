@@ -10,9 +10,9 @@ import tinydb
 
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.cli.results_output import table_lines
-from dlbricks_tui.store.documents import seal, to_document
-from dlbricks_tui.store.store import Store
-from tests.store.samples import brick, end_to_end, form, measurement, one_of_each, runtime, system
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.documents import to_document
+from tests.store.samples import brick, end_to_end, form, line_of_record, measurement, one_of_each, runtime, system
 
 FAST = measurement(0.5, when="2026-11-01T08:00:00.000000+00:00", uuid="0a" * 16)
 SLOW = measurement(8.0, brick=brick(1), when="2026-11-02T08:00:00.000000+00:00", uuid="0b" * 16, flags=("drift",))
@@ -31,7 +31,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """A data folder with three results."""
-    with Store(tmp_path / "data" / "store") as store:
+    with ResultsDatabase(tmp_path / "data" / "store") as store:
         store.add(form(0), form(1), system(), runtime(), FAST, SLOW, MODEL)
     return tmp_path / "data"
 
@@ -167,7 +167,7 @@ def test_a_brick_is_shown_with_all_its_results(results: Command) -> None:
 
 
 def test_a_brick_without_a_stored_form_is_shown_too(results: Command, data: Path) -> None:
-    with Store(data / "store") as store:
+    with ResultsDatabase(data / "store") as store:
         store.add(measurement(brick=brick(9)))
     status, out, _ = results("show", brick(9)[:10])
     assert status == 0
@@ -243,7 +243,7 @@ def test_verifying_a_whole_store_counts_its_records(results: Command) -> None:
 
 
 def test_verifying_names_results_that_no_measurement_gives(results: Command, data: Path) -> None:
-    with Store(data / "store") as store:
+    with ResultsDatabase(data / "store") as store:
         store.add(measurement(when="2999-01-01T00:00:00+00:00", uuid="0d" * 16))
     status, out, err = results("verify")
     assert status == 1
@@ -259,7 +259,7 @@ def test_verifying_names_results_that_no_measurement_gives(results: Command, dat
 
 
 def test_an_import_refuses_results_that_no_measurement_gives(results: Command, data: Path, tmp_path: Path) -> None:
-    with Store(data / "store") as store:
+    with ResultsDatabase(data / "store") as store:
         store.add(measurement(when="2999-01-01T00:00:00+00:00", uuid="0d" * 16))
     file = tmp_path / "file.json"
     results("export", str(file))
@@ -285,7 +285,7 @@ def test_every_command_reports_damage_and_verify_lists_it(results: Command, data
 def test_a_store_of_a_newer_version_is_refused_with_advice(results: Command, data: Path) -> None:
     journal = data / "store" / "journal-0.jsonl"
     with journal.open("ab") as file:
-        file.write(seal({**to_document(FAST), "schema": 99}).text + b"\n")
+        file.write(line_of_record(FAST, schema=99) + b"\n")
     for arguments in (["list"], ["verify"], ["compact"], ["delete", "--all", "--yes"]):
         status, out, err = results(*arguments)
         assert (status, out) == (2, "")
@@ -293,7 +293,7 @@ def test_a_store_of_a_newer_version_is_refused_with_advice(results: Command, dat
 
 
 def test_every_kind_of_record_survives_the_command_line(tmp_path: Path, results: Command) -> None:
-    with Store(tmp_path / "full" / "store") as store:
+    with ResultsDatabase(tmp_path / "full" / "store") as store:
         store.add(*one_of_each())
     file = tmp_path / "file.json"
     assert results("export", str(file), folder=tmp_path / "full")[0] == 0

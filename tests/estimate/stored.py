@@ -7,8 +7,8 @@ from typing import Any
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.estimate.knowledge import Pair
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Record, Statistics
-from dlbricks_tui.store.store import Store
 from tests.estimate.knowledge_of import latency_of
 from tests.store.samples import end_to_end, measurement
 
@@ -52,8 +52,8 @@ def model_record(decomposition: Decomposition, value_ms: float, **fields: Any) -
     return end_to_end(**{**what, **fields})
 
 
-def store_of(folder: Path, *records: Record) -> Store:
+def store_of(folder: Path, *records: Record) -> ResultsDatabase:
     """A store that holds these records."""
-    store = Store(folder)
+    store = ResultsDatabase(folder)
     store.add(*records)
     return store

@@ -38,12 +38,12 @@ def form_of(layer: int) -> BrickForm:
 
 def asked(folder: Path, records: Sequence[Record], options: Options | None = None) -> Inquiry:
     with store_of(folder / "store", *records) as store:
-        return Inquiry(store.generation, MODEL, options)
+        return Inquiry(store, MODEL, options)
 
 
 def on_system(folder: Path, records: Sequence[Record], options: Options | None = None) -> SystemEstimate:
     with store_of(folder / "store", *records) as store:
-        found = Inquiry(store.generation, MODEL, options).on(SYSTEM, RUNTIME)
+        found = Inquiry(store, MODEL, options).on(SYSTEM, RUNTIME)
         assert found is not None
         return found
 
@@ -103,7 +103,7 @@ def test_published_layers_that_differ_in_a_bias_alone_are_one_brick(tmp_path: Pa
             for model, ms in zip(models.values(), (1.0, 3.0), strict=True)
         ]
         with store_of(tmp_path / protocol, *records) as store:
-            found = {bias: Inquiry(store.generation, model).on(SYSTEM, RUNTIME) for bias, model in models.items()}
+            found = {bias: Inquiry(store, model).on(SYSTEM, RUNTIME) for bias, model in models.items()}
         assert {bias: it.sequential_ms for bias, it in found.items() if it} == expected
         sources = {part.source for it in found.values() if it for part in it.estimate.parts}
         assert len(sources) == len(set(expected.values()))
@@ -158,27 +158,27 @@ def test_the_newest_calibration_of_the_same_way_is_applied(tmp_path: Path) -> No
         calibration(**way, system="a1", when=LATER, constants=(("warm_brick_ms", 7.0),)),
     ]
     with store_of(tmp_path / "store", *records) as store:
-        correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
+        correction = correction_of(store, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
         assert correction == Correction((("warm_brick_ms", 0.5),), (0.02,), (3.0,))
-        assert correction_of(store.generation, Way(SYSTEM, "other", Level.WRITTEN, "hot")) is None
+        assert correction_of(store, Way(SYSTEM, "other", Level.WRITTEN, "hot")) is None
 
 
 def test_a_calibration_with_constants_of_another_version_is_not_used(tmp_path: Path) -> None:
     records = [calibrated(21, 9, 0.3), calibrated(21, 10, 1.0, constants=(("magic_ms", 1.0),))]
     with store_of(tmp_path / "store", *records) as store:
-        correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
+        correction = correction_of(store, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
     assert correction is not None and correction.constants == (("warm_brick_ms", 0.3),)
 
 
 def test_isolated_bricks_of_a_system_without_calibration_are_corrected_by_a_prior(tmp_path: Path) -> None:
     for protocol, is_prior in (("alone-12345678", True), ("inside-12345678", False)):
         with store_of(tmp_path / protocol, *brick_records(MODEL, protocol=protocol)) as store:
-            results = BrickResults(store.generation, MODEL)
+            results = BrickResults(store, MODEL)
             correction = results.knowledge(Way(SYSTEM, RUNTIME, Level.WRITTEN, protocol)).correction
             assert correction.is_prior == bool(correction.constants) == is_prior
             assert (correction.relative_doubt(1.0) > 0.1) == is_prior
             store.add(calibrated(21, 9, 0.3, protocol=protocol))
-            correction = BrickResults(store.generation, MODEL).knowledge(results.offers[0].way).correction
+            correction = BrickResults(store, MODEL).knowledge(results.offers[0].way).correction
             assert (correction.is_prior, correction.constants) == (False, (("warm_brick_ms", 0.3),))
 
 
@@ -197,7 +197,7 @@ def test_the_medians_of_all_calibrations_of_a_day_are_applied(tmp_path: Path) ->
         calibrated(22, 10, 0.3),
     ]
     with store_of(tmp_path / "store", *records) as store:
-        correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
+        correction = correction_of(store, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
     # One odd hour among them moves nothing.
     assert correction == Correction((("warm_brick_ms", 0.3),), (0.3, 0.2, 0.7), (3.0, 3.0, 3.0))
 
@@ -206,7 +206,7 @@ def test_a_calibration_on_few_networks_does_not_count_beside_a_full_one(tmp_path
     many = tuple((f"net-{number}", 0.01) for number in range(4))
     records = [calibrated(21, 9, 0.1, residuals=many, densities=many), calibrated(21, 10, 5.0)]
     with store_of(tmp_path / "store", *records) as store:
-        correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
+        correction = correction_of(store, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
     assert correction is not None
     assert correction.constants == (("warm_brick_ms", 0.1),)
 
@@ -214,7 +214,7 @@ def test_a_calibration_on_few_networks_does_not_count_beside_a_full_one(tmp_path
 def test_only_the_five_newest_calibrations_count(tmp_path: Path) -> None:
     records = [calibrated(21, hour, float(hour)) for hour in range(1, 9)]
     with store_of(tmp_path / "store", *records) as store:
-        correction = correction_of(store.generation, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
+        correction = correction_of(store, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
     assert correction is not None
     assert correction.constants == (("warm_brick_ms", 6.0),)
     assert correction.residuals == (8.0, 7.0, 6.0, 5.0, 4.0)
@@ -248,9 +248,9 @@ def test_the_measured_levels_are_listed(tmp_path: Path) -> None:
     fused = measurement(level=Level.FUSED, runtime="other")
     doubtful = measurement(level=Level.FUSED, flags=("drift",))
     with store_of(tmp_path / "store", *brick_records(MODEL), fused, doubtful) as store:
-        assert levels_measured(store.generation, SYSTEM) == (Level.FUSED, Level.WRITTEN)
-        assert levels_measured(store.generation, SYSTEM, RUNTIME) == (Level.WRITTEN,)
-        assert levels_measured(store.generation, "a1") == ()
+        assert levels_measured(store, SYSTEM) == (Level.FUSED, Level.WRITTEN)
+        assert levels_measured(store, SYSTEM, RUNTIME) == (Level.WRITTEN,)
+        assert levels_measured(store, "a1") == ()
 
 
 @pytest.mark.parametrize("system", [SYSTEM, "nowhere"])

@@ -13,8 +13,8 @@ from dlbricks_tui.estimate.selection import (
 )
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.queries import Combination
 from dlbricks_tui.store.records import Runtime, System
+from dlbricks_tui.store.selections import Combination
 from tests.store.samples import runtime, system
 
 

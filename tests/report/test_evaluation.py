@@ -30,7 +30,7 @@ def sources(*names: str) -> tuple[ModelSource, ...]:
 def evaluated(folder: Path, records: Sequence[Record], *names: str, only: frozenset[str] | None = None) -> Evaluation:
     with store_of(folder / "store", *records) as store:
         loader = Loader(folder / "cache", NoFramework())
-        return evaluate(store.generation, lambda _: loader, sources(*names), names, "here", only)
+        return evaluate(store, lambda _: loader, sources(*names), names, "here", only)
 
 
 def test_an_empty_store_gives_the_figures_without_latencies(tmp_path: Path) -> None:

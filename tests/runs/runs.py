@@ -24,9 +24,8 @@ from dlbricks_tui.runs.run_folder import RunFolder, RunState
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.store.queries import records_of
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, Failure, Measurement
-from dlbricks_tui.store.store import Store
 
 ROOT = Path(__file__).parents[2]
 FAKE_WORKER = Path(__file__).parent / "fake_worker.py"
@@ -115,13 +114,12 @@ class Site:
 
     def contents(self) -> Contents:
         """Return the contents of the store."""
-        with Store(self.data.store) as store:
+        with ResultsDatabase(self.data.store) as store:
             assert not store.damage
-            generation = store.generation
             return Contents(
-                records_of(generation, Measurement),
-                records_of(generation, EndToEnd),
-                records_of(generation, Failure),
+                store.records(Measurement),
+                store.records(EndToEnd),
+                store.records(Failure),
             )
 
     def events(self, folder: RunFolder) -> tuple[Event, ...]:

@@ -45,9 +45,8 @@ from dlbricks_tui.runs.request import CalibrationPolicy
 from dlbricks_tui.runs.run_folder import State, Tally
 from dlbricks_tui.runs.work import Session
 from dlbricks_tui.runtime.traits import MXNET, Format
-from dlbricks_tui.store.queries import records_of
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Calibration, utc_now
-from dlbricks_tui.store.store import Store
 from tests.bricks.graphs import chain, weighing
 from tests.models.table_framework import TableFramework
 from tests.runs.runs import BRICKS, FAKE, Site
@@ -63,8 +62,8 @@ def site(tmp_path: Path) -> Site:
 
 
 def calibrations(site: Site) -> Sequence[Calibration]:
-    with Store(site.data.store) as store:
-        return records_of(store.generation, Calibration)
+    with ResultsDatabase(site.data.store) as store:
+        return store.records(Calibration)
 
 
 def test_the_networks_are_always_the_same_and_no_two_are_alike() -> None:
@@ -208,10 +207,10 @@ def test_a_level_is_calibrated_once_unless_requested_again(site: Site) -> None:
     outdated = calibration(**way, constants=(("warm_brick_ms", 0.01),))
     residuals = tuple((name, 0.01) for name in NETWORKS)
     known = calibration(**way, when="2026-11-22T08:00:00.000000+00:00", constants=today, residuals=residuals)
-    with Store(site.data.store) as store:
+    with ResultsDatabase(site.data.store) as store:
 
         def due(policy: CalibrationPolicy, conditions: Conditions, of: Sequence[Job] = jobs) -> Sequence[Level]:
-            return levels_due(site.request(calibration=policy), models, of, conditions, store.generation, 5.0)
+            return levels_due(site.request(calibration=policy), models, of, conditions, store, 5.0)
 
         assert due(CalibrationPolicy.ONCE, here) == (graph.level,)
         store.add(outdated)
@@ -232,11 +231,11 @@ def test_a_long_run_adds_a_calibration_until_there_are_five(site: Site) -> None:
     found = {"constants": tuple((name, 0.01) for name in MXNET.calibration_constants)}
     found["residuals"] = tuple((name, 0.01) for name in NETWORKS)
     calibrating = SECONDS_PER_NETWORK * len(NETWORKS)
-    with Store(site.data.store) as store:
+    with ResultsDatabase(site.data.store) as store:
 
         def due(seconds: float, **fields: Any) -> bool:
             request = site.request(calibration=CalibrationPolicy.ONCE, **fields)
-            return bool(levels_due(request, models, jobs, Conditions("s1", "x", "p"), store.generation, seconds))
+            return bool(levels_due(request, models, jobs, Conditions("s1", "x", "p"), store, seconds))
 
         for hour in range(1, MOST_CALIBRATIONS + 1):
             assert due(calibrating)

@@ -21,9 +21,9 @@ from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import State, Tally
 from dlbricks_tui.settings import SAMPLE_MODELS
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Statistics
 from dlbricks_tui.store.statistics import mean_statistics
-from dlbricks_tui.store.store import Store
 from tests.runs.runs import BRICKS, FAKE, MODEL, Site
 
 INSIDE = {"method": Method.INSIDE, "end_to_end": True}
@@ -45,8 +45,8 @@ def estimated(site: Site, model: str) -> SystemEstimate:
     library = Library(SAMPLE_MODELS, site.path)
     with WorkerFramework(FAKE, site.path / "log", site.worker_program) as framework:
         graph = Loader(site.path / "cache", framework, framework).load(library.find_all([model])[0], Level.WRITTEN)
-    with Store(site.data.store) as store:
-        (found,) = Inquiry(store.generation, decompose(graph)).everywhere()
+    with ResultsDatabase(site.data.store) as store:
+        (found,) = Inquiry(store, decompose(graph)).everywhere()
     return found
 
 

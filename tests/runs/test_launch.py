@@ -14,9 +14,10 @@ from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.share.running import start_detached
-from dlbricks_tui.store.documents import FORMAT, HEAD, seal
+from dlbricks_tui.store.entries import head_of, line_of
 from dlbricks_tui.store.errors import OtherVersionError
 from dlbricks_tui.store.files import journal_name
+from dlbricks_tui.store.middlewares import with_checksum, with_schema
 from tests.runs.killing import eventually
 from tests.runs.runs import BRICKS, FAKE, FAKE_WORKER, Site
 
@@ -58,11 +59,14 @@ def test_a_run_that_cannot_start_is_reported_with_the_reason(site: Site, monkeyp
         start_detached(folder, site.data)
 
 
-@pytest.mark.parametrize(("schema", "form"), [(0, "dlbricks 0.1"), (999, FORMAT)], ids=["older", "newer"])
-def test_a_store_of_another_version_is_refused_before_there_is_a_run(site: Site, schema: int, form: str) -> None:
+OLDER, NEWER = b'{"table":"dlbricks","format":"dlbricks 0.1"}', with_schema(line_of(head_of()), 999)
+
+
+@pytest.mark.parametrize("head", [OLDER, NEWER], ids=["older", "newer"])
+def test_a_store_of_another_version_is_refused_before_there_is_a_run(site: Site, head: bytes) -> None:
     journal = site.data.store / journal_name(0)
     journal.parent.mkdir(parents=True)
-    journal.write_bytes(seal({"table": HEAD, "schema": schema, "format": form}).text + b"\n")
+    journal.write_bytes(with_checksum(head) + b"\n")
     with pytest.raises(OtherVersionError):
         create_run(site.request(), site.data)
     assert not site.data.runs.exists()

@@ -13,9 +13,8 @@ from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure.calibration_nets import calibration_nets
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.store.queries import records_of
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Calibration, EndToEnd
-from dlbricks_tui.store.store import Store
 from tests.models.onnx_models import finite_with_its_own_weights, of_unknown_shapes, saved, small, unfusable
 
 
@@ -82,8 +81,8 @@ def test_a_fused_and_a_written_model_are_timed_separately(model: Path, capsys: p
     for level in ("fused", "written"):
         _, found, _ = dlbricks(model, capsys, *asked, "--level", level)
         assert found["end_to_end"]["run"] == 1
-    with Store(DataFolder(model.parent / "data").store) as store:
-        timed = records_of(store.generation, EndToEnd)
+    with ResultsDatabase(DataFolder(model.parent / "data").store) as store:
+        timed = store.records(EndToEnd)
     assert sorted(it.level.value for it in timed) == ["fused", "written"]
     assert len({it.model for it in timed}) == 2
 
@@ -105,8 +104,8 @@ def test_a_runtime_is_calibrated_on_networks_of_its_format(
 ) -> None:
     status, _, told = dlbricks(model, capsys, "run", str(model), "--level", level)
     assert status == 0, told
-    with Store(DataFolder(model.parent / "data").store) as store:
-        (found,) = records_of(store.generation, Calibration)
+    with ResultsDatabase(DataFolder(model.parent / "data").store) as store:
+        (found,) = store.records(Calibration)
     assert (found.level, found.runtime.startswith("onnxruntime-")) == (level, True)
     assert len(found.residuals) == len(calibration_nets(Format.ONNX))
 

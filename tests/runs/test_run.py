@@ -39,9 +39,10 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState, State, Tally
 from dlbricks_tui.settings import SAMPLE_MODELS
-from dlbricks_tui.store.queries import brick_form, runs, runtimes, systems
-from dlbricks_tui.store.records import Calibration, utc_now
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.records import BrickForm, Calibration, utc_now
+from dlbricks_tui.store.selections import by_id
 from tests.runs.runs import BRICKS, FAKE, MODEL, Site
 
 AnEvent = TypeVar("AnEvent", bound=Event)
@@ -106,11 +107,11 @@ def test_a_result_has_its_conditions_its_samples_and_facts_about_noise(site: Sit
     assert noise["null_call_ms"] == 0.0125
     assert noise["reference_ms"] == pytest.approx(0.5, rel=0.05)
     assert {"warm_up", "outliers"} <= noise.keys()
-    with Store(site.data.store) as store:
-        assert brick_form(store.generation, result.brick) is not None
-        assert set(systems(store.generation)) == {result.system}
-        assert runtimes(store.generation)[FAKE.identity].version == FAKE.version
-        run = runs(store.generation)[state.run]
+    with ResultsDatabase(site.data.store) as store:
+        assert store.records(BrickForm, equal(key=result.brick))
+        assert set(by_id(store.systems())) == {result.system}
+        assert by_id(store.runtimes())[FAKE.identity].version == FAKE.version
+        run = by_id(store.runs())[state.run]
         assert (run.state, run.measured, run.failed, run.models) == ("finished", BRICKS, 0, (MODEL,))
 
 
@@ -263,16 +264,16 @@ def test_the_last_estimate_event_of_a_model_equals_the_estimate_from_the_store(s
     calibration = Calibration(
         when=utc_now(), run="r", constants=constants, residuals=residuals, densities=(), **way._asdict()
     )
-    with Store(site.data.store) as store:
+    with ResultsDatabase(site.data.store) as store:
         store.add(calibration)
     events: list[Event] = []
     request = site.request("squeezenet1.1")
     site.run(request, events.append)
     folder = RunFolders(site.data.runs).find("last")
     (model,) = cut_models(request, Library(SAMPLE_MODELS, site.path), site.data.cache, folder.worker_log, events.append)
-    with Store(site.data.store) as store:
+    with ResultsDatabase(site.data.store) as store:
         decomposition = model.decomposition
-        found = Inquiry(store.generation, decomposition).by(way)
+        found = Inquiry(store, decomposition).by(way)
     last = of_kind(events, EstimateChanged)[-1]
     composed = found.estimate.composed
     assert composed is not None

@@ -19,7 +19,7 @@ from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
 from tests.runs.killing import (
     PATIENCE_SECONDS,
     VICTIMS,
@@ -245,5 +245,5 @@ def test_a_run_whose_process_was_killed_reads_as_interrupted(site: Site) -> None
     assert (state.state, state.active) == (State.INTERRUPTED, False)
     assert "killed" in state.message
     assert [it.state for it in RunFolders(site.data.runs).states()] == [State.INTERRUPTED]
-    with Store(site.data.store) as store:
+    with ResultsDatabase(site.data.store) as store:
         assert not store.damage

@@ -20,9 +20,8 @@ from dlbricks_tui.share.results_file import read_results
 from dlbricks_tui.share.running import execute_any
 from dlbricks_tui.share.suite import seed_of
 from dlbricks_tui.share.unpacking import Unpacker
-from dlbricks_tui.store.queries import records_of
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Calibration, Measurement, utc_now
-from dlbricks_tui.store.store import Store
 from tests.models.table_framework import TableFramework
 from tests.share.trio import GIBIBYTE, PRIVATE_WIDTHS, Trio
 
@@ -129,20 +128,20 @@ def test_calibrations_of_the_system_are_imported_with_its_results(trio: Trio) ->
         constants=(("per_layer_ms", 0.005),),
         residuals=(),
     )
-    with Store(trio.vendor.data.store) as store:
+    with ResultsDatabase(trio.vendor.data.store) as store:
         store.add(constants, replace(constants, system="another", uuid="0" * 32))
     trio.run()
     assert trio.bring_home().calibrations == 1
-    with Store(trio.owner.data.store) as store:
-        assert records_of(store.generation, Calibration) == [constants]
+    with ResultsDatabase(trio.owner.data.store) as store:
+        assert store.records(Calibration) == [constants]
 
 
 def test_results_of_a_suite_can_be_listed_by_their_run(trio: Trio) -> None:
     assembled = trio.export()
     trio.run()
     trio.bring_home()
-    with Store(trio.owner.data.store) as store:
-        runs = {it.run for it in records_of(store.generation, Measurement)}
+    with ResultsDatabase(trio.owner.data.store) as store:
+        runs = {it.run for it in store.records(Measurement)}
     assert runs == {f"suite-{assembled.manifest.suite[:12]}"}
 
 

@@ -21,7 +21,7 @@ from dlbricks_tui.share.results_file import SuiteImport, import_results, read_re
 from dlbricks_tui.share.running import execute_any
 from dlbricks_tui.share.suite import SuiteFolder, seed_of
 from dlbricks_tui.share.unpacking import Unpacker
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
 from tests.models.table_framework import TableFramework
 from tests.runs.runs import FAKE, Site
 
@@ -128,7 +128,7 @@ class Trio:
         """Import the results as the owner."""
         results = read_results(self.results)
         key = read_key(key_path(self.owner.data, results.suite))
-        with Store(self.owner.data.store) as store:
+        with ResultsDatabase(self.owner.data.store) as store:
             return import_results(store, key, results, str(self.results))
 
     def _site(self, who: str) -> Site:

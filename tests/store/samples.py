@@ -5,6 +5,10 @@ import json
 from typing import Any
 
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.documents import SCHEMA, TABLE_OF, TABLES, fields_of
+from dlbricks_tui.store.entries import Action, Entry, line_of
+from dlbricks_tui.store.middlewares import with_checksum, with_schema
 from dlbricks_tui.store.records import (
     BrickForm,
     Calibration,
@@ -79,6 +83,17 @@ def failure(**fields: Any) -> Failure:
     """Return a failure."""
     what = {"brick": brick(1), "context": "plain", "reason": "memory", "message": "exceeded 4 GiB"}
     return Failure(**{**WAY, "when": WHEN, "run": "r1", **what, **fields})
+
+
+def counts(store: ResultsDatabase) -> dict[str, int]:
+    """Return the number of records in each table."""
+    return {table: len(store.table(table)) for table in TABLES}
+
+
+def line_of_record(record: Record, schema: int = SCHEMA, doc_id: int = 1, **changed: Any) -> bytes:
+    """Return a record as a line of a journal, with the changed values, of a schema."""
+    entry = Entry(Action.PUT, TABLE_OF[type(record)], doc_id, {**fields_of(record), **changed})
+    return with_checksum(with_schema(line_of(entry), schema))
 
 
 def one_of_each() -> list[Record]:

@@ -3,19 +3,19 @@ from pathlib import Path
 
 import tinydb
 
-from dlbricks_tui.store.documents import TABLES, unseal
-from dlbricks_tui.store.queries import counts, records_of, select
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.records import Measurement
-from dlbricks_tui.store.store import Store
-from tests.store.samples import brick, measurement, one_of_each
+from dlbricks_tui.store.saved_index import INDEX_NAME
+from tests.store.samples import brick, counts, measurement, one_of_each
 
 
 def names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir() if path.name not in ("lock", "index.npz")}
+    return {path.name for path in folder.iterdir() if path.name not in ("lock", INDEX_NAME)}
 
 
 def test_plain_tinydb_opens_a_compacted_file(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(*one_of_each(), *(measurement(brick=brick(number)) for number in range(20)))
         path = store.compact()
     with tinydb.TinyDB(path, access_mode="r") as database:
@@ -28,27 +28,27 @@ def test_plain_tinydb_opens_a_compacted_file(tmp_path: Path) -> None:
 
 
 def test_a_compacted_file_holds_the_documents_of_the_journal_byte_for_byte(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(*one_of_each())
         _, *written = (tmp_path / "journal-0.jsonl").read_bytes().splitlines()
         content = store.compact().read_bytes()
     assert all(text in content for text in written)
-    assert [unseal(text)["table"] for text in written] == [table for table in json.loads(content) if table in TABLES]
+    assert [json.loads(text)["table"] for text in written] == [name for name in json.loads(content) if name in TABLES]
 
 
 def test_compacting_changes_nothing_that_is_stored(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(*one_of_each())
-        before = counts(store.generation)
+        before = counts(store)
         for _ in range(3):
             store.compact()
-            assert counts(store.generation) == before
+            assert counts(store) == before
         for record in one_of_each():
-            assert records_of(store.generation, type(record)) == [record]
+            assert store.records(type(record)) == [record]
 
 
 def test_the_previous_generation_is_kept_until_the_next_compaction(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(measurement())
         store.compact()
         assert names(tmp_path) == {"journal-0.jsonl", "results-1.json"}
@@ -60,28 +60,28 @@ def test_the_previous_generation_is_kept_until_the_next_compaction(tmp_path: Pat
 
 
 def test_an_empty_store_can_be_compacted(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         path = store.compact()
-        assert not any(counts(store.generation).values())
+        assert not any(counts(store).values())
         store.add(measurement())
     with tinydb.TinyDB(path, access_mode="r") as database:
         assert database.tables() == {"dlbricks"}
-    with Store(tmp_path) as store:
-        assert len(select(store.generation)) == 1
+    with ResultsDatabase(tmp_path) as store:
+        assert len(store.select()) == 1
         assert not store.damage
 
 
 def test_compaction_deletes_the_drafts_of_a_killed_compaction(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(measurement())
         (tmp_path / "results-1.json.4711.new").write_bytes(b'{"dlbricks": {\n"1": {"che')
-        assert len(select(store.generation)) == 1
+        assert len(store.select()) == 1
         store.compact()
     assert names(tmp_path) == {"journal-0.jsonl", "results-1.json"}
 
 
 def test_a_reader_of_the_previous_generation_keeps_reading(tmp_path: Path) -> None:
-    with Store(tmp_path) as reader, Store(tmp_path) as writer:
+    with ResultsDatabase(tmp_path) as reader, ResultsDatabase(tmp_path) as writer:
         record = measurement()
         writer.add(record)
         reader.refresh()
@@ -90,4 +90,5 @@ def test_a_reader_of_the_previous_generation_keeps_reading(tmp_path: Path) -> No
             writer.compact()
         reader.refresh()
         assert reader.generation is not held
-        assert records_of(held, Measurement) == records_of(reader.generation, Measurement) == [record]
+        (row,) = held.index.rows_of("measurements").tolist()
+        assert [held.record(row)] == reader.records(Measurement) == [record]

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.store.conditions import parse_condition
 from dlbricks_tui.store.contrast import Contrast, Verdict, contrast
-from dlbricks_tui.store.queries import Selection, select
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.store.statistics import summarise
-from dlbricks_tui.store.store import Store
 from tests.store.samples import brick, end_to_end, form, measurement
 
 
@@ -22,9 +21,9 @@ THERE: dict[str, Any] = {"system": "there"}
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path: Path) -> Iterator[ResultsDatabase]:
     """Two systems with bricks that are slower, faster and as fast on the second."""
-    with Store(tmp_path / "store") as store:
+    with ResultsDatabase(tmp_path / "store") as store:
         store.add(*map(form, range(6)))
         for number, there_ms in enumerate((2.0, 0.5, 1.0, 1.004)):
             store.add(
@@ -36,21 +35,21 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def chosen(store: Store, *filters: str) -> Selection:
-    return select(store.generation, [parse_condition(text) for text in filters])
+def chosen(store: ResultsDatabase, *filters: str) -> Selection:
+    return store.select(*filters)
 
 
-def both(store: Store) -> Contrast:
+def both(store: ResultsDatabase) -> Contrast:
     return contrast(chosen(store, "system=here"), chosen(store, "system=there"))
 
 
-def test_common_bricks_are_paired_and_the_others_counted(store: Store) -> None:
+def test_common_bricks_are_paired_and_the_others_counted(store: ResultsDatabase) -> None:
     found = both(store)
     assert len(found.pairs) == 5
     assert (found.only_first, found.only_second) == (1, 1)
 
 
-def test_the_second_result_of_a_pair_is_compared_with_the_first(store: Store) -> None:
+def test_the_second_result_of_a_pair_is_compared_with_the_first(store: ResultsDatabase) -> None:
     verdicts = {pair.second.brick or pair.name: pair.verdict for pair in both(store).pairs}
     assert verdicts == {
         brick(0): Verdict.SLOWER,
@@ -63,14 +62,14 @@ def test_the_second_result_of_a_pair_is_compared_with_the_first(store: Store) ->
     assert both(store).count(Verdict.SLOWER) == 2
 
 
-def test_swapping_the_selections_inverts_the_comparison(store: Store) -> None:
+def test_swapping_the_selections_inverts_the_comparison(store: ResultsDatabase) -> None:
     found, turned = both(store), contrast(chosen(store, "system=there"), chosen(store, "system=here"))
     assert found.ratio is not None and turned.ratio == pytest.approx(1 / found.ratio)
     assert turned.total_ms == tuple(reversed(found.total_ms))
     assert turned.count(Verdict.FASTER) == found.count(Verdict.SLOWER)
 
 
-def test_the_newest_good_result_counts(store: Store) -> None:
+def test_the_newest_good_result_counts(store: ResultsDatabase) -> None:
     later = "2026-11-25T08:00:00.000000+00:00"
     store.add(
         measurement(brick=brick(0), **THERE, **spread_around(3.0), when=later),
@@ -80,7 +79,7 @@ def test_the_newest_good_result_counts(store: Store) -> None:
     assert pair.ratio == pytest.approx(3.0)
 
 
-def test_results_with_too_few_samples_are_compared_and_not_judged(store: Store) -> None:
+def test_results_with_too_few_samples_are_compared_and_not_judged(store: ResultsDatabase) -> None:
     store.add(
         measurement(brick=brick(5), **HERE, **spread_around(1.0, 5)),
         measurement(brick=brick(5), **THERE, **spread_around(2.0, 5), when="2026-11-25T08:00:00+00:00"),
@@ -89,12 +88,12 @@ def test_results_with_too_few_samples_are_compared_and_not_judged(store: Store) 
     assert pair.verdict is Verdict.TOO_FEW and pair.ratio == pytest.approx(2.0)
 
 
-def test_selections_with_nothing_in_common_have_no_ratio(store: Store) -> None:
+def test_selections_with_nothing_in_common_have_no_ratio(store: ResultsDatabase) -> None:
     found = contrast(chosen(store, "system=here"), chosen(store, "system=nowhere"))
     assert found.pairs == () and found.ratio is None and found.only_first == 6
 
 
-def test_a_comparison_can_be_stopped_early(store: Store) -> None:
+def test_a_comparison_can_be_stopped_early(store: ResultsDatabase) -> None:
     answers = iter([True, True, False])
     found = contrast(chosen(store, "system=here"), chosen(store, "system=there"), lambda: next(answers))
     assert len(found.pairs) == 2

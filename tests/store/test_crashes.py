@@ -1,14 +1,16 @@
 """Acknowledged records stay, even if writers are killed or write at the same time."""
 
+import os
 import random
 import subprocess
 import time
 from pathlib import Path
+from typing import IO, cast
 
 import pytest
 
-from dlbricks_tui.store.queries import select
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.selections import OLDEST_FIRST
 from dlbricks_tui.store.verification import verify
 from tests.store.processes import start_writer
 
@@ -22,30 +24,43 @@ def kill_at_a_random_moment(folder: Path, chance: random.Random) -> bytes:
         return acknowledged + writer.stdout.read()
 
 
-def keep_killing(folder: Path, times: int) -> None:
-    chance = random.Random(times)
-    there: set[str] = set()
-    perhaps: set[str] = set()
-    for _ in range(times):
-        for line in kill_at_a_random_moment(folder, chance).decode().splitlines():
+class Acknowledged:
+    """The results that writers have acknowledged, and those that may be there or not."""
+
+    def __init__(self) -> None:
+        self.there: set[str] = set()
+        self._perhaps: set[str] = set()
+
+    def take(self, lines: bytes) -> None:
+        """Count what a writer has printed until it was killed."""
+        for line in lines.decode().splitlines():
             if line.startswith("+"):
-                there.add(line[1:])
+                self.there.add(line[1:])
             elif line.startswith("?"):
-                there.remove(line[1:])
-                perhaps.add(line[1:])
+                self.there.remove(line[1:])
+                self._perhaps.add(line[1:])
             elif line.startswith("-"):
-                perhaps.remove(line[1:])
-        with Store(folder) as store:
-            stored = set(select(store.generation).values("id"))
-            # Of the batch that was being written some may be there, unacknowledged: they are now.
-            assert there <= stored
-            there |= stored - perhaps
-            perhaps &= stored
-        assert there <= stored <= there | perhaps
+                self._perhaps.remove(line[1:])
+
+    def check(self, folder: Path) -> None:
+        """Assert that nothing was lost, and count all that is there as acknowledged."""
+        with ResultsDatabase(folder) as store:
+            stored = set(store.select().values("id"))
+            assert len(stored) == len(store.table("measurements"))
+        # Of the batch that was being written some may be there, unacknowledged: they are now.
+        assert self.there <= stored
+        self.there |= stored - self._perhaps
+        self._perhaps &= stored
+
+
+def keep_killing(folder: Path, times: int) -> None:
+    chance, acknowledged = random.Random(times), Acknowledged()
+    for _ in range(times):
+        acknowledged.take(kill_at_a_random_moment(folder, chance))
+        acknowledged.check(folder)
     found = verify(folder)
-    assert found.records["measurements"] == len(stored)
     # A line that was torn is named, and it is all that is ever lost.
-    assert all("checksum" in each.reason or "as dlbricks writes it" in each.reason for each in found.damage)
+    assert all("checksum" in each.reason or "a line that dlbricks writes" in each.reason for each in found.damage)
 
 
 def test_twenty_kills_lose_no_acknowledged_result(tmp_path: Path) -> None:
@@ -61,8 +76,8 @@ def write_at_once(folder: Path, each: int) -> None:
     writers: list[subprocess.Popen[bytes]] = [start_writer(folder, "add", str(each)) for _ in range(2)]
     acknowledged = {line for writer in writers for line in writer.communicate()[0].decode().split() if line[0] == "+"}
     assert [writer.returncode for writer in writers] == [0, 0]
-    with Store(folder) as store:
-        stored = {f"+{uuid}" for uuid in select(store.generation).values("id")}
+    with ResultsDatabase(folder) as store:
+        stored = {f"+{uuid}" for uuid in store.select(order=OLDEST_FIRST).values("id")}
     assert stored == acknowledged
     assert len(stored) == 2 * each
     assert not verify(folder).damage
@@ -75,3 +90,29 @@ def test_two_writers_at_once_lose_nothing(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_two_writers_with_five_thousand_each_make_ten_thousand(tmp_path: Path) -> None:
     write_at_once(tmp_path, 5000)
+
+
+@pytest.mark.soak
+def test_nothing_acknowledged_is_lost_in_an_hour_of_kills_full_disks_and_compactions(tmp_path: Path) -> None:
+    """`SOAK_SECONDS` sets another length."""
+    end = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "3600"))
+    chance, acknowledged = random.Random(47), Acknowledged()
+    readers = [start_writer(tmp_path, "read") for _ in range(3)]
+    while time.monotonic() < end:
+        writers = [start_writer(tmp_path, "churn") for _ in range(2)]
+        heads = [cast(IO[bytes], writer.stdout).readline() for writer in writers]
+        for writer, head in zip(writers, heads, strict=True):
+            time.sleep(chance.uniform(0, 1))
+            writer.kill()
+            acknowledged.take(head + writer.communicate()[0])
+        acknowledged.check(tmp_path)
+        # So that an hour does not fill the disk.
+        if len(acknowledged.there) > 20_000:
+            with ResultsDatabase(tmp_path) as store:
+                store.delete(acknowledged.there)
+            acknowledged.there.clear()
+    assert [reader.poll() for reader in readers] == [None] * 3
+    for reader in readers:
+        reader.kill()
+        reader.communicate()
+    assert verify(tmp_path).records["measurements"] == len(acknowledged.there)

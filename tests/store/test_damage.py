@@ -1,5 +1,6 @@
 """Damaged lines are counted, named and set aside; everything else is kept."""
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -7,14 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dlbricks_tui.store.documents import seal, to_document
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.documents import to_document
 from dlbricks_tui.store.errors import DamagedResultError, OtherVersionError, StoreError
-from dlbricks_tui.store.queries import records_of, select
+from dlbricks_tui.store.middlewares import with_checksum
 from dlbricks_tui.store.records import Measurement
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.selections import OLDEST_FIRST
 from dlbricks_tui.store.verification import verify
 from tests.store.processes import run_python
-from tests.store.samples import brick, measurement
+from tests.store.samples import brick, line_of_record, measurement
 
 RECORDS = [measurement(brick=brick(number), uuid=f"{number + 1:032x}") for number in range(6)]
 anywhere = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -24,7 +26,7 @@ anywhere = settings(suppress_health_check=[HealthCheck.function_scoped_fixture],
 def filled(tmp_path: Path) -> Path:
     """A store with six measurements in its journal."""
     folder = tmp_path / "store"
-    with Store(folder) as store:
+    with ResultsDatabase(folder) as store:
         store.add(*RECORDS)
     return folder
 
@@ -32,15 +34,15 @@ def filled(tmp_path: Path) -> Path:
 @pytest.fixture
 def compacted(filled: Path) -> Path:
     """A store with six measurements in a TinyDB file, and no generation before it."""
-    with Store(filled) as store:
+    with ResultsDatabase(filled) as store:
         store.compact()
     (filled / "journal-0.jsonl").unlink()
     return filled
 
 
 def readable(folder: Path) -> list[Measurement]:
-    with Store(folder) as store:
-        return records_of(store.generation, Measurement)
+    with ResultsDatabase(folder) as store:
+        return store.records(Measurement)
 
 
 @anywhere
@@ -52,11 +54,11 @@ def test_a_journal_torn_at_any_byte_keeps_every_whole_line(filled: Path, data: s
         Path(folder, "journal-0.jsonl").write_bytes(torn)
         whole = max(0, torn.count(b"\n") - 1)
         assert readable(Path(folder)) == RECORDS[:whole]
-        with Store(Path(folder)) as store:
+        with ResultsDatabase(Path(folder)) as store:
             # The next line is separate from the torn line before it.
             added = measurement()
             store.add(added)
-            assert records_of(store.generation, Measurement) in (
+            assert store.records(Measurement) in (
                 [*RECORDS[:whole], added],
                 # Only the line break was missing: the line is complete, though not acknowledged.
                 [*RECORDS[: whole + 1], added],
@@ -74,8 +76,8 @@ def test_a_flipped_bit_anywhere_in_a_journal_costs_at_most_its_line(filled: Path
         line = bytes(content[:position]).count(b"\n") + 1
         # A line break that is none any more joins two lines; line 1 is the head.
         lost = {line - 2} | ({line - 1} if line < 7 and bytes(content).count(b"\n") < 7 else set())
-        with Store(Path(folder)) as store:
-            kept = records_of(store.generation, Measurement)
+        with ResultsDatabase(Path(folder)) as store:
+            kept = store.records(Measurement)
             assert all(record in kept for number, record in enumerate(RECORDS) if number not in lost)
             assert all(record in RECORDS for record in kept)
             named = store.damage[0].line == line if store.damage else store.generation.unfinished_bytes > 0
@@ -102,14 +104,14 @@ def test_damaged_lines_are_named_and_set_aside_by_the_next_compaction(filled: Pa
     lines = journal.read_bytes().split(b"\n")
     lines[2] = lines[2].replace(b"plain", b"ploin")
     journal.write_bytes(b"\n".join(lines))
-    with Store(filled) as store:
-        assert records_of(store.generation, Measurement) == [RECORDS[0], *RECORDS[2:]]
+    with ResultsDatabase(filled) as store:
+        assert store.records(Measurement) == [RECORDS[0], *RECORDS[2:]]
         (damage,) = store.damage
         offset = len(lines[0]) + len(lines[1]) + 2
         assert str(damage) == f"journal-0.jsonl line 3 (byte {offset}) does not agree with its checksum"
         store.compact()
         assert not store.damage
-        assert records_of(store.generation, Measurement) == [RECORDS[0], *RECORDS[2:]]
+        assert store.records(Measurement) == [RECORDS[0], *RECORDS[2:]]
     assert lines[2] in (filled / "set-aside-0.txt").read_bytes()
 
 
@@ -117,22 +119,23 @@ def test_a_truncated_compacted_file_reports_how_much_is_left(compacted: Path) ->
     path = compacted / "results-1.json"
     content = path.read_bytes()
     path.write_bytes(content[: content.index(b'"4": ') + 30])
-    with Store(compacted) as store:
-        assert records_of(store.generation, Measurement) == RECORDS[:3]
+    with ResultsDatabase(compacted) as store:
+        assert store.records(Measurement) == RECORDS[:3]
         assert "cut off: 3 of 6 documents are there" in str(store.damage[-1])
 
 
 def test_damaged_records_of_a_compacted_file_are_read_from_the_previous_generation(filled: Path) -> None:
     late = measurement()
-    with Store(filled) as store:
+    with ResultsDatabase(filled) as store:
         store.delete([RECORDS[5].uuid])
         store.compact()
         store.add(late)
         store.delete([RECORDS[4].uuid])
     path = filled / "results-1.json"
-    path.write_bytes(path.read_bytes()[:1500])
-    with Store(filled) as store:
-        assert sorted(record.uuid for record in records_of(store.generation, Measurement)) == sorted(
+    content = path.read_bytes()
+    path.write_bytes(content[: content.index(b'"3": ') + 30])
+    with ResultsDatabase(filled) as store:
+        assert sorted(record.uuid for record in store.records(Measurement)) == sorted(
             [*(record.uuid for record in RECORDS[:4]), late.uuid]
         )
         assert store.damage
@@ -145,7 +148,7 @@ def test_damaged_records_of_a_compacted_file_are_read_from_the_previous_generati
 
 
 def test_a_missing_compacted_file_is_replaced_by_the_previous_generation(filled: Path) -> None:
-    with Store(filled) as store:
+    with ResultsDatabase(filled) as store:
         store.compact()
         store.add(measurement(uuid="ff" * 16))
     (filled / "results-1.json").unlink()
@@ -153,17 +156,17 @@ def test_a_missing_compacted_file_is_replaced_by_the_previous_generation(filled:
 
 
 def test_a_lost_compacted_file_is_named(compacted: Path) -> None:
-    with Store(compacted) as store:
+    with ResultsDatabase(compacted) as store:
         store.add(measurement())
     (compacted / "results-1.json").unlink()
-    with Store(compacted) as store:
+    with ResultsDatabase(compacted) as store:
         assert str(store.damage[0]).startswith("results-1.json")
         assert "missing" in str(store.damage[0])
 
 
 def test_damage_to_an_open_store_costs_only_the_damaged_records(filled: Path) -> None:
-    with Store(filled) as store:
-        found = select(store.generation)
+    with ResultsDatabase(filled) as store:
+        found = store.select(order=OLDEST_FIRST)
         journal = filled / "journal-0.jsonl"
         content = journal.read_bytes()
         with journal.open("r+b") as file:
@@ -173,7 +176,7 @@ def test_damage_to_an_open_store_costs_only_the_damaged_records(filled: Path) ->
             DamagedResultError, match=r"journal-0.jsonl line 2 \(byte \d+\) does not agree .* set aside"
         ):
             found.result(0)
-        assert records_of(store.generation, Measurement) == RECORDS[1:]
+        assert store.records(Measurement) == RECORDS[1:]
         assert len(store.damage) == 1
 
 
@@ -181,9 +184,9 @@ def test_a_full_disk_without_room_for_the_index_loses_nothing(filled: Path) -> N
     code = """
 import resource, sys
 from pathlib import Path
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-with Store(Path(sys.argv[1])) as store:
+with ResultsDatabase(Path(sys.argv[1])) as store:
     store.generation.save_index()
 """
     done = run_python(code, str(filled))
@@ -196,11 +199,11 @@ def test_a_full_disk_loses_no_acknowledged_result(filled: Path) -> None:
     code = """
 import resource, sys
 from pathlib import Path
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.errors import UserError
 from tests.store.samples import measurement
 folder = Path(sys.argv[1])
-with Store(folder) as store:
+with ResultsDatabase(folder) as store:
     size = (folder / "journal-0.jsonl").stat().st_size
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 1000, size + 1000))
     for number in range(3):
@@ -232,12 +235,11 @@ def test_a_read_only_store_can_be_read(filled: Path) -> None:
     code = """
 import sys
 from pathlib import Path
-from dlbricks_tui.store.store import Store
-from dlbricks_tui.store.queries import select
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.errors import UserError
 from tests.store.samples import measurement
-with Store(Path(sys.argv[1])) as store:
-    print(len(select(store.generation)))
+with ResultsDatabase(Path(sys.argv[1])) as store:
+    print(len(store.select()))
     for work in (lambda: store.add(measurement()), store.compact):
         try:
             work()
@@ -257,10 +259,10 @@ def test_an_unreadable_store_is_reported(filled: Path) -> None:
     code = """
 import sys
 from pathlib import Path
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.errors import UserError
 try:
-    Store(Path(sys.argv[1]))
+    ResultsDatabase(Path(sys.argv[1]))
 except UserError as error:
     print(error)
 """
@@ -272,21 +274,21 @@ except UserError as error:
 def test_a_file_in_place_of_the_store_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("not a folder")
     with pytest.raises(StoreError, match="store: Not a directory"):
-        Store(tmp_path / "store")
+        ResultsDatabase(tmp_path / "store")
 
 
 @pytest.mark.parametrize("compacting", [False, True])
 def test_a_store_of_a_newer_version_is_refused_and_unchanged(filled: Path, compacting: bool) -> None:
     if compacting:
-        with Store(filled) as store:
+        with ResultsDatabase(filled) as store:
             store.compact()
-    newer = seal({**to_document(measurement()), "schema": 99}).text
+    newer = line_of_record(measurement(), schema=99)
     journal = filled / ("journal-1.jsonl" if compacting else "journal-0.jsonl")
     with journal.open("ab") as file:
         file.write(newer + b"\n")
     before = {path.name: path.read_bytes() for path in filled.iterdir()}
     with pytest.raises(OtherVersionError, match=r"written by a newer dlbricks \(schema 99, .* update dlbricks"):
-        Store(filled)
+        ResultsDatabase(filled)
     with pytest.raises(OtherVersionError):
         verify(filled)
     assert {path.name: path.read_bytes() for path in filled.iterdir()} == before
@@ -297,21 +299,22 @@ def test_a_store_of_an_unreleased_version_is_refused_and_unchanged(tmp_path: Pat
     head = {"table": "dlbricks", "schema": schema, "format": "dlbricks results"}
     documents = [head, {**to_document(measurement()), "schema": schema}]
     journal = tmp_path / "journal-0.jsonl"
-    journal.write_bytes(b"".join(seal(document).text + b"\n" for document in documents))
+    lines = (with_checksum(json.dumps(document).encode()) for document in documents)
+    journal.write_bytes(b"".join(line + b"\n" for line in lines))
     before = journal.read_bytes()
-    complaint = rf"{journal} was written by a dlbricks before version 0\.2\.0, .* move the folder {tmp_path} away, or"
+    complaint = rf"{tmp_path} was written by a dlbricks before version 0\.2\.0, .* move the folder {tmp_path} away, or"
     with pytest.raises(OtherVersionError, match=complaint):
-        Store(tmp_path)
+        ResultsDatabase(tmp_path)
     with pytest.raises(OtherVersionError, match=complaint):
         verify(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {journal.name: before}
 
 
 def test_an_upgrade_of_an_open_store_is_noticed_before_writing(filled: Path) -> None:
-    with Store(filled) as store:
+    with ResultsDatabase(filled) as store:
         journal = filled / "journal-0.jsonl"
         with journal.open("ab") as file:
-            file.write(seal({**to_document(measurement()), "schema": 99}).text + b"\n")
+            file.write(line_of_record(measurement(), schema=99) + b"\n")
         before = journal.read_bytes()
         with pytest.raises(OtherVersionError):
             store.add(measurement())
@@ -320,6 +323,6 @@ def test_an_upgrade_of_an_open_store_is_noticed_before_writing(filled: Path) -> 
 
 def test_a_file_of_another_kind_is_named_and_ignored(filled: Path) -> None:
     (filled / "results-1.json").write_bytes(b"\x00\xff nonsense\n" * 3)
-    with Store(filled) as store:
-        assert records_of(store.generation, Measurement) == RECORDS
+    with ResultsDatabase(filled) as store:
+        assert store.records(Measurement) == RECORDS
         assert [each.file for each in store.damage] == ["results-1.json"] * 4

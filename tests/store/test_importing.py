@@ -8,18 +8,20 @@ import pytest
 import tinydb
 
 from dlbricks_tui.store import importing
-from dlbricks_tui.store.conditions import where
-from dlbricks_tui.store.documents import TABLES, Document, seal, to_document
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.documents import TABLES, Document, to_document
+from dlbricks_tui.store.entries import Action, Entry, line_of
 from dlbricks_tui.store.errors import ExchangeError, OtherVersionError
-from dlbricks_tui.store.exporting import export_file, export_selection
-from dlbricks_tui.store.files import write_tinydb_file
+from dlbricks_tui.store.exporting import export_all, export_selection
+from dlbricks_tui.store.files import Numbered, write_tinydb_file
+from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.importing import ImportReport, import_file
-from dlbricks_tui.store.queries import counts, records_of, select
+from dlbricks_tui.store.middlewares import with_checksum, with_schema
 from dlbricks_tui.store.records import BrickForm, Measurement, Runtime, System
-from dlbricks_tui.store.store import Store
 from tests.store.samples import (
     brick,
     calibration,
+    counts,
     end_to_end,
     failure,
     form,
@@ -35,35 +37,42 @@ from tests.store.samples import (
 def exported(tmp_path: Path) -> Path:
     """A file with a record of every kind, from a store of several generations."""
     path = tmp_path / "exported.json"
-    with Store(tmp_path / "owner") as store:
+    with ResultsDatabase(tmp_path / "owner") as store:
         store.add(*one_of_each())
         store.compact()
         store.add(form(1), measurement(brick=brick(1), when="2026-11-20T08:00:00+00:00"), measurement())
-        assert export_file(store.generation, [], path) == 4
+        assert export_all(store, path) == 4
     return path
 
 
 def write_file(path: Path, *documents: Document) -> Path:
+    """Write documents that name their table and schema into a file like an export."""
+
+    def numbered(number: int, document: Document) -> Numbered:
+        content = {name: value for name, value in document.items() if name not in ("table", "schema")}
+        line = line_of(Entry(Action.PUT, document["table"], number, content))
+        return Numbered(document["table"], number, with_checksum(with_schema(line, document["schema"])))
+
     with path.open("wb") as file:
-        write_tinydb_file(file, [(each["table"], seal(each).text) for each in documents], len(documents))
+        write_tinydb_file(file, [numbered(number, each) for number, each in enumerate(documents, 1)])
     return path
 
 
 def test_export_import_export_gives_the_same_bytes(exported: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.json"
-    with Store(tmp_path / "vendor") as store:
+    with ResultsDatabase(tmp_path / "vendor") as store:
         report = import_file(store, exported)
         assert (report.new, report.known, report.conflicts, report.refused) == (11, 0, [], [])
-        export_file(store.generation, [], again)
+        export_all(store, again)
     assert again.read_bytes() == exported.read_bytes()
 
 
 def test_a_packed_file_is_imported_like_a_plain_one(exported: Path, tmp_path: Path) -> None:
     packed, again = tmp_path / "exported.json.gz", tmp_path / "again.json"
     packed.write_bytes(gzip.compress(exported.read_bytes()))
-    with Store(tmp_path / "vendor") as store:
+    with ResultsDatabase(tmp_path / "vendor") as store:
         assert import_file(store, packed).new == 11
-        export_file(store.generation, [], again)
+        export_all(store, again)
         packed.write_bytes(packed.read_bytes()[:-30])
         with pytest.raises(ExchangeError, match="is packed and incomplete"):
             import_file(store, packed)
@@ -71,19 +80,19 @@ def test_a_packed_file_is_imported_like_a_plain_one(exported: Path, tmp_path: Pa
 
 
 def test_importing_twice_changes_nothing(exported: Path, tmp_path: Path) -> None:
-    with Store(tmp_path / "vendor") as store:
+    with ResultsDatabase(tmp_path / "vendor") as store:
         import_file(store, exported)
         report = import_file(store, exported)
         assert (report.new, report.known) == (0, 11)
-        assert counts(store.generation)["measurements"] == 3
+        assert counts(store)["measurements"] == 3
 
 
 def test_results_of_two_stores_are_merged(exported: Path, tmp_path: Path) -> None:
-    with Store(tmp_path / "vendor") as store:
+    with ResultsDatabase(tmp_path / "vendor") as store:
         own = measurement(system="other")
         store.add(own, form(), system())
         assert import_file(store, exported).new == 9
-        assert own in records_of(store.generation, Measurement)
+        assert own in store.records(Measurement)
 
 
 def test_an_export_is_a_tinydb_file_that_describes_itself(exported: Path) -> None:
@@ -94,16 +103,16 @@ def test_an_export_is_a_tinydb_file_that_describes_itself(exported: Path) -> Non
 
 def test_an_export_of_some_results_has_only_them_and_their_references(tmp_path: Path) -> None:
     path = tmp_path / "some.json"
-    with Store(tmp_path / "owner") as store:
+    with ResultsDatabase(tmp_path / "owner") as store:
         store.add(*one_of_each(), form(1), system("other"), runtime("other"), run("r2"))
         store.add(measurement(brick=brick(1), system="other", runtime="other", run="r2"))
-        assert export_file(store.generation, where(system="other"), path) == 1
-    with Store(tmp_path / "vendor") as store:
+        assert export_selection(store.select(equal(system="other")), path) == 1
+    with ResultsDatabase(tmp_path / "vendor") as store:
         import_file(store, path)
-        assert records_of(store.generation, BrickForm) == [form(1)]
-        assert records_of(store.generation, System) == [system("other")]
-        assert records_of(store.generation, Runtime) == [runtime("other")]
-        assert {table: count for table, count in counts(store.generation).items() if count} == {
+        assert store.records(BrickForm) == [form(1)]
+        assert store.records(System) == [system("other")]
+        assert store.records(Runtime) == [runtime("other")]
+        assert {table: count for table, count in counts(store).items() if count} == {
             "bricks": 1, "systems": 1, "runtimes": 1, "runs": 1, "measurements": 1
         }  # fmt: skip
 
@@ -112,12 +121,12 @@ def test_a_result_that_differs_from_the_stored_one_is_kept_beside_it(tmp_path: P
     stored = measurement(1.0)
     other = dataclasses.replace(measurement(2.0), uuid=stored.uuid)
     path = write_file(tmp_path / "file.json", to_document(other))
-    with Store(tmp_path / "store") as store:
+    with ResultsDatabase(tmp_path / "store") as store:
         store.add(form(), system(), runtime(), stored)
         report = import_file(store, path)
         (conflict,) = report.conflicts
         assert (report.new, conflict.table, conflict.stored) == (1, "measurements", stored.uuid)
-        assert records_of(store.generation, Measurement) == [
+        assert store.records(Measurement) == [
             stored,
             dataclasses.replace(other, uuid=conflict.imported),
         ]
@@ -130,25 +139,25 @@ def test_a_file_rewritten_by_plain_tinydb_can_be_imported(exported: Path, tmp_pa
         database.table("mine").insert({"note": "added by hand"})
         database.table("measurements").update({"context": "changed by hand"}, doc_ids=[1])
     assert exported.read_bytes().count(b"\n") == 0
-    with Store(tmp_path / "vendor") as store:
+    with ResultsDatabase(tmp_path / "vendor") as store:
         report = import_file(store, exported)
-    assert report.new == 10
+        assert report.new == 11
+        assert len(store.select(equal(context="changed by hand"))) == 1
     assert [str(each).partition(") ")[2] for each in report.refused] == [
-        "(document 1 of table measurements) does not agree with its checksum",
-        "(document 1 of table mine) does not agree with its checksum",
+        "(document 1 of table mine) is of a table that dlbricks does not have: mine",
     ]
 
 
 def test_the_file_of_a_compacted_store_can_be_imported(tmp_path: Path) -> None:
-    with Store(tmp_path / "owner") as store:
+    with ResultsDatabase(tmp_path / "owner") as store:
         store.add(*one_of_each())
         path = store.compact()
-    with Store(tmp_path / "vendor") as store:
+    with ResultsDatabase(tmp_path / "vendor") as store:
         assert import_file(store, path).new == 8
 
 
 def test_a_journal_is_refused_as_an_export(tmp_path: Path) -> None:
-    with Store(tmp_path / "owner") as store:
+    with ResultsDatabase(tmp_path / "owner") as store:
         store.add(*one_of_each())
         with pytest.raises(ExchangeError, match="is part of a store"):
             import_file(store, tmp_path / "owner" / "journal-0.jsonl")
@@ -157,7 +166,7 @@ def test_a_journal_is_refused_as_an_export(tmp_path: Path) -> None:
 def test_damaged_lines_are_named_and_the_others_imported(exported: Path, tmp_path: Path) -> None:
     content = exported.read_bytes()
     exported.write_bytes(content.replace(b'"context":"plain"', b'"context":"plein"', 1))
-    with Store(tmp_path / "vendor") as store:
+    with ResultsDatabase(tmp_path / "vendor") as store:
         report = import_file(store, exported)
     assert report.new == 10
     assert [each.reason for each in report.refused] == ["does not agree with its checksum"]
@@ -165,7 +174,7 @@ def test_damaged_lines_are_named_and_the_others_imported(exported: Path, tmp_pat
 
 def test_the_complete_lines_of_a_truncated_file_are_imported(exported: Path, tmp_path: Path) -> None:
     exported.write_bytes(exported.read_bytes()[:-200])
-    with Store(tmp_path / "vendor") as store:
+    with ResultsDatabase(tmp_path / "vendor") as store:
         report = import_file(store, exported)
     assert (report.new, len(report.refused)) == (10, 1)
 
@@ -176,16 +185,15 @@ def test_the_complete_lines_of_a_truncated_file_are_imported(exported: Path, tmp
         ({"key": "ab" * 32}, "has a brick key that is not the hash of its canonical form"),
         ({"uuid": "ab" * 16}, "has a uuid that is not the hash of its content"),
         ({"canonical": 5}, "has a wrong value: 5 is not a text"),
-        ({"table": "secrets"}, "lacks 'secrets'"),
-        ({"schema": "1"}, "has the unknown schema '1'"),
+        ({"table": "secrets"}, "is of a table that dlbricks does not have: secrets"),
         ({"schema": 0}, "has the unknown schema 0"),
     ],
 )
 def test_a_forged_brick_is_refused(tmp_path: Path, change: Document, complaint: str) -> None:
     path = write_file(tmp_path / "file.json", {**to_document(form()), **change}, to_document(form(1)))
-    with Store(tmp_path / "store") as store:
+    with ResultsDatabase(tmp_path / "store") as store:
         report = import_file(store, path)
-        assert records_of(store.generation, BrickForm) == [form(1)]
+        assert store.records(BrickForm) == [form(1)]
     assert [each.reason for each in report.refused] == [complaint] or complaint in report.refused[0].reason
 
 
@@ -201,7 +209,7 @@ def test_a_forged_measurement_is_refused(tmp_path: Path, change: Document) -> No
 def imported_beside_a_good_one(tmp_path: Path, *forged: Document) -> ImportReport:
     """Import forged documents before a good one, with all their references."""
     path = write_file(tmp_path / "file.json", *forged, to_document(measurement()))
-    with Store(tmp_path / "store") as store:
+    with ResultsDatabase(tmp_path / "store") as store:
         store.add(form(), system(), runtime())
         return import_file(store, path)
 
@@ -269,7 +277,10 @@ def test_a_packed_file_that_unpacks_to_far_more_is_refused_before_it_is_unpacked
     monkeypatch.setattr(importing, "_SMALL_BYTES", 4 << 20)
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b" " * (32 << 20)))
-    with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match="unpacks to more than 4 MiB") as error:
+    with (
+        ResultsDatabase(tmp_path / "store") as store,
+        pytest.raises(ExchangeError, match="unpacks to more than 4 MiB") as error,
+    ):
         import_file(store, path)
     assert "\n" not in str(error.value)
 
@@ -278,27 +289,33 @@ def test_an_endless_line_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "sparse.json"
     with path.open("wb") as file:
         file.truncate(1 << 40)
-    with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match="has a line of more than 128 MiB"):
+    with (
+        ResultsDatabase(tmp_path / "store") as store,
+        pytest.raises(ExchangeError, match="has a line of more than 128 MiB"),
+    ):
         import_file(store, path)
 
 
 def test_a_file_with_too_many_damaged_lines_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "lines.json"
     path.write_bytes(b"x\n" * 1_000_000)
-    with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match="has 10,000 lines that cannot be"):
+    with (
+        ResultsDatabase(tmp_path / "store") as store,
+        pytest.raises(ExchangeError, match="has 10,000 lines that cannot be"),
+    ):
         import_file(store, path)
 
 
 def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match="is not a regular file"):
+    with ResultsDatabase(tmp_path / "store") as store, pytest.raises(ExchangeError, match="is not a regular file"):
         import_file(store, tmp_path / "pipe")
 
 
 def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     path = write_file(tmp_path / "file.json", {**to_document(form()), "schema": 99})
     with (
-        Store(tmp_path / "store") as store,
+        ResultsDatabase(tmp_path / "store") as store,
         pytest.raises(OtherVersionError, match=r"file.json was .* by a newer"),
     ):
         import_file(store, path)
@@ -307,9 +324,9 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 def test_a_file_of_an_unreleased_version_is_refused(tmp_path: Path) -> None:
     head = {"table": "dlbricks", "schema": 3, "format": "dlbricks results", "documents": 1}
     path = tmp_path / "file.json"
-    path.write_bytes(b'{"dlbricks": {\n"1": %s\n}}\n' % seal(head).text)
+    path.write_bytes(b'{"dlbricks": {\n"1": %s\n}}\n' % with_checksum(json.dumps(head).encode()))
     with (
-        Store(tmp_path / "store") as store,
+        ResultsDatabase(tmp_path / "store") as store,
         pytest.raises(OtherVersionError, match=r"file.json .* version 0\.2"),
     ):
         import_file(store, path)
@@ -319,38 +336,44 @@ def test_a_file_of_an_unreleased_version_is_refused(tmp_path: Path) -> None:
 def test_a_file_of_another_kind_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "file.json"
     path.write_bytes(content)
-    with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match=r"nothing in .*file.json can be read"):
+    with (
+        ResultsDatabase(tmp_path / "store") as store,
+        pytest.raises(ExchangeError, match=r"nothing in .*file.json can be read"),
+    ):
         import_file(store, path)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with (
-        Store(tmp_path / "store") as store,
+        ResultsDatabase(tmp_path / "store") as store,
         pytest.raises(ExchangeError, match=r"cannot read .*none.json: No such file"),
     ):
         import_file(store, tmp_path / "none.json")
 
 
 def test_an_export_to_a_missing_folder_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
-    with Store(tmp_path / "store") as store, pytest.raises(ExchangeError, match=r"cannot write .*: No such file"):
-        export_file(store.generation, [], tmp_path / "nowhere" / "file.json")
+    with (
+        ResultsDatabase(tmp_path / "store") as store,
+        pytest.raises(ExchangeError, match=r"cannot write .*: No such file"),
+    ):
+        export_all(store, tmp_path / "nowhere" / "file.json")
 
 
 def test_an_export_replaces_a_file_atomically(exported: Path, tmp_path: Path) -> None:
-    with Store(tmp_path / "empty") as store:
-        export_file(store.generation, [], exported)
+    with ResultsDatabase(tmp_path / "empty") as store:
+        export_all(store, exported)
     assert json.loads(exported.read_bytes()).keys() == {"dlbricks"}
     assert {path.name for path in tmp_path.iterdir()} == {"owner", "exported.json"}
 
 
 def test_a_selection_is_exported_with_its_references_only(tmp_path: Path) -> None:
     path = tmp_path / "some.json"
-    with Store(tmp_path / "owner") as store:
+    with ResultsDatabase(tmp_path / "owner") as store:
         store.add(form(0), form(1), system(), runtime(), measurement(brick=brick(0)), measurement(brick=brick(1)))
-        chosen = select(store.generation, where(brick=brick(1)))
+        chosen = store.select(equal(brick=brick(1)))
         assert export_selection(chosen, path) == 1
-    with Store(tmp_path / "vendor") as store:
+    with ResultsDatabase(tmp_path / "vendor") as store:
         import_file(store, path)
-        assert [it.key for it in records_of(store.generation, BrickForm)] == [brick(1)]
-        assert [it.brick for it in records_of(store.generation, Measurement)] == [brick(1)]
-        assert len(records_of(store.generation, System)) == 1
+        assert [it.key for it in store.records(BrickForm)] == [brick(1)]
+        assert [it.brick for it in store.records(Measurement)] == [brick(1)]
+        assert len(store.records(System)) == 1

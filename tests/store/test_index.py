@@ -5,10 +5,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dlbricks_tui.store.generation import INDEX_NAME, Generation
-from dlbricks_tui.store.index import COLUMN_TYPES, Index, to_iso, to_microseconds
-from dlbricks_tui.store.queries import select
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase, results_storage
+from dlbricks_tui.store.files import layout_of
+from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.index import COLUMN_TYPES, Index, Place, to_iso, to_microseconds
+from dlbricks_tui.store.saved_index import INDEX_NAME
 from tests.store.samples import brick, form, measurement, one_of_each
 
 MANY = [measurement(brick=brick(number % 50)) for number in range(1200)]
@@ -26,29 +27,29 @@ def same(one: Index, other: Index) -> bool:
 @pytest.fixture
 def filled(tmp_path: Path) -> Path:
     """A store that is large enough for its index to be saved."""
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(*one_of_each(), *MANY)
     assert (tmp_path / INDEX_NAME).exists()
     return tmp_path
 
 
 def built_anew(folder: Path) -> Index:
-    generation = Generation.open(folder)
-    return Generation(folder, generation.layout, trust_saved_index=False).index
+    decode = results_storage(folder).decode
+    return Generation(folder, layout_of(folder), decode, trust_saved_index=False).index
 
 
 def test_a_saved_index_equals_a_rebuilt_one(filled: Path) -> None:
-    with Store(filled) as store:
+    with ResultsDatabase(filled) as store:
         assert same(store.generation.index, built_anew(filled))
 
 
 def test_a_saved_index_is_completed_by_later_lines(filled: Path) -> None:
-    with Store(filled) as store:
+    with ResultsDatabase(filled) as store:
         store.add(form(3), measurement(brick=brick(7)))
         store.delete([MANY[0].uuid, MANY[7].uuid])
-    with Store(filled) as store:
+    with ResultsDatabase(filled) as store:
         assert same(store.generation.index, built_anew(filled))
-        assert len(select(store.generation)) == 1201
+        assert len(store.select()) == 1201
 
 
 def test_a_saved_index_is_ignored_after_the_file_was_changed(filled: Path) -> None:
@@ -56,28 +57,28 @@ def test_a_saved_index_is_ignored_after_the_file_was_changed(filled: Path) -> No
     content = bytearray(journal.read_bytes())
     content[-3] ^= 1
     journal.write_bytes(content)
-    with Store(filled) as store:
+    with ResultsDatabase(filled) as store:
         assert len(store.damage) == 1
-        assert len(select(store.generation)) == 1201
+        assert len(store.select()) == 1201
 
 
 def test_a_saved_index_is_ignored_after_the_file_was_truncated(filled: Path) -> None:
     journal = filled / "journal-0.jsonl"
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:101]))
-    with Store(filled) as store:
-        assert len(select(store.generation)) == 94
+    with ResultsDatabase(filled) as store:
+        assert len(store.select()) == 94
 
 
 def test_a_saved_index_of_a_compacted_file_is_ignored_after_the_file_was_changed(filled: Path) -> None:
-    with Store(filled) as store:
+    with ResultsDatabase(filled) as store:
         path = store.compact()
     (filled / "journal-0.jsonl").unlink()
     content = bytearray(path.read_bytes())
     content[-10] ^= 1
     path.write_bytes(content)
-    with Store(filled) as store:
+    with ResultsDatabase(filled) as store:
         assert len(store.damage) == 1
-        assert len(select(store.generation)) == 1201
+        assert len(store.select()) == 1201
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
@@ -88,8 +89,8 @@ def test_a_damaged_index_is_never_used(filled: Path, data: st.DataObject) -> Non
     damaged = bytearray(content)
     damaged[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     path.write_bytes(damaged[: data.draw(st.integers(0, len(content)) | st.just(len(content)))])
-    with Store(filled) as store:
-        assert len(select(store.generation)) == 1202
+    with ResultsDatabase(filled) as store:
+        assert len(store.select()) == 1202
         assert store.generation.record(1205) == MANY[-3]
     path.write_bytes(content)
 
@@ -106,7 +107,8 @@ def test_adding_a_row_keeps_existing_views_of_columns() -> None:
     index = Index()
     before = index.column("length")
     for number in range(3000):
-        index.add({"table": "bricks", "uuid": f"{number:032x}", "key": f"{number}"}, 0, number, 1)
+        form = {"uuid": f"{number:032x}", "key": f"{number}", "canonical": ""}
+        index.put("bricks", number, form, Place(0, number, 1))
     assert not len(before)
     assert (index.column("offset") == np.arange(3000)).all()
     assert list(index.rows_of_brick("2999")) == [2999]

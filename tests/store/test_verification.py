@@ -1,13 +1,13 @@
 from dataclasses import replace
 from pathlib import Path
 
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.verification import verify
 from tests.store.samples import brick, form, measurement, one_of_each, runtime, system
 
 
 def test_records_of_every_kind_that_dlbricks_writes_are_plausible(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(*one_of_each(), form(1))
     found = verify(tmp_path)
     assert (found.damage, found.implausible) == ((), ())
@@ -19,7 +19,7 @@ def test_impossible_stored_results_are_named(tmp_path: Path) -> None:
     unrelated = replace(measurement(), statistics=measurement(5.0).statistics)
     future = measurement(when="2999-01-01T00:00:00+00:00")
     unknown = measurement(brick=brick(7))
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(form(), system(), runtime(), good, negative, unrelated, future, unknown)
     found = verify(tmp_path)
     assert found.damage == ()

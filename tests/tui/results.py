@@ -14,9 +14,9 @@ from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.loading import Answer
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Record, Runtime, System
 from dlbricks_tui.store.statistics import summarise
-from dlbricks_tui.store.store import Store
 
 WHEN = "2026-11-21T08:00:00.000000+00:00"
 RUNTIME = Runtime(
@@ -52,7 +52,7 @@ def graph_of(name: str) -> LayerGraph:
 
 def store_run(data: DataFolder, names: Iterable[str], *, share: float = 1.0, end_to_end: bool = True) -> None:
     """Store results of all bricks of models at G=1 or of a share of them: on this host, and half as fast on another."""
-    with Store(data.store) as store:
+    with ResultsDatabase(data.store) as store:
         for name in names:
             store.add(*_records(decompose(graph_of(name)), share, end_to_end))
 

@@ -4,9 +4,9 @@ import random
 from typing import Any
 
 from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Record
 from dlbricks_tui.store.statistics import summarise
-from dlbricks_tui.store.store import Store
 from tests.store.samples import end_to_end, form, measurement, runtime, system
 
 OPERATORS = ("conv", "batch_norm", "relu", "max_pool", "linear", "concat")
@@ -34,7 +34,7 @@ def store_results(data: DataFolder) -> None:
             measurement(**what, **_timed(200 + number, latency_ms * (1.5 if number % 4 else 1), THERE)),
         )
     records += (end_to_end(**_timed(300, 8.0), run="r1"), end_to_end(**_timed(301, 11.0, THERE), run="r2"))
-    with Store(data.store) as store:
+    with ResultsDatabase(data.store) as store:
         store.add(*records)
 
 

@@ -7,9 +7,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.store.conditions import parse_condition
-from dlbricks_tui.store.queries import select
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.filters import parse_filter
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen, HiddenMarksScreen
 from dlbricks_tui.tui.results.comparison import ContrastScreen
@@ -99,7 +98,7 @@ def test_all_example_filters_of_the_panel_are_valid() -> None:
     given = re.findall(r"\w+[=~<>]+[^\s,;]+", f"{ResultsPanel.SEARCH_HINT} {ResultsPanel.ABOUT}")
     assert "ms>5" in given and "system~c5" in given
     for each in given:
-        assert parse_condition(each).column, each
+        assert parse_filter(each.rstrip(".")).is_cacheable(), each
 
 
 async def test_an_invalid_filter_is_reported_until_it_is_corrected(stored: DataFolder) -> None:
@@ -236,8 +235,8 @@ async def test_deleting_asks_first(stored: DataFolder) -> None:
         await press(pilot, "d", "y")
         assert titled(pilot) == f"1 Results 0 of {RESULTS - BRICKS}"
         assert table(pilot).marked is None
-    with Store(stored.store) as store:
-        assert len(select(store.generation)) == RESULTS - BRICKS
+    with ResultsDatabase(stored.store) as store:
+        assert len(store.select()) == RESULTS - BRICKS
 
 
 async def test_hidden_marked_results_are_kept_by_default(stored: DataFolder) -> None:
@@ -404,7 +403,7 @@ async def test_new_results_are_shown_and_the_cursor_stays_on_its_result(stored: 
         cursor_settled = table(pilot).under_cursor
         assert cursor_settled is not None
         before = cursor_settled.values("id")
-        with Store(stored.store) as store:
+        with ResultsDatabase(stored.store) as store:
             store.add(measurement(when="2026-11-22T08:00:00+00:00"))
         pilot.app.post_message(messages.ResultsStored())
         await settled(pilot)
@@ -416,7 +415,7 @@ async def test_new_results_are_shown_and_the_cursor_stays_on_its_result(stored: 
 async def test_a_compacted_store_is_read_again_and_clears_the_marks(stored: DataFolder) -> None:
     async with running(app_on(stored)) as pilot:
         await press(pilot, "6", "space")
-        with Store(stored.store) as store:
+        with ResultsDatabase(stored.store) as store:
             store.compact()
         pilot.app.post_message(messages.ResultsStored())
         await settled(pilot)

@@ -21,7 +21,7 @@ from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import MXNET, Format
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.dialogs.commands import HelpScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
@@ -375,7 +375,7 @@ async def test_the_settings_of_a_run_cycle_both_ways(measured: DataFolder) -> No
 
 async def test_a_calibrated_runtime_adds_no_time_to_the_prediction(measured: DataFolder) -> None:
     runtime = Registry(measured.path).runtime_for({Format.MXNET}).identity
-    with Store(measured.store) as store:
+    with ResultsDatabase(measured.store) as store:
         way = {"system": fingerprint().id, "runtime": runtime, "level": Level.WRITTEN, "protocol": Method.ALONE.id}
         found = {"constants": MXNET.calibration_constants, "residuals": NETWORKS}
         store.add(calibration(**way, **{kind: tuple((name, 0.01) for name in names) for kind, names in found.items()}))

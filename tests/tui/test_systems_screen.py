@@ -5,7 +5,7 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.host.noise import Finding, Verdict
 from dlbricks_tui.settings import DataFolder
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.systems import work
 from dlbricks_tui.tui.systems.machines import MachinesPanel
 from dlbricks_tui.tui.systems.screen import SystemsScreen
@@ -128,7 +128,7 @@ async def test_reopening_the_systems_screen_shows_changes(stored: DataFolder, mo
         assert "other load" in text(pilot) and "new.large" not in text(pilot)
         cured = (Finding("other load", "2 % busy", Verdict.QUIET, "outliers", ""),)
         monkeypatch.setattr(work, "findings", lambda: cured)
-        with Store(stored.store) as store:
+        with ResultsDatabase(stored.store) as store:
             store.add(system("new.large"), measurement(system="new.large"))
         await press(pilot, "r")
         assert "2 % busy" in text(pilot) and "temperature" not in text(pilot)

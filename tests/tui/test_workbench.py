@@ -8,8 +8,8 @@ from textual.pilot import Pilot
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.store.queries import select
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.selections import OLDEST_FIRST
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.choices import Setting
 from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
@@ -65,8 +65,8 @@ async def test_a_restart_lists_estimates_without_reading_models(
 async def test_cached_estimates_are_dropped_when_results_are_stored(measured: DataFolder) -> None:
     async with running(app_on(measured), (112, 24)) as pilot:
         assert "14.24" in screen_text(pilot)
-    with Store(measured.store) as store:
-        store.delete(select(store.generation).values("id"))
+    with ResultsDatabase(measured.store) as store:
+        store.delete(store.select(order=OLDEST_FIRST).values("id"))
         store.add(measurement())
     async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN), (112, 24)) as pilot:
         assert "14.24" not in screen_text(pilot)

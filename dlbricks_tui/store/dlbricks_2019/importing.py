@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.dlbricks_2019.checkout import BrokenFileError, Row, TimesFile, systems_of
 from dlbricks_tui.store.dlbricks_2019.models import PublishedModels
 from dlbricks_tui.store.dlbricks_2019.results import RUNTIME, RowResult, UnusableRowError, result_of, system_of
 from dlbricks_tui.store.errors import ExchangeError
-from dlbricks_tui.store.store import Store
 
 _LONGEST_NAME = 120
 
@@ -46,7 +46,7 @@ class SystemReport:
     broken: list[str] = field(default_factory=list)
 
 
-def import_checkout(store: Store, checkout: Path, models: PublishedModels) -> Iterator[SystemReport]:
+def import_checkout(store: ResultsDatabase, checkout: Path, models: PublishedModels) -> Iterator[SystemReport]:
     """Import the authors' measurements, system by system; known results are skipped."""
     systems = systems_of(checkout)
     if not systems:
@@ -65,7 +65,7 @@ def import_checkout(store: Store, checkout: Path, models: PublishedModels) -> It
 class _SystemImport:
     """The import of one system's files."""
 
-    store: Store
+    store: ResultsDatabase
     checkout: Path
     models: PublishedModels
     report: SystemReport

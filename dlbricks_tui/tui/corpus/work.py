@@ -13,8 +13,8 @@ from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.estimate.accuracy import accuracy, by_group
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.models.loading import UNLOADABLE
-from dlbricks_tui.store.conditions import where
-from dlbricks_tui.store.queries import combinations, runs, select
+from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.selections import combinations
 from dlbricks_tui.tui.workbench import work
 
 if TYPE_CHECKING:
@@ -85,10 +85,10 @@ def find_accuracies(session: Session, specs: Sequence[ModelSpec]) -> tuple[Group
     """Return how accurate the estimates of models measured end to end are, at each granularity that was run."""
     worker = get_current_worker()
     with session.store.held() as store:
-        whole = set(select(store.generation, where(of="model")).values("name"))
-        ways = {(run.granularity, run.level) for run in runs(store.generation).values()}
+        whole = store.select(equal(of="model"), order=()).distinct("name")
+        ways = {(run.granularity, run.level) for run in store.runs()}
         # Imported results belong to no run; they are of single layers.
-        ways |= {(1, it.level) for it in combinations(store.generation) if it.pairs}
+        ways |= {(1, it.level) for it in combinations(store.select(order=())) if it.pairs}
     known = [spec for spec in specs if spec.source.name in whole]
     estimates: list[SystemEstimate] = []
     for granularity, level in sorted(ways):
@@ -111,4 +111,4 @@ def _estimates(session: Session, spec: ModelSpec, granularity: int, level: Level
     if decomposition is not None:
         named = replace(decomposition, graph=replace(decomposition.graph, name=spec.source.name))
         with session.store.held() as store:
-            yield from Inquiry(store.generation, named).everywhere()
+            yield from Inquiry(store, named).everywhere()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from textual.app import ComposeResult
 
 from dlbricks_tui.store.columns import COLUMNS, Content
-from dlbricks_tui.store.queries import Order
+from dlbricks_tui.store.selections import Order
 from dlbricks_tui.tui.dialogs.dialog import Box, SearchedDialog
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, contains_all, line

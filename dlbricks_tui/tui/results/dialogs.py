@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dlbricks_tui.store.errors import ExchangeError
 from dlbricks_tui.store.exporting import export_format
-from dlbricks_tui.store.queries import Selection
+from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.dialogs.paths import ANY_FILE, PathScreen
 from dlbricks_tui.tui.keys.keymap import Hint, key
@@ -35,7 +35,7 @@ class DeleteScreen(ConfirmingScreen):
     def paragraphs(self) -> Iterable[Line]:
         count = len(self._results)
         yield line(Span(f"{counted(count, 'result')} of {self._total:,}:", "strong"))
-        for it in self._results.part(0, _MOST_NAMED).summaries():
+        for it in self._results[:_MOST_NAMED]:
             told = f"  {cell('when', it.when)}  {it.system}  {cell('trimmed_mean_ms', it.trimmed_mean_ms)} ms"
             yield line(it.name, Span(told, "muted"))
         if count > _MOST_NAMED:

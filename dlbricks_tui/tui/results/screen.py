@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from dlbricks_tui.store.importing import ImportReport
-    from dlbricks_tui.store.queries import Selection
+    from dlbricks_tui.store.selections import Selection
     from dlbricks_tui.tui.session import Session
 
 _EVERYTHING = "all results"

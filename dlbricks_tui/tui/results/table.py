@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from textual.message import Message
 
-from dlbricks_tui.store.columns import values_of
-from dlbricks_tui.store.queries import Selection
+from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, line
 from dlbricks_tui.tui.results import actions
@@ -54,13 +53,12 @@ class ResultRows(RowsView):
     def row(self, index: int, width: int) -> Line:
         if self.selection is None:
             return ()
-        row = self.selection.rows[index : index + 1]
-        known = self.selection.generation.index
+        here = self.selection[index : index + 1]
         cells = [
-            column(cell(name, values_of(known, name, row)[0]), wide, _style(name), right=is_right(name))
+            column(cell(name, here.values(name)[0]), wide, _style(name), right=is_right(name))
             for name, wide in placed(self.arrangement.columns, self.first, width - 1)
         ]
-        mark = Span(MARK if int(row[0]) in self.marked else " ", "mark")
+        mark = Span(MARK if int(here.rows[0]) in self.marked else " ", "mark")
         return (mark, *(part for each in cells for part in (each, Span(" "))))
 
     def heading(self, width: int) -> Line:
@@ -131,7 +129,7 @@ class ResultsPanel(Panel):
 
     @property
     def under_cursor(self) -> Selection | None:
-        return self.shown.part(self._list.cursor, self._list.cursor + 1) if self.shown else None
+        return self.shown[self._list.cursor : self._list.cursor + 1] if self.shown else None
 
     @property
     def marked(self) -> Selection | None:

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from textual.worker import get_current_worker
 
-from dlbricks_tui.store.conditions import Condition, parse_condition, where
 from dlbricks_tui.store.contrast import contrast
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError, QueryError
 from dlbricks_tui.store.exporting import export_selection
+from dlbricks_tui.store.filters import equal, parse_filter
 from dlbricks_tui.store.importing import import_file
-from dlbricks_tui.store.index import RESULT_TABLES
-from dlbricks_tui.store.queries import Order, Selection, select
-from dlbricks_tui.store.store import Store
+from dlbricks_tui.store.selections import OLDEST_FIRST, Order, Selection
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tinydb.queries import QueryInstance
 
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.contrast import Contrast
@@ -45,10 +46,10 @@ class ResultQuery(NamedTuple):
     orders: tuple[Order, ...]
 
 
-def conditions_of(text: str) -> tuple[Condition, ...]:
+def queries_of(text: str) -> tuple[QueryInstance, ...]:
     """Parse the filters of a search text; an incomplete filter is ignored."""
     words = [word.replace('"', "") for word in _WORD.findall(text)]
-    return tuple(parse_condition(word) for word in words if word and not _BEGUN.fullmatch(word))
+    return tuple(parse_filter(word) for word in words if word and not _BEGUN.fullmatch(word))
 
 
 def quoted(column: str, value: str) -> str:
@@ -69,9 +70,9 @@ def find(shared: SharedStore, query: ResultQuery) -> Found:
     """Find results, including those that were just stored."""
     with shared.held() as store:
         store.refresh()
-        total = len(store.generation.index.rows_of(*RESULT_TABLES))
+        total = len(store.select(order=()))
         try:
-            return Found(query, select(store.generation, conditions_of(query.text), query.orders), total)
+            return Found(query, store.select(*queries_of(query.text), order=query.orders), total)
         except QueryError as error:
             return Found(query, None, total, str(error))
 
@@ -94,16 +95,16 @@ def read_result(shared: SharedStore, one: Selection) -> ResultRead:
         except DamagedResultError:
             # The store has recorded the damage; the summary is still valid.
             result = None
-        same = where(brick=summary.brick, model=summary.model, context=summary.context, system=summary.system)
-        same += where(runtime=summary.runtime, level=summary.level.value, protocol=summary.protocol)
-        history = select(store.generation, same, (Order("when"),)).summaries()
+        same = equal(brick=summary.brick, model=summary.model, context=summary.context, system=summary.system)
+        same &= equal(runtime=summary.runtime, level=summary.level.value, protocol=summary.protocol)
+        history = store.select(same, order=OLDEST_FIRST).summaries()
     return ResultRead(summary, result, tuple(history))
 
 
 def read_again(shared: SharedStore, summary: Summary) -> ResultRead | None:
     """Read the result of a summary; None if it was deleted since."""
     with shared.held() as store:
-        found = select(store.generation, [Condition("id", "=", summary.id)])
+        found = store.select(equal(id=summary.id))
     return read_result(shared, found) if found else None
 
 
@@ -116,7 +117,7 @@ def delete(shared: SharedStore, selection: Selection) -> int:
 def restore(shared: SharedStore, selection: Selection) -> int:
     """Restore deleted results, and return their number."""
     with shared.held() as store:
-        return store.restore(selection.generation, selection.rows.tolist())
+        return store.restore(selection)
 
 
 def export(shared: SharedStore, selection: Selection, path: Path) -> int:
@@ -128,7 +129,7 @@ def export(shared: SharedStore, selection: Selection, path: Path) -> int:
 def import_from(shared: SharedStore, path: Path) -> ImportReport:
     """Import a file that was exported on any host."""
     # An import takes long, so it opens the store a second time instead of locking the shared one.
-    with Store(shared.folder) as store:
+    with ResultsDatabase(shared.folder) as store:
         return import_file(store, path)
 
 

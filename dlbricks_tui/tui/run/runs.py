@@ -56,7 +56,7 @@ def preview_run(session: Session, specs: Sequence[ModelSpec], request: RunReques
     found = plan(models, known, request.rule, request.end_to_end, method=request.method)
     measuring = expected_seconds(request.method, request.rule, found.jobs, competing_threads())
     with session.store.held() as store:
-        uncalibrated = levels_due(request, models, found.jobs, conditions, store.generation, measuring)
+        uncalibrated = levels_due(request, models, found.jobs, conditions, store, measuring)
     calibrating = calibration_seconds(uncalibrated)
     budget = math.inf if request.time_budget_seconds is None else request.time_budget_seconds
     holder = host_lock().holder()

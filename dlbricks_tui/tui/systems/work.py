@@ -12,7 +12,7 @@ from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.estimate.selection import preferred_level
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.noise import findings
-from dlbricks_tui.store.queries import combinations, runtimes, systems
+from dlbricks_tui.store.selections import by_id, combinations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.comparison import Candidate
     from dlbricks_tui.host.noise import Finding
     from dlbricks_tui.models.graph import Level
-    from dlbricks_tui.store.queries import Combination
     from dlbricks_tui.store.records import Runtime, System
+    from dlbricks_tui.store.selections import Combination
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
 
@@ -58,8 +58,8 @@ def list_systems(session: Session) -> Systems:
     host, prices = fingerprint(), read_prices(session.data.path)
     with session.store.held() as store:
         store.refresh()
-        known = {host.id: host, **systems(store.generation)}
-        ways, by_id = combinations(store.generation), runtimes(store.generation)
+        known = {host.id: host, **by_id(store.systems())}
+        ways, runtimes = combinations(store.select(order=())), by_id(store.runtimes())
     listed = (
         KnownSystem(
             system,
@@ -69,7 +69,7 @@ def list_systems(session: Session) -> Systems:
         )
         for system in known.values()
     )
-    return Systems(tuple(listed), by_id)
+    return Systems(tuple(listed), runtimes)
 
 
 def examine() -> tuple[Finding, ...]:
@@ -82,8 +82,8 @@ def rank(session: Session, spec: ModelSpec, workers: int) -> tuple[Candidate, ..
     prices = read_prices(session.data.path)
     with session.store.held() as store:
         store.refresh()
-        known = systems(store.generation)
-        levels = {system: preferred_level(levels_measured(store.generation, system, None)) for system in known}
+        known = by_id(store.systems())
+        levels = {system: preferred_level(levels_measured(store, system, None)) for system in known}
     inquiries = {level: _inquiry(session, spec, level, workers) for level in set(levels.values())}
     found = []
     for system, level in levels.items():
@@ -100,4 +100,4 @@ def _inquiry(session: Session, spec: ModelSpec, level: Level, workers: int) -> I
         return None
     named = replace(decomposition, graph=replace(decomposition.graph, name=spec.source.name))
     with session.store.held() as store:
-        return Inquiry(store.generation, named, Options(workers=workers))
+        return Inquiry(store, named, Options(workers=workers))

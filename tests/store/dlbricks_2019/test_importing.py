@@ -6,17 +6,18 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.store.conditions import where
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.dlbricks_2019.importing import SystemReport, import_checkout
 from dlbricks_tui.store.dlbricks_2019.models import PublishedModels
 from dlbricks_tui.store.dlbricks_2019.results import RUNTIME
 from dlbricks_tui.store.errors import ExchangeError
-from dlbricks_tui.store.queries import counts, records_of, select, systems
+from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Runtime
+from dlbricks_tui.store.selections import by_id
 from dlbricks_tui.store.statistics import summarise
-from dlbricks_tui.store.store import Store
 from tests.bricks.graphs import DATA, Spec, after, built
 from tests.store.dlbricks_2019.checkouts import time_layers, time_model
+from tests.store.samples import counts
 
 # The two relus are one brick, which occurs in both models.
 TINY = built(
@@ -43,21 +44,21 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path: Path) -> ResultsDatabase:
     """An empty store."""
-    return Store(tmp_path / "store")
+    return ResultsDatabase(tmp_path / "store")
 
 
-def imported(store: Store, checkout: Path) -> dict[str, SystemReport]:
+def imported(store: ResultsDatabase, checkout: Path) -> dict[str, SystemReport]:
     return {report.system: report for report in import_checkout(store, checkout, MODELS)}
 
 
-def measurements(store: Store, **fields: str) -> list[Measurement]:
-    found = records_of(store.generation, Measurement)
+def measurements(store: ResultsDatabase, **fields: str) -> list[Measurement]:
+    found = store.records(Measurement)
     return [each for each in found if all(getattr(each, name) == value for name, value in fields.items())]
 
 
-def test_every_occurrence_of_a_brick_is_a_measurement_of_it(store: Store, checkout: Path) -> None:
+def test_every_occurrence_of_a_brick_is_a_measurement_of_it(store: ResultsDatabase, checkout: Path) -> None:
     imported(store, checkout)
     found = measurements(store, brick=RELU.key, system="c5.xlarge")
     assert {(each.occurrence, each.samples_ms) for each in found} == {
@@ -65,10 +66,10 @@ def test_every_occurrence_of_a_brick_is_a_measurement_of_it(store: Store, checko
         ((("model", "Tiny Net"), ("layer", "2/relu")), (0.012,)),
         ((("model", "Other Net"), ("layer", "act")), (0.014,)),
     }
-    assert BrickForm(key=RELU.key, canonical=RELU.canonical) in records_of(store.generation, BrickForm)
+    assert BrickForm(key=RELU.key, canonical=RELU.canonical) in store.records(BrickForm)
 
 
-def test_published_layers_have_no_context_and_the_facts_known_of_2019(store: Store, checkout: Path) -> None:
+def test_published_layers_have_no_context_and_the_facts_known_of_2019(store: ResultsDatabase, checkout: Path) -> None:
     imported(store, checkout)
     (found,) = measurements(store, system="c4.xlarge")
     assert (found.context, found.level, found.protocol, found.runtime, found.batch_size, found.dtype) == (
@@ -76,27 +77,27 @@ def test_published_layers_have_no_context_and_the_facts_known_of_2019(store: Sto
     )
     assert found.good
     assert found.statistics == summarise([0.080])
-    assert records_of(store.generation, Runtime) == [RUNTIME]
+    assert store.records(Runtime) == [RUNTIME]
 
 
-def test_times_above_a_million_are_microseconds_too(store: Store, checkout: Path) -> None:
+def test_times_above_a_million_are_microseconds_too(store: ResultsDatabase, checkout: Path) -> None:
     imported(store, checkout)
     (pool,) = [each for each in measurements(store) if ("layer", "pool") in each.occurrence]
     assert pool.samples_ms == (2500.0,)
 
 
-def test_a_whole_model_is_found_by_its_key_and_by_our_name(store: Store, checkout: Path) -> None:
+def test_a_whole_model_is_found_by_its_key_and_by_our_name(store: ResultsDatabase, checkout: Path) -> None:
     imported(store, checkout)
-    found = {each.name: each for each in records_of(store.generation, EndToEnd)}
+    found = {each.name: each for each in store.records(EndToEnd)}
     assert found["Tiny Net"].model == whole_model(TINY).key
     assert found["Tiny Net"].samples_ms == (0.060, 0.061)
     assert found.keys() == {"Tiny Net", "Other Net"}
 
 
-def test_systems_are_described_by_their_instance_type(store: Store, checkout: Path) -> None:
+def test_systems_are_described_by_their_instance_type(store: ResultsDatabase, checkout: Path) -> None:
     time_model(checkout, "x9.huge", "Tiny Net", [1.0])
     imported(store, checkout)
-    found = systems(store.generation)
+    found = by_id(store.systems())
     assert {name: (each.cores, each.memory_bytes / 2**30, each.instance_type) for name, each in found.items()} == {
         "c4.xlarge": (4, 7.5, "c4.xlarge"),
         "c5.xlarge": (4, 8.0, "c5.xlarge"),
@@ -105,35 +106,35 @@ def test_systems_are_described_by_their_instance_type(store: Store, checkout: Pa
     assert found["x9.huge"].cpu == "unknown"
 
 
-def test_the_report_counts_results_by_system(store: Store, checkout: Path) -> None:
+def test_the_report_counts_results_by_system(store: ResultsDatabase, checkout: Path) -> None:
     found = imported(store, checkout)
     assert {name: (each.new, each.known) for name, each in found.items()} == {"c4.xlarge": (1, 0), "c5.xlarge": (7, 0)}
     assert found["c5.xlarge"].by_layers == found["c5.xlarge"].end_to_end == {"Tiny Net", "Other Net"}
 
 
-def test_importing_again_changes_nothing(store: Store, checkout: Path) -> None:
+def test_importing_again_changes_nothing(store: ResultsDatabase, checkout: Path) -> None:
     imported(store, checkout)
-    before = counts(store.generation)
+    before = counts(store)
     again = imported(store, checkout)
     assert {name: (each.new, each.known) for name, each in again.items()} == {"c4.xlarge": (0, 1), "c5.xlarge": (0, 7)}
-    assert counts(store.generation) == before
+    assert counts(store) == before
 
 
-def test_other_times_for_a_layer_are_stored_beside_the_existing_ones(store: Store, checkout: Path) -> None:
+def test_other_times_for_a_layer_are_stored_beside_the_existing_ones(store: ResultsDatabase, checkout: Path) -> None:
     imported(store, checkout)
     time_layers(checkout, "c4.xlarge", "Tiny Net", {"conv": [81.0]})
     assert imported(store, checkout)["c4.xlarge"].new == 1
     assert {each.samples_ms for each in measurements(store, system="c4.xlarge")} == {(0.080,), (0.081,)}
 
 
-def test_a_model_without_a_file_of_layers_keeps_its_end_to_end_time(store: Store, tmp_path: Path) -> None:
+def test_a_model_without_a_file_of_layers_keeps_its_end_to_end_time(store: ResultsDatabase, tmp_path: Path) -> None:
     time_model(tmp_path / "checkout", "c5.xlarge", "Tiny Net", [60.0])
     report = imported(store, tmp_path / "checkout")["c5.xlarge"]
     assert (report.end_to_end, report.by_layers) == ({"Tiny Net"}, set())
-    assert len(select(store.generation, where(of="model"))) == 1
+    assert len(store.select(equal(of="model"))) == 1
 
 
-def test_rows_that_fit_no_layer_are_listed_and_the_others_imported(store: Store, tmp_path: Path) -> None:
+def test_rows_that_fit_no_layer_are_listed_and_the_others_imported(store: ResultsDatabase, tmp_path: Path) -> None:
     time_layers(tmp_path, "c5.xlarge", "Tiny Net", {"conv": [40.0], "3/relu": [1.0], "x" * 5000: [2.0]})
     report = imported(store, tmp_path)["c5.xlarge"]
     assert report.new == 1
@@ -157,14 +158,14 @@ def test_rows_that_fit_no_layer_are_listed_and_the_others_imported(store: Store,
         ("{" + "1., " * 1000 + "1.}", "has 1001 times, more than the 1000 that can be taken"),
     ],
 )
-def test_rows_without_usable_times_are_listed(store: Store, tmp_path: Path, times: str, reason: str) -> None:
+def test_rows_without_usable_times_are_listed(store: ResultsDatabase, tmp_path: Path, times: str, reason: str) -> None:
     path = time_layers(tmp_path, "c5.xlarge", "Tiny Net", {"conv": [40.0], "1/relu": [7.0]})
     path.write_text(path.read_text().replace("{40.}", times))
     report = imported(store, tmp_path)["c5.xlarge"]
     assert (report.new, [row.reason for row in report.unmatched]) == (1, [reason])
 
 
-def test_models_outside_table_1_are_counted_by_name(store: Store, checkout: Path) -> None:
+def test_models_outside_table_1_are_counted_by_name(store: ResultsDatabase, checkout: Path) -> None:
     time_layers(checkout, "c5.xlarge", "LeNet", {"1": [1.0], "2": [1.0]})
     time_model(checkout, "c5.xlarge", "LeNet", [2.0])
     report = imported(store, checkout)["c5.xlarge"]
@@ -172,13 +173,13 @@ def test_models_outside_table_1_are_counted_by_name(store: Store, checkout: Path
     assert (report.new, report.unmatched, report.broken) == (7, [], [])
 
 
-def test_a_system_without_usable_rows_is_not_stored(store: Store, tmp_path: Path) -> None:
+def test_a_system_without_usable_rows_is_not_stored(store: ResultsDatabase, tmp_path: Path) -> None:
     time_model(tmp_path, "g4dn.xlarge", "LeNet", [2.0])
     assert imported(store, tmp_path)["g4dn.xlarge"].outside == {"LeNet": 1}
-    assert systems(store.generation) == {}
+    assert by_id(store.systems()) == {}
 
 
-def test_a_broken_file_is_named_and_skipped(store: Store, checkout: Path) -> None:
+def test_a_broken_file_is_named_and_skipped(store: ResultsDatabase, checkout: Path) -> None:
     path = time_layers(checkout, "c5.xlarge", "Tiny Net", {"conv": [40.0], "1/relu": [10.0]})
     path.write_bytes(path.read_bytes()[:-9])
     report = imported(store, checkout)["c5.xlarge"]
@@ -189,16 +190,18 @@ def test_a_broken_file_is_named_and_skipped(store: Store, checkout: Path) -> Non
     assert report.new == 4
 
 
-def test_nul_bytes_do_not_reach_the_store(store: Store, checkout: Path) -> None:
+def test_nul_bytes_do_not_reach_the_store(store: ResultsDatabase, checkout: Path) -> None:
     path = time_layers(checkout, "c5.xlarge", "Tiny Net", {"conv": [40.0], "1/relu": [10.0], "co\x00nv": [3.0]})
     assert b"\x00" in path.read_bytes()
     report = imported(store, checkout)["c5.xlarge"]
     assert len(report.broken) + len(report.unmatched) == 1
-    assert b"\\u0000" not in (store.folder / "journal-0.jsonl").read_bytes()
+    assert b"\\u0000" not in (store.journal.folder / "journal-0.jsonl").read_bytes()
 
 
 @pytest.mark.parametrize("made", [[], ["data/mxnet_model"], ["mxnet_model/c5.xlarge"]])
-def test_a_folder_that_is_not_a_checkout_is_refused_with_advice(store: Store, tmp_path: Path, made: list[str]) -> None:
+def test_a_folder_that_is_not_a_checkout_is_refused_with_advice(
+    store: ResultsDatabase, tmp_path: Path, made: list[str]
+) -> None:
     for folder in made:
         (tmp_path / "checkout" / folder).mkdir(parents=True)
     with pytest.raises(

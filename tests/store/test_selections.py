@@ -9,24 +9,20 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import COLUMNS, Content
-from dlbricks_tui.store.conditions import parse_condition, where
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import QueryError
-from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.queries import (
+from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.selections import (
+    OLDEST_FIRST,
     Combination,
     Order,
     Pair,
-    all_by_pair,
-    among,
+    by_id,
     checked_columns,
     combinations,
-    history,
     newest_by_pair,
     parse_order,
-    runs,
-    select,
 )
-from dlbricks_tui.store.store import Store
 from tests.store.samples import brick, end_to_end, failure, form, measurement, run
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
@@ -54,17 +50,17 @@ ALL = (FAST, SLOW, DOUBTFUL, BLOCKED, MODEL)
 
 def test_the_speed_of_the_host_is_a_column(tmp_path: Path) -> None:
     said = [(("reference_ms", value),) for value in (0.6, "quick", None, True)]
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(*(measurement(noise=noise, when=at(1 + day)) for day, noise in enumerate([(), *said])))
-        assert select(store.generation).values("reference_ms") == [0.0, 0.6, 0.0, 0.0, 0.0]
+        assert store.select(order=OLDEST_FIRST).values("reference_ms") == [0.0, 0.6, 0.0, 0.0, 0.0]
 
 
 @pytest.fixture(scope="module")
-def generation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generation]:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ResultsDatabase]:
     """Return a store with four measurements and one model, each a day younger than the one before."""
-    with Store(tmp_path_factory.mktemp("store")) as store:
+    with ResultsDatabase(tmp_path_factory.mktemp("store")) as store:
         store.add(form(0), POOLING, failure(), *ALL)
-        yield store.generation
+        yield store
 
 
 @pytest.mark.parametrize(
@@ -116,9 +112,9 @@ def generation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generation]
     ],
 )
 def test_filters_find_the_expected_results(
-    generation: Generation, filters: list[str], expected: tuple[Any, ...]
+    store: ResultsDatabase, filters: list[str], expected: tuple[Any, ...]
 ) -> None:
-    found = select(generation, [parse_condition(text) for text in filters])
+    found = store.select(*filters, order=OLDEST_FIRST)
     assert found.values("id") == [record.uuid for record in expected]
 
 
@@ -126,12 +122,12 @@ def test_a_model_name_filters_the_results_of_its_runs(tmp_path: Path) -> None:
     of_both = measurement(0.5, run="both", when=at(1))
     of_one = measurement(0.6, run="one", when=at(2))
     unknown = measurement(0.7, run="from elsewhere", when=at(3))
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(form(0), of_both, of_one, unknown)
         store.add(run(id="both", models=("vgg16", "alexnet")), run(id="one", models=("alexnet",)))
     # From the saved index as well as from the documents.
     for _ in range(2):
-        with Store(tmp_path) as store:
+        with ResultsDatabase(tmp_path) as store:
             for text, found in {
                 "alexnet": [of_both, of_one],
                 "VGG": [of_both],
@@ -139,9 +135,9 @@ def test_a_model_name_filters_the_results_of_its_runs(tmp_path: Path) -> None:
                 "models=alexnet": [of_one],
                 "models=": [unknown],
             }.items():
-                ids = select(store.generation, [parse_condition(text)]).values("id")
+                ids = store.select(text, order=OLDEST_FIRST).values("id")
                 assert ids == [each.uuid for each in found], text
-            assert select(store.generation).values("models") == ["vgg16, alexnet", "alexnet", ""]
+            assert store.select(order=OLDEST_FIRST).values("models") == ["vgg16, alexnet", "alexnet", ""]
 
 
 @pytest.mark.parametrize(
@@ -159,28 +155,31 @@ def test_a_model_name_filters_the_results_of_its_runs(tmp_path: Path) -> None:
         ("when~2026", "compares times by"),
     ],
 )
-def test_an_invalid_filter_is_refused_with_the_reason(generation: Generation, text: str, complaint: str) -> None:
+def test_an_invalid_filter_is_refused_with_the_reason(store: ResultsDatabase, text: str, complaint: str) -> None:
     with pytest.raises(QueryError, match=complaint):
-        select(generation, [parse_condition(text)])
+        store.select(text)
 
 
-def test_conditions_from_values_take_them_literally(generation: Generation) -> None:
-    assert select(generation, where(brick=brick(0), good=True, batch_size=1)).values("id") == [FAST.uuid, BLOCKED.uuid]
-    assert not len(select(generation, where(system="c5.xlarge,c5.2xlarge")))
-    assert not len(select(generation, where(brick=brick(0)[:8])))
-    assert select(generation, where(name="resnet50_v1")).values("id") == [MODEL.uuid]
+def test_conditions_from_values_take_them_literally(store: ResultsDatabase) -> None:
+    assert store.select(equal(brick=brick(0), good=True, batch_size=1), order=OLDEST_FIRST).values("id") == [
+        FAST.uuid,
+        BLOCKED.uuid,
+    ]
+    assert not len(store.select(equal(system="c5.xlarge,c5.2xlarge")))
+    assert not len(store.select(equal(brick=brick(0)[:8])))
+    assert store.select(equal(name="resnet50_v1")).values("id") == [MODEL.uuid]
 
 
 @pytest.mark.parametrize("column", list(COLUMNS))
-def test_every_column_sorts_as_its_values_do(generation: Generation, column: str) -> None:
-    ascending = select(generation, orders=[parse_order(column)]).values(column)
+def test_every_column_sorts_as_its_values_do(store: ResultsDatabase, column: str) -> None:
+    ascending = store.select(order=[parse_order(column)]).values(column)
     assert ascending == sorted(ascending)
-    assert select(generation, orders=[parse_order(f"-{column}")]).values(column) == sorted(ascending, reverse=True)
+    assert store.select(order=[parse_order(f"-{column}")]).values(column) == sorted(ascending, reverse=True)
 
 
-def test_sorting_is_stable_and_uses_later_orders_for_ties(generation: Generation) -> None:
+def test_sorting_is_stable_and_uses_later_orders_for_ties(store: ResultsDatabase) -> None:
     def ids(*orders: Order) -> list[str]:
-        return [each[:2] for each in select(generation, orders=orders).values("id")]
+        return [each[:2] for each in store.select(order=orders).values("id")]
 
     assert ids(Order("of"), Order("trimmed_mean_ms")) == ["ab", "0a", "0c", "0b", "ac"]
     assert ids(Order("of", descending=True), Order("when", descending=True)) == ["ac", "ab", "0c", "0b", "0a"]
@@ -195,8 +194,8 @@ def test_an_unknown_column_is_refused() -> None:
         parse_order("-colour")
 
 
-def test_a_summary_has_everything_but_the_samples(generation: Generation) -> None:
-    (summary,) = select(generation, where(id=SLOW.uuid)).summaries()
+def test_a_summary_has_everything_but_the_samples(store: ResultsDatabase) -> None:
+    (summary,) = store.select(equal(id=SLOW.uuid)).summaries()
     statistics = SLOW.statistics
     assert (summary.trimmed_mean_ms, summary.low_ms, summary.samples) == (
         statistics.trimmed_mean_ms,
@@ -207,41 +206,33 @@ def test_a_summary_has_everything_but_the_samples(generation: Generation) -> Non
     assert summary.name == "Pooling 3x3/2 1x64x56x1"
 
 
-def test_a_part_of_a_selection_keeps_its_order(generation: Generation) -> None:
-    found = select(generation, orders=[Order("when", descending=True)])
-    assert found.part(1, 3).values("id") == [BLOCKED.uuid, DOUBTFUL.uuid]
-    assert found.part(1, 3).result(1) == DOUBTFUL
+def test_a_part_of_a_selection_keeps_its_order(store: ResultsDatabase) -> None:
+    found = store.select(order=[Order("when", descending=True)])
+    assert found[1:3].values("id") == [BLOCKED.uuid, DOUBTFUL.uuid]
+    assert found[1:3].result(1) == DOUBTFUL
 
 
-def test_the_history_of_a_brick_is_oldest_first(generation: Generation) -> None:
-    assert history(generation, brick(0)).values("id") == [FAST.uuid, DOUBTFUL.uuid, BLOCKED.uuid]
-
-
-def test_pairs_match_contexts_and_use_the_newest_result(generation: Generation) -> None:
-    bricks = select(generation, where(of="brick"))
+def test_pairs_match_contexts_and_use_the_newest_result(store: ResultsDatabase) -> None:
+    bricks = store.select(equal(of="brick"))
     newest = newest_by_pair(bricks)
     assert {pair: summary.id for pair, summary in newest.items()} == {
         Pair(brick(0), "plain"): DOUBTFUL.uuid,
         Pair(brick(0), "blocked"): BLOCKED.uuid,
         Pair(POOLING.key, "plain"): SLOW.uuid,
     }
-    assert newest_by_pair(select(generation, where(of="brick"), orders=[Order("trimmed_mean_ms")])) == newest
-    some = among(bricks, [Pair(brick(0), "blocked"), Pair(POOLING.key, "blocked"), Pair("", ""), Pair("ab", "plain")])
-    assert some.values("id") == [BLOCKED.uuid]
-    every = all_by_pair(bricks)
-    assert [summary.id for summary in every[Pair(brick(0), "plain")]] == [FAST.uuid, DOUBTFUL.uuid]
-    assert newest_by_pair(select(generation, where(system="nowhere"))) == {}
+    assert newest_by_pair(store.select(equal(of="brick"), order=[Order("trimmed_mean_ms")])) == newest
+    assert newest_by_pair(store.select(equal(system="nowhere"))) == {}
 
 
 def test_of_equally_old_measurements_the_one_stored_last_counts(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(measurement(1.0), measurement(2.0, uuid="0d" * 16))
-        (summary,) = newest_by_pair(select(store.generation)).values()
+        (summary,) = newest_by_pair(store.select(order=OLDEST_FIRST)).values()
         assert summary.id == "0d" * 16
 
 
-def test_results_are_counted_by_series(generation: Generation) -> None:
-    assert combinations(generation) == [
+def test_results_are_counted_by_series(store: ResultsDatabase) -> None:
+    assert combinations(store.select()) == [
         Combination("c5.xlarge", "mxnet-1.9.1", Level.FUSED, "hot", pairs=1, measurements=2, models=1),
         Combination("c5.2xlarge", "mxnet-1.9.1", Level.FUSED, "hot", pairs=1, measurements=1, models=0),
         Combination("c5.xlarge", "mxnet-1.9.1", Level.WRITTEN, "hot", pairs=1, measurements=1, models=0),
@@ -249,11 +240,11 @@ def test_results_are_counted_by_series(generation: Generation) -> None:
 
 
 def test_the_latest_record_of_a_run_counts(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         done = run("r1", state="done", when=at(2))
         store.add(done, run("r1", state="running", when=at(1)), run("r2", when=at(1)))
-        assert runs(store.generation)["r1"] == done
-        assert set(runs(store.generation)) == {"r1", "r2"}
+        assert by_id(store.runs())["r1"] == done
+        assert set(by_id(store.runs())) == {"r1", "r2"}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -262,7 +253,7 @@ def test_the_latest_record_of_a_run_counts(tmp_path: Path) -> None:
     comparison=st.sampled_from(list(COMPARISONS)),
     value=st.sampled_from([0.0, 0.4, 0.51, 1, 10, 30.6]),
 )
-def test_number_filters_agree_with_python(generation: Generation, column: str, comparison: str, value: float) -> None:
+def test_number_filters_agree_with_python(store: ResultsDatabase, column: str, comparison: str, value: float) -> None:
     test = COMPARISONS[comparison]
-    kept = [each for each in select(generation).values(column) if test(each, value)]
-    assert select(generation, [parse_condition(f"{column}{comparison}{value}")]).values(column) == kept
+    kept = [each for each in store.select(order=OLDEST_FIRST).values(column) if test(each, value)]
+    assert store.select(f"{column}{comparison}{value}", order=OLDEST_FIRST).values(column) == kept

@@ -3,19 +3,17 @@ from pathlib import Path
 import pytest
 import tinydb
 
+from dlbricks_tui.store.database import ResultsDatabase, open_results
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.errors import StoreError
-from dlbricks_tui.store.queries import counts, records_of, select
 from dlbricks_tui.store.records import Measurement, System
-from dlbricks_tui.store.store import Store
-from dlbricks_tui.store.tinydb_storage import open_tinydb
-from tests.store.samples import brick, measurement, one_of_each, system
+from tests.store.samples import brick, counts, form, measurement, one_of_each, system
 
 
 @pytest.fixture
 def filled(tmp_path: Path) -> Path:
     """A store with a record of every kind, part compacted and part in the journal."""
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(*one_of_each())
         store.compact()
         store.add(measurement(brick=brick(1)), measurement(brick=brick(2)))
@@ -23,7 +21,7 @@ def filled(tmp_path: Path) -> Path:
 
 
 def test_tinydb_finds_stored_records(filled: Path) -> None:
-    with open_tinydb(filled) as database:
+    with ResultsDatabase(filled) as database:
         assert database.tables() == set(TABLES)
         table = database.table("measurements")
         assert len(table) == 3
@@ -32,27 +30,27 @@ def test_tinydb_finds_stored_records(filled: Path) -> None:
 
 
 def test_an_empty_store_is_an_empty_database(tmp_path: Path) -> None:
-    with open_tinydb(tmp_path) as database:
+    with ResultsDatabase(tmp_path) as database:
         assert database.tables() == set()
 
 
 def test_a_change_by_tinydb_adds_a_line_to_the_journal(filled: Path) -> None:
     journal = filled / "journal-1.jsonl"
     before = journal.read_bytes()
-    with open_tinydb(filled) as database:
+    with ResultsDatabase(filled) as database:
         table = database.table("measurements")
         table.update({"flags": ["by hand"]}, tinydb.where("brick") == brick(1))
         assert [each["brick"] for each in table.search(tinydb.where("flags") == ["by hand"])] == [brick(1)]
     after = journal.read_bytes()
     assert after.startswith(before)
-    assert after.count(b"\n") == before.count(b"\n") + 2
-    with Store(filled) as store:
-        flagged = [each for each in records_of(store.generation, Measurement) if each.flags == ("by hand",)]
+    assert after.count(b"\n") == before.count(b"\n") + 1
+    with ResultsDatabase(filled) as store:
+        flagged = [each for each in store.records(Measurement) if each.flags == ("by hand",)]
         assert [each.brick for each in flagged] == [brick(1)]
 
 
 def test_inserts_and_removals_by_tinydb_are_stored(filled: Path) -> None:
-    with open_tinydb(filled) as database:
+    with ResultsDatabase(filled) as database:
         table = database.table("measurements")
         copy = {name: value for name, value in table.all()[0].items() if name != "uuid"}
         number = table.insert({**copy, "context": "blocked"})
@@ -61,8 +59,8 @@ def test_inserts_and_removals_by_tinydb_are_stored(filled: Path) -> None:
         assert inserted["context"] == "blocked"
         table.remove(tinydb.where("brick") == brick(2))
         assert table.get(doc_id=number) == inserted
-    with Store(filled) as store:
-        assert sorted(each.context for each in records_of(store.generation, Measurement)) == [
+    with ResultsDatabase(filled) as store:
+        assert sorted(each.context for each in store.records(Measurement)) == [
             "blocked",
             "plain",
             "plain",
@@ -70,37 +68,58 @@ def test_inserts_and_removals_by_tinydb_are_stored(filled: Path) -> None:
 
 
 def test_a_changed_definition_gets_another_uuid(filled: Path) -> None:
-    with open_tinydb(filled) as database:
+    with ResultsDatabase(filled) as database:
         database.table("systems").update({"cores": 64})
-    with Store(filled) as store:
-        assert records_of(store.generation, System) == [system(cores=64)]
+    with ResultsDatabase(filled) as store:
+        assert store.records(System) == [system(cores=64)]
 
 
 def test_documents_that_are_not_records_are_refused(filled: Path) -> None:
-    with open_tinydb(filled) as database:
+    with ResultsDatabase(filled) as database:
         with pytest.raises(StoreError, match="of table measurements is not a record of dlbricks: it lacks 'when'"):
             database.table("measurements").insert({"note": "mine"})
-        with pytest.raises(StoreError, match="of table mine is not a record"):
-            database.table("mine").insert({"note": "mine"})
         assert len(database.table("measurements")) == 3
 
 
+def test_other_tables_take_any_documents_and_survive_a_compaction(filled: Path) -> None:
+    with ResultsDatabase(filled) as database:
+        assert database.table("mine").insert_multiple([{"note": "one"}, {"note": ["two", {"deep": 2}]}]) == [1, 2]
+        database.table("empty", persist_empty=True)
+        database.compact()
+        database.table("mine").remove(tinydb.where("note") == "one")
+    with ResultsDatabase(filled) as database:
+        assert database.tables() == {*TABLES, "mine", "empty"}
+        assert database.table("mine").all() == [{"note": ["two", {"deep": 2}]}]
+        assert database.table("mine").insert({}) == 3
+
+
 def test_records_added_by_another_process_are_kept(filled: Path) -> None:
-    with open_tinydb(filled) as database:
+    with ResultsDatabase(filled) as database:
         table = database.table("measurements")
         assert len(table) == 3
-        with Store(filled) as other:
+        with ResultsDatabase(filled) as other:
             other.add(measurement(brick=brick(3)))
         table.remove(tinydb.where("brick") == brick(2))
         assert {each["brick"] for each in table} == {brick(0), brick(1), brick(3)}
 
 
 def test_dropping_tables_deletes_their_records(filled: Path) -> None:
-    with open_tinydb(filled) as database:
+    with ResultsDatabase(filled) as database:
         database.drop_table("measurements")
-        with Store(filled) as store:
-            assert counts(store.generation)["measurements"] == 0
-            assert len(select(store.generation)) == 1
+        with ResultsDatabase(filled) as store:
+            assert counts(store)["measurements"] == 0
+            assert len(store.select()) == 1
         database.drop_tables()
-    with Store(filled) as store:
-        assert not any(counts(store.generation).values())
+    with ResultsDatabase(filled) as store:
+        assert not any(counts(store).values())
+
+
+def test_the_history_that_the_page_on_results_plots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "results.md").read_text()
+    (code,) = (part for part in page.split("```python\n")[1:] if "history" in part)
+    monkeypatch.setenv("DLBRICKS_DATA_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with open_results() as results:
+        results.add(form(), *(measurement(float(number), uuid=f"{number:032x}") for number in range(1, 4)))
+    exec(code.partition("```")[0], {})
+    assert "Convolution" in (tmp_path / "history.svg").read_text()

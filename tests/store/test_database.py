@@ -5,116 +5,118 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import StoreBusyError, StoreError
-from dlbricks_tui.store.queries import Pair, brick_form, counts, newest_good, records_of, select, systems
+from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.lock import StoreLock
 from dlbricks_tui.store.records import BrickForm, Measurement, System
-from dlbricks_tui.store.store import Store, StoreLock
+from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
 from tests.store.processes import run_python, start_writer
-from tests.store.samples import brick, form, measurement, one_of_each, system
+from tests.store.samples import brick, counts, form, measurement, one_of_each, system
 
 
 def test_added_records_survive_reopening(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         assert store.add(*one_of_each()) == 8
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         for record in one_of_each():
-            assert records_of(store.generation, type(record)) == [record]
+            assert store.records(type(record)) == [record]
 
 
 def test_reading_a_missing_store_creates_no_file(tmp_path: Path) -> None:
-    with Store(tmp_path / "store") as store:
-        assert not any(counts(store.generation).values())
+    with ResultsDatabase(tmp_path / "store") as store:
+        assert not any(counts(store).values())
     assert not (tmp_path / "store").exists()
 
 
 def test_a_definition_is_stored_once_however_often_it_is_added(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         assert store.add(form(), system()) == 2
         assert store.add(form(), system(), form()) == 0
         assert store.add(system(cores=8)) == 1
-        assert records_of(store.generation, BrickForm) == [form()]
-        assert systems(store.generation)["c5.xlarge"].cores == 8
+        assert store.records(BrickForm) == [form()]
+        assert by_id(store.systems())["c5.xlarge"].cores == 8
 
 
 def test_a_record_that_is_added_again_is_stored_once(tmp_path: Path) -> None:
     record = measurement()
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         assert [store.add(record), store.add(record), store.add(record, record)] == [1, 0, 0]
-        assert records_of(store.generation, Measurement) == [record]
+        assert store.records(Measurement) == [record]
 
 
 def test_a_deleted_record_stays_deleted(tmp_path: Path) -> None:
     first, second = measurement(), measurement()
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(first, second)
         assert store.delete([first.uuid, first.uuid, "00" * 16]) == 1
-        assert records_of(store.generation, Measurement) == [second]
-    with Store(tmp_path) as store:
-        assert records_of(store.generation, Measurement) == [second]
+        assert store.records(Measurement) == [second]
+    with ResultsDatabase(tmp_path) as store:
+        assert store.records(Measurement) == [second]
         store.compact()
-        assert records_of(store.generation, Measurement) == [second]
+        assert store.records(Measurement) == [second]
 
 
 def test_a_deleted_record_can_be_added_again(tmp_path: Path) -> None:
     record = measurement()
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(record)
         store.delete([record.uuid])
         assert store.add(record) == 1
-    with Store(tmp_path) as store:
-        assert records_of(store.generation, Measurement) == [record]
+    with ResultsDatabase(tmp_path) as store:
+        assert store.records(Measurement) == [record]
 
 
 def test_deleted_records_come_back_as_they_were(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(measurement(1.0), measurement(2.0, context="other"))
-        before = select(store.generation)
+        before = store.select(order=OLDEST_FIRST)
         expected = [before.result(position) for position in range(2)]
         store.delete(before.values("id"))
-        assert store.restore(before.generation, before.rows.tolist()) == 2
-        assert store.restore(before.generation, before.rows.tolist()) == 0
-    with Store(tmp_path) as store:
-        after = select(store.generation)
+        assert store.restore(before) == 2
+        assert store.restore(before) == 0
+    with ResultsDatabase(tmp_path) as store:
+        after = store.select(order=OLDEST_FIRST)
         assert [after.result(position) for position in range(2)] == expected
 
 
 def test_deleted_records_come_back_even_after_compactions(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(measurement(1.0))
-        deleted = select(store.generation)
+        deleted = store.select(order=OLDEST_FIRST)
         store.delete(deleted.values("id"))
         store.compact()
         store.compact()
-        assert store.restore(deleted.generation, deleted.rows.tolist()) == 1
-        assert select(store.generation).values("id") == deleted.values("id")
+        assert store.restore(deleted) == 1
+        assert store.select(order=OLDEST_FIRST).values("id") == deleted.values("id")
 
 
 def test_an_open_store_sees_the_writes_of_other_processes(tmp_path: Path) -> None:
-    with Store(tmp_path) as reader:
+    with ResultsDatabase(tmp_path) as reader:
         for count in (3, 5):
             with start_writer(tmp_path, "add", str(count)) as writer:
                 writer.communicate()
             assert reader.refresh()
-        assert len(select(reader.generation)) == 8
+        assert len(reader.select()) == 8
         assert not reader.refresh()
 
 
 def test_an_open_store_sees_compactions_and_later_writes_of_others(tmp_path: Path) -> None:
-    with Store(tmp_path) as reader, Store(tmp_path) as writer:
+    with ResultsDatabase(tmp_path) as reader, ResultsDatabase(tmp_path) as writer:
         for round_number in range(4):
             writer.add(measurement(), measurement())
             writer.compact()
             writer.add(measurement())
             reader.refresh()
-            assert len(select(reader.generation)) == 3 * (round_number + 1)
+            assert len(reader.select()) == 3 * (round_number + 1)
 
 
 def test_selected_results_can_be_read_after_two_compactions_by_others(tmp_path: Path) -> None:
     record = measurement()
-    with Store(tmp_path) as reader, Store(tmp_path) as writer:
+    with ResultsDatabase(tmp_path) as reader, ResultsDatabase(tmp_path) as writer:
         writer.add(record)
         reader.refresh()
-        selected = select(reader.generation)
+        selected = reader.select()
         writer.compact()
         writer.compact()
         reader.refresh()
@@ -122,20 +124,20 @@ def test_selected_results_can_be_read_after_two_compactions_by_others(tmp_path: 
 
 
 def test_two_open_stores_write_in_turns(tmp_path: Path) -> None:
-    with Store(tmp_path) as one, Store(tmp_path) as other:
+    with ResultsDatabase(tmp_path) as one, ResultsDatabase(tmp_path) as other:
         for _ in range(3):
             one.add(measurement())
             other.add(measurement())
             other.compact()
         one.refresh()
-        assert len(select(one.generation)) == len(select(other.generation)) == 6
+        assert len(one.select()) == len(other.select()) == 6
 
 
 def test_readers_do_not_wait_for_the_lock(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(measurement())
-    with StoreLock(tmp_path / "lock"), Store(tmp_path) as reader:
-        assert len(select(reader.generation)) == 1
+    with StoreLock(tmp_path / "lock"), ResultsDatabase(tmp_path) as reader:
+        assert len(reader.select()) == 1
 
 
 def test_a_writer_that_waits_too_long_names_the_process_with_the_lock(tmp_path: Path) -> None:
@@ -144,7 +146,7 @@ def test_a_writer_that_waits_too_long_names_the_process_with_the_lock(tmp_path: 
 
 
 def test_a_writer_waits_until_the_lock_is_free(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         lock = StoreLock(tmp_path / "lock")
         lock.__enter__()
         release = threading.Timer(0.05, lock.__exit__, (None, None, None))
@@ -155,60 +157,33 @@ def test_a_writer_waits_until_the_lock_is_free(tmp_path: Path) -> None:
 
 def test_the_lock_is_released_when_its_process_ends(tmp_path: Path) -> None:
     code = (
-        "import os, sys; from pathlib import Path; from dlbricks_tui.store.store import StoreLock;"
+        "import os, sys; from pathlib import Path; from dlbricks_tui.store.lock import StoreLock;"
         "StoreLock(Path(sys.argv[1]) / 'lock').__enter__(); os.kill(os.getpid(), 9)"
     )
     assert run_python(code, str(tmp_path)).returncode == -9
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         assert store.add(measurement()) == 1
 
 
 def test_a_measurement_without_a_number_is_refused(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
-        with pytest.raises(StoreError, match="Measurement cannot be stored"):
+    with ResultsDatabase(tmp_path) as store:
+        with pytest.raises(StoreError, match="table measurements cannot be stored"):
             store.add(measurement(samples_ms=(1.0, float("nan"))))
         assert store.add(measurement()) == 1
 
 
-def test_the_newest_good_measurement_of_a_brick_counts(tmp_path: Path) -> None:
-    def at(hour: int, base_ms: float, **fields: object) -> Measurement:
-        return measurement(base_ms, when=f"2026-11-21T{hour:02}:00:00+00:00", **fields)
-
-    with Store(tmp_path) as store:
-        store.add(
-            form(),
-            at(9, 2.0),
-            at(7, 1.0),
-            at(10, 3.0, flags=("drift",)),
-            at(11, 4.0, system="other"),
-            at(12, 5.0, context="blocked"),
-            at(13, 6.0, brick=brick(1)),
-            at(14, 7.0, protocol="paper"),
-        )
-        pair = Pair(brick(), "plain")
-        found = newest_good(store.generation, pair, "c5.xlarge", "mxnet-1.9.1", "hot")
-        assert found is not None
-        assert found.trimmed_mean_ms == at(9, 2.0).statistics.trimmed_mean_ms
-        assert found.name == "Convolution 3x3/2 1x64x56x0"
-        any_protocol = newest_good(store.generation, pair, "c5.xlarge", "mxnet-1.9.1")
-        assert any_protocol is not None
-        assert any_protocol.protocol == "paper"
-        assert newest_good(store.generation, pair, "c5.xlarge", "mxnet-1.5.1") is None
-        assert newest_good(store.generation, Pair(brick(9), "plain"), "c5.xlarge", "mxnet-1.9.1") is None
-
-
 def test_a_brick_key_leads_to_its_form(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(measurement(), form(), measurement())
-        assert brick_form(store.generation, brick()) == form()
-        assert brick_form(store.generation, brick(1)) is None
+        assert next(iter(store.records(BrickForm, equal(key=brick()))), None) == form()
+        assert next(iter(store.records(BrickForm, equal(key=brick(1)))), None) is None
 
 
 def test_the_latest_description_of_a_system_counts(tmp_path: Path) -> None:
-    with Store(tmp_path) as store:
+    with ResultsDatabase(tmp_path) as store:
         store.add(system(cores=4), system("other"), system(cores=2))
-        assert systems(store.generation) == {"c5.xlarge": system(cores=2), "other": system("other")}
-        assert len(records_of(store.generation, System)) == 3
+        assert by_id(store.systems()) == {"c5.xlarge": system(cores=2), "other": system("other")}
+        assert len(store.records(System)) == 3
 
 
 def test_a_measurement_with_flags_is_doubtful() -> None:
@@ -216,10 +191,16 @@ def test_a_measurement_with_flags_is_doubtful() -> None:
     assert not dataclasses.replace(measurement(), flags=("drift",)).good
 
 
-def test_store_modules_import_neither_tinydb_nor_networkx() -> None:
+def test_a_look_up_loads_no_package_but_tinydb_and_numpy() -> None:
     code = """
 import sys
-import dlbricks_tui.store.queries, dlbricks_tui.store.store
-print(sorted({"tinydb", "networkx"} & set(sys.modules)))
+from dlbricks_tui.store import open_results
+open_results(sys.argv[1]).select("system=c5.xlarge")
+print(sorted({"networkx", "onnx", "textual", "rich"} & set(sys.modules)))
 """
-    assert run_python(code).stdout == "[]\n"
+    assert run_python(code, "/nowhere").stdout == "[]\n"
+
+
+def test_records_need_no_database() -> None:
+    code = "import sys, dlbricks_tui.store.records; print('tinydb' in sys.modules, 'numpy' in sys.modules)"
+    assert run_python(code).stdout == "False False\n"

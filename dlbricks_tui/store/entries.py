@@ -1,0 +1,85 @@
+"""Entries of the journal: one line of JSON for each change of a table.
+
+| line | meaning |
+|---|---|
+| `{"table":"runs","doc_id":7,...}` | document 7 of the table is this; any earlier one is replaced |
+| `{"removed":"runs","doc_id":7}` | document 7 is removed |
+| `{"cleared":"runs"}` | the table has no documents |
+| `{"dropped":"runs"}` | there is no such table |
+"""
+
+import json
+import re
+from enum import Enum
+from typing import Any, NamedTuple
+
+from dlbricks_tui.store.documents import BrokenDocumentError, Document
+
+# The table of the one document at the head of every file, which is no document of the user.
+HEAD = "dlbricks"
+# The format in the head. Stores from before version 0.2.0 have another.
+FORMAT = "dlbricks-database"
+
+_LINE = re.compile(rb'\{"(table|removed|cleared|dropped)":("(?:[^"\\]|\\.)*")(?:,"doc_id":(-?\d+))?(?=[,}])')
+
+
+class Action(Enum):
+    """The change that an entry makes; the value is its first name in the line."""
+
+    PUT = "table"
+    REMOVE = "removed"
+    CLEAR = "cleared"
+    DROP = "dropped"
+
+
+class Entry(NamedTuple):
+    """A change of a table."""
+
+    action: Action
+    table: str
+    doc_id: int = 0
+    document: Document | None = None
+
+
+def line_of(entry: Entry) -> bytes:
+    """Return an entry as a line."""
+    head = f'{{"{entry.action.value}":{json.dumps(entry.table)}'
+    if entry.action in (Action.PUT, Action.REMOVE):
+        head += f',"doc_id":{entry.doc_id}'
+    return f"{head}{_rest_of(entry.document or {})}".encode("ascii")
+
+
+def entry_on(line: bytes) -> Entry:
+    """Return the entry on a line."""
+    match = _LINE.match(line)
+    if match is None:
+        raise BrokenDocumentError("is not a line that dlbricks writes")
+    action, table = Action(match[1].decode("ascii")), json.loads(match[2])
+    if action is not Action.PUT:
+        return Entry(action, table, int(match[3] or 0))
+    if match[3] is None:
+        raise BrokenDocumentError("has no doc_id")
+    rest = line[match.end() :].removeprefix(b",")
+    try:
+        return Entry(action, table, int(match[3]), json.loads(b"{" + rest))
+    except (ValueError, RecursionError) as error:
+        # A forged line: the checksum is right.
+        raise BrokenDocumentError(f"is not JSON: {error}") from error
+
+
+def renumbered(line: bytes, doc_id: int) -> bytes:
+    """Return the line of a document with another number."""
+    match = _LINE.match(line)
+    if match is None:
+        raise BrokenDocumentError("is not a line that dlbricks writes")
+    return b"%s%d%s" % (line[: match.start(3)], doc_id, line[match.end(3) :])
+
+
+def head_of(**facts: Any) -> Entry:
+    """Return the first entry of a file."""
+    return Entry(Action.PUT, HEAD, 1, {"format": FORMAT, **facts})
+
+
+def _rest_of(document: Document) -> str:
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    return "}" if text == "{}" else f",{text[1:]}"

@@ -1,0 +1,193 @@
+"""A TinyDB storage that never loses what it acknowledged: changes are appended to a journal, durably and under a lock.
+
+TinyDB's own storage rewrites the whole file at each change, in place and without a lock. This one keeps TinyDB's
+contract, `read` and `write`, and adds the finer operations of a table with an index: it appends changes, and reads one
+document at its place.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tinydb.storages import Storage
+
+from dlbricks_tui.atomic_write import DRAFT_SUFFIX, replace_file
+from dlbricks_tui.store.documents import TABLES
+from dlbricks_tui.store.entries import HEAD, Action, Entry, head_of, line_of
+from dlbricks_tui.store.errors import StoreError, cannot_write
+from dlbricks_tui.store.files import (
+    Numbered,
+    append,
+    base_name,
+    journal_name,
+    layout_of,
+    write_tinydb_file,
+)
+from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.lock import StoreLock
+
+Tables = dict[str, dict[str, Any]]
+Filter = Callable[[bytes], bytes]
+
+# A writer saves the index when a tenth of it is new: the next process opens quickly, and a result costs next to
+# nothing.
+_SHARE_WORTH_SAVING = 0.1
+_LEAST_WORTH_SAVING = 1000
+
+
+class JournalStorage(Storage):
+    """A store folder, which is created with the first document. Use it from one thread at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = Path(folder)
+        self._lock = StoreLock(self.folder / "lock")
+        self._written: list[Filter] = []
+        self._read_again: list[Filter] = []
+        self._generation: Generation | None = None
+        # The tables and documents that `read` returned: `write` stores the differences to them.
+        self._returned_tables: set[str] = set()
+        self._returned: dict[tuple[str, int], bytes] = {}
+
+    def pass_lines_through(self, written: Filter, read_again: Filter) -> None:
+        """Change each line before it is written, and change it back when it is read; a middleware asks for it."""
+        self._written.insert(0, written)
+        self._read_again.append(read_again)
+
+    def encode(self, entry: Entry) -> bytes:
+        """Return an entry as a line of the journal."""
+        try:
+            return self._encoded(line_of(entry))
+        except ValueError as error:
+            what = f"a document of the table {entry.table} cannot be stored"
+            raise StoreError(f"{what}, as JSON has no such value: {error}") from error
+
+    def decode(self, line: bytes) -> bytes:
+        """Return a line of the journal as it was before the middlewares added their fields."""
+        for read_again in self._read_again:
+            line = read_again(line)
+        return line
+
+    @property
+    def generation(self) -> Generation:
+        """The documents read so far; `refresh` reads new ones."""
+        if self._generation is None:
+            self._generation = Generation.open(self.folder, self.decode)
+        return self._generation
+
+    def refresh(self) -> bool:
+        """Read the changes that this and other processes have made since, and return True if there were any."""
+        if self._generation is None or self._generation.superseded():
+            # Not closed: callers may still read its rows. The garbage collector closes it.
+            known, self._generation = self._generation, Generation.open(self.folder, self.decode)
+            return known is not None
+        return self._generation.catch_up()
+
+    @contextmanager
+    def locked(self) -> Iterator[Generation]:
+        """Hold the lock for writers, and return all documents; may be nested."""
+        if self._lock.held:
+            yield self.generation
+            return
+        with self._lock:
+            self.refresh()
+            yield self.generation
+
+    def append(self, entries: Iterable[Entry]) -> None:
+        """Make changes durably; raise an error and change nothing if that is impossible. The caller holds the lock."""
+        if lines := [self.encode(entry) for entry in entries]:
+            append(self.generation.journal, lines, self.encode(head_of()))
+            self.generation.catch_up()
+            worth = max(_LEAST_WORTH_SAVING, int(self.generation.index.rows * _SHARE_WORTH_SAVING))
+            self.generation.save_index(worth)
+
+    def compact(self) -> Path:
+        """Write all documents into one file that plain TinyDB opens, and return its path."""
+        with self.locked() as generation:
+            path = self._write_generation(generation)
+        self.refresh()
+        self.generation.save_index()
+        return path
+
+    def read(self) -> Tables | None:
+        """Return all tables; None if there are none, as TinyDB expects."""
+        self.refresh()
+        index = self.generation.index
+        tables: Tables = {name: {} for name in index.tables}
+        self._returned_tables, self._returned = set(tables), {}
+        for row in self.generation.readable(index.rows_of(*tables).tolist()):
+            entry = self.generation.entry(row)
+            tables[entry.table][str(entry.doc_id)] = entry.document
+            self._returned[entry.table, entry.doc_id] = self.generation.line(row)
+        return tables or None
+
+    def write(self, data: Tables) -> None:
+        """Store the differences to the last `read`; documents that others have added meanwhile stay."""
+        with self.locked() as generation:
+            there = generation.index.tables
+            # TinyDB drops all tables without reading them first.
+            known = self._returned_tables if data else there
+            entries = [Entry(Action.DROP, name) for name in sorted((known & there) - data.keys())]
+            entries += [Entry(Action.CLEAR, name) for name in data if name not in there]
+            entries += [
+                Entry(Action.REMOVE, table, number)
+                for table, number in self._returned
+                if str(number) not in data.get(table, {str(number): None})
+            ]
+            given = [
+                Entry(Action.PUT, table, int(number), dict(each))
+                for table, documents in data.items()
+                for number, each in documents.items()
+            ]
+            self.append([*entries, *(it for it in given if line_of(it) != self._returned.get((it.table, it.doc_id)))])
+
+    def close(self) -> None:
+        """Save the index and close the files."""
+        if self._generation is not None:
+            self._generation.save_index(_LEAST_WORTH_SAVING)
+            self._generation.close()
+
+    def _encoded(self, line: bytes) -> bytes:
+        for written in self._written:
+            line = written(line)
+        return line
+
+    def _write_generation(self, generation: Generation) -> Path:
+        """Write a new generation and return its file.
+
+        The file gets its name once it is complete and on the disk. Until then the files before it are in use.
+        """
+        number = generation.layout.newest
+        path = self.folder / base_name(number + 1)
+        tables = [*TABLES, *sorted(generation.index.tables - TABLES.keys())]
+        rows = {table: generation.readable(generation.index.rows_of(table).tolist()) for table in tables}
+        empty = [table for table in generation.index.tables if not rows[table]]
+        head = head_of(documents=sum(map(len, rows.values())), empty_tables=sorted(empty))
+        aside = [b"%s\n%s\n" % (str(each).encode(), generation.damaged_bytes(each)) for each in generation.damage]
+
+        def documents() -> Iterator[Numbered]:
+            yield Numbered(HEAD, 1, self.encode(head))
+            for table in tables:
+                for row in rows[table]:
+                    identity = int(generation.index.value("id", row))
+                    yield Numbered(table, identity, self._encoded(generation.line(row)))
+
+        try:
+            if aside:
+                replace_file(self.folder / f"set-aside-{number}.txt", lambda file: file.writelines(aside))
+            replace_file(path, lambda file: write_tinydb_file(file, documents()))
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        self._clear_away(number)
+        return path
+
+    def _clear_away(self, kept: int) -> None:
+        layout = layout_of(self.folder)
+        names = [base_name(number) for number in layout.bases if number < kept]
+        names += [journal_name(number) for number in layout.journals if number < kept]
+        # Drafts of writers that were killed.
+        names += [draft.name for draft in self.folder.glob(f"*{DRAFT_SUFFIX}")]
+        for name in names:
+            with suppress(OSError):
+                (self.folder / name).unlink()

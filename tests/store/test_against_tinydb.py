@@ -1,0 +1,234 @@
+"""Random calls of TinyDB give the same answers on our database as on TinyDB's own, in memory."""
+
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pytest
+import tinydb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tinydb import Query
+from tinydb.queries import QueryInstance
+from tinydb.storages import MemoryStorage
+from tinydb.table import Document
+
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.documents import TABLE_OF, fields_of
+from dlbricks_tui.store.records import Record
+from tests.store.samples import brick, end_to_end, form, measurement, run, runtime, system
+
+texts = st.sampled_from(["", "a", "b", "ab", "two\nlines"])
+numbers = st.integers(-2, 2) | st.sampled_from([0.5, 1.0, -0.0, True, 1 << 60])
+anything = st.none() | texts | numbers | st.lists(numbers, max_size=2) | st.dictionaries(texts, numbers, max_size=2)
+documents = st.fixed_dictionaries(
+    {},
+    optional={
+        "number": numbers,
+        "text": texts,
+        "thing": anything,
+        "deep": st.fixed_dictionaries({}, optional={"number": numbers}),
+    },
+)
+ids = st.integers(-1, 9)
+numbered = st.builds(Document, documents, ids)
+
+
+def at(path: str) -> Query:
+    """Return the query for a field, or for a field of a field."""
+    query = Query()
+    for name in path.split("."):
+        query = query[name]
+    return query
+
+
+def has_length(value: object, length: int) -> bool:
+    return len(str(value)) == length
+
+
+def leaves(of_numbers: Iterable[str], of_texts: Iterable[str], values: st.SearchStrategy[Any]) -> Any:
+    """Return queries with one test each."""
+    number_fields, text_fields = st.sampled_from(list(of_numbers)), st.sampled_from(list(of_texts))
+    fields = number_fields | text_fields
+    return st.one_of(
+        st.builds(lambda field, value: at(field) == value, fields, values),
+        st.builds(lambda field, value: at(field) != value, fields, values),
+        st.builds(lambda field, value: at(field) < value, number_fields, numbers),
+        st.builds(lambda field, value: at(field) >= value, number_fields, numbers),
+        st.builds(lambda field, value: at(field) <= value, text_fields, texts),
+        st.builds(lambda field, value: at(field) > value, text_fields, texts),
+        st.builds(lambda field, items: at(field).one_of(items), fields, st.lists(values, max_size=3)),
+        st.builds(lambda field: at(field).exists(), fields),
+        st.builds(lambda field: at(field).matches("a"), text_fields),
+        st.builds(lambda field: at(field).test(cast(Any, has_length), 1), fields),
+        st.builds(lambda field: at(field).map(str) == "1", fields),
+        st.just(Query().noop()),
+    )
+
+
+def combined(leaf: Any) -> st.SearchStrategy[QueryInstance]:
+    """Return queries of any structure."""
+    return st.recursive(
+        leaf,
+        lambda inner: st.one_of(
+            st.builds(lambda one, other: one & other, inner, inner),
+            st.builds(lambda one, other: one | other, inner, inner),
+            st.builds(lambda one: ~one, inner),
+        ),
+        max_leaves=4,
+    )
+
+
+queries = combined(leaves(["number", "deep.number"], ["text"], anything))
+changes = documents | st.just(lambda document: document.update(changed=len(document)))
+
+
+class Call(NamedTuple):
+    """A method of a database or of one of its tables, and its arguments."""
+
+    table: str | None
+    method: str
+    arguments: tuple[Any, ...] = ()
+    options: dict[str, Any] = {}  # noqa: RUF012 - never changed
+
+    def __repr__(self) -> str:
+        return f"{self.table or 'database'}.{self.method}{self.arguments}{self.options}"
+
+
+tables = st.sampled_from(["_default", "one"])
+
+
+def call(method: str, *arguments: st.SearchStrategy[Any], **options: st.SearchStrategy[Any]) -> Any:
+    return st.builds(Call, tables, st.just(method), st.tuples(*arguments), st.fixed_dictionaries(options))
+
+
+calls = st.one_of(
+    call("insert", documents),
+    call("insert", numbered),
+    call("insert_multiple", st.lists(documents | numbered, max_size=3)),
+    call("update", changes),
+    call("update", changes, queries),
+    call("update", changes, doc_ids=st.lists(ids, max_size=3)),
+    call("update_multiple", st.lists(st.tuples(changes, queries), max_size=2)),
+    call("upsert", documents, queries),
+    call("upsert", numbered),
+    call("remove", queries),
+    call("remove", doc_ids=st.lists(ids, max_size=3, unique=True)),
+    call("truncate"),
+    call("search", queries),
+    call("get", queries),
+    call("get", doc_id=ids),
+    call("get", doc_ids=st.lists(ids, max_size=3)),
+    call("contains", queries),
+    call("contains", doc_id=ids),
+    call("count", queries),
+    call("all"),
+    call("__len__"),
+    st.just(Call(None, "tables")),
+    st.just(Call(None, "drop_tables")),
+    st.builds(lambda table: Call(None, "drop_table", (table,)), tables),
+    st.just(Call(None, "reopen")),
+    st.just(Call(None, "compact")),
+)
+
+
+def outcome(database: tinydb.TinyDB, asked: Call) -> Any:
+    """Return the answer of a call, or the error that it raises."""
+    target = database if asked.table is None else database.table(asked.table)
+    try:
+        return plainly(getattr(target, asked.method)(*copied(asked.arguments), **copied(asked.options)))
+    except (ValueError, KeyError, RuntimeError) as error:
+        return type(error)
+
+
+def copied(given: Any) -> Any:
+    """Return the arguments of a call with documents of their own, as TinyDB changes them in memory."""
+    if isinstance(given, Document):
+        return Document(copied(dict(given)), given.doc_id)
+    if type(given) is dict:
+        return {name: copied(each) for name, each in given.items()}
+    return type(given)(map(copied, given)) if type(given) in (list, tuple) else given
+
+
+def plainly(answer: Any) -> Any:
+    if isinstance(answer, list):
+        return [plainly(each) for each in answer]
+    return (answer.doc_id, dict(answer)) if isinstance(answer, Document) else answer
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(calls, min_size=1, max_size=12))
+def test_any_sequence_of_calls_gives_the_answers_of_tinydb(asked: list[Call]) -> None:
+    memory = MemoryStorage()  # type: ignore[no-untyped-call]
+    with tempfile.TemporaryDirectory() as folder:
+        ours, theirs = ResultsDatabase(Path(folder)), tinydb.TinyDB(storage=lambda: memory)
+        for each in [*asked, Call("_default", "all"), Call("one", "all"), Call(None, "tables")]:
+            if each.method == "reopen":
+                ours.close()
+                ours, theirs = ResultsDatabase(Path(folder)), tinydb.TinyDB(storage=lambda: memory)
+            elif each.method == "compact":
+                ours.compact()
+            else:
+                assert outcome(ours, each) == outcome(theirs, each), each
+        ours.close()
+
+
+RECORDS: tuple[Record, ...] = (
+    form(0),
+    form(1, "Pooling"),
+    system(),
+    system("c5.large"),
+    runtime(),
+    run(models=("a", "b")),
+    *(measurement(float(number), brick=brick(number % 2), context="ab"[number % 2]) for number in range(1, 5)),
+    measurement(1.5, flags=("drift",), batch_size=2, level=Level.WRITTEN, kernel_variant="a", run=""),
+    end_to_end(30.0, name="a"),
+)
+FIELDS = ("brick", "context", "system", "run", "level", "id", "name", "key", "uuid", "kernel_variant", "when")
+
+
+def known_values() -> list[Any]:
+    documents = [fields_of(record) for record in RECORDS]
+    return [value for each in documents for value in each.values() if isinstance(value, str | int | float)]
+
+
+record_queries = combined(
+    leaves(
+        ["batch_size", "statistics.median_ms", "statistics.count", "cores"],
+        FIELDS,
+        st.sampled_from(known_values()) | anything,
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[tinydb.TinyDB, tinydb.TinyDB]:
+    """The same records in our database and in TinyDB's own."""
+    ours, theirs = ResultsDatabase(tmp_path_factory.mktemp("store")), tinydb.TinyDB(storage=MemoryStorage)
+    for record in RECORDS:
+        document = fields_of(record)
+        assert ours.table(TABLE_OF[type(record)]).insert(document) == theirs.table(TABLE_OF[type(record)]).insert(
+            document
+        )
+    # A changed document has a new line, and keeps its place.
+    for database in (ours, theirs):
+        database.table("measurements").update({"context": "changed"}, doc_ids=[2])
+    return ours, theirs
+
+
+@settings(deadline=None, max_examples=300)
+@given(query=record_queries, table=st.sampled_from(sorted({TABLE_OF[type(record)] for record in RECORDS})))
+def test_any_query_on_records_gives_the_answers_of_tinydb(
+    both: tuple[tinydb.TinyDB, tinydb.TinyDB], query: QueryInstance, table: str
+) -> None:
+    asked: list[Callable[[Any], Any]] = [
+        lambda it: plainly(it.search(query)),
+        lambda it: it.count(query),
+        lambda it: plainly(it.get(query)),
+        lambda it: it.contains(query),
+    ]
+    ours, theirs = (database.table(table) for database in both)
+    for each in asked:
+        assert each(ours) == each(theirs)
