@@ -3,6 +3,7 @@ import random
 import statistics
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from dlbricks_tui.store.statistics import (
     FEWEST_SAMPLES,
     adjusted,
     mean_ratio,
+    quantile,
     rank_sum_p_value,
     summarise,
     trimmed_mean,
@@ -154,3 +156,9 @@ def test_the_mean_of_ratios_treats_2_and_one_half_alike() -> None:
     ratio, low, high = mean_ratio([2.0, 0.5, 2.0, 0.5])
     assert ratio == pytest.approx(1.0) and low < 1.0 < high
     assert mean_ratio([1.1] * 5) == pytest.approx((1.1, 1.1, 1.1))
+
+
+@given(latencies, st.sampled_from([0.0, 0.025, 0.25, 1 / 3, 0.5, 0.75, 0.975, 1.0]) | st.floats(0, 1))
+def test_quantiles_are_those_of_numpy_to_the_last_bit(samples: list[float], share: float) -> None:
+    ordered = np.sort(np.array(samples))
+    assert quantile(ordered, share) == quantile(ordered.tolist(), share) == float(np.quantile(ordered, share))

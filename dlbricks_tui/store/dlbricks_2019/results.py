@@ -5,6 +5,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.identity import Brick
@@ -15,6 +16,7 @@ from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, EndToEnd, Measure
 from dlbricks_tui.store.statistics import summarise
 
 # The digits after a backtick are the precision of the number before it.
+_PLAIN = re.compile(r"[\d.,\s+-]+", re.ASCII)
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:`[\d.]*)?(?:\*\^([+-]?\d+))?", re.ASCII)
 
 
@@ -27,6 +29,10 @@ def parse_numbers(text: str) -> tuple[float, ...]:
     if not (inside.startswith("{") and inside.endswith("}")):
         raise ValueError("is not in braces")
     inside = inside[1:-1].strip()
+    if _PLAIN.fullmatch(inside):
+        # Nearly all lists are plain; one with a fault is read again below, to name it.
+        with suppress(ValueError):
+            return tuple(map(float, inside.split(",")))
     return tuple(_numbers(inside)) if inside else ()
 
 
