@@ -111,8 +111,7 @@ def _parts(operators: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mappin
 
 def _scaled(features: Features, examples: Sequence[_Example]) -> Latency:
     nearest = min(examples, key=lambda example: _distance(features, example.features))
-    scale = _growth(features, nearest.features)
-    distance = _distance(features, nearest.features)
+    scale, distance = _growth(features, nearest.features), _distance(features, nearest.features)
     doubt = math.exp(min(_MOST_DOUBT, _DOUBT_OF_AN_EQUAL + _DOUBT_PER_DISTANCE * distance))
     value, low, high = nearest.latency
     return Latency(value * scale, low * scale / doubt, high * scale * doubt)

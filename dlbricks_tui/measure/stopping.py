@@ -104,7 +104,7 @@ class Adaptive:
 
 @dataclass(frozen=True, slots=True)
 class FixedRuns:
-    """A fixed number of runs of each program, as in the paper."""
+    """A fixed number of runs of each program, as in the paper; its methods are those of `Adaptive`."""
 
     runs: int
 
@@ -113,7 +113,6 @@ class FixedRuns:
             raise MeasureError(f"{self.runs} runs measure nothing: give 1 or more")
 
     def most_samples(self, latency_ms: float, share: float = 1.0) -> int:
-        """Return the number of runs."""
         return self.runs
 
     def is_quick(self, latency_ms: float) -> bool:
@@ -121,11 +120,9 @@ class FixedRuns:
         return False
 
     def stop(self, statistics: Statistics, share: float = 1.0) -> Stop | None:
-        """Return why a program with these statistics needs no more samples; None if it needs more."""
         return Stop.RUNS if statistics.count >= self.runs else None
 
     def looks_at(self, samples: int) -> bool:
-        """True if the rule is checked at this number of samples."""
         return samples >= self.runs
 
 

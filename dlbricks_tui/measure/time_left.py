@@ -74,13 +74,15 @@ class Pace:
 
     def sampled(self, jobs: Iterable[Job], seconds: float, *, noisy: bool = False) -> None:
         """Note how long a round took that timed each of these jobs once."""
-        self._count_round(noisy=noisy)
+        self._rounds += 1
+        self._noisy_rounds += noisy
         self._sampling_seconds += seconds
         self._taken.update(jobs)
 
     def repeated(self, seconds: float) -> None:
         """Note how long a repeated round took."""
-        self._count_round(noisy=True)
+        self._rounds += 1
+        self._noisy_rounds += 1
         self._repeated_seconds += seconds
 
     def seconds_for(self, samples: Mapping[Job, int]) -> float:
@@ -97,10 +99,6 @@ class Pace:
         """The share of rounds that are disturbed."""
         guess = min(1.0, self._others) * _ROUNDS_OF_FIRST_GUESS
         return (guess + self._noisy_rounds) / (_ROUNDS_OF_FIRST_GUESS + self._rounds)
-
-    def _count_round(self, *, noisy: bool) -> None:
-        self._rounds += 1
-        self._noisy_rounds += noisy
 
     def _at_pace(self, left_seconds: float, expected_seconds: float, spent_seconds: float) -> float:
         """Return the time left, corrected by the ratio of spent and expected time so far."""

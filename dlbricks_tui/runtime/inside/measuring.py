@@ -38,10 +38,19 @@ class LoadedPrograms:
         needed, limit = _needed_bytes(request.program), request.memory_limit_bytes
         if limit is not None and needed > limit:
             raise RefusalError(Reason.TOO_LARGE, f"its arrays take {needed} bytes, more than {limit}")
+        begin = perf_counter()
         try:
-            return self._load(request, needed)
+            program = _BoundProgram(self._backend, request.program)
+            program.network.run()
+            seconds = perf_counter() - begin
+            # A model file has its own weights, so infinite results are not caused by ours.
+            if request.check_values and not request.program.network.file:
+                program.network.refuse_infinite_values()
         except MemoryError as error:
             raise RefusalError(Reason.TOO_LARGE, f"out of memory: {error}") from error
+        self._programs[request.program_id] = program
+        outputs = program.network.output_types()
+        return Loaded(seconds, tuple(shape for shape, _ in outputs), needed + array_bytes(outputs))
 
     def sample(self, request: Sample) -> Sampled:
         programs = [self._program(name) for name in request.programs]
@@ -85,18 +94,6 @@ class LoadedPrograms:
         if self._sweeper is None:
             self._sweeper = self._backend.bind(self._backend.sweep)
         self._sweeper.run()
-
-    def _load(self, request: Load, needed_bytes: int) -> Loaded:
-        begin = perf_counter()
-        program = _BoundProgram(self._backend, request.program)
-        program.network.run()
-        seconds = perf_counter() - begin
-        # A model file has its own weights, so infinite results are not caused by ours.
-        if request.check_values and not request.program.network.file:
-            program.network.refuse_infinite_values()
-        self._programs[request.program_id] = program
-        outputs = program.network.output_types()
-        return Loaded(seconds, tuple(shape for shape, _ in outputs), needed_bytes + array_bytes(outputs))
 
     def _program(self, name: str) -> _BoundProgram:
         if name not in self._programs:

@@ -28,7 +28,6 @@ from dlbricks_tui.runtime.inside.ort_session import (
     options,
     session,
     session_of_file,
-    session_with,
     tensor_type,
     weight_values,
 )
@@ -69,7 +68,7 @@ class OnnxRuntime(Backend):
             prefix = "session.optimized_model_external_initializers_"
             settings.add_session_config_entry(f"{prefix}file_name", "weights")
             settings.add_session_config_entry(f"{prefix}min_size_in_bytes", _LARGE_BYTES)
-            session(self._ort, request.symbol, weights, settings, Reason.UNFUSABLE)
+            session(self._ort, request.symbol, weight_values(self._ort, weights), settings, Reason.UNFUSABLE)
             return Fused(b64encode(path.read_bytes()).decode(), (), ())
 
     def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
@@ -86,7 +85,7 @@ class _BoundModel(BoundNetwork):
         self._session = (
             session_of_file(ort, network.file, settings)
             if network.file
-            else session_with(ort, network.symbol, self._weights, settings, Reason.UNBUILDABLE)
+            else session(ort, network.symbol, self._weights, settings, Reason.UNBUILDABLE)
         )
         self.inputs = list(fed) if fed is not None else self._filled(network)
         self.outputs: list[Any] = []

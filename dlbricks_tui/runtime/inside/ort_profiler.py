@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import OperatorTime, ProfiledNetwork
-from dlbricks_tui.runtime.inside.ort_session import ask, options, session_with
+from dlbricks_tui.runtime.inside.ort_session import ask, options, session
 from dlbricks_tui.runtime.protocol import Network, Reason
 
 # Nodes of our networks have these names; nodes inside an `If` or a `Loop` have others.
@@ -37,16 +37,16 @@ class ProfiledModel(ProfiledNetwork):
             settings = options(self._ort, optimised=False)
             settings.enable_profiling = True
             settings.profile_file_prefix = str(Path(folder) / "profile")
-            session = session_with(self._ort, self._network.symbol, self._weights, settings, Reason.UNBUILDABLE)
-            binding = session.io_binding()
+            profiled = session(self._ort, self._network.symbol, self._weights, settings, Reason.UNBUILDABLE)
+            binding = profiled.io_binding()
             for place, name in enumerate(self._network.inputs):
                 binding.bind_ortvalue_input(name, self._inputs[place])
-            for output in session.get_outputs():
+            for output in profiled.get_outputs():
                 binding.bind_output(output.name)
             for _ in range(warm + repeat):
                 before()
-                ask(self._ort, lambda: session.run_with_iobinding(binding), Reason.UNBUILDABLE)
-            events = json.loads(Path(session.end_profiling()).read_bytes())
+                ask(self._ort, lambda: profiled.run_with_iobinding(binding), Reason.UNBUILDABLE)
+            events = json.loads(Path(profiled.end_profiling()).read_bytes())
         return runs_in(events)[warm:]
 
 

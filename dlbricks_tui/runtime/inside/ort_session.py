@@ -58,17 +58,15 @@ def options(ort: Any, *, optimised: bool, side_by_side: bool = False) -> Any:
     return found
 
 
-def session(ort: Any, model: str, weights: Mapping[str, ArrayType], settings: Any, reason: Reason) -> Any:
-    """Return a session of a model, its weights filled with numbers in a normal range, as constants."""
-    return session_with(ort, model, weight_values(ort, weights), settings, reason)
-
-
 def weight_values(ort: Any, weights: Mapping[str, ArrayType]) -> Mapping[str, Any]:
     """Return values for weights, in a normal range, by name."""
-    return {name: _stored(ort, found) for name, found in weights.items()}
+    return {
+        name: ort.OrtValue.ortvalue_from_numpy(learned_values(found.shape, numpy_dtype(found.dtype).name))
+        for name, found in weights.items()
+    }
 
 
-def session_with(ort: Any, model: str, values: Mapping[str, Any], settings: Any, reason: Reason) -> Any:
+def session(ort: Any, model: str, values: Mapping[str, Any], settings: Any, reason: Reason) -> Any:
     """Return a session of a model with these values for its weights, as constants."""
     try:
         content = b64decode(model, validate=True)
@@ -104,10 +102,6 @@ def numpys_name(declared: str) -> str | None:
 def _number(variable: str, default: int) -> int:
     text = os.environ.get(variable, "")
     return int(text) if text.isdecimal() else default
-
-
-def _stored(ort: Any, found: ArrayType) -> Any:
-    return ort.OrtValue.ortvalue_from_numpy(learned_values(found.shape, numpy_dtype(found.dtype).name))
 
 
 def _errors(ort: Any) -> tuple[type[BaseException], ...]:
