@@ -151,6 +151,8 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_last(self) -> None:
         self.cursor = self._landing(self.row_count - 1, -1)
+        # Rows after the last selectable one are shown too.
+        self.scroll_end(animate=False)
 
     def _landing(self, index: int, step: int) -> int:
         """Return the first selectable row from there on; else the last one before it."""

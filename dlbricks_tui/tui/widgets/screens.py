@@ -62,7 +62,7 @@ class ThreadedScreen(Place, Screen[Result], Generic[Result], inherit_bindings=Fa
         self.run_steps_in_thread(found, group, then)
 
     def run_steps_in_thread(
-        self, steps: Callable[[], Iterable[Found]], group: str = "", then: Callable[[Found], object] | None = None
+        self, steps: Callable[[], Iterable[Found]], group: str, then: Callable[[Found], object] | None
     ) -> None:
         """Do the same with work of several steps: `then` gets what each of them yields."""
 

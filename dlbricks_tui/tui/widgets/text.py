@@ -92,7 +92,7 @@ class LineBar(LineWidget):
 class TextLines(LineBar):
     """Lines that a function makes whenever they are drawn."""
 
-    def __init__(self, make: Callable[[int], tuple[Line, ...]], *, classes: str = "said") -> None:
+    def __init__(self, make: Callable[[int], tuple[Line, ...]], *, classes: str = "") -> None:
         super().__init__(classes=classes)
         self._make = make
 
