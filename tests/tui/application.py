@@ -2,13 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from textual.app import App
 from textual.events import Paste
 from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.worker import WorkerError
 
 from dlbricks_tui.models.graph import Level
@@ -29,7 +31,11 @@ WRITTEN = Choices(level=Level.WRITTEN)
 LIBRARY = ("squeezenet1.1", "resnet50_v1", "resnet18_v1", "mobilenet0.25", "inceptionv3", "alexnet", "vgg16")
 
 # Messages that are handled in one round may post others.
-ROUNDS_OF_REST = 3
+QUIET_ROUNDS = 2
+# A limit only so that a test that hangs ends.
+PATIENCE_SECONDS = 120.0
+# `conftest.py` replaces this method in tests.
+draw = Screen._compositor_refresh
 
 
 def app_on(data: DataFolder) -> DlbricksApp:
@@ -57,29 +63,54 @@ async def running(app: DlbricksApp, size: tuple[int, int] = (120, 40)) -> AsyncI
 
 
 async def settled(pilot: Pilot[None]) -> None:
-    """Wait until nothing is in progress: no thread, no message, no cursor that is about to settle."""
-    still = 0
-    while still < ROUNDS_OF_REST:
-        await pilot.pause(0)
+    """Wait until nothing is in progress: no thread, no message, no cursor about to settle. Then draw the screen."""
+    await _at_rest(pilot)
+    draw(pilot.app.screen)
+
+
+async def _at_rest(pilot: Pilot[None]) -> None:
+    give_up, quiet_rounds = time.monotonic() + PATIENCE_SECONDS, 0
+    while quiet_rounds < QUIET_ROUNDS:
+        await asyncio.sleep(0)
+        # The application and the screens would wait for their timers.
+        pilot.app._check_resize()
         for screen in pilot.app.screen_stack:
-            # A screen below another one would wait for its timer before it draws itself.
             screen._on_timer_update()
         await pilot._wait_for_screen()
-        still = 0 if await _under_way(pilot.app) else still + 1
+        pending = await _pending(pilot.app)
+        assert time.monotonic() < give_up, f"still in progress: {pending}"
+        quiet_rounds = 0 if pending else quiet_rounds + 1
 
 
-async def _under_way(app: App[None]) -> bool:
+async def _pending(app: App[None]) -> list[object]:
+    """Return what was in progress, after waiting for the threads."""
     working = [worker for worker in app.workers if not worker.is_finished]
     for worker in working:
         # The screen reports failures.
         with suppress(WorkerError):
             await worker.wait()
     pumps = [app, *(node for screen in app.screen_stack for node in screen.walk_children(with_self=True))]
-    resting = [node for node in pumps if isinstance(node, RowsView) and node.is_settling]
-    if resting:
+    settling = [node for node in pumps if isinstance(node, RowsView) and node.is_settling]
+    if settling:
         await asyncio.sleep(rows.SETTLE_SECONDS)
-    told = any(pump.message_queue_size or pump._pending_message for pump in pumps)
-    return bool(working or resting or told)
+    return [*working, *settling, *(pump for pump in pumps if pump.message_queue_size or pump._pending_message)]
+
+
+async def eventually(pilot: Pilot[None], condition: Callable[[], object]) -> None:
+    """Wait until the condition holds, where `settled` will not do.
+
+    The app has to notice a change by itself, or a test holds back one of its threads.
+    """
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < give_up, f"never happened; the screen shows\n{screen_text(pilot)}"
+        await pilot.pause(0.01)
+        draw(pilot.app.screen)
+
+
+def screen_text(pilot: Pilot[None]) -> str:
+    """Return the text of the screen."""
+    return "\n".join(strip.text.rstrip() for strip in pilot.app.screen._compositor.render_strips())
 
 
 async def press(pilot: Pilot[None], *keys: str) -> None:
@@ -89,6 +120,5 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
             pilot.app.post_message(Paste(key.strip('"')))
         else:
             await pilot.press(key)
-        await settled(pilot)
-    if not keys:
-        await settled(pilot)
+        await _at_rest(pilot)
+    await settled(pilot)

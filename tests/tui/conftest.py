@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from textual.app import App
+from textual.screen import Screen
 
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.settings import DataFolder
@@ -16,6 +17,7 @@ from dlbricks_tui.tui.run import follower
 from dlbricks_tui.tui.run import updates as watch
 from dlbricks_tui.tui.widgets import rows
 from dlbricks_tui.tui.workbench import work
+from tests.tui.application import draw
 from tests.tui.results import store_run
 from tests.tui.stored_results import store_results
 
@@ -34,6 +36,29 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     # The runs of tests stay silent.
     monkeypatch.setattr(follower, "COUNTDOWN_AFTER_SECONDS", math.inf)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_IDLE_LOOKS", 0.05)
+
+
+@pytest.fixture(autouse=True)
+def _no_fixed_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    # `settled` and `press` wait until nothing is in progress, so Pilot need not wait for an idle processor as well.
+    async def yield_once(*_: float) -> None:
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr("textual.app.wait_for_idle", yield_once)
+    monkeypatch.setattr("textual.pilot.wait_for_idle", yield_once)
+
+
+@pytest.fixture(autouse=True)
+def _drawing_only_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A terminal is drawn many times a second; `settled` draws the screen that the test then looks at.
+    def postpone(screen: Screen[Any]) -> None:
+        if screen is screen.app.screen:
+            screen._dirty_widgets.clear()
+            screen.app._update_mouse_over(screen)
+        else:
+            draw(screen)
+
+    monkeypatch.setattr(Screen, "_compositor_refresh", postpone)
 
 
 @pytest.fixture(autouse=True)

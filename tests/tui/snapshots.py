@@ -100,11 +100,6 @@ def check_sixteen_colours(app: App[None]) -> None:
         assert colour.type in _OF_THE_TERMINAL, colour
 
 
-def text_of(app: App[None]) -> str:
-    """Return the text of the screen."""
-    return "\n".join(strip.text.rstrip() for strip in app.screen._compositor.render_strips())
-
-
 async def _resize(pilot: Pilot[None], size: tuple[int, int]) -> None:
     await pilot.resize_terminal(*size)
     await settled(pilot)

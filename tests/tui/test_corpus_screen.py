@@ -1,8 +1,6 @@
 import threading
-import time
 
 import pytest
-from textual.pilot import Pilot
 
 from dlbricks_tui.bricks.corpus import compare, model_bricks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
@@ -15,28 +13,32 @@ from dlbricks_tui.tui.corpus.screen import CorpusScreen
 from dlbricks_tui.tui.model_reader import ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.application import LIBRARY, WRITTEN, app_on, press, running, settled
+from tests.tui.application import (
+    LIBRARY,
+    PATIENCE_SECONDS,
+    WRITTEN,
+    app_on,
+    eventually,
+    press,
+    running,
+    screen_text,
+    settled,
+)
 from tests.tui.results import graph_of
-from tests.tui.snapshots import snapshot
 
 WIDE = (200, 50)
-PATIENCE_SECONDS = 60.0
-
-
-def text(pilot: Pilot[None]) -> str:
-    return snapshot(pilot.app).partition("\n\n")[0]
 
 
 async def test_the_corpus_screen_shows_layers_unique_layers_and_repeated_kinds(new: DataFolder) -> None:
     expected = compare([model_bricks(decompose(graph_of(name))) for name in LIBRARY])
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "7")
-        assert f"{expected.layers:,} layers: {expected.unique_layers:,} unique" in text(pilot)
+        assert f"{expected.layers:,} layers: {expected.unique_layers:,} unique" in screen_text(pilot)
         for model in expected.models:
-            assert model.name in text(pilot)
+            assert model.name in screen_text(pilot)
         for kind in expected.repeated_types[:3]:
-            assert f"{kind.kind.value}" in text(pilot) and f"{kind.repeated:,}" in text(pilot)
-        assert "Nothing was measured both end to end and brick by brick." in text(pilot)
+            assert f"{kind.kind.value}" in screen_text(pilot) and f"{kind.repeated:,}" in screen_text(pilot)
+        assert "Nothing was measured both end to end and brick by brick." in screen_text(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
 
@@ -59,21 +61,19 @@ async def test_models_are_shown_as_they_are_read_with_their_count(
         monkeypatch.setattr(ModelReader, "decompose_cached", slow_glance)
         try:
             await pilot.press("7")
-            give_up = time.monotonic() + PATIENCE_SECONDS
-            while f"reading, 2 of {len(LIBRARY)} models; so far: 2 models" not in text(pilot):
-                assert time.monotonic() < give_up, text(pilot)
-                await pilot.pause(0.01)
+            reading = f"reading, 2 of {len(LIBRARY)} models; so far: 2 models"
+            await eventually(pilot, lambda: reading in screen_text(pilot))
             assert pilot.app.screen.query_one(UniquenessPanel).border_title == "1 Unique layers in 2 models"
         finally:
             go_on.set()
         await settled(pilot)
-        assert "reading" not in text(pilot) and f"{len(LIBRARY)} models, " in text(pilot)
+        assert "reading" not in screen_text(pilot) and f"{len(LIBRARY)} models, " in screen_text(pilot)
 
 
 async def test_marked_models_form_the_corpus(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "space", "space", "7")
-        assert "2 models, " in text(pilot)
+        assert "2 models, " in screen_text(pilot)
 
 
 async def test_the_models_of_the_corpus_can_be_searched_and_sorted(new: DataFolder) -> None:
@@ -96,21 +96,21 @@ async def test_every_cell_of_the_grid_names_both_models_and_their_likeness(new: 
             await press(pilot, *keys, *["h"] * len(LIBRARY))
             for column in range(3):
                 one, other = corpus.models[row], corpus.models[column]
-                assert f"{one.name} and {other.name}" in text(pilot)
-                assert f"{100 * corpus.jaccard[row][column]:.1f} % alike" in text(pilot)
+                assert f"{one.name} and {other.name}" in screen_text(pilot)
+                assert f"{100 * corpus.jaccard[row][column]:.1f} % alike" in screen_text(pilot)
                 await press(pilot, "l")
 
 
 async def test_the_grid_goes_to_the_most_similar_model(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "7", "slash", '"resnet50"', "enter", "enter")
-        assert "resnet50_v1 and resnet18_v1" in text(pilot)
+        assert "resnet50_v1 and resnet18_v1" in screen_text(pilot)
         await press(pilot, "x")
-        assert "resnet18_v1 and resnet50_v1" in text(pilot)
+        assert "resnet18_v1 and resnet50_v1" in screen_text(pilot)
         await press(pilot, "n")
-        assert "resnet18_v1 and resnet50_v1" in text(pilot)
+        assert "resnet18_v1 and resnet50_v1" in screen_text(pilot)
         await press(pilot, "slash", '"vgg"', "enter")
-        assert "vgg16 and resnet50_v1" in text(pilot)
+        assert "vgg16 and resnet50_v1" in screen_text(pilot)
 
 
 async def test_a_narrow_grid_scrolls_to_the_selected_column(new: DataFolder) -> None:
@@ -125,15 +125,15 @@ async def test_a_narrow_grid_scrolls_to_the_selected_column(new: DataFolder) -> 
 async def test_another_granularity_counts_sequences(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "7", "plus")
-        assert "G=2" in text(pilot) and " sequences: " in text(pilot)
+        assert "G=2" in screen_text(pilot) and " sequences: " in screen_text(pilot)
         await press(pilot, "minus", "minus")
-        assert "G=1" in text(pilot) and " layers: " in text(pilot)
+        assert "G=1" in screen_text(pilot) and " layers: " in screen_text(pilot)
 
 
 async def test_an_unread_level_shows_the_key_that_reads_the_models(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "7", "f")
-        assert "None of these models was read at this level yet." in text(pilot)
+        assert "None of these models was read at this level yet." in screen_text(pilot)
         await press(pilot, "s", "n", "x", "3", "l", "h", "enter", "tab", "shift+tab", "2", "4", "1")
         assert isinstance(pilot.app.screen, CorpusScreen)
 
@@ -141,7 +141,7 @@ async def test_an_unread_level_shows_the_key_that_reads_the_models(new: DataFold
 async def test_speed_up_and_accuracy_come_from_the_store(measured: DataFolder) -> None:
     async with running(app_on(measured), WIDE) as pilot:
         await press(pilot, "7")
-        (row,) = [line for line in text(pilot).splitlines() if "c5.xlarge" in line]
+        (row,) = [line for line in screen_text(pilot).splitlines() if "c5.xlarge" in line]
         # All bricks of resnet18_v1 were measured, and the model took 2 % longer than their sum.
         assert "-2.2 %" in row or "-2.0 %" in row
         assert "x" in row
@@ -156,13 +156,13 @@ async def test_models_are_not_read_during_a_run_unless_the_user_asks(new: DataFo
         specs = workbench._library.specs
         await app.push_screen(CorpusScreen(workbench.session, specs, WRITTEN, measuring=True))
         await settled(pilot)
-        assert "A run is measuring" in text(pilot)
+        assert "A run is measuring" in screen_text(pilot)
         await press(pilot, "r")
-        assert f"{len(LIBRARY)} models, " in text(pilot)
+        assert f"{len(LIBRARY)} models, " in screen_text(pilot)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_the_corpus_fits_small_terminals(size: tuple[int, int], new: DataFolder) -> None:
     async with running(app_on(new), size) as pilot:
         await press(pilot, "escape", "7", "3", "l")
-        assert "alike: " in text(pilot) and "resnet" in text(pilot)
+        assert "alike: " in screen_text(pilot) and "resnet" in screen_text(pilot)

@@ -3,14 +3,10 @@ from textual.pilot import Pilot
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.workbench.details import DetailsPanel
-from tests.tui.application import app_on, press, running, settled
-from tests.tui.snapshots import check_all, snapshot
+from tests.tui.application import app_on, press, running, screen_text, settled
+from tests.tui.snapshots import check_all
 
 RESNET = ("slash", '"resnet18"', "enter", "enter", "2")
-
-
-def screen_text(pilot: Pilot[None]) -> str:
-    return snapshot(pilot.app).partition("\n\n")[0]
 
 
 def panel(pilot: Pilot[None]) -> DetailsPanel:

@@ -1,7 +1,6 @@
 """The form for the shapes of inputs."""
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,11 +23,8 @@ from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel
 from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.models.table_framework import TableFramework
-from tests.tui.application import app_on, press, running, settled
+from tests.tui.application import PATIENCE_SECONDS, app_on, eventually, press, running, screen_text, settled
 from tests.tui.opened_models import sample
-from tests.tui.snapshots import snapshot, text_of
-
-PATIENCE_SECONDS = 60.0
 
 
 def model_of(inputs: Sequence[str], folder: Path) -> Path:
@@ -59,10 +55,6 @@ def opened_with(monkeypatch: pytest.MonkeyPatch) -> list[ModelSpec]:
     return specs
 
 
-def text(pilot: Pilot[None]) -> str:
-    return snapshot(pilot.app).partition("\n\n")[0]
-
-
 def values(pilot: Pilot[None]) -> list[str]:
     return [field.value for field in pilot.app.screen.query(Field)]
 
@@ -71,9 +63,9 @@ async def test_a_model_that_lacks_shapes_asks_for_them(measured: DataFolder, tmp
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{model_of(["x"], tmp_path)}"', "enter")
         assert isinstance(pilot.app.screen, InputShapesScreen)
-        assert "does not say the shape of: x" in text(pilot).replace("\n", " ")
+        assert "does not say the shape of: x" in screen_text(pilot).replace("\n", " ")
         await press(pilot, '"1"', "comma", '"x"', "enter")
-        assert "x: write its shape like 1,3,224,224" in text(pilot)
+        assert "x: write its shape like 1,3,224,224" in screen_text(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
 
@@ -87,7 +79,7 @@ async def test_given_shapes_are_used_to_open_and_to_run_the_model(
         await press(pilot, "o", f'"{model_of(["data"], tmp_path)}"', "enter", '"1,8"', "enter")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         assert [wish.shapes for wish in opened_with] == [{"data": (1, 8)}]
-        assert "dlbricks  open" in text(pilot) and "18 bricks" in text(pilot)
+        assert "dlbricks  open" in screen_text(pilot) and "18 bricks" in screen_text(pilot)
         await press(pilot, "n")
         assert values(pilot) == ["1,8"]
         await press(pilot, "escape", "r", "enter")
@@ -100,9 +92,9 @@ async def test_an_invalid_shape_is_pointed_out_and_no_shape_is_applied(
 ) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{model_of(["x", "y"], tmp_path)}"', "enter", '"1,8"', "tab", '"many"', "up", "enter")
-        assert "y: write its shape like 1,3,224,224" in text(pilot) and not opened_with
+        assert "y: write its shape like 1,3,224,224" in screen_text(pilot) and not opened_with
         await press(pilot, "backspace", "backspace", "backspace", "backspace")
-        assert values(pilot) == ["1,8", ""] and "y: write" not in text(pilot)
+        assert values(pilot) == ["1,8", ""] and "y: write" not in screen_text(pilot)
 
 
 @pytest.mark.parametrize(("forwards", "backwards"), [("tab", "shift+tab"), ("down", "up")])
@@ -139,15 +131,12 @@ async def test_a_model_that_cannot_be_fused_can_be_given_shapes(
         app = app_on(measured)
         async with running(app) as pilot:
             await press(pilot, "o", f'"{path}"', "enter")
-            assert "it cannot be fused" in text(pilot).replace("\n", " ")
+            assert "it cannot be fused" in screen_text(pilot).replace("\n", " ")
             theme = pilot.app.theme
             # The inputs are still being read: the keys run nothing.
             for key in ("n", "comma", "t", "enter", "1", "space"):
                 await pilot.press(key)
-            give_up = time.monotonic() + PATIENCE_SECONDS
-            while app._keys._busy or "Reading the inputs" not in text_of(app):
-                assert time.monotonic() < give_up, text_of(app)
-                await pilot.pause(0.01)
+            await eventually(pilot, lambda: not app._keys._busy and "Reading the inputs" in screen_text(pilot))
             assert isinstance(pilot.app.screen, InputShapesScreen)
             may_be_read.set()
             await settled(pilot)
@@ -166,7 +155,7 @@ async def test_unreadable_inputs_are_reported_in_the_box(
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{model_of(["x"], tmp_path)}"', "enter", "escape", "1", "n")
         assert isinstance(pilot.app.screen, InputShapesScreen) and not values(pilot)
-        assert "the file is damaged" in text(pilot) and "Reading the inputs" not in text(pilot)
+        assert "the file is damaged" in screen_text(pilot) and "Reading the inputs" not in screen_text(pilot)
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, InputShapesScreen)
         await press(pilot, "escape")
@@ -206,6 +195,6 @@ async def test_a_fusion_failure_names_the_key_that_shows_written_layers(
     monkeypatch.setattr(ModelReader, "open", refuse)
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{model_of(["data"], tmp_path)}"', "enter")
-        assert "net: its branches disagree" in text(pilot)
-        assert "Press f for layers as written." in text(pilot)
-        assert "--" not in text(pilot)
+        assert "net: its branches disagree" in screen_text(pilot)
+        assert "Press f for layers as written." in screen_text(pilot)
+        assert "--" not in screen_text(pilot)

@@ -13,8 +13,7 @@ from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN
 from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.application import SIZES, app_on, press, running
-from tests.tui.snapshots import snapshot
+from tests.tui.application import SIZES, app_on, press, running, screen_text
 
 MANY = 300
 
@@ -30,10 +29,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (here / "notes.txt").touch()
     monkeypatch.chdir(here)
     return here
-
-
-def text(pilot: Pilot[None]) -> str:
-    return snapshot(pilot.app).partition("\n\n")[0]
 
 
 def typed(pilot: Pilot[None]) -> str:
@@ -56,9 +51,9 @@ async def test_names_are_listed_below_the_field_and_none_is_chosen_at_first(stor
         await press(pilot, "6", "i")
         assert isinstance(pilot.app.screen, ImportScreen)
         assert offered(pilot) == ("deep/", "empty/", "notes.txt")
-        assert "deep/" in text(pilot) and "notes.txt" in text(pilot) and under_cursor(pilot) == []
+        assert "deep/" in screen_text(pilot) and "notes.txt" in screen_text(pilot) and under_cursor(pilot) == []
         await press(pilot, "enter")
-        assert "Type a path first." in text(pilot)
+        assert "Type a path first." in screen_text(pilot)
 
 
 async def test_the_cursor_reaches_a_file_through_folders(stored: DataFolder, folder: Path) -> None:
@@ -74,7 +69,7 @@ async def test_the_cursor_reaches_a_file_through_folders(stored: DataFolder, fol
         assert under_cursor(pilot) == ["mine.json"]
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, ErrorScreen)
-        assert "mine.json" in text(pilot) and "nothing was imported" in text(pilot)
+        assert "mine.json" in screen_text(pilot) and "nothing was imported" in screen_text(pilot)
 
 
 async def test_moving_up_from_the_first_name_restores_the_typed_path(stored: DataFolder, folder: Path) -> None:
@@ -84,9 +79,9 @@ async def test_moving_up_from_the_first_name_restores_the_typed_path(stored: Dat
         await press(pilot, '"deep/mi"', "down")
         assert under_cursor(pilot) == ["mine.json"]
         await press(pilot, "up", "enter")
-        assert under_cursor(pilot) == [] and "There is no deep/mi" in text(pilot)
+        assert under_cursor(pilot) == [] and "There is no deep/mi" in screen_text(pilot)
         await press(pilot, "down", '"n"')
-        assert typed(pilot) == "deep/min" and under_cursor(pilot) == [] and "There is no" not in text(pilot)
+        assert typed(pilot) == "deep/min" and under_cursor(pilot) == [] and "There is no" not in screen_text(pilot)
 
 
 async def test_tab_completes_the_typed_path_or_takes_the_chosen_name(stored: DataFolder, folder: Path) -> None:
@@ -107,14 +102,14 @@ async def test_a_folder_of_models_is_entered_by_the_cursor_and_opened_by_its_pat
         assert offered(pilot) == ("deep/deeper/", "deep/my-net-symbol.json")
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
-        assert "1 Models 8" in text(pilot) and "my-net" in text(pilot)
+        assert "1 Models 8" in screen_text(pilot) and "my-net" in screen_text(pilot)
 
 
 async def test_a_chosen_existing_file_is_replaced_only_after_a_second_enter(stored: DataFolder, folder: Path) -> None:
     async with running(app_on(stored), SIZES[0]) as pilot:
         await press(pilot, "6", "space", "e", '"deep/"', "down", "down", "enter")
         assert isinstance(pilot.app.screen, ExportScreen)
-        assert "deep/mine.json already exists" in text(pilot) and typed(pilot) == "deep/mine.json"
+        assert "deep/mine.json already exists" in screen_text(pilot) and typed(pilot) == "deep/mine.json"
         assert (folder / "deep" / "mine.json").read_text() == "milk"
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, ResultsScreen)
@@ -136,7 +131,7 @@ async def test_every_one_of_many_files_can_be_reached(stored: DataFolder, folder
 async def test_a_path_that_matches_nothing_is_reported(stored: DataFolder, folder: Path) -> None:
     async with running(app_on(stored), SIZES[0]) as pilot:
         await press(pilot, "6", "i", '"zzz"')
-        assert "No file or folder here begins like this." in text(pilot)
+        assert "No file or folder here begins like this." in screen_text(pilot)
         await press(pilot, "down", "up", "tab")
         assert typed(pilot) == "zzz" and under_cursor(pilot) == []
 

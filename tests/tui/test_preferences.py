@@ -1,10 +1,8 @@
 """Themes, keys, settings, copies and pictures."""
 
-import asyncio
 import os
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -18,9 +16,8 @@ from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.keys import keymap
 from dlbricks_tui.tui.keys.keymap import Keymap
 from dlbricks_tui.tui.session import Session
-from tests.tui.application import WRITTEN, press, running, small_library
+from tests.tui.application import PATIENCE_SECONDS, WRITTEN, eventually, press, running, small_library
 
-PATIENCE_SECONDS = 60.0
 DARK = (THEMES / "dark.toml").read_text()
 
 
@@ -71,15 +68,6 @@ def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tailoring, "SECONDS_BETWEEN_CHECKS", 0.05)
 
 
-async def comes_about(pilot: Pilot[None], happens: Callable[[], object]) -> None:
-    """Wait until the application has read the files by itself."""
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while not happens():
-        assert time.monotonic() < give_up, told(pilot.app)
-        await asyncio.sleep(0.01)
-        await pilot.pause()
-
-
 async def look(pilot: Pilot[None]) -> None:
     app = pilot.app
     assert isinstance(app, DlbricksApp)
@@ -123,10 +111,10 @@ async def test_a_user_theme_is_loaded_when_saved_and_follows_its_file(measured: 
         assert (app.theme, len(told(app))) == ("dark", 1)
         app.clear_notifications()
         mine.write_text(DARK)
-        await comes_about(pilot, lambda: app.theme == "mine")
+        await eventually(pilot, lambda: app.theme == "mine")
         assert colour(app, "bad") == "#f47067"
         mine.write_text(DARK.replace("#f47067", "#ff0000") + "\n")
-        await comes_about(pilot, lambda: colour(app, "bad") == "#ff0000")
+        await eventually(pilot, lambda: colour(app, "bad") == "#ff0000")
         assert (app.theme, colour(app, "bad"), told(app)) == ("mine", "#ff0000", [])
         assert app.screen.query_one("#models").border_title
 
@@ -150,7 +138,7 @@ async def test_removing_the_theme_in_use_selects_the_first_one(measured: DataFol
     async with running(app) as pilot:
         assert app.theme == "mine"
         mine.unlink()
-        await comes_about(pilot, lambda: app.theme == "dark")
+        await eventually(pilot, lambda: app.theme == "dark")
 
 
 # Keys
@@ -175,7 +163,7 @@ async def test_saved_keys_apply_at_once(measured: DataFolder) -> None:
     app = app_with(measured)
     async with running(app, (160, 40)) as pilot:
         measured.config.write_text('[keys]\napp.next_theme = "T"\n')
-        await comes_about(pilot, lambda: keymap.key("app.next_theme") == "T")
+        await eventually(pilot, lambda: keymap.key("app.next_theme") == "T")
         await press(pilot, "T")
         assert app.theme == "high-contrast"
 
@@ -262,7 +250,7 @@ async def test_a_config_file_that_becomes_invalid_is_reported_and_keeps_its_sett
     app = app_with(measured, '[workbench]\ntheme = "light"\n')
     async with running(app) as pilot:
         measured.config.write_text("[workbench]\ntheme = 3\n")
-        await comes_about(pilot, lambda: told(app))
+        await eventually(pilot, lambda: told(app))
         assert app.theme == "light"
         assert told(app) == [f"{measured.config}:2: workbench.theme = 3: it has to be the name of a theme"]
 

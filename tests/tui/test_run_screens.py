@@ -1,9 +1,8 @@
 """Every action on runs, by keys, on what a run leaves in its folder."""
 
-import asyncio
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,10 +50,8 @@ from tests.runs.live_runs import (
 )
 from tests.runs.runs import Site
 from tests.store.samples import calibration
-from tests.tui.application import WRITTEN, app_on, press, running
-from tests.tui.snapshots import snapshot
+from tests.tui.application import WRITTEN, app_on, eventually, press, running, screen_text
 
-PATIENCE_SECONDS = 60.0
 OPEN_ALEXNET = ("slash", '"alexnet"', "enter", "enter")
 TO_THE_METHOD = ("j", "j", "j")
 # In the order in which they are selected; None is the default one.
@@ -62,9 +59,11 @@ METHODS = (None, *Method)
 
 
 @pytest.fixture
-def launched(measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[RunFolder]]:
-    """Runs that are started have workers that need no framework; none outlives the test."""
-    site = Site(measured.path, nap_seconds=0.1)
+def launched(
+    request: pytest.FixtureRequest, measured: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[RunFolder]]:
+    """Start runs with workers that need no framework and nap before each sample; end all of them after the test."""
+    site = Site(measured.path, nap_seconds=getattr(request, "param", 0.1))
     folders: list[RunFolder] = []
 
     def start(folder: RunFolder, _: DataFolder) -> None:
@@ -80,19 +79,6 @@ def launched(measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     for process in processes:
         process.kill()
         process.wait()
-
-
-def screen_text(pilot: Pilot[None]) -> str:
-    return snapshot(pilot.app).partition("\n\n")[0]
-
-
-async def eventually(pilot: Pilot[None], happens: Callable[[], object]) -> None:
-    """Waits until the watch has seen it and the screen has followed."""
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while not happens():
-        assert time.monotonic() < give_up, screen_text(pilot)
-        await asyncio.sleep(0.02)
-        await pilot.pause()
 
 
 async def shows(pilot: Pilot[None], text: str) -> None:
@@ -185,8 +171,8 @@ async def test_the_run_screen_shows_the_current_step_before_the_first_brick(new:
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", "5")
         # The line of the progress bar is empty still, at which the text of the screen would end.
-        await eventually(pilot, lambda: "Waiting for run 1 of ada." in snapshot(pilot.app))
-        assert "Bricks appear here when the run measures them." in snapshot(pilot.app)
+        await eventually(pilot, lambda: "Waiting for run 1 of ada." in screen_text(pilot))
+        assert "Bricks appear here when the run measures them." in screen_text(pilot)
         tell(folder, planned(), *calibrated(11)[: 3 * 2 + 1])
         await shows(pilot, "Calibrating, network 3 of 11.")
 
@@ -433,6 +419,7 @@ async def test_a_run_is_started_watched_paused_continued_and_cancelled(
         await eventually(pilot, lambda: folder.state().active)
 
 
+@pytest.mark.parametrize("launched", [0.01], indirect=True)
 async def test_the_estimate_updates_while_a_run_stores_results(measured: DataFolder, launched: list[RunFolder]) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *OPEN_ALEXNET)

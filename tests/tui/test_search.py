@@ -11,8 +11,7 @@ from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.search_line import SearchLine
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.application import LIBRARY, SIZES, app_on, press, running
-from tests.tui.snapshots import snapshot
+from tests.tui.application import LIBRARY, SIZES, app_on, press, running, screen_text
 from tests.tui.stored_results import RESULTS
 
 
@@ -30,18 +29,14 @@ def under_cursor(pilot: Pilot[None]) -> str:
     return source.name
 
 
-def text(pilot: Pilot[None]) -> str:
-    return snapshot(pilot.app).partition("\n\n")[0]
-
-
 async def test_escape_in_the_list_ends_a_kept_search(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"vgg16"', "enter")
         assert shown(pilot) == ["vgg16"] and isinstance(pilot.app.screen.focused, RowsView)
-        assert "esc end search" in text(pilot)
+        assert "esc end search" in screen_text(pilot)
         await press(pilot, "escape")
         assert len(shown(pilot)) == len(LIBRARY) and under_cursor(pilot) == "vgg16"
-        assert not models(pilot).search_line.display and "esc end search" not in text(pilot)
+        assert not models(pilot).search_line.display and "esc end search" not in screen_text(pilot)
 
 
 async def test_the_next_search_replaces_a_kept_one(measured: DataFolder) -> None:

@@ -1,7 +1,6 @@
 """Searching in boxes."""
 
 import pytest
-from textual.pilot import Pilot
 
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.settings import DataFolder
@@ -14,15 +13,10 @@ from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.widgets.text import TextView
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.runs.live_runs import RUN, in_the_middle, put_run
-from tests.tui.application import SIZES, app_on, press, running
-from tests.tui.snapshots import snapshot
+from tests.tui.application import SIZES, app_on, press, running, screen_text
 from tests.tui.test_run_screens import shows
 
 OLDER = "20261120-080000-0001"
-
-
-def text(pilot: Pilot[None]) -> str:
-    return snapshot(pilot.app).partition("\n\n")[0]
 
 
 @pytest.fixture
@@ -37,7 +31,8 @@ async def test_a_run_is_found_by_its_state_and_watched(runs: DataFolder) -> None
         await shows(pilot, "18 of 42 done")
         await press(pilot, "R", "slash", '"Cancelled resnet18"')
         assert isinstance(pilot.app.screen, AllRunsScreen)
-        assert "40 s" in text(pilot) and " running " not in text(pilot).partition("Runs")[2].partition("┗")[0]
+        assert "40 s" in screen_text(pilot)
+        assert " running " not in screen_text(pilot).partition("Runs")[2].partition("┗")[0]
         await press(pilot, "enter", "enter")
         assert isinstance(pilot.app.screen, RunScreen)
         await shows(pilot, OLDER)
@@ -47,11 +42,12 @@ async def test_escape_ends_a_search_among_the_runs(runs: DataFolder) -> None:
     async with running(app_on(runs)) as pilot:
         await shows(pilot, "18 of 42 done")
         await press(pilot, "R", "slash", '"nosuch"')
-        assert "No run contains all of these words." in text(pilot) and "esc shows all runs again." in text(pilot)
+        assert "No run contains all of these words." in screen_text(pilot)
+        assert "esc shows all runs again." in screen_text(pilot)
         await press(pilot, "enter", "enter", "r")
         assert isinstance(pilot.app.screen, AllRunsScreen)
         await press(pilot, "slash", "escape")
-        assert isinstance(pilot.app.screen, AllRunsScreen) and "cancelled" in text(pilot)
+        assert isinstance(pilot.app.screen, AllRunsScreen) and "cancelled" in screen_text(pilot)
         await press(pilot, "slash", f'"{RUN}"', "enter", "enter")
         assert isinstance(pilot.app.screen, RunScreen)
         await shows(pilot, RUN)
@@ -61,11 +57,11 @@ async def test_a_column_is_searched_by_its_description(stored: DataFolder) -> No
     async with running(app_on(stored), SIZES[2]) as pilot:
         await press(pilot, "6", "c", "slash", '"the median of"', "enter")
         assert isinstance(pilot.app.screen, ColumnsScreen)
-        assert "[ ] median_ms" in text(pilot) and "[x] name" not in text(pilot)
+        assert "[ ] median_ms" in screen_text(pilot) and "[x] name" not in screen_text(pilot)
         await press(pilot, "space", "slash", "ctrl+u", '"nosuch"')
-        assert "No column contains all of these words." in text(pilot)
+        assert "No column contains all of these words." in screen_text(pilot)
         await press(pilot, "enter", "space", "J", "slash", "escape")
-        assert "[x] median_ms" in text(pilot) and "[x] name" in text(pilot)
+        assert "[x] median_ms" in screen_text(pilot) and "[x] name" in screen_text(pilot)
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, ResultsScreen)
         assert pilot.app.screen.query_one(ResultsPanel)._list.arrangement.columns == (*FIRST_COLUMNS, "median_ms")
@@ -74,20 +70,20 @@ async def test_a_column_is_searched_by_its_description(stored: DataFolder) -> No
 async def test_a_found_column_is_moved_among_all_columns(stored: DataFolder) -> None:
     async with running(app_on(stored), SIZES[2]) as pilot:
         await press(pilot, "6", "c", "slash", '"the time of"', "enter", "K", "K", "K", "enter")
-        assert text(pilot).splitlines()[1].split()[1:4] == ["when,", "UTC↓", "name"]
+        assert screen_text(pilot).splitlines()[1].split()[1:4] == ["when,", "UTC↓", "name"]
 
 
 async def test_the_help_can_be_searched(measured: DataFolder) -> None:
     async with running(app_on(measured), SIZES[0]) as pilot:
         await press(pilot, "2", "question_mark", "slash", '"critical"')
         assert isinstance(pilot.app.screen, HelpScreen)
-        help_text = text(pilot)
+        help_text = screen_text(pilot)
         assert "In the decomposition" in help_text and "on the critical path" in help_text
         assert "On the workbench" not in help_text and "equal brick or module" not in help_text
         await press(pilot, "ctrl+u", '"nosuch"')
-        assert "No action here contains all of these words." in text(pilot)
+        assert "No action here contains all of these words." in screen_text(pilot)
         await press(pilot, "escape")
-        assert "The parts of the model" in text(pilot)
+        assert "The parts of the model" in screen_text(pilot)
         assert isinstance(pilot.app.screen.focused, TextView)
         await press(pilot, "q")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
@@ -96,7 +92,7 @@ async def test_the_help_can_be_searched(measured: DataFolder) -> None:
 async def test_the_help_of_a_box_lists_only_keys_that_work_there(runs: DataFolder) -> None:
     async with running(app_on(runs), SIZES[2]) as pilot:
         await press(pilot, "R", "question_mark")
-        help_text = text(pilot)
+        help_text = screen_text(pilot)
         assert "Search in this list." in help_text and "Show the selected run." in help_text
         assert "Close the box without doing anything." in help_text and "Save a picture of the screen" in help_text
         assert "Switch to the next theme." not in help_text

@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
 from dlbricks_tui.host.noise import Finding, Verdict
 from dlbricks_tui.settings import DataFolder
@@ -11,9 +10,8 @@ from dlbricks_tui.tui.systems.machines import MachinesPanel
 from dlbricks_tui.tui.systems.screen import SystemsScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import measurement, system
-from tests.tui.application import app_on, press, running
+from tests.tui.application import app_on, press, running, screen_text
 from tests.tui.results import OTHER_SYSTEM
-from tests.tui.snapshots import snapshot
 
 WIDE = (200, 50)
 RESNET = ("slash", '"resnet18"', "enter", "enter", "1", "slash", "escape")
@@ -29,25 +27,21 @@ def _same_findings_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "findings", lambda: FINDINGS)
 
 
-def text(pilot: Pilot[None]) -> str:
-    return snapshot(pilot.app).partition("\n\n")[0]
-
-
 async def test_this_host_and_the_systems_of_the_store_are_listed(measured: DataFolder) -> None:
     async with running(app_on(measured), WIDE) as pilot:
         await press(pilot, "8")
         assert isinstance(pilot.app.screen, SystemsScreen)
-        first, second = text(pilot).splitlines()[2:4]
+        first, second = screen_text(pilot).splitlines()[2:4]
         assert "this host" in first and OTHER_SYSTEM.id in second
         await press(pilot, "j")
-        assert OTHER_SYSTEM.cpu in text(pilot) and "protocol hot-1" in text(pilot)
+        assert OTHER_SYSTEM.cpu in screen_text(pilot) and "protocol hot-1" in screen_text(pilot)
 
 
 async def test_without_results_only_this_host_is_listed(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "8")
-        assert "Nothing was measured on it yet." in text(pilot)
-        assert "Open a model on the workbench" in text(pilot)
+        assert "Nothing was measured on it yet." in screen_text(pilot)
+        assert "Open a model on the workbench" in screen_text(pilot)
         await press(pilot, "enter", "3", "enter", "s", "2", "tab", "shift+tab", "1")
         assert isinstance(pilot.app.screen, SystemsScreen)
 
@@ -55,15 +49,15 @@ async def test_without_results_only_this_host_is_listed(new: DataFolder) -> None
 async def test_systems_are_searched_by_their_facts(stored: DataFolder) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "8", "slash", '"8375c"', "enter")
-        assert "c6i.large" in text(pilot).splitlines()[2]
+        assert "c6i.large" in screen_text(pilot).splitlines()[2]
         await press(pilot, "slash", "ctrl+u", '"nosuch"')
-        assert "No system matches the search." in text(pilot)
+        assert "No system matches the search." in screen_text(pilot)
 
 
 async def test_the_doctor_lists_disturbances_first_with_their_cures(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "8", "4")
-        lines = text(pilot).splitlines()
+        lines = screen_text(pilot).splitlines()
         assert "! noisy" in lines[1] and "other load" in lines[1] and "1 noisy" in lines[-2]
         assert "cure" in lines[3] and "end what computes" in lines[3]
         await press(pilot, "j", "y")
@@ -76,9 +70,9 @@ async def test_the_open_model_is_estimated_on_every_system(measured: DataFolder)
     (measured.path / "prices.toml").write_text(f'[dollars_per_hour]\n"{OTHER_SYSTEM.id}" = 0.17\n')
     async with running(app_on(measured), WIDE) as pilot:
         await press(pilot, *RESNET, "8")
-        assert "3 Which machine for resnet18_v1" in text(pilot)
-        quickest = next(line for line in text(pilot).splitlines() if "quickest" in line)
-        cheapest = next(line for line in text(pilot).splitlines() if "cheapest" in line)
+        assert "3 Which machine for resnet18_v1" in screen_text(pilot)
+        quickest = next(line for line in screen_text(pilot).splitlines() if "quickest" in line)
+        cheapest = next(line for line in screen_text(pilot).splitlines() if "cheapest" in line)
         assert quickest != cheapest and OTHER_SYSTEM.id[:10] in cheapest and "$ " in cheapest
         machines = pilot.app.screen.query_one(MachinesPanel)
         assert [it.estimate.way.system == OTHER_SYSTEM.id for it in machines.found] == [False, True]
@@ -89,7 +83,7 @@ async def test_the_open_model_is_estimated_on_every_system(measured: DataFolder)
 async def test_an_unmeasured_model_is_reported_on_the_systems_screen(measured: DataFolder) -> None:
     async with running(app_on(measured), WIDE) as pilot:
         await press(pilot, "slash", '"vgg16"', "enter", "enter", "8")
-        assert "vgg16 was not measured on any system." in text(pilot)
+        assert "vgg16 was not measured on any system." in screen_text(pilot)
 
 
 async def test_a_system_can_be_chosen_for_the_estimates(measured: DataFolder) -> None:
@@ -119,17 +113,17 @@ async def test_invalid_prices_are_reported(measured: DataFolder, monkeypatch: py
     monkeypatch.chdir(measured.path.parent)
     async with running(app_on(DataFolder(Path(measured.path.name))), WIDE) as pilot:
         await press(pilot, "8")
-        assert "prices.toml" in text(pilot)
+        assert "prices.toml" in screen_text(pilot)
 
 
 async def test_reopening_the_systems_screen_shows_changes(stored: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "8")
-        assert "other load" in text(pilot) and "new.large" not in text(pilot)
+        assert "other load" in screen_text(pilot) and "new.large" not in screen_text(pilot)
         cured = (Finding("other load", "2 % busy", Verdict.QUIET, "outliers", ""),)
         monkeypatch.setattr(work, "findings", lambda: cured)
         with ResultsDatabase(stored.store) as store:
             store.add(system("new.large"), measurement(system="new.large"))
         await press(pilot, "r")
-        assert "2 % busy" in text(pilot) and "temperature" not in text(pilot)
-        assert "new.large" in text(pilot)
+        assert "2 % busy" in screen_text(pilot) and "temperature" not in screen_text(pilot)
+        assert "new.large" in screen_text(pilot)

@@ -8,8 +8,8 @@ from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.workbench.outline import Node, Outline
 from dlbricks_tui.tui.workbench.tree import TreePanel, TreeRows
-from tests.tui.application import app_on, press, running, settled
-from tests.tui.snapshots import check_all, snapshot
+from tests.tui.application import app_on, press, running, screen_text, settled
+from tests.tui.snapshots import check_all
 
 RESNET = ("slash", '"resnet18"', "enter", "enter", "2")
 SQUEEZENET = ("slash", '"squeeze"', "enter", "enter", "2")
@@ -19,10 +19,6 @@ SCREENS: dict[str, tuple[str, ...]] = {
     "tree-search": (*RESNET, "slash", '"conv 3x3 stage2"', "enter"),
     "tree-sequences": (*RESNET, "+", "+", "j", "l", "j"),
 }
-
-
-def screen_text(pilot: Pilot[None]) -> str:
-    return snapshot(pilot.app).partition("\n\n")[0]
 
 
 def rows(pilot: Pilot[None]) -> TreeRows:

@@ -23,12 +23,7 @@ from dlbricks_tui.tui.workbench.estimate import EstimatePanel
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import measurement
-from tests.tui.application import LIBRARY, WRITTEN, app_on, press, running, settled
-from tests.tui.snapshots import snapshot
-
-
-def screen_text(pilot: Pilot[None]) -> str:
-    return snapshot(pilot.app).partition("\n\n")[0]
+from tests.tui.application import LIBRARY, WRITTEN, app_on, press, running, screen_text, settled
 
 
 def panel_with_focus(pilot: Pilot[None]) -> str | None:
