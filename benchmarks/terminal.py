@@ -46,7 +46,7 @@ class Terminal:
             self._read(left)
         return len(self.written) - before
 
-    def seconds_until(self, text: str, patience: float = 20.0) -> float:
+    def seconds_until(self, text: str, patience: float = 120.0) -> float:
         """Reads until the text has been written since now, and returns the seconds from the call."""
         start, place = time.perf_counter(), len(self.written)
         while text.encode() not in _ESCAPE.sub(b"", bytes(self.written[place:])):
@@ -65,7 +65,7 @@ class Terminal:
             last = time.perf_counter()
         return last - start
 
-    def wait_until(self, holds: Callable[[], bool], patience: float = 20.0) -> None:
+    def wait_until(self, holds: Callable[[], bool], patience: float = 120.0) -> None:
         """Reads what the program writes until something holds elsewhere."""
         end = time.perf_counter() + patience
         while not holds():

@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
 
 
 def is_alive(pid: int) -> bool:

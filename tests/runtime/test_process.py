@@ -25,7 +25,7 @@ from tests.runtime.processes import ends, is_alive, is_listed
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("fake_worker.py")
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 MOMENT_SECONDS = 0.2
 
 MakeWorker = Callable[..., Worker]

@@ -39,7 +39,7 @@ def started(data: Path, program: Sequence[str] = DLBRICKS, **environment: str) -
 
 def wait_for_end(terminal: Terminal) -> int:
     """Return the exit status, or the negative number of the signal that ended the process."""
-    status = terminal.wait(patience=20)
+    status = terminal.wait(PATIENCE_SECONDS)
     return os.waitstatus_to_exitcode(status)
 
 
@@ -155,7 +155,7 @@ def napping(tmp_path: Path) -> Iterator[DataFolder]:
     """A data folder with a slow runtime that computes nothing; its runs end with the test."""
     data = DataFolder(tmp_path / "data")
     interpreter = tmp_path / "napping"
-    interpreter.write_text(f'#!/bin/sh\nshift; FAKE_NAP=0.1 exec "{sys.executable}" "{FAKE_WORKER}" "$@"\n')
+    interpreter.write_text(f'#!/bin/sh\nshift; FAKE_NAP=0.02 exec "{sys.executable}" "{FAKE_WORKER}" "$@"\n')
     interpreter.chmod(0o755)
     Registry(data.path).add(str(interpreter), name="napping")
     yield data
