@@ -157,7 +157,10 @@ def test_without_results_of_the_default_runtime_another_of_its_framework_is_used
 def without_mxnet(monkeypatch: pytest.MonkeyPatch) -> None:
     """A data folder whose MXNet interpreter is gone."""
     gone = Runtime("gone", "/nowhere/python", MXNET.framework, "1.9.1", "3.11.0")
-    monkeypatch.setattr(Registry, "preferred", lambda registry: gone)
+    usual = Registry.preferred_for
+    monkeypatch.setattr(
+        Registry, "preferred_for", lambda registry, form: gone if form is Format.MXNET else usual(registry, form)
+    )
 
 
 @pytest.fixture

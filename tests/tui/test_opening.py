@@ -9,7 +9,7 @@ from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import MXNET
+from dlbricks_tui.runtime.traits import MXNET, Format
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.tui.corpus import work
 from dlbricks_tui.tui.model_reader import MOST_KEPT, ModelReader
@@ -51,7 +51,10 @@ def test_reading_from_the_cache_starts_no_framework(reader: ModelReader, tmp_pat
 
 def test_models_that_cannot_be_read_are_left_out_of_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = Runtime("gone", "/nowhere/python", MXNET.framework, "1.9.1", "3.11.0")
-    monkeypatch.setattr(Registry, "preferred", lambda registry: gone)
+    usual = Registry.preferred_for
+    monkeypatch.setattr(
+        Registry, "preferred_for", lambda registry, form: gone if form is Format.MXNET else usual(registry, form)
+    )
     monkeypatch.setattr(work, "get_current_worker", lambda: SimpleNamespace(is_cancelled=False))
     writer = SymbolWriter()
     (tmp_path / "gone-symbol.json").write_bytes(writer.render(writer.op("exp", writer.input("data", (1, 8)))))
