@@ -29,6 +29,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
     # Textual waits after each key until the process uses little time; `settled` waits for the right things.
     monkeypatch.setattr("textual.app.wait_for_idle", go_on)
+    monkeypatch.setattr("textual.pilot.wait_for_idle", go_on)
     monkeypatch.setattr(work, "SETTLED_SECONDS", 0.0)
     monkeypatch.setattr(work, "BREATH_SECONDS", 0.0)
     monkeypatch.setattr(rows, "SETTLE_SECONDS", 0.001)
@@ -36,16 +37,6 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     # The runs of tests stay silent.
     monkeypatch.setattr(follower, "COUNTDOWN_AFTER_SECONDS", math.inf)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_IDLE_LOOKS", 0.05)
-
-
-@pytest.fixture(autouse=True)
-def _no_fixed_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    # `settled` and `press` wait until nothing is in progress, so Pilot need not wait for an idle processor as well.
-    async def yield_once(*_: float) -> None:
-        await asyncio.sleep(0)
-
-    monkeypatch.setattr("textual.app.wait_for_idle", yield_once)
-    monkeypatch.setattr("textual.pilot.wait_for_idle", yield_once)
 
 
 @pytest.fixture(autouse=True)
