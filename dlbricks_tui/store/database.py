@@ -50,14 +50,14 @@ class ResultsDatabase(TinyDB):
         return self
 
     @property
-    def journal(self) -> JournalStorage:
+    def storage(self) -> JournalStorage:
         """The storage."""
-        return cast(JournalStorage, self.storage)
+        return cast(JournalStorage, self._storage)
 
     @property
     def generation(self) -> Generation:
         """The files and the index as of the last refresh."""
-        return self.journal.generation
+        return self.storage.generation
 
     @property
     def damage(self) -> Sequence[Damage]:
@@ -66,7 +66,7 @@ class ResultsDatabase(TinyDB):
 
     def refresh(self) -> bool:
         """Read the changes that this and other processes have made since, and return True if there were any."""
-        return self.journal.refresh()
+        return self.storage.refresh()
 
     def select(self, *filters: str | QueryInstance, order: Sequence[str | Order] = NEWEST_FIRST) -> Selection:
         """Return the results that pass all filters, newest first unless another order is given.
@@ -106,21 +106,21 @@ class ResultsDatabase(TinyDB):
 
     def add(self, *records: Record) -> int:
         """Store records durably, skip those whose UUID is known, and return the number of new ones."""
-        with self.journal.locked() as generation:
+        with self.storage.locked() as generation:
             new: dict[str, Entry] = {}
             for record in records:
                 table, document = TABLE_OF[type(record)], fields_of(record)
                 uuid = document["uuid"]
                 if uuid not in new and generation.index.row_of_uuid(uuid) is None:
                     new[uuid] = Entry(Action.PUT, table, self.table(table).next_id(), document)
-            self.journal.append(new.values())
+            self.storage.append(new.values())
         return len(new)
 
     def delete(self, uuids: Iterable[str]) -> int:
         """Remove records durably and return how many there were."""
-        with self.journal.locked() as generation:
+        with self.storage.locked() as generation:
             rows = {row for uuid in uuids if (row := generation.index.row_of_uuid(uuid)) is not None}
-            self.journal.append(Entry(Action.REMOVE, *generation.key(row)) for row in sorted(rows))
+            self.storage.append(Entry(Action.REMOVE, *generation.key(row)) for row in sorted(rows))
         return len(rows)
 
     def restore(self, deleted: Selection) -> int:
@@ -136,7 +136,7 @@ class ResultsDatabase(TinyDB):
 
     def compact(self) -> Path:
         """Write everything into one file that plain TinyDB opens, and return its path."""
-        return self.journal.compact()
+        return self.storage.compact()
 
     def table(self, name: str, **options: Any) -> IndexedTable:
         """Return a table; those of dlbricks take records only."""
@@ -158,9 +158,9 @@ class ResultsDatabase(TinyDB):
     def drop_table(self, name: str) -> None:
         """Remove a table."""
         self._tables.pop(name, None)
-        with self.journal.locked() as generation:
+        with self.storage.locked() as generation:
             if name in generation.index.tables:
-                self.journal.append([Entry(Action.DROP, name)])
+                self.storage.append([Entry(Action.DROP, name)])
 
 
 def open_results(data: os.PathLike[str] | str | None = None) -> ResultsDatabase:

@@ -129,7 +129,7 @@ class JournalStorage(Storage):
             # TinyDB drops all tables without reading them first.
             known = self._returned_tables if data else there
             entries = [Entry(Action.DROP, name) for name in sorted((known & there) - data.keys())]
-            entries += [Entry(Action.CLEAR, name) for name in data if name not in there]
+            entries += [Entry(Action.CLEAR, name) for name in data if not data[name] and name not in there]
             entries += [
                 Entry(Action.REMOVE, table, number)
                 for table, number in self._returned

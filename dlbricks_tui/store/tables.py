@@ -72,7 +72,8 @@ class TableContents(MutableMapping[Any, dict[str, Any]]):
 
     def changes(self) -> Iterator[Entry]:
         """Yield the changes that were made."""
-        if self._cleared or self._table not in self._generation.index.tables:
+        # A table without documents exists, too.
+        if self._cleared or not (self._open or self._table in self._generation.index.tables):
             yield Entry(Action.CLEAR, self._table)
         for number, document in self._open.items():
             row = self._row(number)
@@ -111,16 +112,18 @@ class IndexedTable(Table):
         self._seen: object = None
         # The documents to which a change is restricted, because no others can match.
         self._only: list[int] | None = None
+        # The highest number after the last change by this table.
+        self._last_id = 0
         super().__init__(storage, name, **options)
 
     def insert(self, document: Mapping[str, Any]) -> int:
         """Insert a document and return its number, which no other writer takes."""
-        with self._journal.locked():
+        with self.storage.locked():
             return super().insert(document)
 
     def insert_multiple(self, documents: Iterable[Mapping[str, Any]]) -> list[int]:
         """Insert documents in one durable step, and return their numbers."""
-        with self._journal.locked():
+        with self.storage.locked():
             return super().insert_multiple(documents)
 
     def search(self, cond: QueryLike) -> list[Document]:
@@ -154,7 +157,7 @@ class IndexedTable(Table):
 
     def update(self, fields: Fields, cond: QueryLike | None = None, doc_ids: Iterable[int] | None = None) -> list[int]:
         """Change all documents, those that match a query, or those with these numbers; return their numbers."""
-        with self._journal.locked() as generation:
+        with self.storage.locked() as generation:
             if cond is not None and doc_ids is None:
                 return super().update(fields, doc_ids=self._ids(generation, [cond]))
             return super().update(fields, cond, doc_ids)
@@ -162,7 +165,7 @@ class IndexedTable(Table):
     def update_multiple(self, updates: Iterable[tuple[Fields, QueryLike]]) -> list[int]:
         """Make each change to the documents that match its query; return their numbers."""
         updates = list(updates)
-        with self._journal.locked() as generation:
+        with self.storage.locked() as generation:
             # A document that matches none of the queries at first is not changed, so it matches none later.
             self._only = self._ids(generation, [cond for _, cond in updates])
             try:
@@ -172,12 +175,12 @@ class IndexedTable(Table):
 
     def upsert(self, document: Mapping[str, Any], cond: QueryLike | None = None) -> list[int]:
         """Change the documents that match a query, or insert one if there are none; return their numbers."""
-        with self._journal.locked():
+        with self.storage.locked():
             return super().upsert(document, cond)
 
     def remove(self, cond: QueryLike | None = None, doc_ids: Iterable[int] | None = None) -> list[int]:
         """Remove the documents that match a query, or those with these numbers; return their numbers."""
-        with self._journal.locked() as generation:
+        with self.storage.locked() as generation:
             if cond is not None and doc_ids is None:
                 rows = self._rows(generation, cond)
                 return super().remove(doc_ids=generation.index.column("id")[rows].tolist())
@@ -193,13 +196,14 @@ class IndexedTable(Table):
                 yield self._document(generation, Match(row, None))
 
     @property
-    def _journal(self) -> JournalStorage:
+    def storage(self) -> JournalStorage:
+        """The storage."""
         return cast(JournalStorage, self._storage)
 
     def _latest(self) -> Generation:
         """Return all documents of now; what others have changed is no longer in the cache of queries."""
-        self._journal.refresh()
-        generation = self._journal.generation
+        self.storage.refresh()
+        generation = self.storage.generation
         seen = (generation, generation.covered)
         if self._seen != seen:
             self.clear_cache()
@@ -235,11 +239,12 @@ class IndexedTable(Table):
 
     def next_id(self) -> int:
         """Return the number of the next document, and count on; the caller holds the lock."""
-        index = self._journal.generation.index
+        index = self.storage.generation.index
         # TinyDB sets it to None where it is to be found anew.
         free: int | None = cast(Any, self)._next_id
-        if free is None or free <= index.last_id(self.name):
-            # Unknown yet, or another writer has taken it.
+        last = index.last_id(self.name)
+        if free is None or (free <= last and (last != self._last_id or index.row_of(self.name, free) is not None)):
+            # Unknown yet, or perhaps taken by another writer.
             highest = index.highest_id(self.name)
             above = 1 if highest is None else highest + 1
             free = above if free is None else max(above, free)
@@ -253,10 +258,11 @@ class IndexedTable(Table):
         return TableContents(self._latest(), self.name)
 
     def _update_table(self, updater: Callable[[Any], None]) -> None:
-        with self._journal.locked() as generation:
+        with self.storage.locked() as generation:
             contents = TableContents(generation, self.name, self._only)
             updater(contents)
-            self._journal.append([self._checked(entry) for entry in contents.changes()])
+            self.storage.append([self._checked(entry) for entry in contents.changes()])
+            self._last_id = generation.index.last_id(self.name)
         self.clear_cache()
 
     def _checked(self, entry: Entry) -> Entry:
@@ -274,8 +280,8 @@ class RecordTable(IndexedTable):
             document = fields_of(record_of(self.name, {"uuid": new_uuid(), **entry.document}))
         except BrokenDocumentError as error:
             raise StoreError(f"{refused} {error}") from error
-        row = self._journal.generation.index.row_of_uuid(document["uuid"])
-        if row is not None and row != self._journal.generation.index.row_of(self.name, entry.doc_id):
+        row = self.storage.generation.index.row_of_uuid(document["uuid"])
+        if row is not None and row != self.storage.generation.index.row_of(self.name, entry.doc_id):
             raise StoreError(f"{refused} has the uuid {document['uuid']}, which another document has")
         return entry._replace(document=document)
 

@@ -143,6 +143,11 @@ def outcome(database: tinydb.TinyDB, asked: Call) -> Any:
         return type(error)
 
 
+def numbers_itself(asked: Call) -> bool:
+    """Return True if TinyDB chooses the number of the document that a call inserts."""
+    return not isinstance(asked.arguments[0], Document)
+
+
 def copied(given: Any) -> Any:
     """Return the arguments of a call with documents of their own, as TinyDB changes them in memory."""
     if isinstance(given, Document):
@@ -171,7 +176,11 @@ def test_any_sequence_of_calls_gives_the_answers_of_tinydb(asked: list[Call]) ->
             elif each.method == "compact":
                 ours.compact()
             else:
-                assert outcome(ours, each) == outcome(theirs, each), each
+                expected = outcome(theirs, each)
+                if expected is ValueError and each.method in ("insert", "upsert") and numbers_itself(each):
+                    # TinyDB takes a number that `insert_multiple` has given to a document. We take the next free one.
+                    break
+                assert outcome(ours, each) == expected, each
         ours.close()
 
 

@@ -195,7 +195,7 @@ def test_nul_bytes_do_not_reach_the_store(store: ResultsDatabase, checkout: Path
     assert b"\x00" in path.read_bytes()
     report = imported(store, checkout)["c5.xlarge"]
     assert len(report.broken) + len(report.unmatched) == 1
-    assert b"\\u0000" not in (store.journal.folder / "journal-0.jsonl").read_bytes()
+    assert b"\\u0000" not in (store.storage.folder / "journal-0.jsonl").read_bytes()
 
 
 @pytest.mark.parametrize("made", [[], ["data/mxnet_model"], ["mxnet_model/c5.xlarge"]])

@@ -1,0 +1,54 @@
+"""The storage keeps the contract of TinyDB, whose own database and tables work on it."""
+
+from pathlib import Path
+
+import tinydb
+from tinydb import where
+
+from dlbricks_tui.store.journal import JournalStorage
+
+
+def opened(folder: Path) -> tinydb.TinyDB:
+    return tinydb.TinyDB(folder, storage=JournalStorage)
+
+
+def change_inside(document: dict[str, dict[str, int]]) -> None:
+    document["deep"]["number"] += 1
+
+
+def test_changes_of_tinydb_are_read_by_the_next_database(tmp_path: Path) -> None:
+    with opened(tmp_path) as database:
+        table = database.table("mine")
+        table.insert_multiple({"deep": {"number": number}} for number in range(3))
+        table.update(change_inside, where("deep").number == 1)
+        table.remove(doc_ids=[1])
+        database.table("other").insert({})
+        database.drop_table("other")
+    with opened(tmp_path) as database:
+        assert database.tables() == {"mine"}
+        assert {it.doc_id: it["deep"]["number"] for it in database.table("mine")} == {2: 2, 3: 2}
+
+
+def test_a_change_writes_one_line(tmp_path: Path) -> None:
+    with opened(tmp_path) as database:
+        database.insert_multiple({"number": number} for number in range(100))
+        before = (tmp_path / "journal-0.jsonl").read_bytes()
+        database.update({"number": 7}, doc_ids=[50])
+        after = (tmp_path / "journal-0.jsonl").read_bytes()
+    assert after.removeprefix(before) == b'{"table":"_default","doc_id":50,"number":7}\n'
+
+
+def test_documents_that_another_database_adds_are_kept(tmp_path: Path) -> None:
+    with opened(tmp_path) as one, opened(tmp_path) as other:
+        one.insert({"by": "one"})
+        read = one.storage.read()
+        other.table("other").insert({"by": "other"})
+        one.storage.write(read or {})
+        assert one.tables() == {"_default", "other"}
+
+
+def test_an_empty_folder_is_no_database_yet(tmp_path: Path) -> None:
+    with opened(tmp_path / "none") as database:
+        assert database.storage.read() is None
+        assert database.tables() == set()
+    assert not (tmp_path / "none").exists()
