@@ -11,6 +11,7 @@
 import json
 import re
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dlbricks_tui.store.documents import BrokenDocumentError, Document
@@ -54,17 +55,23 @@ def entry_on(line: bytes) -> Entry:
     match = _LINE.match(line)
     if match is None:
         raise BrokenDocumentError("is not a line that dlbricks writes")
-    action, table = Action(match[1].decode("ascii")), json.loads(match[2])
+    action, table = Action(match[1].decode("ascii")), _table_named(match[2])
     if action is not Action.PUT:
         return Entry(action, table, int(match[3] or 0))
     if match[3] is None:
         raise BrokenDocumentError("has no doc_id")
-    rest = line[match.end() :].removeprefix(b",")
     try:
-        return Entry(action, table, int(match[3]), json.loads(b"{" + rest))
+        rest = line[match.end() :].decode("ascii").removeprefix(",")
+        return Entry(action, table, int(match[3]), json.loads("{" + rest))
     except (ValueError, RecursionError) as error:
         # A forged line: the checksum is right.
         raise BrokenDocumentError(f"is not JSON: {error}") from error
+
+
+@lru_cache
+def _table_named(text: bytes) -> str:
+    name: str = json.loads(text)
+    return name
 
 
 def renumbered(line: bytes, doc_id: int) -> bytes:

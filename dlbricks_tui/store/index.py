@@ -290,8 +290,9 @@ def _values_of(table: str, document: Document, vocabularies: Mapping[str, Vocabu
     renamed = FIELD_OF_COLUMN.get(table, {})
     values: dict[str, Any] = {"uuid": bytes.fromhex(document["uuid"])}
     for name in TEXT_COLUMNS:
-        text = document.get(renamed.get(name, name))
-        values[name] = vocabularies[name].code_or_new(text) if text else 0
+        # A new row has the empty text in all columns.
+        if text := document.get(renamed.get(name, name)):
+            values[name] = vocabularies[name].code_or_new(text)
     if table == "runs":
         values["name"] = vocabularies["name"].code_or_new(", ".join(document["models"]))
     if table == "bricks":
@@ -309,7 +310,8 @@ def _values_of(table: str, document: Document, vocabularies: Mapping[str, Vocabu
         values[REFERENCE_COLUMN] = reference_ms if isinstance(reference_ms, float) else 0.0
         values[SHARED_COLUMN] = shared if isinstance(shared, float) else -1.0
         carrier = document.get("occurrence", {}).get("carrier")
-        values["carrier"] = vocabularies["carrier"].code_or_new(carrier) if isinstance(carrier, str) else 0
+        if isinstance(carrier, str):
+            values["carrier"] = vocabularies["carrier"].code_or_new(carrier)
     return values
 
 

@@ -143,10 +143,11 @@ class JournalStorage(Storage):
             self.append([*entries, *(it for it in given if line_of(it) != self._returned.get((it.table, it.doc_id)))])
 
     def close(self) -> None:
-        """Save the index and close the files."""
+        """Save the index, close the files and free the memory."""
         if self._generation is not None:
             self._generation.save_index(_LEAST_WORTH_SAVING)
             self._generation.close()
+            self._generation = None
 
     def _encoded(self, line: bytes) -> bytes:
         for written in self._written:
