@@ -18,6 +18,8 @@ from dlbricks_tui.store.journal import JournalStorage
 
 # Rewrites a line of one schema as a line of the next.
 Migration = Callable[[bytes], bytes]
+# By the schema that each one reads. Schema 1 is the first.
+MIGRATIONS: Mapping[int, Migration] = {}
 
 
 class LineMiddleware(Middleware):
@@ -55,10 +57,10 @@ class ChecksumMiddleware(LineMiddleware):
 class SchemaMiddleware(LineMiddleware):
     """Begins each line with the number of its schema, and migrates lines of older schemas: `{"schema":1,`."""
 
-    def __init__(self, storage: Any, schema: int = SCHEMA, migrations: Mapping[int, Migration] | None = None) -> None:
+    def __init__(self, storage: Any, schema: int = SCHEMA, migrations: Mapping[int, Migration] = MIGRATIONS) -> None:
         super().__init__(storage)
         self._schema = schema
-        self._migrations = migrations or {}
+        self._migrations = migrations
 
     def written(self, line: bytes) -> bytes:
         return with_schema(line, self._schema)
@@ -94,7 +96,7 @@ def with_schema(line: bytes, schema: int = SCHEMA) -> bytes:
 
 
 def without_schema(
-    line: bytes, path: Path, cure: str, schema: int = SCHEMA, migrations: Mapping[int, Migration] | None = None
+    line: bytes, path: Path, cure: str, schema: int = SCHEMA, migrations: Mapping[int, Migration] = MIGRATIONS
 ) -> bytes:
     """Return a line without its schema, as this version writes it; raise OtherVersionError if it cannot be read.
 
@@ -107,7 +109,7 @@ def without_schema(
         raise written_by_newer(path, int(match[1]), schema)
     line = b"{" + line[match.end() :]
     for older in range(int(match[1]), schema):
-        if migrations is None or older not in migrations:
+        if older not in migrations:
             raise BrokenDocumentError(f"has the unknown schema {older}")
         line = migrations[older](line)
     return line

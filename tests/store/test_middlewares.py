@@ -45,7 +45,7 @@ def test_documents_of_an_older_schema_are_migrated_as_they_are_read(tmp_path: Pa
         assert database.all() == [{"years": 7}]
         database.insert({"years": 8})
         # A compaction writes all lines in the newer schema.
-        database.storage.compact()  # type: ignore[attr-defined]
+        database.storage.compact()
         assert database.all() == [{"years": 7}, {"years": 8}]
     assert b'"age"' not in (tmp_path / "results-1.json").read_bytes()
     with pytest.raises(OtherVersionError, match="newer dlbricks"):
